@@ -61,20 +61,20 @@ export abstract class Mirror<P extends Plan = Plan> {
   /** In ms. */
   readonly every: number;
   readonly identity: Identity;
-  readonly plan: P;
   protected readonly target: Target;
-  protected readonly deps: MirrorDeps;
   /** About its path, for a reader of `status`. */
   protected readonly notes: readonly string[];
 
-  constructor(plan: P, { path, changed }: TargetPath, deps: MirrorDeps) {
+  constructor(
+    readonly plan: P,
+    place: TargetPath,
+    protected readonly deps: MirrorDeps,
+  ) {
     this.name = plan.name;
     this.every = plan.settings.every;
-    this.identity = identityOf(plan, path);
-    this.plan = plan;
-    this.target = { root: deps.root, path };
-    this.deps = deps;
-    this.notes = pathNotes({ path, changed });
+    this.identity = identityOf(plan, place.path);
+    this.target = { root: deps.root, path: place.path };
+    this.notes = pathNotes(place);
   }
 
   /**

@@ -59,17 +59,16 @@ interface Head {
 export class RowStore {
   /** How many rows there are. */
   rows = 0;
-  readonly #options: RowStoreOptions;
   /** The columns by their numbers. */
   readonly #numbers = new Map<string, number>();
-  readonly #file: FileHandle;
   #size = 0;
   /** Parts of the file that are in order. */
   readonly #runs: Stretch[] = [];
 
-  private constructor(options: RowStoreOptions, file: FileHandle) {
-    this.#options = options;
-    this.#file = file;
+  private constructor(
+    private readonly options: RowStoreOptions,
+    private readonly file: FileHandle,
+  ) {
     for (const column of options.columns ?? []) this.#numberOf(column);
   }
 
@@ -126,11 +125,11 @@ export class RowStore {
 
   /** Gives the disk back; closing twice is harmless. */
   async close(): Promise<void> {
-    await this.#file.close();
+    await this.file.close();
   }
 
   async #fill(rows: AsyncIterable<readonly TableRow[]>): Promise<void> {
-    const { signal, name, budget = SORTED_CHARACTERS } = this.#options;
+    const { signal, name, budget = SORTED_CHARACTERS } = this.options;
     let lot: { readonly order: string; readonly line: string }[] = [];
     let characters = 0;
     let last: string | undefined;
@@ -138,7 +137,7 @@ export class RowStore {
       const [first] = lot.sort((a, b) => compareByCodePoint(a.order, b.order));
       if (first === undefined) return;
       const chunk = Buffer.from(lot.map(({ line }) => line).join(''));
-      await onDisk(this.#options.directory, () => this.#file.writeFile(chunk));
+      await onDisk(this.options.directory, () => this.file.writeFile(chunk));
       const goesOn = last !== undefined && compareByCodePoint(last, first.order) <= 0;
       const { from } = (goesOn && this.#runs.pop()) || { from: this.#size };
       this.#size += chunk.length;
@@ -184,7 +183,7 @@ export class RowStore {
 
   /** By what a row is compared: the texts of the columns asked for, then its key. */
   #orderOf({ pk, cells }: TableRow): string {
-    const { sortBy = [] } = this.#options;
+    const { sortBy = [] } = this.options;
     return [...sortBy.map((column) => (column === KEY_COLUMN ? pk : cells.get(column))), pk].join('\0');
   }
 
@@ -206,14 +205,14 @@ export class RowStore {
 
   /** @param step bytes that are read at a time: each group is what one read ends */
   async *#rowsIn({ from, to }: Stretch, step: number): AsyncGenerator<readonly TableRow[], void> {
-    const { directory, signal } = this.#options;
+    const { directory, signal } = this.options;
     const { columns } = this;
     const chunk = Buffer.allocUnsafe(Math.min(step, to - from));
     let begun: Buffer[] = [];
     for (let at = from; at < to; ) {
       signal?.throwIfAborted();
       const length = Math.min(step, to - at);
-      const { bytesRead } = await onDisk(directory, () => this.#file.read(chunk, 0, length, at));
+      const { bytesRead } = await onDisk(directory, () => this.file.read(chunk, 0, length, at));
       if (bytesRead === 0) throw new MirrorError('MIRROR_UNWRITABLE', directory, 'a file became shorter');
       at += bytesRead;
       const end = chunk.subarray(0, bytesRead).lastIndexOf('\n');

@@ -48,7 +48,6 @@ interface Task {
  * resolves when nothing is. A mirror that is removed is called off, and never runs again.
  */
 export class Scheduler {
-  readonly #deps: SchedulerDeps;
   readonly #tasks = new Map<Mirror, Task>();
   readonly #files = new PQueue({ concurrency: AT_ONCE });
   /** A pass takes as long as there are items, and asks for one at a time. */
@@ -56,9 +55,7 @@ export class Scheduler {
   readonly #stopping = new AbortController();
   #onFailure: ((error: unknown) => void) | undefined;
 
-  constructor(deps: SchedulerDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: SchedulerDeps) {}
 
   add(mirror: Mirror): void {
     const task: Task = { mirror, calledOff: new AbortController(), hasFailed: false };
@@ -116,7 +113,7 @@ export class Scheduler {
     while (task?.run !== undefined) await task.run.catch(() => {});
     if (task === undefined || this.#tasks.get(mirror) !== task) throw replaced(mirror);
     const signal = AbortSignal.any([task.calledOff.signal, this.#stopping.signal, options.signal]);
-    task.run = this.#deps.run(mirror, { ...options, signal });
+    task.run = this.deps.run(mirror, { ...options, signal });
     try {
       const result = await task.run;
       if (!this.#isOver(task)) this.#planNext(task, result);
@@ -132,7 +129,7 @@ export class Scheduler {
 
   #planFirst(task: Task): void {
     const { mirror } = task;
-    const ms = this.#deps.random() * Math.min(mirror.every, FIRST_WITHIN_MS);
+    const ms = this.deps.random() * Math.min(mirror.every, FIRST_WITHIN_MS);
     this.#plan(task, mirror.nextIn?.() ?? ms);
   }
 
@@ -141,7 +138,7 @@ export class Scheduler {
     task.hasFailed = end === 'failed';
     if (end === 'over') {
       this.#tasks.delete(mirror);
-      this.#deps.onOver(mirror);
+      this.deps.onOver(mirror);
     } else if (end === 'failed') {
       this.#retry(task, report.failures ?? 1);
     } else {
@@ -156,12 +153,12 @@ export class Scheduler {
   }
 
   #jittered(ms: number): number {
-    return ms * (1 - JITTER + 2 * JITTER * this.#deps.random());
+    return ms * (1 - JITTER + 2 * JITTER * this.deps.random());
   }
 
   #plan(task: Task, ms: number): void {
     if (this.#onFailure === undefined) return;
-    task.nextAt = Math.round(this.#deps.clock.now() + ms);
+    task.nextAt = Math.round(this.deps.clock.now() + ms);
     this.#wait(task);
   }
 
@@ -169,7 +166,7 @@ export class Scheduler {
   #wait(task: Task): void {
     const { mirror, nextAt, timer } = task;
     if (nextAt === undefined || this.#isOver(task)) return;
-    const { clock } = this.#deps;
+    const { clock } = this.deps;
     const longest = mirror.wantsRun === undefined ? LONGEST_TIMER_MS : LOOK_MS;
     timer?.cancel();
     task.timer = clock.after(Math.min(nextAt - clock.now(), longest), () => void this.#look(task));
@@ -178,7 +175,7 @@ export class Scheduler {
   /** Begins what is due, or wanted. */
   async #look(task: Task): Promise<void> {
     const { mirror, nextAt = Number.POSITIVE_INFINITY } = task;
-    const isTime = nextAt <= this.#deps.clock.now();
+    const isTime = nextAt <= this.deps.clock.now();
     // What cannot be looked at is for a run to find out: it concerns this one mirror.
     const isDue = isTime || (!task.hasFailed && (await mirror.wantsRun?.().catch(() => true)));
     if (task.run !== undefined || this.#isOver(task)) return;

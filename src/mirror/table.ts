@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { compareByCodePoint } from '../lib/text.js';
-import type { TableStream } from '../peer/table.js';
 import { isTooLarge, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
 import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
@@ -9,70 +8,53 @@ import type { MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
 import { replaceWhole, stampOfTarget } from './whole-file.js';
 
-/** A table as the peer has it now, complete and checked; its rows wait on disk until `rows` is closed. */
-interface ReadTable {
-  readonly rows: RowStore;
-  readonly columns: Columns;
-}
-
 /** What mirrors of a table have in common, whether a person edits the file or not. */
 export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
   /**
    * Reads the table whole.
    *
+   * @param use is given the table as the peer has it now, complete and checked; its rows wait on disk until this resolves
    * @returns undefined where there is no such table
    * @throws MirrorAlarm where it would replace good data; PeerError
    */
-  protected async read(
+  protected async read<T>(
     before: MirrorRecord | undefined,
     { accepted, signal }: FollowOptions,
-  ): Promise<ReadTable | undefined> {
-    const { settings, source } = this.plan;
-    const rows = await this.#rows(accepted, signal).catch((error: unknown) => {
-      throw isTooLarge(error) ? this.alarm('MIRROR_TOO_LARGE', `${settings.maxSize} bytes`) : error;
-    });
-    if (rows === undefined) return undefined;
+    use: (rows: RowStore, columns: Columns) => Promise<T>,
+  ): Promise<T | undefined> {
+    const { plan, deps } = this;
+    const { search, count, maxSize, sortBy, columns: configured } = plan.settings;
+    const maxBytes = accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
+    const options = { directory: join(deps.stateDir, 'mirrors'), name: plan.source, sortBy };
+    let store: RowStore | undefined;
     try {
+      const rows = await deps.ask(signal, (signal) =>
+        deps.peer.tables.stream(
+          { table: plan.source, search, count },
+          async ({ rows, columns }) => {
+            store = await RowStore.fill(rows, { ...options, columns, signal });
+            return store;
+          },
+          { maxBytes, signal },
+        ),
+      );
+      if (rows === undefined) return undefined;
       // Where no record says how many rows there were, a file that stands there may be all that is left of the table.
       const had = before?.rows ?? (await stampOfTarget(this.target));
       const isMissed = rows.rows === 0 && had !== undefined && had !== 0;
-      if (isMissed && !this.deps.isListed('table', source)) {
-        await rows.close();
-        return undefined;
-      }
+      if (isMissed && !deps.isListed('table', plan.source)) return undefined;
       if (isMissed && !accepted.includes('TABLE_EMPTY')) {
         throw this.alarm('TABLE_EMPTY', `${before?.rows ?? 'some'}`);
       }
-      const columns = columnsOf(settings.columns, before?.columns, rows.columns, rows.rows === 0);
+      const columns = columnsOf(configured, before?.columns, rows.columns, rows.rows === 0);
       if (columns.lost.length > 0 && !accepted.includes('COLUMNS_LOST')) {
         throw this.alarm('COLUMNS_LOST', quotedList(columns.lost));
       }
-      return { rows, columns };
+      return await use(rows, columns);
     } catch (error) {
-      await rows.close();
-      throw error;
-    }
-  }
-
-  async #rows(accepted: readonly string[], signal: AbortSignal): Promise<RowStore | undefined> {
-    const { plan, deps } = this;
-    const { search, count, maxSize, sortBy } = plan.settings;
-    const maxBytes = accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
-    const query = { table: plan.source, search, count };
-    const options = { directory: join(deps.stateDir, 'mirrors'), name: plan.source, sortBy };
-    let store: RowStore | undefined;
-    const fill = async ({ rows, columns }: TableStream, signal: AbortSignal): Promise<RowStore> => {
-      store = await RowStore.fill(rows, { ...options, columns, signal });
-      return store;
-    };
-    try {
-      return await deps.ask(signal, (signal) =>
-        deps.peer.tables.stream(query, (table) => fill(table, signal), { maxBytes, signal }),
-      );
-    } catch (error) {
-      // The rows were complete, and the answer was not.
+      throw isTooLarge(error) ? this.alarm('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
+    } finally {
       await store?.close();
-      throw error;
     }
   }
 }
@@ -85,26 +67,18 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
  */
 export class TableMirror extends AnyTableMirror {
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    const { plan } = this;
-    const { format, neutralise, versions } = plan.settings;
-    const read = await this.read(before, options);
-    if (read === undefined) return await this.gone(before, options);
-    const { rows, columns } = read;
-    try {
-      const table = { name: plan.source, columns: columns.written, neutralise };
+    const { format, neutralise, versions } = this.plan.settings;
+    const followed = await this.read(before, options, async (rows, columns): Promise<Followed> => {
+      const table = { name: this.plan.source, columns: columns.written, neutralise };
       const text = writeTable(format, table, rows.read());
-      const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, {
-        before: this.known(before),
-        versions,
-        signal: options.signal,
-      });
+      const how = { before: this.known(before), versions, signal: options.signal };
+      const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, how);
       const missing = columns.missing.map((column) => `The peer shows no column ${quoted(column)}.`);
       const notes = [...this.notes, ...missing];
       const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered, notes };
       return { kind: 'followed', changed, facts };
-    } finally {
-      await rows.close();
-    }
+    });
+    return followed ?? (await this.gone(before, options));
   }
 }
 

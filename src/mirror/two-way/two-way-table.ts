@@ -9,9 +9,19 @@ import type { Conflict, MirrorRecord } from '../record.js';
 import { AnyTableMirror, type Columns } from '../table.js';
 import { inGroups } from '../turns.js';
 import type { WholeFile } from '../whole-file.js';
-import { type Base, type BaseContent, BaseStore, type Last, NOTHING, type Stale } from './base.js';
+import {
+  type Base,
+  type BaseContent,
+  BaseStore,
+  type Earlier,
+  findEarlier,
+  type Last,
+  LONGEST_KEPT,
+  lackedColumns,
+  NOTHING,
+  type Stale,
+} from './base.js';
 import { EditedFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edited-file.js';
-import { type Earlier, findEarlier, LONGEST_KEPT, lackedColumns, versionBetween } from './history.js';
 import { absorb, type Cells, type Grid, type Merge, merge, type Outbound, withKeys } from './merge.js';
 
 /** Rows that are written without giving way to other work. */
@@ -198,17 +208,14 @@ export class TwoWayTable extends AnyTableMirror {
   async #readPeer(run: Run): Promise<PeerTable | undefined> {
     const byOwnHand = run.isWritten ? ['COLUMNS_LOST', ...(run.left === 0 ? ['TABLE_EMPTY'] : [])] : [];
     const accepted = [...run.options.accepted, ...byOwnHand];
-    const read = await this.read(run.before, { ...run.options, accepted });
-    if (read === undefined) return undefined;
-    try {
+    return await this.read(run.before, { ...run.options, accepted }, async (stored, columns) => {
       const rows = new Map<string, Cells>();
       const filled = new Set<string>();
       let size = 0;
-      for await (const group of read.rows.read()) {
+      for await (const group of stored.read()) {
         for (const { pk, cells } of group) {
-          if (rows.has(pk)) {
+          if (rows.has(pk))
             throw this.#alarm('EDIT_KEYS', `the peer shows the key ${JSON.stringify(pk)} twice`);
-          }
           rows.set(pk, cells);
           size += pk.length;
           for (const [column, value] of cells) {
@@ -222,10 +229,8 @@ export class TwoWayTable extends AnyTableMirror {
         }
       }
       run.left = rows.size;
-      return { columns: read.columns, grid: { columns: [...filled].sort(), rows } };
-    } finally {
-      await read.rows.close();
-    }
+      return { columns, grid: { columns: [...filled].sort(), rows } };
+    });
   }
 
   /**
@@ -298,24 +303,18 @@ export class TwoWayTable extends AnyTableMirror {
     sinceBase: Outbound,
     signal: AbortSignal,
   ): Promise<WholeFile> {
-    const { grid, shown, stale } = content;
-    const seen = (await absorb(grid, sinceBase, grid)).done;
-    const version = base && (await versionBetween(base, grid, seen, this.deps.clock.now()));
-    let isKnown = false;
+    let isNew = false;
     const onWritten = async (file: string): Promise<void> => {
-      isKnown = base?.file === file && version === undefined && base.stale === stale;
-      // After another change of the peer the same file would take back more than it did.
-      const kept = stale && { ...stale, saved: stale === base?.stale ? undefined : stale.saved };
-      if (!isKnown) await this.#bases.prepare({ ...content, file, stale: kept }, base, version);
+      isNew = await this.#bases.prepare({ ...content, file }, base, sinceBase);
       this.#step('the new base is prepared');
     };
     const { versions } = this.plan.settings;
     const options = { versions, signal, onWritten, maxBytes: LARGEST_EDITED };
     try {
-      const written = await this.#file.replace(read, this.#text(shown, grid), options);
+      const written = await this.#file.replace(read, this.#text(content.shown, content.grid), options);
       this.#step('the file is written');
-      if (isKnown) await this.#bases.fulfil();
-      else await this.#bases.settle();
+      if (isNew) await this.#bases.settle();
+      else await this.#bases.fulfil();
       this.#step('the new base holds');
       return written;
     } catch (error) {
