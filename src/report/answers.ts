@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import { holdMs } from '../uplink/deps.js';
 import { retryItems } from '../uplink/retry.js';
@@ -12,6 +12,7 @@ import {
   listEntries,
   namedPath,
   scopesOf,
+  wrongly,
 } from './items.js';
 import { LONGEST_PAUSE_MS, pause, resume, SHORTEST_PAUSE_MS } from './pausing.js';
 import type { Sample } from './statistics.js';
@@ -105,12 +106,8 @@ function request<Schema extends z.ZodType>(
     const asked = schema.safeParse(parameters);
     if (asked.success) return answer(asked.data);
     const { issues } = asked.error;
-    throw new PeersyncError({
-      code: 'BAD_REQUEST',
-      message: `${issues.map(({ message, path }) => [...path, message].join(': ')).join('; ')}.`,
-      hint: 'See "Status page" in the README for what can be asked.',
-      exitCode: EXIT.usage,
-    });
+    const words = `${issues.map(({ message, path }) => [...path, message].join(': ')).join('; ')}.`;
+    throw wrongly('BAD_REQUEST', words, 'See "Status page" in the README for what can be asked.');
   };
 }
 
@@ -167,16 +164,13 @@ const QUIET_MS = 15_000;
 
 /** What the daemon does, for as many as want to follow it; a status is made, and put into words, once for all of them. */
 export class LiveFeed {
-  readonly #live: Live;
   #made: { readonly at: number; readonly status: StatusReport; readonly text: string } | undefined;
 
-  constructor(live: Live) {
-    this.#live = live;
-  }
+  constructor(private readonly live: Live) {}
 
   /** Follows until `signal` aborts. What comes faster than it is read is put together, and nothing is kept for a reader. */
   async *follow(signal: AbortSignal): AsyncGenerator<LiveLine, void> {
-    const { clock, parts, recents } = this.#live;
+    const { clock, parts, recents } = this.live;
     let [sampledAt, eventId] = [0, 0];
     let [told, toldAt] = ['', 0];
     while (!signal.aborted) {
@@ -203,9 +197,9 @@ export class LiveFeed {
   }
 
   #now() {
-    const at = this.#live.clock.now();
+    const at = this.live.clock.now();
     if (this.#made === undefined || at - this.#made.at >= TICK_MS / 2) {
-      const status = this.#live.status();
+      const status = this.live.status();
       this.#made = { at, status, text: JSON.stringify(status) };
     }
     return this.#made;

@@ -32,9 +32,9 @@ function listed(entry: Entry) {
     /** Of the bytes that the status is about; absent where they were never read. */
     sha256: 'sha256' in version ? version.sha256 : undefined,
     url: 'url' in entry ? entry.url : undefined,
+    attempts: 'attempts' in entry ? entry.attempts : undefined,
     /** Why it is quarantined or passed over, or what its last try failed with. */
-    code: trouble?.code,
-    message: trouble?.message,
+    ...{ code: trouble?.code, message: trouble?.message, hint: trouble?.hint },
   };
 }
 
@@ -49,13 +49,8 @@ export async function* listEntries(
   }
 }
 
-/** A line of `list`, and more for the page. */
-export interface ItemLine extends ListedEntry {
-  /** The absolute path. */
-  readonly file: string;
-  readonly attempts: number | undefined;
-  readonly hint: string | undefined;
-}
+/** A line of `list` with the absolute path. */
+export type ItemLine = ListedEntry & { readonly file: string };
 
 export interface ItemsPage {
   readonly items: readonly ItemLine[];
@@ -107,8 +102,7 @@ export async function itemsPage(
     if (items.length === limit) return { items, next: mark };
     mark = here;
     const root = folders.find((one) => one.name === folder)?.path ?? folder;
-    const attempts = entry.status === 'passed' ? undefined : entry.attempts;
-    items.push({ ...listed(entry), file: join(root, path), attempts, hint: entry.trouble?.hint });
+    items.push({ ...listed(entry), file: join(root, path) });
   }
   return isPast
     ? { items }
@@ -138,12 +132,17 @@ export async function chosen(
 /** The name of a folder, where one is given. @throws PeersyncError UNKNOWN_FOLDER */
 export function knownFolder({ folders }: Config, name: string | undefined): string | undefined {
   if (name === undefined || folders.some((folder) => folder.name === name)) return name;
-  throw new PeersyncError({
-    code: 'UNKNOWN_FOLDER',
-    message: `There is no folder named "${name}".`,
-    hint: `The configuration names: ${folders.map((folder) => folder.name).join(', ')}.`,
-    exitCode: EXIT.usage,
-  });
+  const names = folders.map((folder) => folder.name).join(', ');
+  throw wrongly(
+    'UNKNOWN_FOLDER',
+    `There is no folder named "${name}".`,
+    `The configuration names: ${names}.`,
+  );
+}
+
+/** Who asked has to ask otherwise. */
+export function wrongly(code: string, message: string, hint: string): PeersyncError {
+  return new PeersyncError({ code, message, hint, exitCode: EXIT.usage });
 }
 
 /** A path in one of the configured folders. */
@@ -191,12 +190,8 @@ export function namedPath({ folders }: Config, text: string): string {
   if (isPath && isAbsolute(text)) return text;
   const folder = isPath ? folders.find(({ name }) => text.startsWith(`${name}/`)) : undefined;
   if (folder !== undefined) return join(folder.path, text.slice(folder.name.length + 1));
-  throw new PeersyncError({
-    code: 'BAD_REQUEST',
-    message: 'That is no path of a file.',
-    hint: 'A path is absolute, or begins with the name of a folder.',
-    exitCode: EXIT.usage,
-  });
+  const hint = 'A path is absolute, or begins with the name of a folder.';
+  throw wrongly('BAD_REQUEST', 'That is no path of a file.', hint);
 }
 
 /** Files, and directories with all below, as `retry` takes them. @throws PeersyncError OUTSIDE */
@@ -206,12 +201,8 @@ export function scopesOf(config: Config, paths: readonly string[]): Promise<Scop
       const absolute = namedPath(config, path);
       const located = await locate(config, absolute);
       if (located) return { folder: located.folder.name, path: located.path };
-      throw new PeersyncError({
-        code: 'OUTSIDE',
-        message: `${absolute} is in none of the watched folders.`,
-        hint: `Name a path in ${config.folders.map((f) => f.path).join(' or ')}.`,
-        exitCode: EXIT.usage,
-      });
+      const hint = `Name a path in ${config.folders.map((folder) => folder.path).join(' or ')}.`;
+      throw wrongly('OUTSIDE', `${absolute} is in none of the watched folders.`, hint);
     }),
   );
 }

@@ -161,7 +161,6 @@ interface CollectionStatistics {
  * logged too; and without a word when the limit is taken out of the configuration.
  */
 export class Statistics {
-  readonly #deps: StatisticsDeps;
   readonly #collections = new Map<string, CollectionStatistics>();
   /** How many items became so since the daemon began. */
   readonly totals = { accepted: 0, confirmed: 0, quarantined: 0 };
@@ -177,13 +176,11 @@ export class Statistics {
   #timer: Timer | undefined;
   #unsubscribe: (() => void) | undefined;
 
-  constructor(deps: StatisticsDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: StatisticsDeps) {}
 
   /** To be called before anything else changes the state. */
   async start(): Promise<void> {
-    const { log, state } = this.#deps;
+    const { log, state } = this.deps;
     this.#plan();
     for await (const slice of state.entries.slices({ status: ['pending', 'accepted'] }))
       for (const entry of slice) this.#countWaiting(entry, 1);
@@ -201,7 +198,7 @@ export class Statistics {
   }
 
   report() {
-    const now = this.#deps.clock.now();
+    const now = this.deps.clock.now();
     const all = [...this.#collections.values()];
     const last = this.samples.at(-1);
     return {
@@ -218,7 +215,7 @@ export class Statistics {
 
   /** Counts what was confirmed before the start. Of older records only those are parsed that may be the last one. */
   async #recall(): Promise<void> {
-    const { clock, state } = this.#deps;
+    const { clock, state } = this.deps;
     const startedAt = clock.now();
     const where = (line: string) => sinceOf(line) > Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0);
     for await (const slice of state.entries.slices({ where })) {
@@ -248,7 +245,7 @@ export class Statistics {
     }
     if (after.status !== 'confirmed') return;
     this.totals.confirmed += 1;
-    const now = this.#deps.clock.now();
+    const now = this.deps.clock.now();
     this.#lastConfirmedAt = now;
     const tookMs = Math.max(0, now - atRestSince(after));
     this.#slot.durations.recordValue(Math.round(tookMs));
@@ -280,14 +277,14 @@ export class Statistics {
 
   #plan(): void {
     // Those of the configuration have statistics before anything was counted.
-    for (const { collection, rules } of this.#deps.settings().folders)
+    for (const { collection, rules } of this.deps.settings().folders)
       for (const name of [collection, ...rules.flatMap((rule) => rule.collection ?? [])]) this.#of(name);
-    this.#timer = this.#deps.clock.after(SAMPLE_MS, () => this.#tick(), { background: true });
+    this.#timer = this.deps.clock.after(SAMPLE_MS, () => this.#tick(), { background: true });
   }
 
   #tick(): void {
     this.#plan();
-    const { clock, settings } = this.#deps;
+    const { clock, settings } = this.deps;
     const now = clock.now();
     this.#takeSample(now);
     const limitMs = settings().alerts.timeToSearch;
@@ -298,7 +295,7 @@ export class Statistics {
   }
 
   #takeSample(at: number): void {
-    const { pending, accepted } = this.#deps.state.counts();
+    const { pending, accepted } = this.deps.state.counts();
     const { count, p50Ms, p95Ms } = percentilesOf(this.#slot.durations);
     const percentiles = p50Ms === undefined || p95Ms === undefined ? {} : { p50Ms, p95Ms };
     const made = { at, confirmed: count, accepted: this.#slot.accepted, waiting: pending + accepted };
@@ -308,7 +305,7 @@ export class Statistics {
   }
 
   #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {
-    const { log } = this.#deps;
+    const { log } = this.deps;
     const { alert, collection, hour } = one;
     const { count, p95Ms = 0 } = hour.at(now);
     const { waiting, oldestSince = now } = one.waiting.read();

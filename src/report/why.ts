@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
-import { EXIT, PeersyncError } from '../lib/errors.js';
 import { isWithin, sentence } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import {
@@ -15,7 +14,7 @@ import type { StateView } from '../state/state.js';
 import { isRemembered } from '../state/transitions.js';
 import { isAbsence, look } from '../watch/lister.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
-import { locate } from './items.js';
+import { locate, wrongly } from './items.js';
 import type { Live } from './status.js';
 
 /** Everything that is known of one path. Times are ms since the epoch. */
@@ -69,13 +68,8 @@ export async function explain(
       rule: `It is in none of the watched folders (${config.folders.map((one) => one.path).join(', ')}).`,
       next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
     };
-  if (path === '')
-    throw new PeersyncError({
-      code: 'NOT_A_FILE',
-      message: `${absolute} is the folder ${folder.name} itself.`,
-      hint: 'Name a file in it, or see `peersync status`.',
-      exitCode: EXIT.usage,
-    });
+  const hint = 'Name a file in it, or see `peersync status`.';
+  if (path === '') throw wrongly('NOT_A_FILE', `${absolute} is the folder ${folder.name} itself.`, hint);
   const watch = live?.parts.watcher.status().find(({ name }) => name === folder.name);
   const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
   const onDisk = isHeld ? 'held' : await lookAt(absolute, folder.followSymlinks);

@@ -175,9 +175,9 @@ export class Reconciler {
     this.deps.digests.delete(directoryOf(path));
   }
 
-  /** Whether nothing is left to do for a file that looks as it did; does what needs no reading. */
+  /** Whether nothing is left to do for a file that looks as it did. */
   #isSettled(before: Entry, to: Taken): boolean {
-    const { folder, accepts } = this.deps;
+    const { accepts } = this.deps;
     const { path } = before;
     if (!isItem(before)) {
       const { code, message } = before.trouble;
@@ -191,11 +191,8 @@ export class Reconciler {
       this.#open(path);
       return false;
     }
-    const refusal = accepts(before.version.encoding);
-    if (refusal !== undefined) this.#keepOut(path, before.version, refusal);
-    else if (before.url !== to.url || before.collection !== to.collection)
-      this.#put(read(before, { ...to, folder: folder.name, path }, before.version, this.deps.clock.now()));
-    return true;
+    const isAccepted = accepts(before.version.encoding) === undefined;
+    return isAccepted && before.url === to.url && before.collection === to.collection;
   }
 
   /** Reads a file, once at a time: what was written behind the reading is found by another look. */

@@ -54,7 +54,7 @@ export class Scanner {
     const { digests } = this.deps;
     const entered = new Set(['']);
     await this.#readRules('');
-    const met = await this.#tree('', (path) => Boolean(entered.add(path)));
+    const met = await this.#walk(await this.#enter(''), (path) => Boolean(entered.add(path)));
     // Nothing is kept of directories that are no more.
     for (const path of digests.keys()) if (!entered.has(path)) digests.delete(path);
     return met;
@@ -72,35 +72,31 @@ export class Scanner {
     digests.delete(directory);
     if (path.endsWith('/') || basename(path) === IGNORE_FILE) {
       const isRuledAnew = await this.#readRules(directory);
-      await this.#tree(directory, (below) => isRuledAnew || events?.watches(absolute(below)) !== true);
+      const enters = (below: string) => isRuledAnew || events?.watches(absolute(below)) !== true;
+      await this.#walk(await this.#enter(directory), enters);
       return;
     }
-    const from = await this.#enter(directory);
+    const [from] = await this.#enter(directory);
     if (from !== undefined) await this.#walk(await this.#lookUp([path], from.linked, isAsked));
   }
 
-  async #tree(directory: string, enters: (path: string) => boolean): Promise<Met> {
-    const start = await this.#enter(directory);
-    return await this.#walk(start === undefined ? [] : [start], enters);
-  }
-
   /** Where a look begins, unless a rule or a link keeps it from there. */
-  async #enter(directory: string): Promise<Step | undefined> {
+  async #enter(directory: string): Promise<readonly Step[]> {
     const { folder, rules, absolute } = this.deps;
-    if (this.#isUnknown(directory)) return undefined;
+    if (this.#isUnknown(directory)) return [];
     const closed = rules.closed(`${directory}/`);
     if (closed !== undefined) {
       await this.#exclude(directory, closed);
-      return undefined;
+      return [];
     }
     const path = absolute(directory);
     const real = await realpath(path).catch(() => path);
     const linked = real !== path;
     if (!linked || (folder.followSymlinks && isWithin(real, absolute(''))))
-      return { path: directory, linked };
+      return [{ path: directory, linked }];
     // A link stands where the directory was: what is known below it is not there any more.
     await this.path(directory);
-    return undefined;
+    return [];
   }
 
   async #walk(steps: readonly Step[], enters = (_path: string) => true): Promise<Met> {

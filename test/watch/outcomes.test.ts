@@ -159,7 +159,7 @@ describe('a file', () => {
     expect(inbox.get('a.txt')).toMatchObject({ status: 'pending', history: before?.history });
   });
 
-  it('gets another URL and collection with the configuration, without being read', async () => {
+  it('gets another URL and collection with the configuration', async () => {
     const world = new WatchWorld();
     world.write('a.txt');
     const first = await world.start();
