@@ -122,18 +122,17 @@ function pageRoutes(app: FastifyInstance, guard: Guard, assets: ReadonlyMap<stri
     guard.hasToken ? sendAsset(request, reply, assets.get('sign-in.html')) : reply.redirect('/', 303),
   );
 
-  app.register(async (scope) => {
-    scope.addContentTypeParser(
-      'application/x-www-form-urlencoded',
-      { parseAs: 'string', bodyLimit: LARGEST_FORM },
-      (_request, body, done) => done(null, new URLSearchParams(String(body))),
-    );
-    scope.post('/sign-in', (request, reply) => {
-      const { body } = request;
-      const token = body instanceof URLSearchParams ? (body.get('token') ?? '') : '';
-      if (guard.hasToken && !isAdmitted(guard, request, reply, token)) return reply;
-      return reply.redirect('/', 303);
-    });
+  // The guard lets no other route have a form.
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string', bodyLimit: LARGEST_FORM },
+    (_request, body, done) => done(null, new URLSearchParams(String(body))),
+  );
+  app.post('/sign-in', (request, reply) => {
+    const { body } = request;
+    const token = body instanceof URLSearchParams ? (body.get('token') ?? '') : '';
+    if (guard.hasToken && !isAdmitted(guard, request, reply, token)) return reply;
+    return reply.redirect('/', 303);
   });
 
   app.post('/sign-out', async ({ headers }, reply) => {

@@ -109,7 +109,9 @@ function ChartView({ chart, model }: Props & { readonly chart: Chart }) {
     <figure>
       <figcaption>
         {chart.title}
-        <span class="readout">{pointed ? `${hour(pointed.at, model.now())} ${chart.at(pointed)}` : now}</span>
+        <span class="readout hint">
+          {pointed ? `${hour(pointed.at, model.now())} ${chart.at(pointed)}` : now}
+        </span>
       </figcaption>
       {/* What the canvas draws is told in words. */}
       <div

@@ -89,7 +89,7 @@ export function Files({ model }: Props) {
           </Act>
         )}
       </Head>
-      <div class="filters">
+      <div class="filters wrapped">
         <nav class="tabs" aria-label="Status of the files that are shown">
           {STATUSES.map((one) => (
             <a
@@ -104,7 +104,7 @@ export function Files({ model }: Props) {
         </nav>
         <Filter what="file" onInput={setName} />
         {names.length > 1 && (
-          <label class="pick">
+          <label class="hint">
             in{' '}
             <select
               value={folder}

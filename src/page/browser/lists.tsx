@@ -28,9 +28,9 @@ export function Times({ model }: Props) {
   const cells = ({ collection, oldestSince, waiting, hour, day }: TimeToSearch) => {
     const isAlert = alerts.some((alert) => alert.collection === collection);
     return [
-      <div class="titled" key="head">
+      <div class="wrapped" key="head">
         <span class="name">{collection}</span>
-        <span class={isAlert ? 'watch s-bad' : 'watch'}>
+        <span class={isAlert ? 'hint s-bad' : 'hint'}>
           {counted(day.count, 'confirmation')} in 24 h
           {oldestSince !== undefined && ` · the oldest waits ${durationText(model.now() - oldestSince)}`}
           {isAlert && ' · alert'}
@@ -82,9 +82,9 @@ export function Folders({ model }: Props) {
     const scanned = watch?.lastScan && watch.state !== 'scanning';
     return [
       <>
-        <div class="titled">
+        <div class="wrapped">
           <span class="name">{name}</span>
-          <span class={watch?.trouble ? 'watch s-warn' : 'watch'}>
+          <span class={watch?.trouble ? 'hint s-warn' : 'hint'}>
             into {collection}
             {watch && ` · ${WATCH_WORDS[watch.state]}`}
             {scanned &&
@@ -155,9 +155,9 @@ export function Mirrors({ model }: Props) {
     const times = [succeededAt, changedAt].map((at) => (at === undefined ? 'never' : ago(at, model.now())));
     return [
       <>
-        <div class="titled">
+        <div class="wrapped">
           <span class="name">{name}</span>
-          <span class="watch">{kind}</span>
+          <span class="hint">{kind}</span>
         </div>
         <span class="path">{path}</span>
       </>,
@@ -168,7 +168,7 @@ export function Mirrors({ model }: Props) {
       troubles.length > 0 && (
         <ul class="troubles">
           {troubles.map(({ level, text }) => (
-            <li key={text} class={`s-${level}`}>
+            <li key={text} class={`line s-${level}`}>
               <Icon of={level === 'bad' ? 'error' : level} />
               <p>
                 <Prose text={text} />

@@ -88,7 +88,7 @@ export class Model {
     setInterval(() => this.change(), 1_000);
     addEventListener('online', () => this.#hurry());
     document.addEventListener('visibilitychange', () => {
-      this.change();
+      this.#draw();
       if (!document.hidden) this.#hurry();
     });
   }
@@ -112,13 +112,14 @@ export class Model {
   change(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    const draw = () => {
-      this.#isDue = false;
-      this.#onChange();
-    };
     // A window that is not seen draws no frames, but its title and icon are.
-    if (document.hidden) queueMicrotask(draw);
-    else requestAnimationFrame(draw);
+    if (document.hidden) queueMicrotask(() => this.#draw());
+    else requestAnimationFrame(() => this.#draw());
+  }
+
+  #draw(): void {
+    this.#isDue = false;
+    this.#onChange();
   }
 
   connect(): void {

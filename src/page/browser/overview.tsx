@@ -67,7 +67,7 @@ export function Pausing({ model }: Props) {
         {isPaused ? 'Resume' : 'Pause'}
       </button>
       <div id="pause-menu" class="menu" popover="auto">
-        <p>Nothing goes to the peer meanwhile. The folders stay watched, and nothing is lost.</p>
+        <p class="hint">Nothing goes to the peer meanwhile. The folders stay watched, and nothing is lost.</p>
         {Object.entries(PAUSES).map(([words, forMs], i) => (
           <button
             type="button"
@@ -130,14 +130,14 @@ export function Stations({ model }: Props) {
   const counts = status && { ...status.items, passed: status.passedOver };
   const station = (name: Entry['status']) => (
     <li key={name} class={`station s-${name}`} data-empty={counts?.[name] === 0 || undefined}>
-      <span class="rail-line">
+      <span class="rail-line line">
         <Icon of={name} />
       </span>
       <a href={filesHref(name)}>
         <span class="number">{counts === undefined ? '–' : count(counts[name])}</span>{' '}
         <span class="label">{STATUS_WORDS[name]}</span>
       </a>
-      <span class="note">{status && NOTES[name](status)}</span>
+      <span class="note hint">{status && NOTES[name](status)}</span>
     </li>
   );
   return (
@@ -157,7 +157,7 @@ export function Attention({ model }: Props) {
       <h2 id="attention-title">Needs a look</h2>
       <ul>
         {concerns.map(({ key, level, href, about, text }: Concern) => (
-          <li key={key} class={`s-${level}`}>
+          <li key={key} class={`line s-${level}`}>
             <Icon of={level === 'bad' ? 'error' : 'warn'} />
             <p>
               <a href={href}>{about}</a> <Prose text={text} />
@@ -187,7 +187,7 @@ export function Peer({ model }: Props) {
   return (
     <>
       <Head id="peer" title="Peer" />
-      <p class={`peer-state s-${tone}`}>
+      <p class={`peer-state line s-${tone}`}>
         <Icon of={shape} />
         <span>{words}</span>
       </p>
@@ -287,7 +287,7 @@ export function Notices({ model }: Props) {
   return (
     <>
       {model.notices.map((notice) => (
-        <div key={notice} class="notice" role={notice.isFailure ? 'alert' : undefined}>
+        <div key={notice} class="notice line" role={notice.isFailure ? 'alert' : undefined}>
           <Icon of={notice.isFailure ? 'error' : 'confirmed'} />
           <p>{notice.words}</p>
           <button

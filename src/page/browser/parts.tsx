@@ -62,7 +62,7 @@ export function Address({ url }: { readonly url: string }) {
 /** The heading of a section, with what can be done in it. */
 export function Head({ id, title, children }: JSX.IntrinsicElements['div'] & { title: string }) {
   return (
-    <div class="head">
+    <div class="head wrapped">
       <h2 id={`${id}-title`}>{title}</h2>
       {children}
     </div>
@@ -120,7 +120,7 @@ export function Pager({ of, first, shown, total, hasMore, go }: PagerProps) {
   if (first === 0 && !hasMore) return null;
   const range = shown === 0 ? 'none' : `${count(first + 1)}–${count(first + shown)}`;
   return (
-    <div class="pager">
+    <div class="pager line">
       <p class="hint" aria-live="polite">
         {range}
         {total !== undefined && ` of ${count(total)}`}
@@ -195,7 +195,7 @@ export function Table<T>({
   return (
     <>
       {rows.length > pageSize && (
-        <div class="filters">
+        <div class="filters wrapped">
           <Filter what={what} onInput={setWanted} />
         </div>
       )}

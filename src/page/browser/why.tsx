@@ -27,6 +27,7 @@ const FOLLOWED: ReadonlySet<string> = new Set(['pending', 'accepted', 'unknown']
 export function Why({ model }: Props) {
   const { explained: path, status } = model;
   const [typed, setTyped] = useState('');
+  const [times, setTimes] = useState(0);
   /** What was answered, or why nothing was. */
   const [answer, setAnswer] = useState<{ readonly path: string; readonly report: WhyReport | string }>();
   const report = answer?.path === path ? answer.report : undefined;
@@ -39,7 +40,7 @@ export function Why({ model }: Props) {
     get<WhyReport>('/api/why', String(new URLSearchParams({ path }))).then(take, ({ message }) =>
       take(message),
     );
-  }, [path, isFollowed && status]);
+  }, [path, times, isFollowed && status]);
   const close = () => {
     location.hash = '';
   };
@@ -50,13 +51,14 @@ export function Why({ model }: Props) {
         autocomplete="off"
         onSubmit={(event) => {
           event.preventDefault();
+          setTimes(times + 1);
           location.hash = typed.trim() === '' ? '' : whyHref(typed.trim());
         }}
       >
         <h2 id="why-title">
           <label for="why-path">Why?</label>
         </h2>
-        <div class="field">
+        <div class="field line">
           <Icon of="search" />
           <input
             id="why-path"
@@ -97,7 +99,7 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
   return (
     <>
       <div>
-        <h3 class={`verdict s-${verdict}`}>
+        <h3 class={`verdict line s-${isStatus(verdict) ? verdict : 'gone'}`}>
           <Icon of={isStatus(verdict) ? verdict : 'unknown'} />
           <span>{WORDS[kind ?? verdict]}</span>
         </h3>
@@ -130,9 +132,9 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
           <h3>What happened to it</h3>
           <ol class="history">
             {history.toReversed().map(({ status, at, note }) => (
-              <li key={`${status} ${at}`} class={`s-${status}`}>
+              <li key={`${status} ${at}`} class={`line s-${status}`}>
                 <Icon of={status} />
-                <p>
+                <p class="hint">
                   <strong>{STATUS_WORDS[status]}</strong> {when(at)}
                   {note !== undefined && <span class="note">{note}</span>}
                 </p>
