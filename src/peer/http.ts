@@ -162,7 +162,7 @@ export class Http {
    *   PEER_SOURCE, PEER_ABORTED, PEER_AUTH
    */
   async ask(request: PeerRequest): Promise<HttpAnswer> {
-    return await this.#admitted(request, (answer) => this.#collected(answer));
+    return await this.#admitted(request, (exchange, head) => exchange.whole(head));
   }
 
   /**
@@ -172,11 +172,12 @@ export class Http {
    * @throws PeerError for any other status; as `ask`; what `use` throws, also PEER_ANSWER where it reads what was cut short
    */
   async stream<T>(request: PeerRequest, use: (answer: StreamedAnswer) => Promise<T>): Promise<T | undefined> {
-    return await this.#admitted({ ...request, isStreamed: true }, async (answer) => {
-      const isUnchanged = answer.status === 304 && request.headers !== undefined;
-      if (isSuccess(answer.status) || isUnchanged) return await use(answer);
-      const error = statusError(await this.#collected(answer));
-      if (answer.status === 404) return undefined;
+    return await this.#admitted({ ...request, isStreamed: true }, async (exchange, head) => {
+      const { status } = head;
+      const isUnchanged = status === 304 && request.headers !== undefined;
+      if (isSuccess(status) || isUnchanged) return await use({ ...head, chunks: exchange.chunks() });
+      const error = statusError(await exchange.whole(head));
+      if (status === 404) return undefined;
       throw error;
     });
   }
@@ -185,35 +186,22 @@ export class Http {
     return this.#options.base.pathname.replace(/\/+$/, '') + below;
   }
 
-  /** The whole body; a refusal that is longer than the limit is cut there. */
-  async #collected({ chunks, ...head }: StreamedAnswer): Promise<HttpAnswer> {
-    const { maxAnswer } = this.#options;
-    const parts: Buffer[] = [];
-    let length = 0;
-    for await (const chunk of chunks) {
-      parts.push(chunk);
-      length += chunk.length;
-      if (length > maxAnswer) break;
-    }
-    return { ...head, body: Buffer.concat(parts).subarray(0, maxAnswer) };
-  }
-
   /** Sends a request, and again with what its answer asks for: credentials. */
-  async #admitted<T>(request: PeerRequest, use: (answer: StreamedAnswer) => Promise<T>): Promise<T> {
+  async #admitted<T>(request: PeerRequest, use: Use<T>): Promise<T> {
     if (request.isProtected && request.body !== undefined) await this.#introduce(request);
     const auth = request.isAnonymous ? undefined : this.#auth;
     for (let authorized = 0; ; ) {
       const used = auth?.authorize(request.method, this.#path(request.path));
       if (used !== undefined) authorized += 1;
-      const done = await this.#send(request, used?.header, async (answer) => {
-        if (answer.status === 401 && !request.isAnonymous) {
-          await this.#collected(answer);
-          const again = auth?.refused(answer.headers['www-authenticate'], used) ?? false;
+      const done = await this.#send(request, used?.header, async (exchange, head) => {
+        if (head.status === 401 && !request.isAnonymous) {
+          await exchange.whole(head);
+          const again = auth?.refused(head.headers['www-authenticate'], used) ?? false;
           if (again && authorized < MOST_AUTHORIZED) return undefined;
-          throw refusedError(answer, auth !== undefined);
+          throw refusedError(head, auth !== undefined);
         }
         if (used !== undefined || request.isProtected) auth?.admitted(used);
-        return { value: await use(answer) };
+        return { value: await use(exchange, head) };
       });
       if (done !== undefined) return done.value;
     }
@@ -235,11 +223,7 @@ export class Http {
   }
 
   /** Sends a request once, and hands its answer to `use`. */
-  async #send<T>(
-    request: PeerRequest,
-    authorization: string | undefined,
-    use: (answer: StreamedAnswer) => Promise<T>,
-  ): Promise<T> {
+  async #send<T>(request: PeerRequest, authorization: string | undefined, use: Use<T>): Promise<T> {
     const { path, counted, accept = '*/*', body } = request;
     const headers = {
       ...request.headers,
@@ -249,13 +233,12 @@ export class Http {
       ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': String(body.length) }),
     };
     const connection = this.#idle.pop() ?? this.#open(path);
-    const exchange = new Exchange(connection, request, this.url(path), this.#options);
+    const exchange = new Exchange(connection, request, this.url(path), this.#options, () => {
+      this.#requests[counted] += 1;
+      if (counted === 'push') this.#pushedBytes += body?.length ?? 0;
+    });
     try {
-      const answer = await exchange.begin(this.#path(path), headers, () => {
-        this.#requests[counted] += 1;
-        if (counted === 'push') this.#pushedBytes += body?.length ?? 0;
-      });
-      return await use(answer);
+      return await use(exchange, await exchange.begin(this.#path(path), headers));
     } finally {
       exchange.end();
       if (exchange.isWhole && connection.ca === this.#ca) this.#idle.push(connection);
@@ -281,15 +264,14 @@ const KEEP_ALIVE_MS = 1_000;
 /** Bytes of an answer that may wait for their reader, beyond one piece. */
 const MOST_WAITING = 128 * 1024;
 
-/** One connection to the peer: opened when needed, kept for a short while. It carries one request at a time. */
+/** What becomes of an answer whose head came. */
+type Use<T> = (exchange: Exchange, head: AnswerHead) => Promise<T>;
+
+/** One connection to the peer: opened when needed, kept for a short while. It carries one exchange at a time. */
 class Connection {
   readonly client: Client;
-  /** Called when the connection stands. */
-  onOpen: (() => void) | undefined;
-  /** The answer that comes in. */
-  body: Readable | undefined;
+  exchange: Exchange | undefined;
   #socket: Socket | undefined;
-  #isHeld = false;
 
   constructor(
     origin: string,
@@ -309,19 +291,10 @@ class Connection {
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
     });
-    this.client.on('disconnect', () => {
-      this.#socket = undefined;
-    });
   }
 
-  get isOpen(): boolean {
-    return this.#socket !== undefined;
-  }
-
-  /** To be called when some of the answer was read. */
+  /** To be called when some of what was waiting was read. */
   drained(): void {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
     this.#socket?.emit('readable');
   }
 
@@ -332,11 +305,7 @@ class Connection {
   #adopt(socket: Socket): void {
     this.#socket = socket;
     const read = socket.read.bind(socket);
-    socket.read = (size) => {
-      this.#isHeld = (this.body?.readableLength ?? 0) > MOST_WAITING;
-      return this.#isHeld ? null : read(size);
-    };
-    this.onOpen?.();
+    socket.read = (size) => (this.exchange?.isFull ? null : read(size));
   }
 }
 
@@ -362,114 +331,150 @@ const BEGIN_BYTES = 1024;
  *
  * Whatever ends it early destroys its connection.
  */
-class Exchange {
-  /** Whether the answer was read to its end, so that the connection can carry another request. */
+class Exchange implements Dispatcher.DispatchHandler {
+  /** Whether all of the answer came, so that the connection can carry another request. */
   isWhole = false;
   #phase: keyof typeof PHASES = 'connecting';
+  readonly #began: number;
   readonly #total: Timer;
   #idle: Timer | undefined;
   #failure: PeerError | undefined;
-  #status: number | undefined;
+  #head: AnswerHead | undefined;
   #start: Buffer | undefined;
+  #received = 0;
+  readonly #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  #mostWaiting = MOST_WAITING;
+  #wake = (): void => {};
   readonly #abort = (): void => this.#fail(calledOff(this.url, this.#delivered, this.request.signal?.reason));
 
+  /** @param onSend called when the request is put on the wire */
   constructor(
     private readonly connection: Connection,
     private readonly request: PeerRequest,
     private readonly url: string,
     private readonly options: HttpOptions,
+    private readonly onSend: () => void,
   ) {
     const { clock, timeouts } = options;
+    this.#began = clock.now();
     const totalMs = timeouts.total * (request.isStreamed ? STREAM_TOTAL_FACTOR : 1);
     this.#total = clock.after(totalMs, () => this.#timeOut('a complete answer', totalMs));
   }
 
-  /**
-   * Sends the request and waits for the head of its answer.
-   *
-   * @param onSend called when the request is put on the wire
-   */
-  async begin(path: string, headers: Record<string, string>, onSend: () => void): Promise<StreamedAnswer> {
-    const { connection, options } = this;
+  /** Whether no more should come before some of the answer was read. */
+  get isFull(): boolean {
+    return this.#waitingBytes > this.#mostWaiting;
+  }
+
+  /** Sends the request and waits for the head of its answer. */
+  async begin(path: string, headers: Record<string, string>): Promise<AnswerHead> {
     const { method, body, signal } = this.request;
-    const began = options.clock.now();
-    const onOpen = () => {
-      connection.onOpen = undefined;
-      this.#phase = body === undefined || body.bytes !== undefined ? 'waiting' : 'sending';
-      this.#limit('an answer', options.timeouts.headers);
-      onSend();
-    };
     signal?.addEventListener('abort', this.#abort, { once: true });
     if (signal?.aborted) this.#abort();
-    try {
-      if (this.#failure !== undefined) throw this.#failure;
-      if (connection.isOpen) onOpen();
-      else connection.onOpen = onOpen;
+    else {
+      this.connection.exchange = this;
       const sent = body && (body.bytes ?? Readable.from(this.#pieces(body)));
-      // It shall not pause by itself (see Connection).
-      const highWaterMark = Number.MAX_SAFE_INTEGER;
-      const answer = await connection.client.request({
-        ...{ method, path, headers, highWaterMark },
-        body: sent ?? null,
-      });
-      return this.#received(answer, began);
-    } catch (error) {
-      throw this.#errorOf(error);
+      this.connection.client.dispatch({ method, path, headers, body: sent ?? null }, this);
+    }
+    while (this.#head === undefined) await this.#news();
+    return this.#head;
+  }
+
+  /** All of the answer; a refusal that is longer than the limit is cut there. */
+  async whole(head: AnswerHead): Promise<HttpAnswer> {
+    const { maxAnswer } = this.options;
+    const wasFull = this.isFull;
+    this.#mostWaiting = maxAnswer;
+    if (wasFull) this.connection.drained();
+    while (!this.isWhole && !this.isFull) await this.#more();
+    return { ...head, body: Buffer.concat(this.#waiting).subarray(0, maxAnswer) };
+  }
+
+  /** The answer as it comes. */
+  async *chunks(): AsyncGenerator<Buffer, void, undefined> {
+    try {
+      while (!this.isWhole || this.#waiting.length > 0) {
+        if (this.#waiting.length === 0) await this.#more();
+        if (this.#failure !== undefined) throw this.#failure;
+        const wasFull = this.isFull;
+        const chunk = this.#waiting.shift();
+        this.#waitingBytes -= chunk?.length ?? 0;
+        if (wasFull && !this.isFull) this.connection.drained();
+        if (chunk !== undefined) yield chunk;
+      }
+    } finally {
+      this.end();
     }
   }
 
   /** Nothing of it is waited for any more; without effect on one that is whole. */
   end(): void {
-    this.connection.onOpen = undefined;
-    this.connection.body = undefined;
+    if (this.connection.exchange === this) this.connection.exchange = undefined;
     this.#idle?.cancel();
     this.#total.cancel();
     this.request.signal?.removeEventListener('abort', this.#abort);
     if (!this.isWhole) this.#fail(calledOff(this.url, this.#delivered));
   }
 
-  #received({ statusCode: status, headers, body }: Dispatcher.ResponseData, began: number): StreamedAnswer {
-    this.#phase = 'receiving';
-    this.#status = status;
-    this.connection.body = body;
-    this.#idle?.cancel();
-    if (isSuccess(status)) {
-      if (Number(headers['content-length']) > this.#maxBytes) throw this.#tooLarge();
-      const encoding = headers['content-encoding'] ?? 'identity';
-      // An encoding that was not asked for would be taken for the content.
-      if (!/^(identity)?$/i.test(String(encoding)))
-        throw this.#error('PEER_ANSWER', `answered in an encoding that was not asked for (${encoding})`);
-    }
-    const date = Date.parse(String(headers.date));
-    const at = this.options.clock.now();
-    return {
-      ...{ url: this.url, status, headers, at, peerAt: Number.isNaN(date) ? undefined : date },
-      ...{ tookMs: at - began, delivered: this.#delivered, chunks: this.#chunks(body) },
-    };
+  onRequestStart(): void {
+    const { body } = this.request;
+    this.#phase = body === undefined || body.bytes !== undefined ? 'waiting' : 'sending';
+    this.#limit('an answer', this.options.timeouts.headers);
+    this.onSend();
   }
 
-  async *#chunks(body: Dispatcher.ResponseData['body']): AsyncGenerator<Buffer, void, undefined> {
-    const pieces = body[Symbol.asyncIterator]();
-    let received = 0;
-    try {
-      for (;;) {
-        if (this.#failure !== undefined) throw this.#failure;
-        this.#limit('the rest of the answer', this.options.timeouts.body);
-        const next: IteratorResult<Buffer> = await pieces.next();
-        this.#idle?.cancel();
-        if (next.done) break;
-        this.connection.drained();
-        this.#start ??= Buffer.from(next.value.subarray(0, BEGIN_BYTES));
-        received += next.value.length;
-        if (isSuccess(this.#status ?? 0) && received > this.#maxBytes) throw this.#tooLarge();
-        yield next.value;
-      }
-      this.isWhole = true;
-    } catch (error) {
-      throw this.#errorOf(error);
-    } finally {
-      this.end();
-    }
+  onResponseStart(_: unknown, status: number, headers: Dispatcher.ResponseData['headers']): void {
+    if (status < 200 || this.#failure !== undefined) return;
+    this.#phase = 'receiving';
+    this.#idle?.cancel();
+    const date = Date.parse(String(headers.date));
+    const at = this.options.clock.now();
+    this.#head = {
+      ...{ url: this.url, status, headers, at, peerAt: Number.isNaN(date) ? undefined : date },
+      ...{ tookMs: at - this.#began, delivered: this.#delivered },
+    };
+    const encoding = String(headers['content-encoding'] ?? '');
+    if (isSuccess(status) && Number(headers['content-length']) > this.#maxBytes) this.#fail(this.#tooLarge());
+    // An encoding that was not asked for would be taken for the content.
+    else if (isSuccess(status) && !/^(identity)?$/i.test(encoding))
+      this.#fail(this.#error('PEER_ANSWER', `answered in an encoding that was not asked for (${encoding})`));
+    this.#wake();
+  }
+
+  onResponseData(_: unknown, chunk: Buffer): void {
+    this.#idle?.cancel();
+    this.#start ??= Buffer.from(chunk.subarray(0, BEGIN_BYTES));
+    this.#received += chunk.length;
+    if (isSuccess(this.#head?.status ?? 0) && this.#received > this.#maxBytes) this.#fail(this.#tooLarge());
+    this.#waiting.push(chunk);
+    this.#waitingBytes += chunk.length;
+    this.#wake();
+  }
+
+  onResponseEnd(): void {
+    this.isWhole = this.#failure === undefined;
+    this.#idle?.cancel();
+    this.#wake();
+  }
+
+  onResponseError(_: unknown, error: unknown): void {
+    this.#fail(this.#errorOf(error));
+  }
+
+  /** Waits until something came. @throws PeerError where the exchange failed */
+  async #news(): Promise<void> {
+    if (this.#failure === undefined)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** Waits for more of the answer. */
+  async #more(): Promise<void> {
+    this.#limit('the rest of the answer', this.options.timeouts.body);
+    await this.#news();
   }
 
   async *#pieces(body: Body): AsyncGenerator<Uint8Array> {
@@ -497,6 +502,7 @@ class Exchange {
   #fail(error: PeerError): void {
     this.#failure ??= error;
     void this.connection.client.destroy(this.#failure);
+    this.#wake();
   }
 
   get #maxBytes(): number {
@@ -512,7 +518,7 @@ class Exchange {
   }
 
   #error(code: PeerErrorCode, what: string, cause?: unknown, answer = this.#start): PeerError {
-    const parts = { url: this.url, status: this.#status, delivered: this.#delivered };
+    const parts = { url: this.url, status: this.#head?.status, delivered: this.#delivered };
     return new PeerError(code, { ...parts, what, answer, cause });
   }
 
