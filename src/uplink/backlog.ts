@@ -26,8 +26,11 @@ export class ReadyQueue<T> {
   readonly #onDue: () => void;
   /** Whether anything had to be left beyond. */
   hasOverflowed = false;
-  /** Where `first` has come to: a new iterator would pass by all that left before. */
-  #keys = this.due.keys();
+  /**
+   * Where `first` has come to: a new iterator would pass by all that left before. Dropped when nothing is due, for an iterator
+   * that stands still keeps all that has left since.
+   */
+  #keys: IterableIterator<string> | undefined;
   #first = '';
   #pass: AsyncGenerator<Iterable<Entry>> | undefined;
   /** When the first falls due that is beyond. */
@@ -58,8 +61,9 @@ export class ReadyQueue<T> {
   get first(): T | undefined {
     if (this.due.size === 0) return undefined;
     while (!this.due.has(this.#first)) {
+      this.#keys ??= this.due.keys();
       const next = this.#keys.next();
-      if (next.done) this.#keys = this.due.keys();
+      if (next.done) this.#keys = undefined;
       else this.#first = next.value;
     }
     return this.due.get(this.#first);
@@ -96,6 +100,7 @@ export class ReadyQueue<T> {
 
   delete(key: string): void {
     this.due.delete(key);
+    if (this.due.size === 0) this.#keys = undefined;
     this.later.get(key)?.timer.cancel();
     this.later.delete(key);
   }

@@ -1,7 +1,9 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { Entries } from '../../src/state/entries.js';
 import type { Entry, PendingItem } from '../../src/state/entry.js';
-import { Backlog } from '../../src/uplink/backlog.js';
+import { Backlog, ReadyQueue } from '../../src/uplink/backlog.js';
 import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -249,3 +251,25 @@ it('an item that is put off is due when its time is over, also where the machine
   await clock.advance(30_000);
   expect(take()).toBe('a');
 });
+
+it.each(['never', 'until it is empty'])(
+  'keeps nothing of what has left, where it is asked for its first %s',
+  async (asked) => {
+    const pass = async function* (): AsyncGenerator<Entry[]> {};
+    const queue = new ReadyQueue<object>(new FakeClock(), 1_000, pass, () => {});
+    const left: WeakRef<object>[] = [];
+    for (let i = 0; i < 5_000; i += 1) {
+      const value = {};
+      left.push(new WeakRef(value));
+      queue.put(`${i}`, value, 0);
+      if (asked !== 'never' && i < 200) expect(queue.first).toBeDefined();
+      if (i % 100 === 99) for (let k = i - 99; k <= i; k += 1) queue.delete(`${k}`);
+    }
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    // A reference that was made in this turn of the event loop is kept until it is over.
+    await new Promise((done) => setImmediate(done));
+    collect();
+    expect(left.filter((value) => value.deref() !== undefined).length).toBeLessThan(10);
+  },
+);
