@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, opendir, readFile, statfs } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
-import type { Config, FolderConfig, MirrorConfig, ShareMirrorConfig } from '../config/config.js';
+import type { Config, FolderConfig, MirrorConfig } from '../config/config.js';
 import { type Listen, parseListen } from '../config/url.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -11,7 +11,7 @@ import { isWildcard, wildcard } from '../lib/text.js';
 import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { answer, define, duration, flag, prepare, UsageError, value } from './context.js';
+import { answer, define, duration, flag, prepare, restated, UsageError, value } from './context.js';
 import { readState, runningStatus } from './daemon-access.js';
 import { runningPeer } from './peer.js';
 import { onThisTerminal } from './terminal.js';
@@ -46,10 +46,10 @@ export const checkCommand = define({
       if (options.canary && options.json) return;
       answer(options, finding, () => [
         `${ok ? 'ok     ' : 'TROUBLE'}  ${check}: ${safe(message)}`,
-        ...(ok || !hint ? [] : [`         ${safe(hint)}`]),
+        ...(hint ? [`         ${safe(hint)}`] : []),
       ]);
     };
-    tell(works('configuration', `${path} is valid`));
+    tell({ check: 'configuration', ok: true, message: `${path} is valid` });
     for await (const finding of checkMachine(config)) tell(finding);
     const isUsable = await checkPeer(config, log, tell);
     let hasFailed = false;
@@ -58,17 +58,42 @@ export const checkCommand = define({
       const how = { url, yes, timeoutMs };
       const report = isUsable ? await checkCanary(config, how, log, onThisTerminal()) : undefined;
       hasFailed = report === undefined || report.rows.some(({ status }) => status === 'fails');
-      answer(options, { findings, canary: report ?? null }, () =>
-        report === undefined
-          ? ['-        canary: nothing was pushed, for the peer has trouble']
-          : canaryText(report),
-      );
+      const none = ['-        canary: nothing was pushed, for the peer has trouble'];
+      answer(options, { findings, canary: report ?? null }, () => (report ? canaryText(report) : none));
     }
     const troubles = findings.filter((finding) => !finding.ok);
     if (troubles.length === 0) return hasFailed ? EXIT.failure : EXIT.done;
     return troubles.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
   },
 });
+
+/** One thing that was checked. */
+export interface Finding {
+  readonly check: string;
+  readonly ok: boolean;
+  readonly message: string;
+  readonly hint?: string;
+  /** The exit code that this finding alone would lead to. */
+  readonly exitCode?: ExitCode;
+}
+
+/** What a check found to be wrong, and what to do. */
+class Wrong extends PeersyncError {
+  constructor(message: string, hint: string) {
+    super({ code: 'CHECK', message, hint });
+  }
+}
+
+/** What comes of a check: what is right, or the error that it throws. */
+async function find(check: string, look: () => Promise<string> | string): Promise<Finding> {
+  try {
+    return { check, ok: true, message: await look() };
+  } catch (error) {
+    if (!(error instanceof PeersyncError)) throw error;
+    const { message, hint, exitCode } = error;
+    return { check, ok: false, message, hint, ...(!(error instanceof Wrong) && { exitCode }) };
+  }
+}
 
 /** Folders, the limit of watches, what is written to, and the ports. */
 async function* checkMachine(config: Config): AsyncGenerator<Finding> {
@@ -78,7 +103,7 @@ async function* checkMachine(config: Config): AsyncGenerator<Finding> {
     directories += found.directories;
     yield found.finding;
   }
-  yield await checkWatchLimit(directories);
+  yield await find('watch limit', () => watchLimit(directories));
   yield await checkWritable('state', config.state.dir, 'state.dir');
   const { citations, root, shares, tables } = config.mirror;
   if (shares.length + tables.length + citations.length > 0)
@@ -88,40 +113,35 @@ async function* checkMachine(config: Config): AsyncGenerator<Finding> {
 
 /** Whether all can be read that its rules do not keep out; and how many directories that are. */
 export async function checkFolder(folder: FolderConfig, config: Config) {
-  const check = `folder ${folder.name}`;
-  const hint = 'Let the user that peersync runs as read and enter it';
   const { FolderRules } = await import('../watch/rules.js');
   const rules = new FolderRules(folder);
+  const unreadable: string[] = [];
   let directories = 0;
-  let unreadable: string | undefined;
-  const open = [''];
-  for (let directory = open.pop(); directory !== undefined; directory = open.pop()) {
-    const path = join(folder.path, directory);
-    directories += 1;
-    try {
-      await access(path, constants.R_OK | constants.X_OK);
-      await rules.readIgnoreFile(directory);
-      for await (const entry of await opendir(path)) {
-        const below = join(directory, entry.name);
-        if (entry.isDirectory() && rules.closedEntered(below) === undefined) open.push(below);
+  const hint = 'Let the user that peersync runs as read and enter it';
+  const finding = await find(`folder ${folder.name}`, async () => {
+    const open = [''];
+    for (let directory = open.pop(); directory !== undefined; directory = open.pop()) {
+      const path = join(folder.path, directory);
+      try {
+        await access(path, constants.R_OK | constants.X_OK);
+        await rules.readIgnoreFile(directory);
+        for await (const entry of await opendir(path)) {
+          const below = join(directory, entry.name);
+          if (entry.isDirectory() && rules.closedEntered(below) === undefined) open.push(below);
+        }
+      } catch (error) {
+        unreadable.push(`${path} (${messageOf(error)})`);
+        if (directory === '' && systemCode(error) === 'ENOENT')
+          throw new Wrong(`${path} does not exist`, await missingHint(folder, config));
+        if (directory === '') throw new Wrong(`${path} cannot be read: ${messageOf(error)}`, `${hint}.`);
       }
-    } catch (error) {
-      if (directory !== '') unreadable ??= `${path} (${messageOf(error)})`;
-      else {
-        const isMissing = systemCode(error) === 'ENOENT';
-        const finding = isMissing
-          ? fails(check, `${path} does not exist`, await missingHint(folder, config))
-          : fails(check, `${path} cannot be read: ${messageOf(error)}`, `${hint}.`);
-        return { finding, directories: 0 };
-      }
+      directories += 1;
     }
-  }
-  const readable = `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`;
-  const partly = `not all of ${folder.path} can be read, first ${unreadable}`;
-  const finding =
-    unreadable === undefined
-      ? works(check, readable)
-      : fails(check, partly, `${hint}, or add it to \`ignore\`.`);
+    if (unreadable.length === 0)
+      return `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`;
+    const message = `not all of ${folder.path} can be read, first ${unreadable[0]}`;
+    throw new Wrong(message, `${hint}, or add it to \`ignore\`.`);
+  });
   return { finding, directories };
 }
 
@@ -138,16 +158,14 @@ async function missingHint(folder: FolderConfig, config: Config): Promise<string
     : 'Create it, mend the path in `folders`, or start with `peersync run --create`.';
 }
 
-async function checkWatchLimit(directories: number): Promise<Finding> {
-  const check = 'watch limit';
+async function watchLimit(directories: number): Promise<string> {
   const text = await readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8').catch(() => undefined);
-  if (text === undefined) return works(check, 'this system tells of none');
+  if (text === undefined) return 'this system tells of none';
   const limit = Number(text);
   const message = `${counted(directories, 'directory', 'directories')} to watch, ${limit} watches allowed for this user`;
-  if (directories < limit) return works(check, message);
+  if (directories < limit) return message;
   const enough = Math.max(524_288, directories * 2);
-  return fails(
-    check,
+  throw new Wrong(
     message,
     `Raise it: sysctl fs.inotify.max_user_watches=${enough}; until then changes are found by rescans only.`,
   );
@@ -165,58 +183,55 @@ export async function checkPeer(
   tell: (finding: Finding) => void,
 ): Promise<boolean> {
   let client: PeerClient | undefined;
-  try {
+  const peer = await find('peer', async () => {
     client = await runningPeer(config, log);
-    if (client === undefined) {
-      tell(works('peer', 'the embedded peer starts with the daemon'));
-      return true;
-    }
+    if (client === undefined) return 'the embedded peer starts with the daemon';
     const { ms, server } = await client.ping();
-    const by = server === undefined ? '' : ` (${server})`;
-    tell(works('peer', `it answers in ${Math.round(ms)} ms${by}`));
-    for (const check of [checkDialect, checkPush]) {
-      const finding = await check(client);
+    return `it answers in ${Math.round(ms)} ms${server === undefined ? '' : ` (${server})`}`;
+  });
+  tell(peer);
+  const known = client;
+  if (known === undefined) return peer.ok;
+  try {
+    let isUsable = peer.ok;
+    for (const [check, look] of [['dialect', dialectOf] as const, ['access', tryPush] as const]) {
+      if (!isUsable) return false;
+      const finding = await find(check, () => look(known));
       tell(finding);
-      if (!finding.ok) return false;
+      isUsable = finding.ok;
     }
-    for await (const finding of checkMirrored(config.mirror, client)) tell(finding);
-    return true;
-  } catch (error) {
-    tell(troubleOf('peer', error));
-    return false;
+    if (isUsable) for await (const finding of checkMirrored(config.mirror, known)) tell(finding);
+    return isUsable;
   } finally {
-    await client?.close();
+    await known.close();
   }
 }
 
 /** Whether a dialect that is configured is the peer's; where none is, which that is. */
-async function checkDialect(client: PeerClient): Promise<Finding> {
-  const check = 'dialect';
+async function dialectOf(client: PeerClient): Promise<string> {
   const configured = client.dialect;
-  try {
-    const dialect = await client.detect();
-    if (configured === undefined || configured === dialect) return works(check, `the peer speaks ${dialect}`);
-    return fails(
-      check,
-      `the peer speaks ${dialect}, and is configured as ${configured}`,
-      'Leave `peer.dialect` out: it is found out.',
-    );
-  } catch (error) {
-    if (!(error instanceof PeerError)) throw error;
-    if (error.code !== 'PEER_ANSWER' || configured === undefined) return troubleOf(check, error);
-    return works(check, `${configured}, as configured; what the peer answers does not tell`);
-  }
+  const dialect = await client.detect().catch((error: unknown) => {
+    if (error instanceof PeerError && error.code === 'PEER_ANSWER' && configured !== undefined)
+      return undefined;
+    throw error;
+  });
+  if (dialect === undefined) return `${configured}, as configured; what the peer answers does not tell`;
+  if (configured === undefined || configured === dialect) return `the peer speaks ${dialect}`;
+  throw new Wrong(
+    `the peer speaks ${dialect}, and is configured as ${configured}`,
+    'Leave `peer.dialect` out: it is found out.',
+  );
 }
 
 /** Pushes nothing, which changes nothing. A peer that does not take that (400 and the like) let us in all the same. */
-async function checkPush(client: PeerClient): Promise<Finding> {
+async function tryPush(client: PeerClient): Promise<string> {
   try {
     await client.push([]);
-    return works('access', 'the peer lets us in and takes pushes');
+    return 'the peer lets us in and takes pushes';
   } catch (error) {
-    if (!(error instanceof PeerError)) throw error;
-    if (error.code === 'PEER_REFUSED' && error.status !== 404) return works('access', 'the peer lets us in');
-    return troubleOf(error.code === 'PEER_AUTH' ? 'access' : 'pushing', error);
+    if (error instanceof PeerError && error.code === 'PEER_REFUSED' && error.status !== 404)
+      return 'the peer lets us in';
+    throw error;
   }
 }
 
@@ -225,75 +240,49 @@ export async function* checkMirrored(
   { shares, tables }: Pick<MirrorConfig, 'shares' | 'tables'>,
   client: Pick<PeerClient, 'share' | 'shares' | 'tables'>,
 ): AsyncGenerator<Finding> {
-  const found = (name: string, wanted: string, isThere: boolean, what: string) =>
-    isThere
-      ? works(`mirror ${name}`, `the peer has the ${what}`)
-      : fails(
-          `mirror ${name}`,
-          `the peer has no ${what} "${wanted}"`,
-          'Mend its name in `mirror` (upper and lower case count), or put it there.',
-        );
-  const matching = (name: string, pattern: string, listed: readonly string[], what: string) => {
+  const there = (isThere: boolean, what: string, name: string) => {
+    if (isThere) return `the peer has the ${what}`;
+    const hint = 'Mend its name in `mirror` (upper and lower case count), or put it there.';
+    throw new Wrong(`the peer has no ${what} "${name}"`, hint);
+  };
+  const matching = (pattern: string, listed: readonly string[], what: string) => {
     const count = listed.filter((each) => wildcard(pattern).test(each)).length;
-    return works(`mirror ${name}`, `matches ${counted(count, what)} of the peer`);
+    return `matches ${counted(count, what)} of the peer`;
   };
+  let listed: readonly string[] = [];
   if (tables.length > 0) {
-    const listed = await client.tables.list().catch((error: unknown) => troubleOf('mirrored tables', error));
-    if ('ok' in listed) {
-      yield listed;
-      if (listed.exitCode === EXIT.unreachable) return;
-    } else
-      for (const { name, table } of tables)
-        yield isWildcard(table)
-          ? matching(name, table, listed, 'table')
-          : found(name, table, listed.includes(table), 'table');
+    const listing = await find('mirrored tables', async () => {
+      listed = await client.tables.list();
+      return '';
+    });
+    if (!listing.ok) yield listing;
+    if (listing.exitCode === EXIT.unreachable) return;
+    for (const { name, table } of listing.ok ? tables : [])
+      yield await find(`mirror ${name}`, () =>
+        isWildcard(table) ? matching(table, listed, 'table') : there(listed.includes(table), 'table', table),
+      );
   }
-  const checkShare = async ({ name, data, c, maxSize }: ShareMirrorConfig): Promise<Finding> => {
-    if (!isWildcard(data)) {
-      const query = c === undefined ? { data } : { data, c };
-      const isThere = await client.share(query, async () => true, { maxBytes: maxSize });
-      return found(name, data, isThere === true, 'shared object');
-    }
-    const group = c === undefined ? '' : `${c}/`;
-    const listed = (await client.shares())?.filter((each) => each.startsWith(group));
-    if (listed === undefined)
-      return fails(`mirror ${name}`, 'this peer does not list its shared objects', 'Name each of them.');
-    const names = listed.map((each) => each.slice(group.length));
-    return matching(name, data, names, 'shared object');
-  };
-  for (const share of shares) {
-    const finding = await checkShare(share).catch((error: unknown) => {
-      const trouble = troubleOf(`mirror ${share.name}`, error);
-      return isTooLarge(error) ? { ...trouble, hint: 'Raise its `maxSize`.' } : trouble;
+  for (const { name, data, c, maxSize } of shares) {
+    const finding = await find(`mirror ${name}`, async () => {
+      if (!isWildcard(data)) {
+        const query = c === undefined ? { data } : { data, c };
+        const isThere = await client.share(query, async () => true, { maxBytes: maxSize }).catch(nameMaxSize);
+        return there(isThere === true, 'shared object', data);
+      }
+      const group = c === undefined ? '' : `${c}/`;
+      const names = (await client.shares())?.filter((each) => each.startsWith(group));
+      if (names === undefined)
+        throw new Wrong('this peer does not list its shared objects', 'Name each of them.');
+      return matching(`${group}${data}`, names, 'shared object');
     });
     yield finding;
     if (finding.exitCode === EXIT.unreachable) return;
   }
 }
 
-/** One thing that was checked. */
-export interface Finding {
-  readonly check: string;
-  readonly ok: boolean;
-  readonly message: string;
-  readonly hint?: string;
-  /** The exit code that this finding alone would lead to. */
-  readonly exitCode?: ExitCode;
-}
-
-function works(check: string, message: string): Finding {
-  return { check, ok: true, message };
-}
-
-function fails(check: string, message: string, hint: string): Finding {
-  return { check, ok: false, message, hint };
-}
-
-/** The finding that an error is. @throws the error where it is none that a person may read */
-function troubleOf(check: string, error: unknown): Finding {
-  if (!(error instanceof PeersyncError)) throw error;
-  const { message, hint, exitCode } = error;
-  return { check, ok: false, message, hint, exitCode };
+function nameMaxSize(error: unknown): never {
+  if (!(error instanceof PeersyncError) || !isTooLarge(error)) throw error;
+  throw restated(error, { hint: 'Raise its `maxSize`.' });
 }
 
 /**
@@ -308,24 +297,26 @@ export async function checkWritable(
   key: string,
   freeBytes: (path: string) => Promise<number> = freeOf,
 ): Promise<Finding> {
-  for (let path = directory; ; path = dirname(path)) {
-    try {
-      await access(path, constants.W_OK | constants.X_OK);
-      if ((await freeBytes(path)) === 0)
-        return fails(
-          check,
-          `no space is left on the disk of ${directory}`,
-          'Free some space there; nothing is lost, and a daemon goes on by itself.',
-        );
-      const message =
-        path === directory ? `${directory} can be written` : `${directory} will be made when it is needed`;
-      return works(check, message);
-    } catch (error) {
-      if (systemCode(error) === 'ENOENT' && path !== dirname(path)) continue;
-      const message = `${path} cannot be written: ${messageOf(error)}`;
-      return fails(check, message, `Let the user that peersync runs as write there, or mend \`${key}\`.`);
-    }
-  }
+  return await find(check, async () => {
+    let path = directory;
+    const tried = (): Promise<void> =>
+      access(path, constants.W_OK | constants.X_OK).catch((error: unknown) => {
+        if (systemCode(error) !== 'ENOENT' || path === dirname(path))
+          throw new Wrong(
+            `${path} cannot be written: ${messageOf(error)}`,
+            `Let the user that peersync runs as write there, or mend \`${key}\`.`,
+          );
+        path = dirname(path);
+        return tried();
+      });
+    await tried();
+    if ((await freeBytes(path)) === 0)
+      throw new Wrong(
+        `no space is left on the disk of ${directory}`,
+        'Free some space there; nothing is lost, and a daemon goes on by itself.',
+      );
+    return path === directory ? `${path} can be written` : `${directory} will be made when it is needed`;
+  });
 }
 
 async function freeOf(path: string): Promise<number> {
@@ -351,54 +342,45 @@ export async function* checkPorts({ peer, state, status }: Config): AsyncGenerat
   try {
     for (const { check, key, listen, served } of ports) {
       if (listen === undefined) continue;
-      try {
-        held.push(await listenAt(listen));
-        yield works(check, `it can listen at ${addressOf(listen)}`);
-      } catch (error) {
-        // Our own daemon would make room for itself.
-        const isOurs = served !== undefined && Number(new URL(served).port || 80) === listen.port;
-        yield isOurs
-          ? works(check, `the running daemon serves it at ${served}`)
-          : fails(check, ...notListening(error, listen, key, running === 'unknown'));
-      }
+      yield await find(check, async () => {
+        const server = createServer((socket) => socket.destroy());
+        try {
+          server.listen({ ...listen, exclusive: true });
+          await once(server, 'listening');
+          held.push(server);
+          return `it can listen at ${addressOf(listen)}`;
+        } catch (error) {
+          // Our own daemon would make room for itself.
+          const isOurs = served !== undefined && Number(new URL(served).port || 80) === listen.port;
+          if (isOurs) return `the running daemon serves it at ${served}`;
+          throw notListening(error, listen, key, running === 'unknown');
+        }
+      });
     }
   } finally {
     await Promise.all(held.map((server) => new Promise((closed) => server.close(closed))));
   }
 }
 
-/** Why nobody can listen there, and what to do. @param mayBeOurs whether the daemon of this configuration may be there */
-function notListening(
-  error: unknown,
-  listen: Listen,
-  key: string,
-  mayBeOurs: boolean,
-): readonly [message: string, hint: string] {
+/** Why nobody can listen there. @param mayBeOurs whether the daemon of this configuration may be there */
+function notListening(error: unknown, listen: Listen, key: string, mayBeOurs: boolean): Wrong {
   const at = addressOf(listen);
-  const another = `set another \`${key}\`.`;
   const stop = mayBeOurs
     ? 'If that is the daemon of this configuration, which could not be asked, all is well; else stop'
     : 'Stop';
   switch (systemCode(error)) {
     case 'EADDRINUSE':
-      return [`${at} is in use`, `${stop} what listens there, or ${another}`];
+      return new Wrong(`${at} is in use`, `${stop} what listens there, or set another \`${key}\`.`);
     case 'EADDRNOTAVAIL':
-      return [
+      return new Wrong(
         `this machine has no address ${listen.host}`,
         `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
-      ];
+      );
     case 'EACCES':
-      return [`this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`];
+      return new Wrong(`this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`);
     default:
-      return [`nobody can listen at ${at}: ${messageOf(error)}`, `Mend what is wrong, or ${another}`];
+      return new Wrong(`nobody can listen at ${at}: ${messageOf(error)}`, `Set another \`${key}\`.`);
   }
-}
-
-async function listenAt({ host, port }: Listen): Promise<Server> {
-  const server = createServer((socket) => socket.destroy());
-  server.listen({ host, port, exclusive: true });
-  await once(server, 'listening');
-  return server;
 }
 
 function addressOf({ host, port }: Listen): string {
