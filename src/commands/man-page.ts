@@ -33,72 +33,65 @@ export async function manPage(of: {
   readonly date?: string | undefined;
 }): Promise<string> {
   const everyOption = await withGlobalOptions(yargs([])).usage('').wrap(WIDTH).getHelp();
-  const lines = [
-    `.TH PEERSYNC 1 "${of.date ?? ''}" "${escaped(`peersync ${of.version}`)}" "User Commands"`,
-    ...['.SH NAME', 'peersync \\- keep folders on disk and a search peer in step'],
-    ...['.SH SYNOPSIS', '.B peersync', '.I command', '.RI [ options ]'],
-    ...[
-      '.SH DESCRIPTION',
-      ABOUT,
-      'Files that are dropped into watched folders become documents in the index of the',
-    ],
-    'peer, and none is called confirmed until the peer shows that very version of it.',
-    'Tables and shared objects of the peer become files on disk.',
-    ...FIRST_EXAMPLES.flatMap(([line, what]) => ['.TP', `.B ${escaped(named(line))}`, escaped(what)]),
-    ...['.SH OPTIONS', 'Every command takes these:', ...verbatim(everyOption)],
-    '.SH COMMANDS',
-    ...(await Promise.all(of.commands.map((command) => sections(command)))).flat(),
-    ...['.SH EXIT STATUS', ...tagged(EXIT_WORDS)],
-    ...['.SH ENVIRONMENT', ...tagged(ENVIRONMENT)],
-    ...['.SH FILES', ...tagged(FILES)],
-    ...['.SH SEE ALSO', 'The README of the package explains the configuration;', '.B peersync schema'],
-    'prints its JSON Schema.',
-  ];
-  return `${lines.join('\n')}\n`;
+  const commands = await Promise.all(of.commands.map((command) => sections(command, '')));
+  const examples = FIRST_EXAMPLES.map(([line, what]) => [line.replaceAll('$0', 'peersync'), what]);
+  return `.TH PEERSYNC 1 "${of.date ?? ''}" "${escaped(`peersync ${of.version}`)}" "User Commands"
+.SH NAME
+peersync \\- keep folders on disk and a search peer in step
+.SH SYNOPSIS
+.B peersync
+.I command
+.RI [ options ]
+.SH DESCRIPTION
+${ABOUT}
+Files that are dropped into watched folders become documents in the index of the
+peer, and none is called confirmed until the peer shows that very version of it.
+Tables and shared objects of the peer become files on disk.
+${tagged(Object.fromEntries(examples))}
+.SH OPTIONS
+Every command takes these:
+${verbatim(everyOption)}
+.SH COMMANDS
+${commands.join('\n')}
+.SH EXIT STATUS
+${tagged(EXIT_WORDS)}
+.SH ENVIRONMENT
+${tagged(ENVIRONMENT)}
+.SH FILES
+${tagged(FILES)}
+.SH SEE ALSO
+The README of the package explains the configuration;
+.B peersync schema
+prints its JSON Schema.
+`;
 }
 
-/** @param above the words that stand before a command below another one */
-async function sections(command: Command, above: readonly string[] = []): Promise<string[]> {
+/** @param above the words that stand before a command below another one, each with a blank behind it */
+async function sections(command: Command, above: string): Promise<string> {
   const { commands = [], usage } = command;
   const [word = ''] = usage.split(' ');
-  const words = [...above, word];
   const help = await (yargs([word]) as unknown as Argv<GlobalOptions>)
-    .command(
-      moduleOf(
-        command,
-        words
-          .slice(0, -1)
-          .map((each) => `${each} `)
-          .join(''),
-      ),
-    )
-    .scriptName(['peersync', ...above].join(' '))
+    .command(moduleOf(command, above))
+    .scriptName(`peersync ${above}`.trim())
     .help(false)
     .version(false)
     .wrap(WIDTH)
     .getHelp();
-  return [
-    `.SS "${escaped(['peersync', ...above, usage].join(' '))}"`,
-    // Its first line is the usage, which stands above.
-    ...verbatim(help.slice(help.indexOf('\n'))),
-    ...(await Promise.all(commands.map((each) => sections(each, words)))).flat(),
-  ];
+  // Its first line is the usage, which stands above.
+  const own = `.SS "${escaped(`peersync ${above}${usage}`)}"\n${verbatim(help.slice(help.indexOf('\n')))}`;
+  const below = await Promise.all(commands.map((each) => sections(each, `${above}${word} `)));
+  return [own, ...below].join('\n');
 }
 
-function tagged(texts: Readonly<Record<string, string>>): string[] {
-  return Object.entries(texts).flatMap(([name, text]) => [
-    ...['.TP', `.B ${escaped(name)}`],
-    // In short lines, as man(7) asks.
-    ...(text.match(/.{1,70}(?: |$)/g) ?? []).map((line) => escaped(line.trim())),
-  ]);
+function tagged(texts: Readonly<Record<string, string>>): string {
+  // In short lines, as man(7) asks.
+  const short = (text: string) => (text.match(/.{1,70}(?: |$)/g) ?? []).map((line) => escaped(line.trim()));
+  const tags = Object.entries(texts).map(([name, text]) => ['.TP', `.B ${escaped(name)}`, ...short(text)]);
+  return tags.flat().join('\n');
 }
 
-function verbatim(text: string): string[] {
-  return ['.nf', ...text.trim().split('\n').map(escaped), '.fi'];
-}
-
-function named(line: string): string {
-  return line.replaceAll('$0', 'peersync');
+function verbatim(text: string): string {
+  return ['.nf', ...text.trim().split('\n').map(escaped), '.fi'].join('\n');
 }
 
 /** Words as they are: nothing in them is a request, and a dash stays one that can be copied. */
