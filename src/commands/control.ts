@@ -9,7 +9,7 @@ import type { ReloadReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import type { ScanReport } from '../watch/watcher.js';
 import { answer, complain, configOf, define, duration, restated, UsageError, value } from './context.js';
-import { askAnyoneOnce, missingState, runningStatus } from './daemon-access.js';
+import { askAnyoneOnce, configToAsk, missingState, runningStatus } from './daemon-access.js';
 import { counted, dueText, safe } from './text.js';
 
 /** A scan of the folders now, by the running daemon. */
@@ -19,7 +19,7 @@ export const rescanCommand = define({
   },
   examples: [['$0 rescan inbox', 'Scan one folder']],
   run: async (options) => {
-    const { config } = await configOf(options);
+    const config = await configToAsk(options);
     const parameters = options.folder === undefined ? {} : { folder: options.folder };
     const reports = await askDaemon(config.state.dir, { ask: 'rescan', parameters }, { patienceMs: 0 });
     if (reports === undefined) throw await nobodyAnswers(config.state.dir);
@@ -114,7 +114,10 @@ export const pauseCommand = define({
     const forMs = options.for === undefined ? undefined : duration('--for', options.for);
     if (forMs !== undefined && (forMs < SHORTEST_PAUSE_MS || forMs > LONGEST_PAUSE_MS))
       throw new UsageError(`--for: received "${options.for}".`, 'Give from "1s" to "3650d".');
-    const paused = await askAnyoneOnce<Paused>(options, { ask: 'pause', parameters: { forMs } });
+    const paused = await askAnyoneOnce<Paused>(options, await configToAsk(options), {
+      ask: 'pause',
+      parameters: { forMs },
+    });
     return answer(options, paused, () => [pausedLine(paused, systemClock.now())]);
   },
 });
@@ -130,7 +133,8 @@ export const resumeCommand = define({
   examples: [['$0 resume', 'Go on with what waits']],
   run: async (options) => {
     const question = { ask: 'resume', parameters: {} };
-    const report = await askAnyoneOnce<{ readonly wasPaused: boolean }>(options, question);
+    const config = await configToAsk(options);
+    const report = await askAnyoneOnce<{ readonly wasPaused: boolean }>(options, config, question);
     return answer(options, report, () => [
       report.wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.',
     ]);

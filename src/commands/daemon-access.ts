@@ -48,20 +48,26 @@ export async function configToAsk(options: GlobalOptions): Promise<Config> {
   }
 }
 
-/** What the running daemon answers or, where none runs, one that is opened for this question alone. */
+/** What the running daemon answers or, where none runs, one that is opened for this question alone: never on a broken configuration. */
 export async function* askAnyone(
-  config: Config,
+  options: GlobalOptions,
+  { state }: Config,
   log: Logger,
   question: Question,
-  options: { readonly patienceMs?: number } = {},
+  patience: { readonly patienceMs?: number } = {},
 ): AsyncGenerator<unknown> {
-  yield* (await askDaemon(config.state.dir, question, options)) ?? answerAlone(config, log, question);
+  const answer = await askDaemon(state.dir, question, patience);
+  yield* answer ?? answerAlone((await configOf(options)).config, log, question);
 }
 
 /** The same for a question that is answered in one line. */
-export async function askAnyoneOnce<T>(options: GlobalOptions, question: Question): Promise<T> {
-  const [config, log] = [await configToAsk(options), await openLog(options, 2, 'warn')];
-  return (await firstOf<T>(askAnyone(config, log, question))) as T;
+export async function askAnyoneOnce<T>(
+  options: GlobalOptions,
+  config: Config,
+  question: Question,
+): Promise<T> {
+  const log = await openLog(options, 2, 'warn');
+  return (await firstOf<T>(askAnyone(options, config, log, question))) as T;
 }
 
 /** The status of the running daemon; undefined where none runs. */

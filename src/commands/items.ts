@@ -4,12 +4,19 @@ import { askDaemonText } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
-import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries, namedPath } from '../report/items.js';
+import {
+  knownFolder,
+  LISTED_STATUSES,
+  type ListedEntry,
+  type ListFilter,
+  listEntries,
+  namedPath,
+} from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
+import type { StateView } from '../state/state.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
 import {
   answer,
-  configOf,
   define,
   flag,
   isThere,
@@ -40,18 +47,18 @@ export const listCommand = define({
   run: async (options) => {
     const config = await configToAsk(options);
     const parameters = { status: options.status, folder: options.folder };
-    knownFolder(config, options.folder);
     const told = await askDaemonText(config.state.dir, { ask: 'list', parameters });
     // Many lines at a time: each by itself, a million took longer to hand on than to find.
-    for await (const lines of told ?? listText(await readState(config), parameters))
+    for await (const lines of told ?? listText(config, await readState(config), parameters))
       process.stdout.write(options.json ? lines : linesOf(lines, systemClock.now()));
     return EXIT.done;
   },
 });
 
 /** What a daemon would answer. */
-async function* listText(...asked: Parameters<typeof listEntries>): AsyncGenerator<string> {
-  for await (const lot of listEntries(...asked))
+async function* listText(config: Config, state: StateView, filter: ListFilter): AsyncGenerator<string> {
+  knownFolder(config, filter.folder);
+  for await (const lot of listEntries(state, filter))
     yield lot.map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }
 
@@ -153,10 +160,10 @@ export const retryCommand = define({
         options.all ? 'Both paths and --all were given.' : 'Neither a path nor --all was given.',
         'Name the files to try again, or give --all.',
       );
-    const { config } = await configOf(options);
+    const config = await configToAsk(options);
     const paths = await Promise.all(options.path.map((path) => typedPath(config, path)));
     const parameters = options.all ? { all: true } : { paths };
-    const report = await askAnyoneOnce<Retried>(options, { ask: 'retry', parameters });
+    const report = await askAnyoneOnce<Retried>(options, config, { ask: 'retry', parameters });
     return answer(options, report, () => [retriedText(report)]);
   },
 });
@@ -199,7 +206,7 @@ export const verifyCommand = define({
     if (options.all && options.sample !== undefined)
       throw new UsageError('Both --sample and --all were given.', 'Give one of them.');
     const count = options.sample === undefined ? SAMPLE : wholeNumber('--sample', options.sample);
-    const { config } = await configOf(options);
+    const config = await configToAsk(options);
     const { repair } = options;
     // The result goes to the standard output; how far it has come is for who watches.
     const watched = process.stderr.isTTY && !options.json;
@@ -209,7 +216,7 @@ export const verifyCommand = define({
     const question = { ask: 'verify', parameters: how };
     const log = progress.beside(await openLog(options, 2, 'warn'));
     try {
-      for await (const each of askAnyone(config, log, question, { patienceMs: 0 })) {
+      for await (const each of askAnyone(options, config, log, question, { patienceMs: 0 })) {
         const line = each as Missed | Verified | Verifying;
         if (line.kind === 'verifying') progress.show(stepOf(line));
         else {

@@ -44,7 +44,7 @@ async function report(
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;
   // A large table may take long before there is anything to say.
-  for await (const each of askAnyone(config, told, { ask, parameters }, { patienceMs: 0 })) {
+  for await (const each of askAnyone(options, config, told, { ask, parameters }, { patienceMs: 0 })) {
     const report = each as MirrorReport;
     mirrors += 1;
     answer(options, report, () => runLines(report, config.mirror.root));
