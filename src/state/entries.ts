@@ -87,9 +87,10 @@ export class Entries {
     const name = nameOf(path);
     const at = lines.get(name);
     const before = at === undefined ? undefined : this.#lines.get(at);
-    if (before !== undefined) count(folder, path, before, -1);
-    count(folder, path, line, 1);
-    const to = this.#lines.put(line, statusOf(line) === 'pending' ? ROOM : 0, at);
+    if (before !== undefined) count(folder, path, statusOf(before), -1);
+    const status = statusOf(line);
+    count(folder, path, status, 1);
+    const to = this.#lines.put(line, status === 'pending' ? ROOM : 0, at);
     if (at === undefined) lines.set(ownCopy(name), to);
     else if (to !== at) lines.set(name, to);
     return before;
@@ -103,7 +104,7 @@ export class Entries {
     if (folder === undefined || directory === undefined || at === undefined) return undefined;
     const before = this.#lines.get(at);
     this.#lines.remove(at);
-    count(folder, path, before, -1);
+    count(folder, path, statusOf(before), -1);
     directory.lines.delete(nameOf(path));
     removeEmpty(folder, parentOf(path));
     if (folder.directories.size === 0) this.#folders.delete(folderName);
@@ -206,8 +207,7 @@ function noCounts(): Record<Entry['status'], number> {
 }
 
 /** The record comes (1) or goes (-1). */
-function count(folder: Folder, path: string, line: string, by: 1 | -1): void {
-  const status = statusOf(line);
+function count(folder: Folder, path: string, status: Entry['status'], by: 1 | -1): void {
   folder.counts[status] += by;
   if (status !== 'quarantined') return;
   if (by === 1) folder.quarantined.add(ownCopy(path));

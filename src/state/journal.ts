@@ -494,8 +494,9 @@ async function load(dir: string, open: OpenFile): Promise<Loaded> {
   return loaded;
 }
 
-const [NEWLINE, QUOTE, BRACE] = [0x0a, 0x22, 0x7b];
-const PREFIX_BYTES = 9;
+const NEWLINE = 0x0a;
+/** The length of a checksum and the space behind it. */
+const PREFIX = 9;
 
 /**
  * Reads a file of lines in one pass, a part at a time.
@@ -504,7 +505,7 @@ const PREFIX_BYTES = 9;
  * @returns how long it is, where the last sound line ends (what follows is torn), how many lines with a wrong checksum have sound
  *   lines after them, and whether it ends with a footer that is true of it
  */
-async function readLines(path: string, open: OpenFile, onText: (text: Buffer) => void) {
+async function readLines(path: string, open: OpenFile, onText: (text: string) => void) {
   const file = await open(path, 'r');
   const seal = new Seal();
   // Damaged lines since the last sound one: torn if nothing sound follows.
@@ -514,13 +515,14 @@ async function readLines(path: string, open: OpenFile, onText: (text: Buffer) =>
     const part = Buffer.concat([rest, chunk]);
     let start = 0;
     for (let end = part.indexOf(NEWLINE, rest.length); end !== -1; end = part.indexOf(NEWLINE, start)) {
-      const text = part.subarray(start + PREFIX_BYTES, end);
-      const checksum = crc32(text);
-      if (Number(`0x${part.toString('latin1', start, start + 8)}`) === checksum) {
+      const line = part.toString('utf8', start, end);
+      const text = line.slice(PREFIX);
+      const checksum = crc32(part.subarray(start + PREFIX, end));
+      if (Number(`0x${line.slice(0, PREFIX - 1)}`) === checksum) {
         damaged += doubtful;
         doubtful = 0;
         soundBytes = bytes + end + 1;
-        isSealed = text[0] === BRACE && text.toString() === seal.footer();
+        isSealed = text.startsWith('{') && text === seal.footer();
         seal.add(checksum);
         if (!isSealed) onText(text);
       } else doubtful += 1;
@@ -538,10 +540,10 @@ async function readLines(path: string, open: OpenFile, onText: (text: Buffer) =>
  *
  * @throws StateError STATE_NEWER for the header of a later version
  */
-function take(data: StateData, text: Buffer, dir: string): void {
-  if (text[0] === QUOTE) takeRecord(data.entries, text);
-  else if (text[0] === BRACE) checkVersion(JSON.parse(text.toString()), dir);
-  else takeRow(data, JSON.parse(text.toString()));
+function take(data: StateData, text: string, dir: string): void {
+  if (text.startsWith('"')) takeRecord(data.entries, text);
+  else if (text.startsWith('{')) checkVersion(JSON.parse(text), dir);
+  else takeRow(data, JSON.parse(text));
 }
 
 function takeRow({ entries, meta }: StateData, row: readonly [kind: string, ...string[]]): void {
@@ -553,16 +555,13 @@ function takeRow({ entries, meta }: StateData, row: readonly [kind: string, ...s
   else throw new Error(`a record has the unknown status ${JSON.stringify(kind)}`);
 }
 
-function takeRecord(entries: Entries, text: Buffer): void {
-  const end = text.indexOf('",[');
-  const place = text.toString('utf8', 1, end);
-  if (place.includes('\\')) {
+function takeRecord(entries: Entries, text: string): void {
+  const [middle, end] = [text.indexOf('","'), text.indexOf('",[')];
+  const escape = text.indexOf('\\');
+  if (escape !== -1 && escape < end) {
     const [folder, path, record] = JSON.parse(`[${text}]`);
     entries.set(folder, path, JSON.stringify(record));
-  } else {
-    const middle = place.indexOf('","');
-    entries.set(place.slice(0, middle), place.slice(middle + 3), text.toString('utf8', end + 2));
-  }
+  } else entries.set(text.slice(1, middle), text.slice(middle + 3, end), text.slice(end + 2));
 }
 
 function checkVersion({ format = 0, schema = 0 }: Readonly<Record<string, number>>, dir: string): void {
