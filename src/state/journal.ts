@@ -60,6 +60,8 @@ export interface AdapterOptions {
   readonly policy?: Partial<typeof STATE_POLICY>;
   /** @default open of node:fs/promises */
   readonly open?: OpenFile;
+  /** Commits wait out a full disk until this ends the waiting; without it they fail. */
+  readonly waitsUntil?: AbortSignal | undefined;
 }
 
 /**
@@ -557,8 +559,8 @@ function takeRow({ entries, meta }: StateData, row: readonly [kind: string, ...s
 
 function takeRecord(entries: Entries, text: string): void {
   const [middle, end] = [text.indexOf('","'), text.indexOf('",[')];
-  const escape = text.indexOf('\\');
-  if (escape !== -1 && escape < end) {
+  const escaped = text.indexOf('\\');
+  if (escaped !== -1 && escaped < end) {
     const [folder, path, record] = JSON.parse(`[${text}]`);
     entries.set(folder, path, JSON.stringify(record));
   } else entries.set(text.slice(1, middle), text.slice(middle + 3, end), text.slice(end + 2));

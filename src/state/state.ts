@@ -1,9 +1,7 @@
 import { open } from 'node:fs/promises';
 import { Low } from 'lowdb';
-import type { Clock } from '../lib/clock.js';
-import { PeersyncError, systemCode } from '../lib/errors.js';
+import { type PeersyncError, systemCode } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
-import type { Logger } from '../lib/logger.js';
 import type { Counts, EntriesView } from './entries.js';
 import type { Entry, Place } from './entry.js';
 import {
@@ -15,7 +13,7 @@ import {
   type OpenFile,
   type StateData,
 } from './journal.js';
-import { decode, encode } from './line.js';
+import { decode, encode, sinceOf } from './line.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
@@ -59,6 +57,8 @@ export class StateView {
 
 /** A commit waits for the one before it, and for a disk that has much to write. In ms. */
 const LONGEST_COMMIT_MS = 5 * 60_000;
+/** Between two tries of a commit that waits for space, in ms. */
+const TRY_AGAIN_MS = 5_000;
 /** How often a reader starts over when the daemon's compaction removes a file under its hands. */
 const READ_ATTEMPTS = 10;
 
@@ -74,14 +74,16 @@ export class State extends StateView {
   });
   readonly #low: Low<StateData>;
   readonly #adapter: JournalAdapter;
-  readonly #clock: Clock;
+  readonly #options: AdapterOptions;
   readonly #listeners = new Set<ChangeListener>();
 
-  private constructor(low: Low<StateData>, adapter: JournalAdapter, clock: Clock) {
+  #isWaiting = false;
+
+  private constructor(low: Low<StateData>, adapter: JournalAdapter, options: AdapterOptions) {
     super(low.data, adapter.repairs);
     this.#low = low;
     this.#adapter = adapter;
-    this.#clock = clock;
+    this.#options = options;
   }
 
   /**
@@ -94,7 +96,7 @@ export class State extends StateView {
     const adapter = new JournalAdapter(dir, options);
     const low = new Low<StateData>(adapter, emptyData());
     await low.read();
-    return new State(low, adapter, options.clock);
+    return new State(low, adapter, options);
   }
 
   /**
@@ -153,12 +155,29 @@ export class State extends StateView {
   }
 
   /**
-   * Resolves when all changes so far are on disk. Many may wait at once: they share one sync.
+   * Resolves when all changes so far are on disk. Many may wait at once: they share one sync. Nothing acts on what is not on
+   * disk, so where it waits out a full disk, everything simply waits meanwhile; it says so once, and when there is space.
    *
    * @throws StateError STATE_FULL or STATE_UNWRITABLE: nothing is lost, and a later commit tries again
    */
-  commit(): Promise<void> {
-    return this.health.during(() => this.#low.write());
+  async commit(): Promise<void> {
+    const { clock, log, waitsUntil } = this.#options;
+    for (;;) {
+      try {
+        await this.health.during(() => this.#low.write());
+        if (this.#isWaiting)
+          log.info({ event: 'space' }, 'there is space for the state again; the work goes on');
+        this.#isWaiting = false;
+        return;
+      } catch (error) {
+        const { failure } = this;
+        if (failure?.code !== 'STATE_FULL' || waitsUntil?.aborted !== false) throw error;
+        const { code, message, hint } = failure;
+        if (!this.#isWaiting) log.error({ event: 'full', code }, `${message} ${hint}`);
+        this.#isWaiting = true;
+        await clock.sleep(TRY_AGAIN_MS, waitsUntil);
+      }
+    }
   }
 
   /** Calls `listener` for each change of a record from now on; returns how to stop that. */
@@ -169,11 +188,11 @@ export class State extends StateView {
 
   /** Forgets the files that were removed more than `ms` ago, and returns how many. */
   async forgetGone(ms: number): Promise<number> {
-    const limit = this.#clock.now() - ms;
+    const limit = this.#options.clock.now() - ms;
+    const where = (line: string) => sinceOf(line) < limit;
     let forgotten = 0;
-    for await (const slice of this.entries.slices({ status: ['gone'] })) {
-      for (const { since, folder, path } of slice) {
-        if (since >= limit) continue;
+    for await (const slice of this.entries.slices({ status: ['gone'], where })) {
+      for (const { folder, path } of slice) {
         this.remove(folder, path);
         forgotten += 1;
       }
@@ -190,7 +209,7 @@ export class State extends StateView {
   /** Commits what is left, and closes even if that fails. */
   async close(): Promise<void> {
     try {
-      await this.commit();
+      await this.#low.write();
     } finally {
       await this.#adapter.close();
     }
@@ -203,36 +222,4 @@ export class State extends StateView {
     const before = line === undefined ? undefined : decode(line, place.folder, place.path, entries.bases);
     for (const listener of this.#listeners) listener(after, before, place);
   }
-}
-
-/** Between two tries, in ms. */
-const TRY_AGAIN_MS = 5_000;
-
-/**
- * A commit that waits out a full disk: it says so once, tries again until there is space, and says when there is. Nothing acts
- * on what is not on disk, so everything simply waits meanwhile.
- *
- * @param signal ends the waiting: then the last failure is thrown
- */
-export function patientCommit(
-  commit: () => Promise<void>,
-  { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
-): () => Promise<void> {
-  let isWaiting = false;
-  return async () => {
-    for (;;) {
-      try {
-        await commit();
-        if (isWaiting) log.info({ event: 'space' }, 'there is space for the state again; the work goes on');
-        isWaiting = false;
-        return;
-      } catch (error) {
-        if (!(error instanceof PeersyncError) || error.code !== 'STATE_FULL' || signal.aborted) throw error;
-        const { code, message, hint } = error;
-        if (!isWaiting) log.error({ event: 'full', code }, `${message} ${hint}`);
-        isWaiting = true;
-        await clock.sleep(TRY_AGAIN_MS, signal);
-      }
-    }
-  };
 }

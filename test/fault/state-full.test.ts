@@ -74,6 +74,34 @@ describe('a full disk', () => {
     expect(await pathsOf(dir)).toEqual(['first', 'second']);
   });
 
+  it('is waited out where that is asked for, which is said once, until there is space or the wait is ended', async () => {
+    const clock = new FakeClock();
+    const disk = new DiskWithFaults();
+    const said: string[] = [];
+    const say = (_: object, message: string) => void said.push(message);
+    const log = { ...silentLogger, error: say, info: say };
+    const stop = new AbortController();
+    const how = { clock, log, open: disk.open, waitsUntil: stop.signal };
+    const state = await State.open(temporaryDirectory(), how);
+    disk.space = 0;
+    state.put(pendingRecord('a'));
+    const commits = Promise.all([state.commit(), state.commit()]);
+    await until(() => said.length > 0, 'the commit waits');
+    for (let i = 0; i < 3; i += 1) await clock.advance(5_000);
+    expect(said).toEqual([expect.stringMatching(/^The state in .* cannot grow: .* Free some space there/)]);
+    disk.space = Number.POSITIVE_INFINITY;
+    await clock.advance(5_000);
+    await commits;
+    expect(said.slice(1)).toEqual(['there is space for the state again; the work goes on']);
+    disk.space = 0;
+    state.put(pendingRecord('b'));
+    const ended = expect(state.commit()).rejects.toThrow();
+    await until(() => said.length > 2, 'the commit waits');
+    stop.abort();
+    await ended;
+    await expect(state.close()).rejects.toMatchObject({ code: 'STATE_FULL' });
+  });
+
   it('puts off a compaction, says so once, and goes on with the journal', async () => {
     const dir = temporaryDirectory();
     const disk = new DiskWithFaults();
