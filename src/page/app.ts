@@ -84,12 +84,12 @@ export async function pageApp(deps: PageDeps, options: AppOptions): Promise<Fast
     throw new PageError('NOT_FOUND');
   });
   app.addHook('onRequest', async (request, reply) => {
-    const { headers, ip: address, method, routeOptions, url } = request;
+    const { ip: address, method, routeOptions, url } = request;
     reply.headers(HEADERS);
     log.debug({ method, route: routeOptions.url, address }, 'page request');
     if (url.length > LONGEST_URL) throw new PageError('TOO_LARGE');
     if (isLinkWithToken(request) && guard.hasToken) return;
-    guard.check({ method, headers, address, path: routeOptions.url ?? url.replace(/\?.*/s, '') });
+    guard.check(request);
   });
   const followers = new Set<AbortController>();
   pageRoutes(app, guard, await readAssets(deps.assetsDirectory));

@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyRequest } from 'fastify';
 import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
@@ -89,13 +90,9 @@ function frameworkError(error: unknown): PageError {
   return new PageError(status >= 400 && status < 500 ? 'BAD_REQUEST' : 'FAILED', error);
 }
 
-/** What the guard looks at of a request. */
-export interface Visitor {
-  readonly method: string;
-  /** The route, or what was asked for where there is none; without its query. */
-  readonly path: string;
-  readonly address: string;
-  readonly headers: IncomingHttpHeaders;
+/** The route, or what was asked for where there is none; without its query. */
+function pathOf({ routeOptions, url }: FastifyRequest): string {
+  return routeOptions.url ?? url.replace(/\?.*/s, '');
 }
 
 /** How long a browser stays signed in, in ms. */
@@ -139,13 +136,14 @@ export class Guard {
   }
 
   /** @throws PageError */
-  check(visitor: Visitor): void {
-    const { method, path } = visitor;
-    if (this.#token === undefined) this.#checkHost(visitor);
+  check(request: FastifyRequest): void {
+    const { headers, method } = request;
+    const path = pathOf(request);
+    if (this.#token === undefined) this.#checkHost(request);
     else if (path !== '/healthz' && path !== '/sign-in' && !path.startsWith('/assets/'))
-      this.#checkToken(visitor);
-    if (method !== 'GET' && method !== 'HEAD') checkOrigin(visitor);
-    else if (path.startsWith('/api/') && /^(cross|same)-site$/.test(text(visitor.headers['sec-fetch-site'])))
+      this.#checkToken(request);
+    if (method !== 'GET' && method !== 'HEAD') checkOrigin(request);
+    else if (path.startsWith('/api/') && /^(cross|same)-site$/.test(text(headers['sec-fetch-site'])))
       // Another page could not read the answer, but have it made again and again.
       throw new PageError('FOREIGN_ORIGIN');
   }
@@ -193,7 +191,7 @@ export class Guard {
     return createHmac('sha256', this.#key).update(what).digest('hex');
   }
 
-  #checkHost({ headers }: Visitor): void {
+  #checkHost({ headers }: FastifyRequest): void {
     const listen = this.#address();
     const own = listen.host.includes(':') ? `[${listen.host}]` : listen.host;
     const names = isLoopback(listen) ? [own, 'localhost', '127.0.0.1', '[::1]'] : [own];
@@ -204,7 +202,7 @@ export class Guard {
     if (!isOwn) throw new PageError('FOREIGN_HOST');
   }
 
-  #checkToken({ headers, address }: Visitor): void {
+  #checkToken({ headers, ip }: FastifyRequest): void {
     for (const pair of text(headers.cookie).split(';')) {
       const [name = '', session = ''] = pair.trim().split('=');
       const [end = '', signature = ''] = session.split('.');
@@ -214,7 +212,7 @@ export class Guard {
     const bearer = /^Bearer +(.+)$/i.exec(text(headers.authorization))?.[1];
     if (bearer === undefined) throw new PageError('TOKEN_NEEDED');
     // What a header holds beyond ASCII comes byte by byte.
-    this.admit(address, Buffer.from(bearer, 'latin1').toString());
+    this.admit(ip, Buffer.from(bearer, 'latin1').toString());
   }
 }
 
@@ -225,10 +223,11 @@ function isSame(offered: string, right: string): boolean {
 }
 
 /** A program that is no browser says nothing of where its request comes from, and cannot be made to send one by a page. */
-function checkOrigin({ headers, path }: Visitor): void {
+function checkOrigin(request: FastifyRequest): void {
+  const { headers } = request;
   const site = headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin') throw new PageError('FOREIGN_ORIGIN');
-  if (path === '/sign-in') return;
+  if (pathOf(request) === '/sign-in') return;
   const { origin } = headers;
   const from = origin !== undefined && URL.canParse(origin) ? new URL(origin).host : undefined;
   // A proxy may ask by another name than the browser does, so the browser's own word goes first.

@@ -6,18 +6,7 @@ import type { StatusReport } from '../../report/status.js';
 import type { Entry } from '../../state/entry.js';
 import type { PauseAnswer } from '../api.js';
 import { post } from './model.js';
-import {
-  Act,
-  Address,
-  Facts,
-  filesHref,
-  Head,
-  Icon,
-  type Props,
-  Prose,
-  STATUS_WORDS,
-  Table,
-} from './parts.js';
+import { Act, Facts, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
 import { ahead, amount, type Concern, calm, concernsOf, duration, grouped, hour } from './words.js';
 
 /** Whether the page is up to date. */
@@ -198,7 +187,7 @@ export function Peer({ model }: Props) {
       )}
       <Facts
         of={{
-          'Search it at': <Address url={peer.url} />,
+          'Search it at': peer.url,
           Speaks: peer.dialect === undefined ? 'not known yet' : DIALECTS[peer.dialect],
           'Shows a document': uplink && `about ${duration(uplink.timeToVisibleMs)} after a push`,
           'At a time': `${count(running)} of ${count(limit)} requests${limit < max ? ` now, ${count(max)} at most` : ''}`,

@@ -49,16 +49,6 @@ export function Prose({ text }: { readonly text: string }) {
   return <>{text.split(/`([^`]+)`/).map((part, i) => (i % 2 === 1 ? <code>{part}</code> : part))}</>;
 }
 
-/** An address; one of the web is a link. */
-export function Address({ url }: { readonly url: string }) {
-  if (!/^https?:/.test(url)) return <>{url}</>;
-  return (
-    <a href={url} target="_blank" rel="noreferrer">
-      {url}
-    </a>
-  );
-}
-
 /** The heading of a section, with what can be done in it. */
 export function Head({ id, title, children }: JSX.IntrinsicElements['div'] & { title: string }) {
   return (
@@ -84,7 +74,7 @@ export function Act({
   return <button type="button" class="small" {...others} disabled={isBusy} onClick={() => void act()} />;
 }
 
-/** A list of facts by name; what is not known is left out. */
+/** A list of facts by name; what is not known is left out, and an address of the web is a link. */
 export function Facts({ of }: { readonly of: Readonly<Record<string, ComponentChildren>> }) {
   const known = Object.entries(of).filter(([, value]) => value !== undefined && value !== '');
   return (
@@ -92,7 +82,7 @@ export function Facts({ of }: { readonly of: Readonly<Record<string, ComponentCh
       {known.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{value}</dd>
+          <dd>{typeof value === 'string' && /^https?:/.test(value) ? <a href={value}>{value}</a> : value}</dd>
         </div>
       ))}
     </dl>

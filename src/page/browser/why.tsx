@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { formatBytes, wallClockText } from '../../lib/units.js';
 import type { WhyReport } from '../../report/why.js';
 import { get } from './model.js';
-import { Address, Facts, Icon, isStatus, type Props, Prose, STATUS_WORDS, whyHref } from './parts.js';
+import { Facts, Icon, isStatus, type Props, Prose, STATUS_WORDS, whyHref } from './parts.js';
 import { ago, ahead, sentences } from './words.js';
 
 /** What became of a file; or of what is no regular file. */
@@ -115,7 +115,7 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
           of={{
             File: mono(report.file),
             Rule: report.rule,
-            Document: url && <Address url={url} />,
+            Document: url,
             Collection: report.collection,
             Version: version && `${formatBytes(version.size)}, modified ${when(version.mtimeMs)}`,
             sha256: mono(version?.sha256),
