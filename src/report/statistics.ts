@@ -31,13 +31,11 @@ export interface Sample {
   readonly at: number;
   /** Items confirmed in them. */
   readonly confirmed: number;
-  /** Items that the peer accepted in them. */
-  readonly accepted: number;
   /** Pending and accepted items at the end. */
   readonly waiting: number;
   /** Of what was confirmed in them, at rest to confirmed, in ms. */
-  readonly p50Ms?: number;
-  readonly p95Ms?: number;
+  readonly p50Ms?: number | undefined;
+  readonly p95Ms?: number | undefined;
 }
 
 const SAMPLE_MS = 10_000;
@@ -171,7 +169,7 @@ export class Statistics {
   /** Resolves when what earlier runs confirmed is counted. */
   recalled: Promise<void> = Promise.resolve();
   /** Of the present sample. */
-  readonly #slot = { durations: newHistogram(), accepted: 0 };
+  readonly #durations = newHistogram();
   #lastConfirmedAt: number | undefined;
   #timer: Timer | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -239,16 +237,13 @@ export class Statistics {
     if (after.status === 'quarantined') this.totals.quarantined += 1;
     // Whether the push of one that was pending arrived was not known until now.
     const isNews = after.status === 'confirmed' && before?.status === 'pending';
-    if (isNews || (after.status === 'accepted' && !isRemembered(after))) {
-      this.totals.accepted += 1;
-      this.#slot.accepted += 1;
-    }
+    if (isNews || (after.status === 'accepted' && !isRemembered(after))) this.totals.accepted += 1;
     if (after.status !== 'confirmed') return;
     this.totals.confirmed += 1;
     const now = this.deps.clock.now();
     this.#lastConfirmedAt = now;
     const tookMs = Math.max(0, now - atRestSince(after));
-    this.#slot.durations.recordValue(Math.round(tookMs));
+    this.#durations.recordValue(Math.round(tookMs));
     this.onConfirmed(this.#count(after.collection, tookMs, now), tookMs);
   }
 
@@ -296,12 +291,10 @@ export class Statistics {
 
   #takeSample(at: number): void {
     const { pending, accepted } = this.deps.state.counts();
-    const { count, p50Ms, p95Ms } = percentilesOf(this.#slot.durations);
-    const percentiles = p50Ms === undefined || p95Ms === undefined ? {} : { p50Ms, p95Ms };
-    const made = { at, confirmed: count, accepted: this.#slot.accepted, waiting: pending + accepted };
-    this.samples = [...this.samples.filter((one) => one.at > at - HOUR_MS), { ...made, ...percentiles }];
-    this.#slot.durations.reset();
-    this.#slot.accepted = 0;
+    const { count, p50Ms, p95Ms } = percentilesOf(this.#durations);
+    const sample = { at, confirmed: count, waiting: pending + accepted, p50Ms, p95Ms };
+    this.samples = [...this.samples.filter((one) => one.at > at - HOUR_MS), sample];
+    this.#durations.reset();
   }
 
   #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {

@@ -56,7 +56,6 @@ describe.skipIf(CHROMIUM === undefined)(
           {
             at: NOW + step * 10_000,
             confirmed: 8_000,
-            accepted: 8_000,
             waiting: 900_000,
             p50Ms: 900,
             p95Ms: 2_000,

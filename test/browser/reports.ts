@@ -105,7 +105,6 @@ export function hourOf(peak: number): Sample[] {
     return {
       at: NOW - (360 - i) * 10_000,
       confirmed,
-      accepted: confirmed,
       waiting: Math.round(peak * 60 * Math.max(0, Math.sin((i - 78) / 40)) ** 2 * noise),
       ...(confirmed > 0
         ? { p50Ms: 1_900 + 1_500 * burst * noise, p95Ms: 3_400 + 5_200 * burst * noise }

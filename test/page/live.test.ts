@@ -49,7 +49,7 @@ class Following {
 describe('GET /api/live', () => {
   it('tells everything first, then what changes', async () => {
     const page = await PageAtWork.start();
-    page.samples.push({ at: 1, confirmed: 2, accepted: 3, waiting: 4 });
+    page.samples.push({ at: 1, confirmed: 2, waiting: 4 });
     page.log.info({ event: 'x' }, 'a line\nwith two lines');
     const following = new Following(page.port);
     await until(() => following.of('recents').length === 1, 'the first events came');

@@ -6,7 +6,7 @@ const SLOT = 10_000;
 const HOUR = 3_600_000;
 
 function sample(at: number): Sample {
-  return { at, confirmed: 0, accepted: 0, waiting: 0 };
+  return { at, confirmed: 0, waiting: 0 };
 }
 
 /** As many as there are in so long, up to `end`. */

@@ -157,7 +157,7 @@ describe('samples', () => {
     d.confirm('a.txt');
     await d.clock.advance(10_000);
     const [sample] = d.figures.samples;
-    expect(sample).toMatchObject({ confirmed: 1, accepted: 1, waiting: 1 });
+    expect(sample).toMatchObject({ confirmed: 1, waiting: 1 });
     expectNear(sample?.p50Ms, 3_000);
     expect(d.figures.report().confirmedPerSecond).toBeCloseTo(0.1);
     // It is the present speed: 10 s later nothing goes on.
