@@ -54,8 +54,8 @@ function anyNumber(min: number, max: number) {
 }
 
 /** Requests a second; fractions are slower than one a second. */
-export function rate(usual: number) {
-  return z.number({ error: 'a number from 0.01 to 10000' }).min(0.01).max(10_000).default(usual);
+export function rate() {
+  return z.number({ error: 'a number from 0.01 to 10000' }).min(0.01).max(10_000).optional();
 }
 
 export function flag(usual: boolean) {

@@ -374,7 +374,9 @@ export const mirrorSchema = section('What comes from the peer.', {
   root: directory('./data/mirror').describe(
     'The directory below which everything mirrored from the peer is written. Point it where the readers of these files look.',
   ),
-  requestsPerSecond: rate(20).describe('Most requests a second for mirrors. Lower it to spare the peer.'),
+  requestsPerSecond: rate().describe(
+    'Most requests a second for mirrors: `20` unless given, and no limit for the embedded peer. Lower it to spare the peer.',
+  ),
   shares: z
     .array(share, { error: 'a list of shared objects' })
     .default([])
@@ -399,7 +401,9 @@ const push = section('How documents are sent.', {
   linger: duration('0s', '1m', '250ms').describe(
     'How long a batch that is not full waits for more items. Raise it for fewer, larger requests; `0s` for the least delay.',
   ),
-  requestsPerSecond: rate(20).describe('Most push requests a second. Lower it to spare the peer.'),
+  requestsPerSecond: rate().describe(
+    'Most push requests a second: `20` unless given, and no limit for the embedded peer. Lower it to spare the peer.',
+  ),
   concurrency: wholeNumber(1, 64, 4).describe(
     'Most push requests at the same time; adapts below this. Raise it for a fast peer far away.',
   ),
@@ -427,7 +431,9 @@ const confirm = section('How it is made sure that documents are searchable.', {
   timeout: duration('1s', '30d', '10m').describe(
     'How long an accepted item may stay unseen before it is pushed again. Raise it for a peer with a long indexing queue.',
   ),
-  requestsPerSecond: rate(200).describe('Most look-ups a second. Lower it to spare the peer.'),
+  requestsPerSecond: rate().describe(
+    'Most look-ups a second: `200` unless given, and no limit for the embedded peer. Lower it to spare the peer.',
+  ),
   concurrency: wholeNumber(1, 64, 8).describe(
     'Most look-ups at the same time; adapts below this. Raise it for a fast peer far away.',
   ),

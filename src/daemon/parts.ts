@@ -140,6 +140,9 @@ async function openPeer(state: State, { current, clock, log, shutdown, onFailure
 
 /** How many requests of a lane may be under way that is not configured. */
 const SPARE_CONCURRENCY = 2;
+/** As many as every peer bears, where the configuration says nothing. */
+const LOOK_UPS_PER_SECOND = 200;
+const REQUESTS_PER_SECOND = 20;
 /** So many items a second are looked up once more at most. */
 const AUDIT_REQUESTS_PER_SECOND = 10;
 /** A task in the queue may ask again, with other credentials or for another page. */
@@ -149,14 +152,23 @@ const SHORTEST_TOTAL_MS = 5 * 60_000;
 
 /** What a configuration lets pass through the queue. */
 export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimits {
-  const { requestsPerSecond } = confirm;
+  // Rates protect other people's peers.
+  const rate = (given: number | undefined, usual: number) =>
+    given ?? (peer.url === 'embedded' ? Number.POSITIVE_INFINITY : usual);
+  const requestsPerSecond = rate(confirm.requestsPerSecond, LOOK_UPS_PER_SECOND);
   return {
     longestMs: REQUESTS_A_TASK * Math.max(peer.timeouts.total, SHORTEST_TOTAL_MS),
     lanes: {
       interactive: { requestsPerSecond, concurrency: SPARE_CONCURRENCY },
-      confirm,
-      push,
-      mirror: { requestsPerSecond: mirror.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
+      confirm: { concurrency: confirm.concurrency, requestsPerSecond },
+      push: {
+        concurrency: push.concurrency,
+        requestsPerSecond: rate(push.requestsPerSecond, REQUESTS_PER_SECOND),
+      },
+      mirror: {
+        concurrency: SPARE_CONCURRENCY,
+        requestsPerSecond: rate(mirror.requestsPerSecond, REQUESTS_PER_SECOND),
+      },
       audit: { requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, requestsPerSecond), concurrency: 1 },
     },
   };

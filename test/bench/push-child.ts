@@ -53,7 +53,13 @@ const queue = new RequestQueue({
   ...(way === 'yacy'
     ? queueLimits(config)
     : {
-        lanes: { interactive: lane, confirm: lane, push: config.push, mirror: lane, audit: lane },
+        lanes: {
+          interactive: lane,
+          confirm: lane,
+          push: queueLimits(config).lanes.push,
+          mirror: lane,
+          audit: lane,
+        },
       }),
   classify,
   clock,

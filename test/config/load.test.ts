@@ -69,7 +69,6 @@ describe('a configuration', () => {
     expect(config.state).toEqual({ dir: join(directory, 'data/state'), keepGone: 90 * 86_400_000 });
     expect(config.mirror).toEqual({
       root: join(directory, 'data/mirror'),
-      requestsPerSecond: 20,
       shares: [],
       tables: [],
       citations: [],
