@@ -113,19 +113,16 @@ export class Form {
   }
 }
 
+/** Bytes of a body; of larger ones only one is in memory at a time. */
+const LARGE = 1_048_576;
+
 /**
- * Reads the parameters of requests, and bounds the bodies that are in memory at one time. A large body takes its share before it is
- * read, and waits, in order, while there is none: its client is held back by TCP meanwhile.
+ * Reads the parameters of requests. A large body is read when the request with the one before it is over: its client is
+ * held back by TCP meanwhile.
  */
 export class FormReader {
-  #free: number;
-  readonly #waiting: { readonly bytes: number; readonly start: () => void }[] = [];
+  #last: Promise<unknown> = Promise.resolve();
   #receiving = 0;
-
-  /** @param budget bytes of all large bodies together; no body may be larger */
-  constructor(budget: number) {
-    this.#free = budget;
-  }
 
   /** Whether request bodies are on their way in. */
   get isReceiving(): boolean {
@@ -143,7 +140,7 @@ export class FormReader {
     );
     if (declared === 0) return form;
     if (declared > limits.body) throw tooLarge(limits.body);
-    if (limits.body > SMALL.body) await this.#takeShare(declared, response);
+    if (declared > LARGE) await this.#turn(response);
     this.#receiving += 1;
     try {
       await parseInto(form, limits, headers, limitBody(request, limits.body));
@@ -153,21 +150,13 @@ export class FormReader {
     return form;
   }
 
-  /** Resolves when so many bytes are free; they are given back when the request is over. */
-  async #takeShare(bytes: number, response: ServerResponse): Promise<void> {
-    if (this.#waiting.length > 0 || bytes > this.#free)
-      await new Promise<void>((start) => this.#waiting.push({ bytes, start }));
-    else this.#free -= bytes;
-    const giveBack = () => {
-      this.#free += bytes;
-      for (let next = this.#waiting[0]; next && next.bytes <= this.#free; next = this.#waiting[0]) {
-        this.#waiting.shift();
-        this.#free -= next.bytes;
-        next.start();
-      }
-    };
-    if (response.closed) giveBack();
-    else response.once('close', giveBack);
+  #turn(response: ServerResponse): Promise<unknown> {
+    const before = this.#last;
+    this.#last = new Promise<void>((resolve) => {
+      if (response.closed) resolve();
+      else response.once('close', resolve);
+    }).then(() => before);
+    return before;
   }
 }
 

@@ -50,7 +50,7 @@ export async function openPeerInstance(
   const database = new Database(dir);
   await syncDirectory(dir);
   const administrator = new Administrator(password, clock);
-  const forms = new FormReader(maxBody);
+  const forms = new FormReader();
   const documents = new DocumentStore(database);
   const indexer = new Indexer({ database, documents, clock, log, commitEveryMs, forms });
   const citations = new Citations(database, documents, clock);

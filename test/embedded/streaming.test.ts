@@ -19,7 +19,7 @@ async function serve(body: () => Body, timeouts: Partial<ServerTimeouts> = {}): 
     { port: 0, requireAuthEverywhere: false, timeouts },
     {
       administrator: new Administrator('password', systemClock),
-      forms: new FormReader(1_000),
+      forms: new FormReader(),
       clock: systemClock,
       log: silentLogger,
     },
