@@ -56,7 +56,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
       .locator('#peer')
       .getByText(/^It does not answer, for /)
       .waitFor();
-    await page.getByText(/The peer does not answer: .* So since \d\d:\d\d\. Tried again /).waitFor();
+    await page.getByText(/The peer does not answer: .* Since \d\d:\d\d\. Tried again /).waitFor();
     // The words of the outage stand once, beside the log.
     const wordsIn = async (place: string) =>
       (await page.locator(place).innerText()).match(/ECONNREFUSED/g)?.length ?? 0;

@@ -58,6 +58,12 @@ describe('the top of the page', () => {
     });
   });
 
+  test('says how fast it goes beside what a person should know', () => {
+    const figures = { timeToSearch: [], confirmedPerSecond: 2, lastConfirmedAt: NOW, alerts: [] };
+    const status = statusOf([folder('notes', { pending: 60, quarantined: 1 })], { figures });
+    expect(world(status).detail).toMatch(/^1 file cannot be delivered .* 2 a second, about 30s to go\.$/);
+  });
+
   test('says nothing of a speed where nothing is on the way', () => {
     const figures = { timeToSearch: [], confirmedPerSecond: 38.9, lastConfirmedAt: NOW, alerts: [] };
     expect(world(statusOf([folder('notes', { confirmed: 9 })], { figures })).detail).toBe('');
@@ -88,7 +94,7 @@ describe('the top of the page', () => {
     });
     expect(world(status).detail).toMatch(
       new RegExp(
-        `^The peer ${words}: connect ECONNREFUSED\\. Look whether it runs\\. So since [\\d :-]+\\. Tried again in 12s\\.$`,
+        `^The peer ${words}: connect ECONNREFUSED\\. Look whether it runs\\. Since [\\d :-]+\\. Tried again in 12s\\.$`,
       ),
     );
   });
@@ -214,5 +220,5 @@ test('a disk that does not answer is what the top of the page says', () => {
   const status = statusOf([folder('notes', { pending: 5 })], { diskTrouble: trouble });
   expect(world(status)).toMatchObject({ level: 'bad', title: 'disk in trouble · 5 waiting' });
   expect(world(status).sentence).toBe('Nothing is searchable yet. 5 wait.');
-  expect(world(status).detail).toContain(`${trouble.message} ${trouble.hint} So since `);
+  expect(world(status).detail).toContain(`${trouble.message} ${trouble.hint} Since `);
 });

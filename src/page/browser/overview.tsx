@@ -160,7 +160,7 @@ export function Attention({ model }: Props) {
 
 const DIALECTS = { standard: 'the standard interface', yacy: 'YaCy' } as const;
 const LANES = { push: 'Pushes', confirm: 'Look-ups', mirror: 'Mirrors', audit: 'Audit' } as const;
-const FIGURES = ['Requests', 'Take', 'Running', 'Waiting', 'Failed'].map((title) => ({ title }));
+const FIGURES = ['Kind', 'Take', 'Running', 'Waiting', 'Failed'].map((title) => ({ title }));
 
 /** The peer: whether it answers, how fast, and what waits for it. */
 export function Peer({ model }: Props) {
@@ -190,7 +190,7 @@ export function Peer({ model }: Props) {
           'Search it at': peer.url,
           Speaks: peer.dialect === undefined ? 'not known yet' : DIALECTS[peer.dialect],
           'Shows a document': uplink && `about ${duration(uplink.timeToVisibleMs)} after a push`,
-          'At a time': `${count(running)} of ${count(limit)} requests${limit < max ? ` now, ${count(max)} at most` : ''}`,
+          Requests: `${count(running)} running; ${count(limit)} at a time${limit < max ? ` now, ${count(max)} at most` : ''}`,
         }}
       />
       <Table

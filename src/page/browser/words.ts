@@ -68,9 +68,10 @@ export function worldOf(status: StatusReport, now: number): World {
   const { figures, folders, items, peer } = status;
   const { circuit, paused, pausedUntil = 0 } = peer.queue ?? {};
   const [concern] = concernsOf(status);
+  const isOfPeer = concern?.key.startsWith('PEER ');
   const [waiting, stuck] = [waitingOf(status), items.quarantined];
   const isUnasked = peer.dialect === undefined && circuit?.reason === undefined;
-  const isBad = concern?.level === 'bad' && !(concern.about === 'peer' && isUnasked);
+  const isBad = concern?.level === 'bad' && !(isOfPeer && isUnasked);
   const asksToWait = pausedUntil > now && waiting > 0;
   const until = paused?.until === undefined ? 'until you resume' : `until ${hour(paused.until, now)}`;
   const rests = isBad || paused || asksToWait ? (waiting === 1 ? 'waits' : 'wait') : 'on the way';
@@ -87,19 +88,14 @@ export function worldOf(status: StatusReport, now: number): World {
       stuck > 0 && `${count(stuck)} ${needs} you`,
       paused && `Paused ${until}`,
     ),
-    detail: concern
-      ? sentences(
-          concern.text,
-          concern.since !== undefined && `So since ${hour(concern.since, now)}`,
-          concern.about === 'peer' &&
-            circuit?.reason &&
-            `Tried again ${ahead(circuit.nextProbeAt ?? now, now)}`,
-        )
-      : sentences(
-          asksToWait && `The peer asked to wait; it goes on ${ahead(pausedUntil, now)}`,
-          waiting > 0 && rate > 0 && `${amount(rate)} a second${left}`,
-          untouched && `Put a file into ${untouched.path} and watch it become searchable`,
-        ),
+    detail: sentences(
+      concern?.text,
+      concern?.since !== undefined && `Since ${hour(concern.since, now)}`,
+      isOfPeer && circuit?.reason && `Tried again ${ahead(circuit.nextProbeAt ?? now, now)}`,
+      asksToWait && `The peer asked to wait; it goes on ${ahead(pausedUntil, now)}`,
+      waiting > 0 && rate > 0 && `${amount(rate)} a second${left}`,
+      !concern && untouched && `Put a file into ${untouched.path} and watch it become searchable`,
+    ),
     title:
       [
         isBad && `${concern.about} in trouble`,
