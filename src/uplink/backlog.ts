@@ -20,10 +20,6 @@ const URL_TAKEN_MS = 1_000;
 export class ReadyQueue<T> {
   protected readonly due = new Map<string, T>();
   protected readonly later = new Map<string, { readonly value: T; readonly timer: Timer }>();
-  readonly #clock: Clock;
-  readonly #most: number;
-  readonly #entries: () => AsyncGenerator<Iterable<Entry>>;
-  readonly #onDue: () => void;
   /** Whether anything had to be left beyond. */
   hasOverflowed = false;
   /**
@@ -40,12 +36,12 @@ export class ReadyQueue<T> {
    * @param entries a pass over everything in the state that may have to wait here
    * @param onDue called when something falls due
    */
-  constructor(clock: Clock, most: number, entries: () => AsyncGenerator<Iterable<Entry>>, onDue: () => void) {
-    this.#clock = clock;
-    this.#most = most;
-    this.#entries = entries;
-    this.#onDue = onDue;
-  }
+  constructor(
+    protected readonly clock: Clock,
+    protected readonly most: number,
+    protected readonly entries: () => AsyncGenerator<Iterable<Entry>>,
+    protected readonly onDue: () => void,
+  ) {}
 
   /** Whether nothing falls due unless it is added. */
   get isIdle(): boolean {
@@ -80,9 +76,9 @@ export class ReadyQueue<T> {
    */
   put(key: string, value: T, at: number, isBounded = true): void {
     this.delete(key);
-    const leftMs = Math.ceil(at - this.#clock.now());
+    const leftMs = Math.ceil(at - this.clock.now());
     const isDue = leftMs <= 0;
-    if (isBounded && (isDue ? this.due : this.later).size >= this.#most) {
+    if (isBounded && (isDue ? this.due : this.later).size >= this.most) {
       this.hasOverflowed = true;
       this.#passIn(isDue ? 0 : Math.max(leftMs, BETWEEN_PASSES_MS));
       return;
@@ -91,9 +87,9 @@ export class ReadyQueue<T> {
     else {
       const goOn = () => {
         this.put(key, value, at, isBounded);
-        this.#onDue();
+        this.onDue();
       };
-      const timer = this.#clock.after(Math.min(leftMs, LONGEST_WAIT_MS), goOn, { background: true });
+      const timer = this.clock.after(Math.min(leftMs, LONGEST_WAIT_MS), goOn, { background: true });
       this.later.set(key, { value, timer });
     }
   }
@@ -107,7 +103,7 @@ export class ReadyQueue<T> {
 
   /** Has a pass begin so soon, in ms, or sooner. */
   #passIn(ms: number): void {
-    this.#nextPass = Math.min(this.#nextPass, this.#clock.now() + ms);
+    this.#nextPass = Math.min(this.#nextPass, this.clock.now() + ms);
   }
 
   /** Begins the pass anew. */
@@ -118,18 +114,18 @@ export class ReadyQueue<T> {
 
   /** How long until a pass is to begin, in ms; infinite where none is. */
   get nextPassInMs(): number {
-    return this.#nextPass - this.#clock.now();
+    return this.#nextPass - this.clock.now();
   }
 
   /** Whether a pass over the state is to go on, or to begin. */
   get wantsMore(): boolean {
-    return this.due.size < this.#most / 2 && (this.#pass !== undefined || this.nextPassInMs <= 0);
+    return this.due.size < this.most / 2 && (this.#pass !== undefined || this.nextPassInMs <= 0);
   }
 
   /** The next entries of the pass, in a slice that takes a few milliseconds: `put` what is not held yet. */
   async more(): Promise<Iterable<Entry>> {
     if (this.#pass === undefined) this.#nextPass = Number.POSITIVE_INFINITY;
-    this.#pass ??= this.#entries();
+    this.#pass ??= this.entries();
     const { value, done } = await this.#pass.next();
     if (done) this.#pass = undefined;
     return value ?? [];

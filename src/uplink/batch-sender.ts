@@ -1,10 +1,8 @@
 import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Dialect } from '../peer/dialect.js';
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
-import type { PushAnswer } from '../peer/push.js';
 import type { Outcome } from '../queue/options.js';
 import type { PendingItem, Sent, Trouble } from '../state/entry.js';
-import type { State } from '../state/state.js';
 import type { UplinkDeps } from './deps.js';
 import type { Packed } from './documents.js';
 
@@ -69,55 +67,48 @@ export async function sendBatch(
 
 /** Sends one request. @returns the result of each item, or the error where one of them may be the reason */
 async function request(
-  deps: UplinkDeps,
+  { clock, dialect: spoken, log, peer, queue, settings, state }: UplinkDeps,
   documents: readonly PreparedDocument[],
   dialect: Dialect,
   synchronous: boolean,
 ): Promise<readonly PushResult[] | PeersyncError> {
-  const { clock, dialect: spoken, log, peer, queue, settings, state } = deps;
-  const options = {
-    ...(synchronous ? { synchronous } : {}),
-    ...(settings.push.commit ? { commit: true } : {}),
-  };
+  const { commit } = settings.push;
   const items = documents.map(({ item: { url, collection, version }, content: { text, type } }) => ({
     ...{ url, collection, data: text },
     ...(type === '' ? {} : { contentType: type, lastModified: version.mtimeMs }),
   }));
+  const isGone = ({ item: { folder, path } }: PreparedDocument) =>
+    (state.get(folder, path)?.status ?? 'gone') === 'gone';
   let began: number | undefined;
-  let answer: PushAnswer | undefined;
   try {
-    answer = await queue.run('push', async (signal) => {
+    const answer = await queue.run('push', async (signal) => {
       began = clock.now();
       // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
-      if (spoken.current !== dialect || documents.some(({ item }) => isGone(state, item))) return undefined;
-      return await peer.push(items, { ...options, signal });
+      if (spoken.current !== dialect || documents.some(isGone)) return undefined;
+      return await peer.push(items, { synchronous, commit, signal });
+    });
+    if (answer === undefined) return documents.map(() => RETURNED);
+    log.debug({ event: 'pushed', items: documents.length }, `pushed ${documents.length} items`);
+    const taken = { kind: 'accepted', at: began ?? clock.now(), peerAt: answer.peerTime } as const;
+    return documents.map((_, i) => {
+      const result = answer.results[i];
+      const words = result?.ok === false ? result.message : 'the peer did not answer for this item';
+      return result?.ok ? taken : { kind: 'refused', words };
     });
   } catch (error) {
-    const failure = pushFailure(error, began !== undefined);
-    if (failure.kind === 'stale')
-      return documents.map((_, i) => (i === failure.item ? { kind: 'stale' } : RETURNED));
-    if (mayMisfit(failure.error) && (await spoken.misfits())) return documents.map(() => RETURNED);
-    if (failure.kind === 'failed') return failure.error;
-    return documents.map(() => ({ kind: failure.kind, trouble: troubleOf(failure.error) }));
+    const kind = pushFailure(error, began !== undefined);
+    if (kind === 'stale') {
+      const stale = error instanceof PeerError ? error.item : 0;
+      return documents.map((_, i) => (i === stale ? { kind } : RETURNED));
+    }
+    if (!(error instanceof PeersyncError)) throw error;
+    if (MISFITS.has(error.code) && (await spoken.misfits())) return documents.map(() => RETURNED);
+    return kind === 'failed' ? error : documents.map(() => ({ kind, trouble: troubleOf(error) }));
   }
-  if (answer === undefined) return documents.map(() => RETURNED);
-  const { results, peerTime: peerAt } = answer;
-  log.debug({ event: 'pushed', items: documents.length }, `pushed ${documents.length} items`);
-  const at = began ?? clock.now();
-  return documents.map((_, i) => {
-    const result = results[i];
-    if (result?.ok) return { kind: 'accepted', at, peerAt };
-    return { kind: 'refused', words: result?.message ?? 'the peer did not answer for this item' };
-  });
 }
 
 function troubleOf({ code, message, hint }: PeersyncError): Trouble {
   return { code, message, hint };
-}
-
-function isGone(state: State, { folder, path }: PendingItem): boolean {
-  const entry = state.get(folder, path);
-  return entry === undefined || entry.status === 'gone';
 }
 
 /**
@@ -129,32 +120,28 @@ function isGone(state: State, { folder, path }: PendingItem): boolean {
  * - `unanswered`: the peer may have taken them: look up before pushing again;
  * - `failed`: the peer answered badly, or broke the connection before it had the whole; one of the items may be the
  *   reason: split.
+ *
+ * @param begun whether the request had left the queue; a queue that stops may give it up halfway
  */
-export type PushFailure =
-  | { readonly kind: 'stale'; readonly item: number }
-  | { readonly kind: 'returned'; readonly error: PeersyncError }
-  | { readonly kind: 'unanswered'; readonly error: PeersyncError }
-  | { readonly kind: 'failed'; readonly error: PeersyncError };
-
-/** @param begun whether the request had left the queue; a queue that stops may give it up halfway */
-export function pushFailure(error: unknown, begun: boolean): PushFailure {
+export function pushFailure(error: unknown, begun: boolean): 'stale' | 'returned' | 'unanswered' | 'failed' {
   if (!(error instanceof PeersyncError)) throw error;
-  if (!(error instanceof PeerError)) return { kind: begun ? 'unanswered' : 'returned', error };
-  switch (error.code) {
+  if (!(error instanceof PeerError)) return begun ? 'unanswered' : 'returned';
+  const { cause, code, delivered, status = 0 } = error;
+  switch (code) {
     case 'PEER_SOURCE':
-      return { kind: 'stale', item: error.item ?? 0 };
+      return 'stale';
     case 'PEER_AUTH':
       // What stands before a peer may forbid (403) a single document for what is in it.
-      return { kind: error.status === 403 ? 'failed' : 'returned', error };
+      return status === 403 ? 'failed' : 'returned';
     case 'PEER_BUSY':
-      return { kind: 'returned', error };
+      return 'returned';
     case 'PEER_UNREACHABLE':
     case 'PEER_TIMEOUT':
     case 'PEER_ABORTED':
-      if (error.delivered !== 'no') return { kind: 'unanswered', error };
-      return { kind: CUT.has(systemCode(error.cause) ?? '') ? 'failed' : 'returned', error };
+      if (delivered !== 'no') return 'unanswered';
+      return CUT.has(systemCode(cause) ?? '') ? 'failed' : 'returned';
     default:
-      return { kind: isAnotherPage(error) ? 'returned' : 'failed', error };
+      return ANOTHER_PAGE.test(String(status)) ? 'returned' : 'failed';
   }
 }
 
@@ -162,14 +149,10 @@ export function pushFailure(error: unknown, begun: boolean): PushFailure {
 const CUT = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /** Whatever answered, it is not the page that was asked for: a wrong address, or a gateway whose peer is away. */
-function isAnotherPage({ status = 0 }: PeerError): boolean {
-  return (status >= 300 && status < 400) || status === 404 || status === 405 || status === 410;
-}
+const ANOTHER_PAGE = /^(3..|404|405|410)$/;
 
-/** Whether another kind of peer could have answered so. */
-function mayMisfit({ code }: PeersyncError): boolean {
-  return code === 'PEER_ANSWER' || code === 'PEER_REFUSED' || code === 'PEER_FAILED';
-}
+/** How another kind of peer could have answered. */
+const MISFITS = new Set(['PEER_ANSWER', 'PEER_REFUSED', 'PEER_FAILED']);
 
 /** What the errors of the peer client say about the peer; of the others, that it answered. */
 const OUTCOMES: Readonly<Partial<Record<PeerErrorCode, Exclude<Outcome['kind'], 'busy'>>>> = {

@@ -7,8 +7,7 @@ import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.j
 import { accepted, confirmed } from '../state/transitions.js';
 import { ReadyQueue } from './backlog.js';
 import { Background, holdMs, keyOf, placeName, type UplinkDeps } from './deps.js';
-import type { FailureAttribution } from './failure-attribution.js';
-import { timesLost } from './isolation.js';
+import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
 
 const SHORTEST_INTERVAL_MS = 200;
 /** So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner done after them. In ms. */
@@ -47,11 +46,11 @@ interface Look {
   /** Once it was not shown, a showing has to hold. */
   wasMissing: boolean;
   /** Since when it has been shown. */
-  shownSince: number | undefined;
+  shownSince?: number | undefined;
   /** Why the last answer proved nothing. */
-  why: string | undefined;
+  why?: string;
   /** How many look-ups had been answered when one of this ended without an answer. */
-  unanswered: number | undefined;
+  unanswered?: number;
 }
 
 export interface NextLook {
@@ -143,16 +142,14 @@ export class ConfirmLoop {
     // Nothing may be pushed any more: what is due need not wait for that.
     this.#work.notify();
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
-    const heldUntil = this.#heldUntil(this.#deps.clock.now(), bytes);
-    for (const [i, item] of items.entries()) this.#add(item, item.sent, heldUntil, { isScout: i === 0 });
+    for (const [i, item] of items.entries()) this.#add(item, item.sent, bytes, { isScout: i === 0 });
   }
 
   /** An item that was accepted some time ago, or one in doubt: its push left and was never answered. */
   resume(item: AcceptedItem | PendingItem, sent: Sent): void {
     if (this.#lookAt(keyOf(item))?.sentAt === sent.at) return;
     // It may have left its place after it was looked up in vain.
-    const wasMissing = this.#looks.hasOverflowed;
-    this.#add(item, sent, this.#heldUntil(this.#sinceOf(item), sent.size), { wasMissing });
+    this.#add(item, sent, sent.size, { wasMissing: this.#looks.hasOverflowed });
   }
 
   run(signal: AbortSignal): Promise<void> {
@@ -180,42 +177,32 @@ export class ConfirmLoop {
     return queue.isBusy('push') ? Math.max(0, first.due + LONGEST_PUSH_MS - clock.now()) : 0;
   }
 
-  /** From when on what was taken `at` is shown for good, if it is shown: it has to be indexed before. */
-  #heldUntil(at: number, bytes: number): number {
-    const hold = holdMs(this.#deps);
-    return hold === 0 ? at : at + hold + Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
-  }
-
-  /** When the peer took the item, or may have taken it at the latest. A time in the future was before the clock was set. */
-  #sinceOf(item: AcceptedItem | PendingItem): number {
-    const now = this.#deps.clock.now();
-    return item.status === 'pending' ? now : Math.min(now, item.since);
-  }
-
-  /** Takes the place of an earlier look at the same item. */
+  /** Takes the place of an earlier look at the same item. @param bytes of all that it was pushed with, which is indexed before it is shown */
   #add(
     item: AcceptedItem | PendingItem,
     sent: Sent,
-    heldUntil: number,
-    { isScout = false, wasMissing = false },
+    bytes: number,
+    { isScout = false, wasMissing = false } = {},
   ): void {
+    const now = this.#deps.clock.now();
+    const hold = holdMs(this.#deps);
+    const indexingMs = hold === 0 ? 0 : Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
+    // A time in the future is of an earlier run whose clock was wrong.
+    const since = item.status === 'pending' ? now : Math.min(now, item.since);
     const look: Look = {
       place: { folder: item.folder, path: item.path },
       url: sent.url,
       sentAt: sent.at,
-      since: this.#sinceOf(item),
-      heldUntil,
+      since,
+      heldUntil: since + hold + indexingMs,
       isScout,
+      wasMissing,
       due: 0,
       interval: Math.max(SHORTEST_INTERVAL_MS, this.#typicalMs / 4),
-      wasMissing,
-      shownSince: undefined,
-      why: undefined,
-      unanswered: undefined,
     };
     // A scout a little early, or a peer that became faster would never be found out.
     const likelyMs = this.#typicalMs * (isScout ? 0.75 : 1);
-    this.#plan(look, item, Math.max(look.since + likelyMs, heldUntil));
+    this.#plan(look, item, Math.max(since + likelyMs, look.heldUntil));
   }
 
   #plan(look: Look, item: AcceptedItem | PendingItem, due: number): void {
@@ -231,7 +218,6 @@ export class ConfirmLoop {
     const key = keyOf(place);
     this.#looks.delete(key);
     this.#underWay.set(key, look);
-    look.due = clock.now();
     let began: number | undefined = clock.now();
     let doc: Peerdoc | undefined;
     let failure: PeersyncError | undefined;
@@ -272,7 +258,7 @@ export class ConfirmLoop {
     else if (shown.shown)
       await this.#confirm(look, item, sent, { kind: shown.kind, at: now, shown: shown.text });
     else {
-      this.#attribution.withoutText(item);
+      this.#attribution.quarantine(item, TEXT_NOT_INDEXED);
       await this.#deps.commit();
     }
   }
@@ -295,10 +281,8 @@ export class ConfirmLoop {
     const { folder, path, url } = item;
     const now = clock.now();
     const took = Math.round((look.shownSince ?? now) - look.sentAt);
-    const inPeer =
-      item.status === 'accepted'
-        ? item
-        : accepted(item, sent, now, 'the peer has it, though its answer never came');
+    const note = 'the peer has it, though its answer never came';
+    const inPeer = item.status === 'accepted' ? item : accepted(item, sent, now, note);
     state.put(confirmed(inPeer, evidence, now));
     this.#shownSentAt = Math.max(this.#shownSentAt, look.sentAt);
     this.#attribution.shown(url, sent.at);

@@ -89,8 +89,7 @@ export class Background {
   readonly #clock: Clock;
   readonly #running = new Set<Promise<void>>();
   readonly #failures: unknown[] = [];
-  #isNotified = false;
-  #wake: () => void = () => {};
+  #wake = new AbortController();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -112,22 +111,12 @@ export class Background {
 
   /** Ends the present `wait`, or else the next one. */
   notify(): void {
-    this.#isNotified = true;
-    this.#wake();
+    this.#wake.abort();
   }
 
   async wait(ms: number): Promise<void> {
-    if (!this.#isNotified && ms > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = this.#clock.after(Math.min(ms, LONGEST_WAIT_MS), resolve);
-        this.#wake = () => {
-          timer.cancel();
-          resolve();
-        };
-      });
-    }
-    this.#wake = () => {};
-    this.#isNotified = false;
+    if (ms > 0) await this.#clock.sleep(Math.min(ms, LONGEST_WAIT_MS), this.#wake.signal);
+    this.#wake = new AbortController();
   }
 
   /** Resolves when nothing runs. */

@@ -106,12 +106,32 @@ export type Packed =
   | { readonly kind: 'wordless' }
   /** Not that version any more: somebody should look at it again. */
   | { readonly kind: 'stale' }
+  /** The peer does not bear so much in one document. */
+  | { readonly kind: 'tooLarge' }
   | { readonly kind: 'unreadable'; readonly code: string };
 
-/** Files to be read whole and encoded, in a thread. */
+/** Files to be read and encoded. */
 export interface PackOrder {
   readonly rules: ContentRules;
   readonly files: readonly { readonly file: string; readonly version: Version }[];
+}
+
+/** Files up to this many bytes are read whole; larger ones are streamed. */
+const WHOLE_BYTES = 256 * 1024;
+
+/** Reads files for their way: small ones all at once by `pack` in a thread, large ones each by itself. @returns one for each file */
+export async function packAll(
+  packInThread: (order: PackOrder) => Promise<readonly Packed[]>,
+  { rules, files }: PackOrder,
+): Promise<readonly Packed[]> {
+  const isSmall = ({ version }: PackOrder['files'][number]) => version.size <= WHOLE_BYTES;
+  const small = (await packInThread({ rules, files: files.filter(isSmall) })).values();
+  const packed: Packed[] = [];
+  for (const each of files)
+    packed.push(
+      isSmall(each) ? (small.next().value ?? STALE) : await streamed(each.file, each.version, rules),
+    );
+  return packed;
 }
 
 /**
@@ -123,15 +143,23 @@ export function pack({ rules, files }: PackOrder): readonly Packed[] {
 }
 
 function packOne(file: string, version: Version, rules: ContentRules): Packed {
-  const bytes = readWhole({ file, stat: version });
+  const bytes = unfit(version, rules) ?? readWhole({ file, stat: version });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
-  if (hash('sha256', bytes, 'hex') !== version.sha256) return { kind: 'stale' };
+  if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
   const way = wayOf(file, version.encoding, bytes, rules);
   const text = rewritten(bytes, way.rewriting);
   way.words?.write(text);
   const digest = text === bytes ? version.sha256 : hash('sha256', text, 'hex');
   const { encoding } = rules;
   return contentOf(way, { encoding, size: text.length, encoded: encode(text, encoding) }, digest);
+}
+
+const STALE: Packed = { kind: 'stale' };
+
+/** What keeps a version from being read. What the dialect does not take was read before it was known: the look that follows passes it over. */
+function unfit({ encoding, size }: Version, rules: ContentRules): Packed | undefined {
+  if (cannotTravel(encoding, rules) !== undefined) return STALE;
+  return size > (rules.maxBytes ?? size) ? { kind: 'tooLarge' } : undefined;
 }
 
 /** What travels, if there is a word in it. */
@@ -150,6 +178,8 @@ const STREAMED_BYTES = 256 * 1024;
  * it is sent. Constant memory whatever the size.
  */
 export async function streamed(file: string, version: Version, rules: ContentRules): Promise<Packed> {
+  const early = unfit(version, rules);
+  if (early !== undefined) return early;
   const order = { file, stat: version };
   try {
     const head = await headOf(order);
@@ -162,7 +192,7 @@ export async function streamed(file: string, version: Version, rules: ContentRul
       travelling.update(piece);
       way.words?.write(piece);
     }
-    if (raw.digest('hex') !== version.sha256) return { kind: 'stale' };
+    if (raw.digest('hex') !== version.sha256) return STALE;
     const text = { size, chunks: () => rewrittenPieces(order, newWay().rewriting) };
     return contentOf(way, text, travelling.digest('hex'));
   } catch (error) {
@@ -183,15 +213,13 @@ async function* rewrittenPieces(
 ): AsyncGenerator<Uint8Array> {
   for await (const bytes of pieces(order, STREAMED_BYTES)) {
     raw?.update(bytes);
-    const piece = rewriting === undefined ? bytes : rewriting.piece(bytes);
-    if (piece.length > 0) yield piece;
+    yield rewriting?.piece(bytes) ?? bytes;
   }
-  const rest = rewriting?.end() ?? NOTHING;
-  if (rest.length > 0) yield rest;
+  yield rewriting?.end() ?? NOTHING;
 }
 
-function refused(refusal: Refusal): Packed {
-  return refusal.kind === 'unreadable' ? refusal : { kind: 'stale' };
+function refused(refusal: Refusal | Packed): Packed {
+  return refusal.kind === 'unreadable' || refusal.kind === 'tooLarge' ? refusal : STALE;
 }
 
 /**

@@ -4,9 +4,16 @@ import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Trouble, Version } from '../state/entry.js';
-import { failed, isRemembered, lost, quarantined, returned, unremembered } from '../state/transitions.js';
+import {
+  beginningOf,
+  failed,
+  isRemembered,
+  lost,
+  quarantined,
+  returned,
+  unremembered,
+} from '../state/transitions.js';
 import { holdMs, keyOf, losesUpdates, placeName, stillPending, type UplinkDeps } from './deps.js';
-import { lostTrouble, timesLost } from './isolation.js';
 
 /** A wait for an item in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
 const SHORTEST_DOUBT_MS = 5_000;
@@ -15,16 +22,6 @@ const MOST_LOSSES = 2;
 /** After so many pushes that led to nothing it is certain enough that the peer drops such URLs. */
 const GATE_ATTEMPTS = 2;
 const GATE_META = 'shownBelow';
-
-/** An item whose push failed by itself, or was never answered. */
-interface Suspect {
-  readonly failures: number;
-  /**
-   * How many pushes had succeeded when it failed last; at first, when the push began that failed. Infinite where others that are
-   * as suspect travelled with it.
-   */
-  readonly successes: number;
-}
 
 /**
  * Decides what a failure means for the item that it happened to:
@@ -35,21 +32,22 @@ interface Suspect {
  * - it is *put off*, where the peer is in trouble: pushed again after the backoff, with no attempt spent;
  * - it is *lost*, where the peer loses documents together: pushed again apart from others (see Isolation).
  *
- * An item whose push failed as a whole, or was never answered, is a *suspect* and travels alone from then on, until it is
+ * An item whose push failed by itself, or was never answered, is a *suspect* and travels alone from then on, until it is
  * accepted. It is to blame only when other pushes went through between two of its failures, or between the beginning of the push
  * that failed first and its failing by itself. Where nothing else waits that could go through and tell, an empty push decides, for
  * the only item there is and for one that was to blame before: a peer that takes it works.
  */
 export class FailureAttribution {
   readonly #deps: UplinkDeps;
-  readonly #gate: DomainGate;
-  readonly #suspects = new Map<string, Suspect>();
+  readonly gate: DomainGate;
+  /** How many pushes had gone through when each suspect failed last. */
+  readonly #suspects = new Map<string, number>();
   /** How many pushes went through so far; to be asked when a push begins. */
   successes = 0;
 
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
-    this.#gate = new DomainGate(deps.state.meta(GATE_META));
+    this.gate = new DomainGate(deps.state.meta(GATE_META));
   }
 
   /** Whether an item has to travel alone, so that nobody suffers with it. */
@@ -79,38 +77,36 @@ export class FailureAttribution {
 
   /** A push with this item was never answered: it is looked up, and then confirmed or `doubtOver`. */
   unanswered(item: PendingItem): void {
-    if (!this.isSuspect(item))
-      this.#suspects.set(keyOf(item), { failures: 0, successes: Number.POSITIVE_INFINITY });
+    this.#suspects.set(keyOf(item), this.successes);
   }
 
   /** A push of this item was never answered, and the peer does not have it: it may be what the peer chokes on. */
   async doubtOver(item: PendingItem): Promise<void> {
     const { clock, log, state } = this.#deps;
-    const suspect = this.#suspects.get(keyOf(item));
-    if (suspect === undefined) state.put(returned(item, clock.now()));
-    else await this.failedAlone(item, UNANSWERED, suspect.successes);
+    // Of an earlier run it may be innocent.
+    if (this.isSuspect(item)) await this.failedAlone(item, UNANSWERED);
+    else state.put(returned(item, clock.now()));
     log.debug({ folder: item.folder, path: item.path }, `not in the peer, pushed again: ${placeName(item)}`);
   }
 
   /**
-   * The peer answered badly to a push of this item alone: an attempt is spent if it is to blame, and else it is put off.
+   * A push of this item alone failed: an attempt is spent if it is to blame, and else it is put off.
    *
-   * @param before `successes` when the push began that it was in
+   * @param before how many pushes had gone through when the one began that it was in
    */
-  async failedAlone(item: PendingItem, trouble: Trouble, before: number): Promise<void> {
+  async failedAlone(item: PendingItem, trouble: Trouble, before = this.successes): Promise<void> {
     const { clock, state } = this.#deps;
-    const known = this.#suspects.get(keyOf(item)) ?? { failures: 0, successes: before };
-    const failures = known.failures + 1;
-    this.#suspects.set(keyOf(item), { failures, successes: this.successes });
+    const known = this.#suspects.get(keyOf(item)) ?? before;
+    this.#suspects.set(keyOf(item), this.successes);
     const isTooLarge = trouble.code === 'PEER_TOO_LARGE';
     const isKnownOrAlone = item.attempts > 0 || state.counts().pending === 1;
     const isToBlame =
-      isTooLarge || this.successes > known.successes || (isKnownOrAlone && (await this.#takesAnEmptyPush()));
+      isTooLarge || this.successes > known || (isKnownOrAlone && (await this.#takesAnEmptyPush()));
     const current = stillPending(state.get(item.folder, item.path), item);
     if (current === undefined) return;
     if (isTooLarge) this.quarantine(current, trouble);
     else if (isToBlame) this.#spend(current, trouble);
-    else state.put(returned(current, clock.now() + this.#backoff(failures), trouble));
+    else state.put(returned(current, clock.now() + this.#backoff(item), trouble));
   }
 
   async #takesAnEmptyPush(): Promise<boolean> {
@@ -126,13 +122,7 @@ export class FailureAttribution {
 
   /** The peer shows the document at this URL for good. */
   shown(url: string, pushedAt: number): void {
-    if (this.#mayBeGate && this.#gate.saw(url, pushedAt))
-      this.#deps.state.setMeta(GATE_META, this.#gate.kept);
-  }
-
-  /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
-  hasShownLike(url: string): boolean {
-    return this.#gate.hasShownLike(url);
+    if (this.#mayBeGate && this.gate.saw(url, pushedAt)) this.#deps.state.setMeta(GATE_META, this.gate.kept);
   }
 
   /** Whether the peer may have lost this item together with others, as far as the peer and its URL go. */
@@ -167,7 +157,7 @@ export class FailureAttribution {
     let isLast = false;
     if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
     else if (this.#isGated(item))
-      isLast = this.#spend(item, this.#gate.trouble(url), Math.min(settings.push.attempts, GATE_ATTEMPTS));
+      isLast = this.#spend(item, this.gate.trouble(url), Math.min(settings.push.attempts, GATE_ATTEMPTS));
     else {
       const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
       isLast = this.#spend(item, {
@@ -193,11 +183,6 @@ export class FailureAttribution {
     log.debug({ event: 'lost', folder, path }, words);
   }
 
-  /** The peer shows this version, and indexed none of its text: another push would end no better. */
-  withoutText(item: AcceptedItem | PendingItem): void {
-    this.quarantine(item, TEXT_NOT_INDEXED);
-  }
-
   /** Spends an attempt: the next one is made after the backoff, or at once where the peer took it. @returns whether it was the last */
   #spend(
     item: PendingItem | AcceptedItem,
@@ -205,7 +190,7 @@ export class FailureAttribution {
     attempts = this.#deps.settings.push.attempts,
   ): boolean {
     const { clock, state } = this.#deps;
-    const waitMs = item.status === 'accepted' ? 0 : this.#backoff(item.attempts + 1);
+    const waitMs = item.status === 'accepted' ? 0 : this.#backoff(item);
     const again = failed(item, trouble, clock.now() + waitMs, clock.now());
     const isLast = again.attempts >= attempts;
     if (isLast) this.quarantine(again, trouble);
@@ -234,10 +219,10 @@ export class FailureAttribution {
     );
   }
 
-  /** The wait after the n-th failure: doubling from `min` to `max`, in ms. */
-  #backoff(failures: number): number {
+  /** The wait after another failure: doubling with each attempt from `min` to `max`, in ms. */
+  #backoff({ attempts }: { readonly attempts: number }): number {
     const { min, max } = this.#deps.settings.push.backoff;
-    return Math.min(max, min * 2 ** Math.min(30, failures - 1));
+    return Math.min(max, min * 2 ** Math.min(30, attempts));
   }
 
   get #mayBeGate(): boolean {
@@ -245,9 +230,136 @@ export class FailureAttribution {
   }
 
   #isGated(item: AcceptedItem): boolean {
-    return this.#mayBeGate && this.#gate.explains(item.url, firstAcceptedAt(item));
+    return this.#mayBeGate && this.gate.explains(item.url, firstAcceptedAt(item));
   }
 }
+/** The share of the hold that a round, and each push where the peer did not commit its index, keeps from what is pushed before. */
+const APART = 1 / 4;
+
+/** How long a round goes on, as a share of the hold. */
+const LONGEST_ROUND = 1 / 2;
+
+/** What stands in the state of an item that the peer accepted and lost. */
+export const lostTrouble: Trouble = {
+  code: 'LOST_FROM_INDEX',
+  message: 'The peer accepted it and did not index it in the usual time.',
+  hint: 'It is pushed again apart from others by itself, for one document can keep others out of the index.',
+};
+
+/** How often the peer lost this version: the first time with others, then alone. */
+export function timesLost({ history }: PendingItem | AcceptedItem): number {
+  const present = history.slice(beginningOf(history) + 1);
+  return present.filter(({ note }) => note === lostTrouble.message).length;
+}
+
+/**
+ * Finds the document that keeps others out of the index.
+ *
+ * YaCy sends many documents to its index at a time, in one *update*. A document that the index refuses ends the update: nothing
+ * in it is indexed, though YaCy accepted all of it (measured with 1.92). So an item that is accepted and never shown is a *suspect*,
+ * and is pushed again in an update of its own: nothing else is pushed meanwhile, YaCy answers when it has indexed
+ * it (`synchronous`; not as long as it has shown nothing like it), and is then had commit its index, which ends the update.
+ *
+ * A *round* pushes one suspect after the other, for half of the hold at most. It begins when nothing else was pushed for
+ * a quarter of the hold; where the peer does not commit, its pushes are apart as much. Others are pushed for the time of the hold between
+ * two rounds.
+ *
+ * An item that was lost alone is pushed once more, in a round of its own and apart from everything else by the whole hold, before it is
+ * to blame. How often it was lost is in its history.
+ */
+export class Isolation {
+  readonly #deps: UplinkDeps;
+  /** The suspects that wait. */
+  readonly #waiting = new Map<string, { readonly place: Place; readonly isLastTry: boolean }>();
+  /** When anything was pushed last. */
+  #pushedAt: number;
+  /** Until then others go first behind a round. */
+  #othersUntil = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: UplinkDeps) {
+    this.#deps = deps;
+    this.#pushedAt = deps.clock.now();
+  }
+
+  /** Whether no suspect waits that could be pushed. */
+  get isIdle(): boolean {
+    for (const { place } of this.#waiting.values()) if (this.#isHere(place)) return false;
+    return true;
+  }
+
+  /** Takes a pending item if it is a suspect. @returns whether it is one */
+  take(item: PendingItem): boolean {
+    const times = losesUpdates(this.#deps) ? timesLost(item) : 0;
+    if (times === 0) this.forget(item);
+    else {
+      const place = { folder: item.folder, path: item.path };
+      this.#waiting.set(keyOf(place), { place, isLastTry: times > 1 });
+    }
+    return times > 0;
+  }
+
+  /** It does not wait any more. */
+  forget(place: Place): void {
+    if (this.#waiting.size > 0) this.#waiting.delete(keyOf(place));
+  }
+
+  /** Something was pushed. */
+  pushed(): void {
+    this.#pushedAt = this.#deps.clock.now();
+  }
+
+  /** Whether a round is to begin. @param othersWait whether items that are no suspects are due */
+  isDue(othersWait: boolean): boolean {
+    if (othersWait && this.#deps.clock.now() < this.#othersUntil) return false;
+    for (const { place } of this.#waiting.values()) if (this.#itemAt(place) !== undefined) return true;
+    return false;
+  }
+
+  /**
+   * Pushes what waits in a round. Nothing else may be pushed meanwhile.
+   *
+   * @param push pushes an item, and resolves to whether the peer then committed its index
+   */
+  async round(push: (item: PendingItem) => Promise<boolean>, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    const hold = holdMs(this.#deps);
+    const inTurn = [...this.#waiting.values()].sort((a, b) => Number(a.isLastTry) - Number(b.isLastTry));
+    let isFirst = true;
+    const end = clock.now() + (APART + LONGEST_ROUND) * hold;
+    for (const { place, isLastTry } of inTurn) {
+      if (!isFirst && (isLastTry || clock.now() > end)) break;
+      if (this.#itemAt(place) === undefined) continue;
+      await this.#apart(isLastTry ? hold : isFirst ? hold * APART : 0, signal);
+      if (signal.aborted) break;
+      const item = this.#itemAt(place);
+      if (item === undefined) continue;
+      isFirst = false;
+      this.forget(place);
+      const hasCommitted = await push(item);
+      await this.#apart(isLastTry ? hold : hasCommitted ? 0 : hold * APART, signal);
+    }
+    this.#othersUntil = clock.now() + hold;
+  }
+
+  /** Waits until nothing was pushed for so long. */
+  async #apart(ms: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    await clock.sleep(Math.max(0, this.#pushedAt + ms - clock.now()), signal);
+  }
+
+  #isHere({ folder }: Place): boolean {
+    return this.#deps.standing(folder) === 'there';
+  }
+
+  /** The item that waits here, if it may be pushed as far as time allows. */
+  #itemAt(place: Place): PendingItem | undefined {
+    if (!this.#waiting.has(keyOf(place)) || !this.#isHere(place)) return undefined;
+    const item = this.#deps.state.get(place.folder, place.path);
+    const isReady = item?.status === 'pending' && item.doubt === undefined;
+    return isReady && item.notBefore <= this.#deps.clock.now() ? item : undefined;
+  }
+}
+
 /** When the peer took this version for the first time, in ms since the epoch. */
 function firstAcceptedAt({ attempts, history, since }: AcceptedItem): number {
   const times = history.filter(({ status }) => status === 'accepted').map(({ at }) => at);
@@ -259,7 +371,8 @@ const UNANSWERED: Trouble = {
   message: 'The peer did not answer its push, and does not show it.',
   hint: 'See in the log of the peer whether it chokes on this file; `peersync retry` pushes it again.',
 };
-const TEXT_NOT_INDEXED: Trouble = {
+/** The peer shows this version, and indexed none of its text: another push would end no better. */
+export const TEXT_NOT_INDEXED: Trouble = {
   code: 'TEXT_NOT_INDEXED',
   message:
     'The peer shows the document and indexed none of its text: it is found by the words of its URL only.',
@@ -314,6 +427,7 @@ export class DomainGate {
     return Object.fromEntries([...this.#shown.values()].map(({ url, at }) => [url, at]));
   }
 
+  /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
   hasShownLike(url: string): boolean {
     return this.#shown.has(reachOf(url));
   }

@@ -19,7 +19,7 @@ export interface Scope {
  *   content was not known
  */
 export async function retryItems(
-  state: Pick<State, 'entries' | 'get' | 'put' | 'remove'>,
+  state: Pick<State, 'entries' | 'put' | 'remove'>,
   scopes: readonly Scope[] | undefined,
   clock: Clock,
 ): Promise<{ readonly retried: number; readonly lookedAt: readonly Place[] }> {
@@ -27,13 +27,11 @@ export async function retryItems(
   let again = 0;
   for await (const slice of chosenOf(state, scopes)) {
     for (const entry of slice) {
-      if (entry.status === 'passed' || (entry.status === 'quarantined' && !hasContent(entry.version))) {
-        state.remove(entry.folder, entry.path);
-        lookedAt.push({ folder: entry.folder, path: entry.path });
-      } else if (
-        entry.status === 'quarantined' ||
-        (entry.status === 'pending' && entry.doubt === undefined)
-      ) {
+      const { folder, path, status } = entry;
+      if (status === 'passed' || (status === 'quarantined' && !hasContent(entry.version))) {
+        state.remove(folder, path);
+        lookedAt.push({ folder, path });
+      } else if (status === 'quarantined' || (status === 'pending' && entry.doubt === undefined)) {
         state.put(retried(entry, clock.now()));
         again += 1;
       }
@@ -43,14 +41,13 @@ export async function retryItems(
 }
 
 async function* chosenOf(
-  state: Pick<State, 'entries' | 'get'>,
+  { entries }: Pick<State, 'entries'>,
   scopes: readonly Scope[] | undefined,
 ): AsyncGenerator<Iterable<Entry>> {
   const status = ['pending', 'passed', 'quarantined'] as const;
-  if (scopes === undefined) yield* state.entries.slices({ status });
+  if (scopes === undefined) yield* entries.slices({ status });
   for (const { folder, path } of scopes ?? []) {
-    const entry = path === '' ? undefined : state.get(folder, path);
-    if (entry !== undefined) yield [entry];
-    else yield* state.entries.slices({ folder, directory: path, status });
+    const entry = entries.get(folder, path);
+    yield* entry === undefined ? entries.slices({ folder, directory: path, status }) : [[entry]];
   }
 }

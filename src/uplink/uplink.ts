@@ -16,9 +16,8 @@ import { Backlog } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';
 import { Background, keyOf, stillPending, type UplinkDeps } from './deps.js';
-import { cannotTravel, type Packed, streamed, withoutWords } from './documents.js';
-import { FailureAttribution } from './failure-attribution.js';
-import { Isolation } from './isolation.js';
+import { packAll, withoutWords } from './documents.js';
+import { FailureAttribution, Isolation } from './failure-attribution.js';
 
 /** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
 const LONGEST_PACKING_MS = 15 * 60_000;
@@ -28,8 +27,6 @@ const SCAN_PAUSE_MS = 10_000;
 const STALE_PAUSE_MS = 2_000;
 /** How soon to look again for suspects that are not due yet, or whose folder is missing, in ms. */
 const POLL_MS = 5_000;
-/** Files up to this many bytes are read whole; larger ones are streamed. */
-const WHOLE_BYTES = 256 * 1024;
 /** A text with fewer words is not told from one whose text the peer dropped. */
 const FEWEST_WORDS = 10;
 /** Two clocks are hardly ever further apart, in ms. */
@@ -43,9 +40,6 @@ export interface UplinkStatus {
   /** The learned time from a push to its first showing, in ms. */
   readonly timeToVisibleMs: number;
 }
-
-/** What came of reading an item. */
-type Content = Packed | { readonly kind: 'tooLarge' };
 
 /**
  * What goes to the peer: pushes what the state says is pending, in batches, and has the confirm loop look up what it says is accepted.
@@ -232,7 +226,7 @@ export class Uplink {
       this.#backlog.takeOut(item);
       await queue.ready('push', signal);
       // A synchronous push of a URL that its network does not take is an error to a YaCy.
-      await this.#deliver([item], this.#attribution.hasShownLike(item.url));
+      await this.#deliver([item], this.#attribution.gate.hasShownLike(item.url));
       return this.#confirm.commitIndex(clock.now());
     }, signal);
     this.#isApart = false;
@@ -251,8 +245,7 @@ export class Uplink {
     await commit();
     const before = this.#attribution.successes;
     const results = await sendBatch(this.#deps, documents, spoken, synchronous);
-    const taken: AcceptedItem[] = [];
-    for (const [i, document] of documents.entries()) this.#accept(document, results[i], taken);
+    const taken = documents.flatMap((document, i) => this.#accept(document, results[i]) ?? []);
     if (taken.length > 0) this.#attribution.succeeded(taken);
     for (const [i, { item }] of documents.entries()) await this.#fail(item, results[i], before);
     this.#isolation.pushed();
@@ -267,22 +260,19 @@ export class Uplink {
     return stillPending(this.#backlog.current(item), item);
   }
 
-  /** Brings a positive result to the state. */
-  #accept(document: PreparedDocument, result: PushResult | undefined, taken: AcceptedItem[]): void {
+  /** Brings a positive result to the state. @returns the item if it is to be looked up */
+  #accept(document: PreparedDocument, result: PushResult | undefined): AcceptedItem | undefined {
+    if (result?.kind !== 'accepted') return undefined;
     const { clock, state } = this.#deps;
-    if (result?.kind !== 'accepted') return;
     const sent = dated(document, result.at, result.peerAt);
-    const current = this.#current(document.item);
-    if (current !== undefined) {
-      const after = accepted(current, sent, clock.now());
-      state.put(after);
-      taken.push(after);
-      return;
-    }
-    // The file changed or went while this version travelled: what the peer took is remembered with what is there now.
     const now = this.#backlog.current(document.item);
-    if (now !== undefined && now.status !== 'accepted' && now.status !== 'confirmed')
+    const current = stillPending(now, document.item);
+    const after = current && accepted(current, sent, clock.now());
+    if (after !== undefined) state.put(after);
+    // The file changed or went while this version travelled: what the peer took is remembered with what is there now.
+    else if (now !== undefined && now.status !== 'accepted' && now.status !== 'confirmed')
       state.put(overtaken(now, sent, clock.now()));
+    return after;
   }
 
   /** Brings a negative result to the state. @param before how many pushes had gone through when this one began */
@@ -319,12 +309,13 @@ export class Uplink {
    * at another URL now, or at none, and what cannot be told while its folder is held, is left: the very same record.
    */
   async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
-    const { clock, pathOf, standing, state } = this.#deps;
-    const contents = await this.#readAll(batch, rules);
+    const { clock, pack, pathOf, standing, state } = this.#deps;
+    const files = batch.map((item) => ({ file: pathOf(item) ?? '', version: item.version }));
+    const contents = await packAll(pack, { rules, files });
     const documents: PreparedDocument[] = [];
-    for (const taken of batch) {
+    for (const [i, taken] of batch.entries()) {
       const item = this.#current(taken);
-      const content = contents.get(taken);
+      const content = contents[i];
       // At its old URL it could replace what another folder has there now: a scan gives it the new one, or lets it go.
       if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
       const stands = standing(item.folder);
@@ -350,7 +341,7 @@ export class Uplink {
     const shownWords = rules.showsWords && words >= FEWEST_WORDS ? { words } : {};
     const sent = { sha256: version.sha256, size, digest, url, collection, at: now, ...shownWords };
     const document = { item, content, sent };
-    state.put(leaving(item, dated(document, now, undefined)));
+    state.put(leaving(item, dated(document, now)));
     for (const other of this.#conflictsOf(item)) state.put(replaced(other, url, now));
     return document;
   }
@@ -373,45 +364,16 @@ export class Uplink {
       }
     }
   }
-
-  /** The contents of a batch: small files all at once in the thread, large ones each by itself. */
-  async #readAll(
-    batch: readonly PendingItem[],
-    rules: ContentRules,
-  ): Promise<ReadonlyMap<PendingItem, Content>> {
-    const { pack, pathOf } = this.#deps;
-    const contents = new Map<PendingItem, Content>();
-    const small: { readonly item: PendingItem; readonly file: string }[] = [];
-    for (const item of batch) {
-      const { version } = item;
-      const file = pathOf(item);
-      // What the dialect does not take was read before it was known: the look that follows passes it over.
-      if (file === undefined || cannotTravel(version.encoding, rules) !== undefined)
-        contents.set(item, { kind: 'stale' });
-      else if (version.size > (rules.maxBytes ?? version.size)) contents.set(item, { kind: 'tooLarge' });
-      else if (version.size > WHOLE_BYTES) contents.set(item, await streamed(file, version, rules));
-      else small.push({ item, file });
-    }
-    const files = small.map(({ item: { version }, file }) => ({ file, version }));
-    for (const [i, content] of (await pack({ rules, files })).entries())
-      if (small[i] !== undefined) contents.set(small[i].item, content);
-    return contents;
-  }
 }
 
 /**
  * What was sent, with when that was by both clocks, and with the last modification in whole seconds where the peer will keep it: YaCy
  * puts its own clock's time in the place of one that is later, and 1970 in the place of an earlier one.
  */
-function dated({ item, content, sent }: PreparedDocument, at: number, peerAt: number | undefined): Sent {
+function dated({ item, content, sent }: PreparedDocument, at: number, peerAt?: number): Sent {
   const lastModified = Math.floor(item.version.mtimeMs / 1000) * 1000;
   const isKept = content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - CLOCKS_APART_MS);
-  return {
-    ...sent,
-    at,
-    ...(peerAt === undefined ? {} : { peerAt }),
-    ...(isKept ? { lastModified } : {}),
-  };
+  return { ...sent, at, ...(peerAt === undefined ? {} : { peerAt }), ...(isKept ? { lastModified } : {}) };
 }
 
 function tooLarge(bytes: number, most = 0): Trouble {

@@ -1,11 +1,9 @@
-import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
 import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { ConfirmedItem } from '../state/entry.js';
-import { statusOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 import { missed } from '../state/transitions.js';
+import { classify } from './batch-sender.js';
 import { placeName, type UplinkDeps } from './deps.js';
 
 /** A confirmed item that the peer does not show any more as it was. */
@@ -36,40 +34,23 @@ export interface Verified {
   readonly failed: number;
 }
 
-export interface VerifyParts {
+export interface VerifyParts extends Pick<UplinkDeps, 'clock' | 'commit' | 'log'> {
   readonly state: Pick<State, 'get' | 'put'>;
-  readonly commit: () => Promise<void>;
   /** What the peer shows of a document. */
   readonly lookUp: (url: string) => Promise<Peerdoc | undefined>;
   /** Look-ups under way at a time. */
   readonly concurrency: number;
   /** So long after a push the peer may take back what it shows, in ms: so long a document must stay missing. @default 0 */
   readonly holdMs?: number | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 /** A document must stay missing at least so long, in ms. */
 const SHORTEST_PATIENCE_MS = 1_000;
 /** Between two reports of how far it has come, in ms. */
 const REPORT_EVERY_MS = 250;
+const OF_ONE_ANSWER = new Set(['answered', 'failing']);
 /** When so many are missing, they are looked up once more before it goes on. */
 const MOST_MISSING = 1_000;
-
-/** What says something of the one answer, and not of the peer as a whole. */
-const OF_ONE_ANSWER = new Set([
-  'PEER_ANSWER',
-  'PEER_ANSWER_TOO_LARGE',
-  'PEER_FAILED',
-  'PEER_REFUSED',
-  'PEER_NAME',
-]);
-
-/** An item that the peer does not show, and why. */
-interface Missing {
-  readonly item: ConfirmedItem;
-  readonly why: string;
-}
 
 /**
  * Looks confirmed items up once more, a few at a time. What is missing, or another version, twice with a pause between is
@@ -85,14 +66,17 @@ export async function* verify(
   { of, repair, signal }: { readonly repair: boolean; readonly signal?: AbortSignal; readonly of?: number },
 ): AsyncGenerator<Missed | Verifying | Verified> {
   const counts = { checked: 0, missed: 0, failed: 0 };
-  /** Looks an item up, and adds it where it is not shown. */
-  const look = async (item: ConfirmedItem, missing: Missing[]) => {
+  /** The items that the peer does not show, and why. */
+  const missing = new Map<ConfirmedItem, string>();
+  const look = async (item: ConfirmedItem) => {
+    missing.delete(item);
     if (!isCurrent(state, item)) return;
     try {
       const shown = evidenceOf(await lookUp(item.sent.url), item.sent);
-      if (!shown.shown) missing.push({ item, why: shown.why });
+      if (!shown.shown) missing.set(item, shown.why);
     } catch (error) {
-      if (!(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(error.code)) throw error;
+      // What says something of the peer as a whole ends it.
+      if (!(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(classify(error).kind)) throw error;
       counts.failed += 1;
       const { folder, path, url } = item;
       log.warn(
@@ -101,21 +85,25 @@ export async function* verify(
       );
     }
   };
-  const progress = (more: readonly Missing[]): Verifying => ({
-    ...{ kind: 'verifying', checked: counts.checked, missed: counts.missed + more.length },
+  const lookAtAll = async function* (all: typeof items) {
+    for await (const group of groupsOf(all, concurrency)) {
+      if (signal?.aborted) return;
+      await Promise.all(group.map(look));
+      yield group.length;
+    }
+  };
+  const progress = (): Verifying => ({
+    ...{ kind: 'verifying', checked: counts.checked, missed: counts.missed + missing.size },
     ...(of === undefined ? {} : { of }),
   });
   /** Looks up again what is missing; reports what still is. */
-  async function* lookAgain(missing: readonly Missing[]): AsyncGenerator<Missed | Verifying> {
-    if (missing.length === 0) return;
-    yield progress(missing);
+  async function* lookAgain(): AsyncGenerator<Missed | Verifying> {
+    if (missing.size === 0) return;
+    yield progress();
     await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, holdMs), signal);
-    const still: Missing[] = [];
-    for await (const group of groupsOf(missing, concurrency)) {
-      if (signal?.aborted) return;
-      await Promise.all(group.map(({ item }) => look(item, still)));
-    }
-    for (const { item, why } of still) {
+    for await (const _ of lookAtAll([...missing.keys()]));
+    if (signal?.aborted) return;
+    for (const [item, why] of missing) {
       if (!isCurrent(state, item)) continue;
       counts.missed += 1;
       if (repair) state.put(missed(item, why, clock.now()));
@@ -126,21 +114,19 @@ export async function* verify(
       );
       yield { kind: 'missed', file: placeName(item), url, why, repaired: repair };
     }
+    missing.clear();
     if (repair) await commit();
   }
-  const missing: Missing[] = [];
   let reportedAt = clock.now();
-  for await (const group of groupsOf(items, concurrency)) {
-    if (signal?.aborted) return;
-    await Promise.all(group.map((item) => look(item, missing)));
-    counts.checked += group.length;
+  for await (const looked of lookAtAll(items)) {
+    counts.checked += looked;
     if (clock.now() - reportedAt >= REPORT_EVERY_MS) {
       reportedAt = clock.now();
-      yield progress(missing);
+      yield progress();
     }
-    if (missing.length >= MOST_MISSING) yield* lookAgain(missing.splice(0));
+    if (missing.size >= MOST_MISSING) yield* lookAgain();
   }
-  yield* lookAgain(missing);
+  yield* lookAgain();
   if (!signal?.aborted) yield { kind: 'verified', ...counts };
 }
 
@@ -163,9 +149,9 @@ function isCurrent(state: Pick<State, 'get'>, item: ConfirmedItem): boolean {
 const ROUNDS = 100;
 const LONGEST_ROUND_MS = 3_600_000;
 const SHORTEST_ROUND_MS = 100;
-/** So many records are passed without a pause. */
-const PASSED_AT_ONCE = 5_000;
 const AUDITED_META = 'auditedUntil';
+
+type AuditDeps = Pick<UplinkDeps, 'state' | 'commit' | 'queue' | 'peer' | 'dialect' | 'clock' | 'log'>;
 
 /**
  * Notices slowly, in the background, what the peer lost, and has it pushed again.
@@ -177,11 +163,11 @@ const AUDITED_META = 'auditedUntil';
  * peer was away, are made up for.
  */
 export class Audit {
-  readonly #deps: Pick<UplinkDeps, 'state' | 'commit' | 'queue' | 'peer' | 'dialect' | 'clock' | 'log'>;
+  readonly #deps: AuditDeps;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
 
-  constructor(deps: Pick<UplinkDeps, 'state' | 'commit' | 'queue' | 'peer' | 'dialect' | 'clock' | 'log'>) {
+  constructor(deps: AuditDeps) {
     this.#deps = deps;
   }
 
@@ -198,50 +184,39 @@ export class Audit {
   }
 
   async #run(everyMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, dialect, state } = this.#deps;
+    const { clock, commit, dialect, log, peer, queue, state } = this.#deps;
     if (!(await dialect.known(signal))) return;
     if (typeof state.meta(AUDITED_META) !== 'number') state.setMeta(AUDITED_META, clock.now());
     const roundMs = Math.max(SHORTEST_ROUND_MS, Math.min(LONGEST_ROUND_MS, everyMs / ROUNDS));
+    const lookUp = (url: string) =>
+      queue.run('audit', (s) => peer.peerdoc({ url }, { signal: s }), { signal });
     while (!signal.aborted) {
       await clock.sleep(roundMs, signal);
-      if (!signal.aborted) await this.#round(everyMs, signal);
+      const to = clock.now();
+      const due = this.#due(Number(state.meta(AUDITED_META)), to, everyMs);
+      const parts = { state, commit, clock, log, concurrency: 1, holdMs: dialect.current?.holdMs, lookUp };
+      try {
+        for await (const _ of verify(due, parts, { repair: true, signal }));
+      } catch (error) {
+        // The peer is away, or we stop: the next round makes up for it.
+        if (error instanceof PeersyncError || signal.aborted) continue;
+        throw error;
+      }
+      if (signal.aborted) return;
+      state.setMeta(AUDITED_META, to);
+      await commit();
     }
-  }
-
-  async #round(everyMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, commit, dialect, log, peer, queue, state } = this.#deps;
-    const to = clock.now();
-    const due = this.#due(Number(state.meta(AUDITED_META)), to, everyMs);
-    const parts = {
-      ...{ state, commit, clock, log, concurrency: 1, holdMs: dialect.current?.holdMs },
-      lookUp: (url: string) => queue.run('audit', (s) => peer.peerdoc({ url }, { signal: s }), { signal }),
-    };
-    try {
-      for await (const _ of verify(due, parts, { repair: true, signal }));
-    } catch (error) {
-      // The peer is away, or we stop: the next round makes up for it.
-      if (error instanceof PeersyncError || signal.aborted) return;
-      throw error;
-    }
-    if (signal.aborted) return;
-    state.setMeta(AUDITED_META, to);
-    await commit();
   }
 
   /** The confirmed items whose moment is after `from` and not after `to`. */
   async *#due(from: number, to: number, everyMs: number): AsyncGenerator<ConfirmedItem> {
-    const { clock, state } = this.#deps;
-    let seen = 0;
-    for (const [folder, directory, name, line] of state.entries.lines()) {
-      seen += 1;
-      if (seen % PASSED_AT_ONCE === 0) await clock.sleep(0);
-      if (statusOf(line) !== 'confirmed') continue;
-      const path = directory === '' ? name : `${directory}/${name}`;
-      const moment = share(`${folder}/${path}`) * everyMs;
-      if (Math.floor((to - moment) / everyMs) <= Math.floor((from - moment) / everyMs)) continue;
-      const item = state.get(folder, path);
-      const isNew = item !== undefined && item.since > from && item.since <= to;
-      if (item?.status === 'confirmed' && !isNew) yield item;
+    for await (const slice of this.#deps.state.entries.slices({ status: ['confirmed'] })) {
+      for (const item of slice) {
+        const moment = share(placeName(item)) * everyMs;
+        if (Math.floor((to - moment) / everyMs) <= Math.floor((from - moment) / everyMs)) continue;
+        const isNew = item.since > from && item.since <= to;
+        if (item.status === 'confirmed' && !isNew) yield item;
+      }
     }
   }
 }

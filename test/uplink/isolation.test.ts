@@ -5,7 +5,7 @@ import { DIALECTS } from '../../src/peer/dialects.js';
 import type { PendingItem } from '../../src/state/entry.js';
 import { accepted, lost } from '../../src/state/transitions.js';
 import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
-import { Isolation, lostTrouble, timesLost } from '../../src/uplink/isolation.js';
+import { Isolation, lostTrouble, timesLost } from '../../src/uplink/failure-attribution.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
