@@ -6,7 +6,7 @@ import type { Place } from '../state/entries.js';
 import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed } from '../state/transitions.js';
 import { ReadyQueue } from './backlog.js';
-import { Background, holdMs, keyOf, placeName, type UplinkDeps } from './deps.js';
+import { Background, goesThrough, holdMs, keyOf, placeName, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
 
 const SHORTEST_INTERVAL_MS = 200;
@@ -285,7 +285,7 @@ export class ConfirmLoop {
     const inPeer = item.status === 'accepted' ? item : accepted(item, sent, now, note);
     state.put(confirmed(inPeer, evidence, now));
     this.#shownSentAt = Math.max(this.#shownSentAt, look.sentAt);
-    this.#attribution.shown(url, sent.at);
+    this.#attribution.shown(url);
     await commit();
     log.info(
       { event: 'confirmed', folder, path, url, evidence: evidence.kind, tookMs: took },
@@ -353,16 +353,8 @@ export class ConfirmLoop {
   }
 
   async #commit(): Promise<void> {
-    const { clock, queue, log, peer } = this.#deps;
-    try {
-      await queue.run('confirm', (signal) => peer.commitIndex({ signal }));
-      this.#hasCommitted = true;
-    } catch (error) {
-      if (!(error instanceof PeersyncError)) throw error;
-      const { code, message } = error;
-      this.#hasCommitted = false;
-      log.debug({ event: 'commit', code }, `the peer did not commit its index: ${message}`);
-    }
+    const { clock, queue, peer } = this.#deps;
+    this.#hasCommitted = await goesThrough(queue.run('confirm', (signal) => peer.commitIndex({ signal })));
     this.#committedAt = clock.now();
     this.#committing = undefined;
   }

@@ -78,6 +78,17 @@ export function stillPending(now: Entry | undefined, taken: PendingItem): Pendin
     : undefined;
 }
 
+/** Whether the peer does what it is asked. @throws what is no trouble of the peer */
+export async function goesThrough(request: Promise<unknown>): Promise<boolean> {
+  try {
+    await request;
+    return true;
+  } catch (error) {
+    if (!(error instanceof PeersyncError)) throw error;
+    return false;
+  }
+}
+
 /** Timers stand still while the machine is suspended: no wait is longer, in ms. */
 export const LONGEST_WAIT_MS = 30_000;
 

@@ -1,4 +1,3 @@
-import { PeersyncError } from '../lib/errors.js';
 import type { FileStat } from '../lib/file.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
@@ -13,14 +12,18 @@ import {
   returned,
   unremembered,
 } from '../state/transitions.js';
-import { holdMs, keyOf, losesUpdates, placeName, stillPending, type UplinkDeps } from './deps.js';
+import {
+  goesThrough,
+  holdMs,
+  keyOf,
+  losesUpdates,
+  placeName,
+  stillPending,
+  type UplinkDeps,
+} from './deps.js';
 
 /** A wait for an item in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
 const SHORTEST_DOUBT_MS = 5_000;
-/** An item that is lost once more was lost alone twice. */
-const MOST_LOSSES = 2;
-/** After so many pushes that led to nothing it is certain enough that the peer drops such URLs. */
-const GATE_ATTEMPTS = 2;
 const GATE_META = 'shownBelow';
 
 /**
@@ -95,13 +98,13 @@ export class FailureAttribution {
    * @param before how many pushes had gone through when the one began that it was in
    */
   async failedAlone(item: PendingItem, trouble: Trouble, before = this.successes): Promise<void> {
-    const { clock, state } = this.#deps;
+    const { clock, peer, queue, state } = this.#deps;
+    const takesAnEmptyPush = () => goesThrough(queue.run('push', (signal) => peer.push([], { signal })));
     const known = this.#suspects.get(keyOf(item)) ?? before;
     this.#suspects.set(keyOf(item), this.successes);
     const isTooLarge = trouble.code === 'PEER_TOO_LARGE';
     const isKnownOrAlone = item.attempts > 0 || state.counts().pending === 1;
-    const isToBlame =
-      isTooLarge || this.successes > known || (isKnownOrAlone && (await this.#takesAnEmptyPush()));
+    const isToBlame = isTooLarge || this.successes > known || (isKnownOrAlone && (await takesAnEmptyPush()));
     const current = stillPending(state.get(item.folder, item.path), item);
     if (current === undefined) return;
     if (isTooLarge) this.quarantine(current, trouble);
@@ -109,25 +112,14 @@ export class FailureAttribution {
     else state.put(returned(current, clock.now() + this.#backoff(item), trouble));
   }
 
-  async #takesAnEmptyPush(): Promise<boolean> {
-    const { queue, peer } = this.#deps;
-    try {
-      await queue.run('push', (signal) => peer.push([], { signal }));
-      return true;
-    } catch (error) {
-      if (!(error instanceof PeersyncError)) throw error;
-      return false;
-    }
-  }
-
   /** The peer shows the document at this URL for good. */
-  shown(url: string, pushedAt: number): void {
-    if (this.#mayBeGate && this.gate.saw(url, pushedAt)) this.#deps.state.setMeta(GATE_META, this.gate.kept);
+  shown(url: string): void {
+    if (this.#mayBeGate && this.gate.saw(url)) this.#deps.state.setMeta(GATE_META, this.gate.kept);
   }
 
-  /** Whether the peer may have lost this item together with others, as far as the peer and its URL go. */
+  /** Whether the peer may have lost this item together with others, as far as the peer goes. */
   canBeLost(item: AcceptedItem): boolean {
-    return losesUpdates(this.#deps) && !isRemembered(item) && !this.#isGated(item);
+    return losesUpdates(this.#deps) && !isRemembered(item);
   }
 
   /**
@@ -137,13 +129,10 @@ export class FailureAttribution {
    * @param typicalMs how long it usually takes
    */
   patienceMs(item: AcceptedItem | PendingItem, typicalMs: number): number {
-    const { timeout } = this.#deps.settings.confirm;
-    const hold = holdMs(this.#deps);
-    if (item.status === 'pending' || isRemembered(item))
-      return Math.max(SHORTEST_DOUBT_MS, 3 * typicalMs, 2 * hold);
-    return this.#isGated(item)
-      ? Math.min(timeout, 3 * Math.max(hold, typicalMs))
-      : Math.max(timeout, 2 * hold);
+    const twoHolds = 2 * holdMs(this.#deps);
+    return item.status === 'pending' || isRemembered(item)
+      ? Math.max(SHORTEST_DOUBT_MS, 3 * typicalMs, twoHolds)
+      : Math.max(this.#deps.settings.confirm.timeout, twoHolds);
   }
 
   /**
@@ -152,47 +141,50 @@ export class FailureAttribution {
    * @param why what the last look-up said
    */
   notShown(item: AcceptedItem, patienceMs: number, why: string): void {
-    const { clock, log, settings, state } = this.#deps;
+    const { clock, log, state } = this.#deps;
     const { folder, path, url } = item;
-    let isLast = false;
+    const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
+    const trouble = {
+      code: 'NOT_SHOWN',
+      message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
+      hint: this.#mayBeGate ? `${look} ${gateHint(reachOf(url))}` : look,
+    };
     if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
-    else if (this.#isGated(item))
-      isLast = this.#spend(item, this.gate.trouble(url), Math.min(settings.push.attempts, GATE_ATTEMPTS));
-    else {
-      const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
-      isLast = this.#spend(item, {
-        code: 'NOT_SHOWN',
-        message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
-        hint: this.#mayBeGate ? `${look} ${gateHint(reachOf(url))}` : look,
-      });
-    }
+    else if (this.#isGated(url) ? this.#spend(item, this.gate.trouble(url), 2) : this.#spend(item, trouble))
+      return;
     const words = `not shown by the peer, pushed again: ${placeName(item)}: ${why}`;
-    if (!isLast) log.info({ event: 'not-shown', folder, path }, words);
+    log.info({ event: 'not-shown', folder, path }, words);
   }
 
-  /** The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was lost so twice. */
+  /**
+   * The peer accepted an item and lost it: it is pushed again apart from others. It is to blame when it was lost alone twice, and its
+   * address where none like it was ever shown.
+   */
   lost(item: AcceptedItem, why: string): void {
     const { clock, log, state } = this.#deps;
-    const { folder, path } = item;
-    if (timesLost(item) >= MOST_LOSSES) {
-      this.quarantine(item, REFUSED_BY_INDEX);
-      return;
+    const { folder, path, url } = item;
+    const times = timesLost(item);
+    if (times > 0 && this.#mayBeGate && this.gate.explains(url))
+      this.quarantine(item, this.gate.trouble(url));
+    else if (times > 1) this.quarantine(item, REFUSED_BY_INDEX);
+    else {
+      state.put(lost(item, lostTrouble, clock.now()));
+      const words = `accepted and not indexed, pushed again apart from others: ${placeName(item)}: ${why}`;
+      log.debug({ event: 'lost', folder, path }, words);
     }
-    state.put(lost(item, lostTrouble, clock.now()));
-    const words = `accepted and not indexed, pushed again apart from others: ${placeName(item)}: ${why}`;
-    log.debug({ event: 'lost', folder, path }, words);
   }
 
-  /** Spends an attempt: the next one is made after the backoff, or at once where the peer took it. @returns whether it was the last */
-  #spend(
-    item: PendingItem | AcceptedItem,
-    trouble: Trouble,
-    attempts = this.#deps.settings.push.attempts,
-  ): boolean {
-    const { clock, state } = this.#deps;
+  /**
+   * Spends an attempt: the next one is made after the backoff, or at once where the peer took it.
+   *
+   * @param most how many it has, where that is less than `push.attempts`
+   * @returns whether it was the last
+   */
+  #spend(item: PendingItem | AcceptedItem, trouble: Trouble, most = Number.POSITIVE_INFINITY): boolean {
+    const { clock, settings, state } = this.#deps;
     const waitMs = item.status === 'accepted' ? 0 : this.#backoff(item);
     const again = failed(item, trouble, clock.now() + waitMs, clock.now());
-    const isLast = again.attempts >= attempts;
+    const isLast = again.attempts >= Math.min(most, settings.push.attempts);
     if (isLast) this.quarantine(again, trouble);
     else state.put(again);
     return isLast;
@@ -229,10 +221,11 @@ export class FailureAttribution {
     return this.#deps.dialect.current?.hasDomainGate === true;
   }
 
-  #isGated(item: AcceptedItem): boolean {
-    return this.#mayBeGate && this.gate.explains(item.url, firstAcceptedAt(item));
+  #isGated(url: string): boolean {
+    return this.#mayBeGate && this.gate.explains(url);
   }
 }
+
 /** The share of the hold that a round, and each push where the peer did not commit its index, keeps from what is pushed before. */
 const APART = 1 / 4;
 
@@ -360,12 +353,6 @@ export class Isolation {
   }
 }
 
-/** When the peer took this version for the first time, in ms since the epoch. */
-function firstAcceptedAt({ attempts, history, since }: AcceptedItem): number {
-  const times = history.filter(({ status }) => status === 'accepted').map(({ at }) => at);
-  return times.at(-1 - attempts) ?? times[0] ?? since;
-}
-
 const UNANSWERED: Trouble = {
   code: 'UNANSWERED',
   message: 'The peer did not answer its push, and does not show it.',
@@ -392,8 +379,6 @@ const LOCAL_SCHEME = /^(file|smb):/i;
 const HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i;
 const LOCAL_IP =
   /^(127\.|10\.|192\.168\.|169\.254\.|0\.|172\.(1[6-9]|2\d|3[01])\.|\[(::1?\]|f[cd]|fe[89ab]))/i;
-/** What is pushed within this time counts as pushed at the same time, in ms. */
-const SAME_TIME_MS = 60_000;
 /** Endings of names that no public server knows. */
 const LOCAL_NAME = /(^|\.)(localhost|local|internal|intranet|lan|corp|home|invalid|test|localdomain)$/i;
 
@@ -411,20 +396,27 @@ export function reachOf(url: string): Reach {
  *
  * YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or `local` (an intranet).
  * It accepts documents of the other reach as well, and drops them without a word. What can be seen of that: documents of
- * one reach are shown, and none of the other, though they were pushed no later (a minute more or less).
+ * one reach are shown, and none of the other.
  */
 export class DomainGate {
-  /** Of each reach the document that was pushed last of those that were shown, and when that was, in ms since the epoch. */
-  readonly #shown = new Map<Reach, { readonly url: string; readonly at: number }>();
+  /** Of each reach the first document that was shown. */
+  readonly #shown = new Map<Reach, string>();
 
   /** @param kept what an earlier run knew */
   constructor(kept: unknown = {}) {
-    for (const [url, at] of Object.entries(kept as Record<string, number>)) this.saw(url, at);
+    for (const url of Object.keys(kept as Record<string, unknown>)) this.saw(url);
   }
 
   /** For a later run. */
   get kept(): Record<string, number> {
-    return Object.fromEntries([...this.#shown.values()].map(({ url, at }) => [url, at]));
+    return Object.fromEntries([...this.#shown.values()].map((url) => [url, 0]));
+  }
+
+  /** The peer shows a document. @returns whether that is news worth keeping */
+  saw(url: string): boolean {
+    const isNews = !this.hasShownLike(url);
+    if (isNews) this.#shown.set(reachOf(url), url);
+    return isNews;
   }
 
   /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
@@ -432,23 +424,9 @@ export class DomainGate {
     return this.#shown.has(reachOf(url));
   }
 
-  /** The peer shows a document that was pushed at this time. @returns whether that is news worth keeping */
-  saw(url: string, at: number): boolean {
-    const reach = reachOf(url);
-    const known = this.#shown.get(reach);
-    if (known !== undefined && at < known.at + SAME_TIME_MS) return false;
-    this.#shown.set(reach, { url, at });
-    return true;
-  }
-
-  /**
-   * Whether that explains why this document is not shown.
-   *
-   * @param pushedAt when it was pushed first, in ms since the epoch
-   */
-  explains(url: string, pushedAt: number): boolean {
-    const isOtherShown = [...this.#shown.values()].some(({ at }) => at >= pushedAt - 2 * SAME_TIME_MS);
-    return isOtherShown && !this.hasShownLike(url);
+  /** Whether that explains why this document is not shown. */
+  explains(url: string): boolean {
+    return this.#shown.size > 0 && !this.hasShownLike(url);
   }
 
   trouble(url: string): Trouble {

@@ -247,7 +247,10 @@ export class Uplink {
     const results = await sendBatch(this.#deps, documents, spoken, synchronous);
     const taken = documents.flatMap((document, i) => this.#accept(document, results[i]) ?? []);
     if (taken.length > 0) this.#attribution.succeeded(taken);
-    for (const [i, { item }] of documents.entries()) await this.#fail(item, results[i], before);
+    for (const [i, { item }] of documents.entries()) {
+      const result = results[i];
+      if (result !== undefined && result.kind !== 'accepted') await this.#fail(item, result, before);
+    }
     this.#isolation.pushed();
     await commit();
     // What others changed meanwhile may be looked up in a later version already.
@@ -276,15 +279,15 @@ export class Uplink {
   }
 
   /** Brings a negative result to the state. @param before how many pushes had gone through when this one began */
-  async #fail(item: PendingItem, result: PushResult | undefined, before: number): Promise<void> {
+  async #fail(item: PendingItem, result: PushResult, before: number): Promise<void> {
     const { clock, state } = this.#deps;
     const current = this.#current(item);
-    if (result?.kind === 'failed') await this.#attribution.failedAlone(item, result.trouble, before);
-    else if (result?.kind === 'unanswered') this.#attribution.unanswered(item);
+    if (result.kind === 'failed') await this.#attribution.failedAlone(item, result.trouble, before);
+    else if (result.kind === 'unanswered') this.#attribution.unanswered(item);
     else if (current === undefined) return;
-    else if (result?.kind === 'refused') this.#attribution.refused(current, result.words);
-    else if (result?.kind === 'stale') this.#putOff(current);
-    else if (result?.kind === 'returned') state.put(returned(current, clock.now(), result.trouble));
+    else if (result.kind === 'refused') this.#attribution.refused(current, result.words);
+    else if (result.kind === 'stale') this.#putOff(current);
+    else if (result.kind === 'returned') state.put(returned(current, clock.now(), result.trouble));
   }
 
   /** Leaves a file alone that changed under our hands, and has it looked at. */
@@ -318,7 +321,7 @@ export class Uplink {
       const content = contents[i];
       // At its old URL it could replace what another folder has there now: a scan gives it the new one, or lets it go.
       if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
-      const stands = standing(item.folder);
+      const isHere = standing(item.folder) === 'there';
       // Without its hash, so that the next look that can read it takes it up again.
       const stat = fileStat(item.version);
       if (content.kind === 'content') documents.push(this.#leave(item, content, rules));
@@ -326,9 +329,9 @@ export class Uplink {
         state.put(passedOver(item, item, stat, withoutWords(), clock.now()));
       else if (content.kind === 'tooLarge')
         this.#attribution.quarantine(item, tooLarge(stat.size, rules.maxBytes));
-      else if (content.kind === 'unreadable' && stands !== 'missing')
+      else if (content.kind === 'unreadable' && isHere)
         this.#attribution.quarantine(item, unreadable(content.code), stat);
-      else if (content.kind === 'stale' && stands === 'there') this.#putOff(item);
+      else if (content.kind === 'stale' && isHere) this.#putOff(item);
     }
     return documents;
   }

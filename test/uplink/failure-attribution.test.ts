@@ -134,85 +134,58 @@ describe('an item that the peer does not show', () => {
   });
 });
 
-describe('a peer that seems to drop addresses', () => {
-  const GATED_MS = 3 * 20_000;
-  const USUAL_MS = 600_000;
-
-  function gated(first: Dialect) {
-    const setting = attributed(first);
-    Object.assign(setting.settings.confirm, { timeout: USUAL_MS });
-    return setting;
+/** The peer loses the item so many times, one after the other. */
+function loses(setting: ReturnType<typeof attributed>, url: string, times: number): Entry | undefined {
+  const { part, clock, put } = setting;
+  let item: PendingItem = inDoubt(url, clock.now());
+  for (let i = 0; i < times; i += 1) {
+    part.lost(accepted(item, sent(url, clock.now()), clock.now()), 'no');
+    const after = put.at(-1);
+    if (after?.status !== 'pending') return after;
+    item = after;
   }
-
-  it('is waited for no longer than that takes to know, and the item is quarantined after two attempts with words that say so', () => {
-    const { part, clock, put } = gated(DIALECTS.yacy);
-    part.shown(PUBLIC, clock.now());
-    const first = takenBy(LOCAL, clock.now());
-    expect(part.patienceMs(first, TYPICAL_MS)).toBe(GATED_MS);
-    part.notShown(first, 3_000, 'no');
-    expect(put.at(-1)).toMatchObject({ status: 'pending', attempts: 1, trouble: { code: 'DOMAIN_GATE' } });
-    part.notShown(takenBy(LOCAL, clock.now(), 1), 3_000, 'no');
-    expect(put.at(-1)).toMatchObject({ status: 'quarantined', trouble: { code: 'DOMAIN_GATE' } });
-  });
-
-  it('is told from one that shows addresses of the same kind, and is hinted at all the same', () => {
-    const { part, clock, put, restarted } = gated(DIALECTS.yacy);
-    part.shown(PUBLIC, clock.now());
-    part.shown('http://nas/b.txt', clock.now());
-    const item = takenBy(LOCAL, clock.now());
-    for (const it of [part, restarted()]) {
-      expect(it.patienceMs(item, TYPICAL_MS)).toBe(USUAL_MS);
-      it.notShown(item, 10_000, 'no');
-      expect(put.at(-1)).toMatchObject({
-        trouble: { code: 'NOT_SHOWN', hint: expect.stringContaining('network.unit.domain') },
-      });
-    }
-  });
-
-  it('is known by when this version was taken first, however often it was pushed since', () => {
-    const { part, clock } = gated(DIALECTS.yacy);
-    const began = clock.now();
-    part.shown(PUBLIC, began);
-    const late = began + 3_600_000;
-    const again = failed(
-      accepted(inDoubt(LOCAL, began), sent(LOCAL, began), began),
-      { code: 'NOT_SHOWN', message: 'Not shown.', hint: 'Wait.' },
-      late,
-      late,
-    );
-    expect(part.patienceMs(accepted(again, sent(LOCAL, late), late), TYPICAL_MS)).toBe(GATED_MS);
-    expect(part.patienceMs(takenBy(LOCAL, late), TYPICAL_MS)).toBe(USUAL_MS);
-  });
-
-  it('is none while the dialect has no such gate, and what it shows then tells nothing of one that has', () => {
-    const { part, clock, dialect } = gated(DIALECTS.standard);
-    const item = takenBy(LOCAL, clock.now());
-    part.shown(PUBLIC, clock.now());
-    dialect.current = DIALECTS.yacy;
-    expect(part.patienceMs(item, TYPICAL_MS)).toBe(USUAL_MS);
-    part.shown(PUBLIC, clock.now());
-    expect(part.patienceMs(item, TYPICAL_MS)).toBe(GATED_MS);
-    dialect.current = DIALECTS.standard;
-    expect(part.patienceMs(item, TYPICAL_MS)).toBe(USUAL_MS);
-  });
-});
+  return item;
+}
 
 describe('an item that the peer loses', () => {
   it('is pushed again apart from others, also when it was alone, and to blame when that was so twice', () => {
-    const { part, clock, put } = attributed(DIALECTS.yacy);
-    for (const times of [1, 2]) {
-      const pending = put.at(-1) ?? inDoubt(PUBLIC, clock.now());
-      if (pending.status !== 'pending') throw new Error(`${pending.status} after ${times}`);
-      part.lost(accepted(pending, sent(PUBLIC, clock.now()), clock.now()), 'no');
-      expect(put.at(-1)).toMatchObject({
-        status: 'pending',
-        attempts: 0,
-        trouble: { code: 'LOST_FROM_INDEX' },
+    const setting = attributed(DIALECTS.yacy);
+    setting.part.shown(PUBLIC);
+    for (const times of [1, 2])
+      expect(loses(setting, PUBLIC, times)).toMatchObject({
+        ...{ status: 'pending', attempts: 0, trouble: { code: 'LOST_FROM_INDEX' } },
       });
-    }
-    const pending = put.at(-1);
-    if (pending?.status !== 'pending') throw new Error('it does not wait');
-    part.lost(accepted(pending, sent(PUBLIC, clock.now()), clock.now()), 'no');
-    expect(put.at(-1)).toMatchObject({ status: 'quarantined', trouble: { code: 'REFUSED_BY_INDEX' } });
+    expect(loses(setting, PUBLIC, 3)).toMatchObject({
+      ...{ status: 'quarantined', trouble: { code: 'REFUSED_BY_INDEX' } },
+    });
+  });
+
+  it('though others with addresses of its kind were never shown is quarantined after two pushes, with words that say so', () => {
+    const setting = attributed(DIALECTS.yacy);
+    setting.part.shown(PUBLIC);
+    expect(loses(setting, LOCAL, 1)).toMatchObject({
+      status: 'pending',
+      trouble: { code: 'LOST_FROM_INDEX' },
+    });
+    expect(loses(setting, LOCAL, 2)).toMatchObject({
+      status: 'quarantined',
+      trouble: { code: 'DOMAIN_GATE' },
+    });
+  });
+
+  it('is no matter of addresses where one of its kind was shown, also to an earlier run', () => {
+    const setting = attributed(DIALECTS.yacy);
+    setting.part.shown(PUBLIC);
+    setting.part.shown('http://nas/b.txt');
+    for (const part of [setting.part, setting.restarted()])
+      expect(loses({ ...setting, part }, LOCAL, 2)).toMatchObject({ trouble: { code: 'LOST_FROM_INDEX' } });
+  });
+});
+
+it('what a YaCy does not show in time is told with what its network takes', () => {
+  const { part, clock, put } = attributed(DIALECTS.yacy);
+  part.notShown(takenBy(LOCAL, clock.now()), 10_000, 'no');
+  expect(put.at(-1)).toMatchObject({
+    trouble: { code: 'NOT_SHOWN', hint: expect.stringContaining('network.unit.domain') },
   });
 });

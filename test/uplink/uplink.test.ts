@@ -657,12 +657,12 @@ describe('more accepted items than are held at a time', () => {
 describe('a peer that takes files', () => {
   const quick = { ...DIALECTS.yacy, holdMs: 50 };
 
-  async function taking(): Promise<World> {
+  async function taking(settings = QUICK): Promise<World> {
     const w = new World();
     worlds.push(w);
     w.dialect.current = quick;
     w.peer.showsDigest = false;
-    await w.start();
+    await w.start(settings);
     return w;
   }
 
@@ -744,7 +744,7 @@ describe('a peer that takes files', () => {
   });
 
   it('and never shows local addresses: they are quarantined after two pushes, with words that name the setting', async () => {
-    const w = await taking();
+    const w = await taking({ ...QUICK, confirm: { ...QUICK.confirm, hold: quick.holdMs } });
     const local = 'http://vault.local/a';
     w.peer.onLookup = (url) => {
       if (url === local) w.peer.documents.delete(url);
