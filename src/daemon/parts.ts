@@ -153,22 +153,17 @@ const SHORTEST_TOTAL_MS = 5 * 60_000;
 /** What a configuration lets pass through the queue. */
 export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimits {
   // Rates protect other people's peers.
-  const rate = (given: number | undefined, usual: number) =>
-    given ?? (peer.url === 'embedded' ? Number.POSITIVE_INFINITY : usual);
-  const requestsPerSecond = rate(confirm.requestsPerSecond, LOOK_UPS_PER_SECOND);
+  const usually = (rate: number) => (peer.url === 'embedded' ? Number.POSITIVE_INFINITY : rate);
+  const { requestsPerSecond = usually(LOOK_UPS_PER_SECOND) } = confirm;
+  const { requestsPerSecond: pushes = usually(REQUESTS_PER_SECOND) } = push;
+  const { requestsPerSecond: downloads = usually(REQUESTS_PER_SECOND) } = mirror;
   return {
     longestMs: REQUESTS_A_TASK * Math.max(peer.timeouts.total, SHORTEST_TOTAL_MS),
     lanes: {
       interactive: { requestsPerSecond, concurrency: SPARE_CONCURRENCY },
-      confirm: { concurrency: confirm.concurrency, requestsPerSecond },
-      push: {
-        concurrency: push.concurrency,
-        requestsPerSecond: rate(push.requestsPerSecond, REQUESTS_PER_SECOND),
-      },
-      mirror: {
-        concurrency: SPARE_CONCURRENCY,
-        requestsPerSecond: rate(mirror.requestsPerSecond, REQUESTS_PER_SECOND),
-      },
+      confirm: { ...confirm, requestsPerSecond },
+      push: { ...push, requestsPerSecond: pushes },
+      mirror: { requestsPerSecond: downloads, concurrency: SPARE_CONCURRENCY },
       audit: { requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, requestsPerSecond), concurrency: 1 },
     },
   };

@@ -200,7 +200,7 @@ export class Breaker {
     const before = this.#outage;
     const isSame = before?.kind === kind;
     const wasTried = wasProbe || (kind === 'busy' && ticket.startedAt >= this.probeAt);
-    const askedMs = this.#askedMs(outcome);
+    const askedMs = kind === 'busy' ? Math.min(outcome.retryAfterMs || 0, this.policy.retryAfterMaxMs) : 0;
     if (before) {
       before.downTries += 1;
       if (isSame) before.tries += 1;
@@ -232,12 +232,13 @@ export class Breaker {
     this.#open(outage, now, error, askedMs);
   }
 
+  /** @param askedMs how long the peer asks to be left alone; not more than 0 where it names no time */
   #open(outage: Outage, now: number, error: unknown, askedMs: number): void {
     const { kind, since, step, tries } = outage;
     const { first, longest } = this.policy.waitMs[kind];
     const steadyMs = Math.min(longest, first * 2 ** Math.min(step, 30));
     // Many who lost the same peer are not to come back together.
-    const waitMs = askedMs || steadyMs * (0.5 + this.policy.random() / 2);
+    const waitMs = askedMs > 0 ? askedMs : steadyMs * (0.5 + this.policy.random() / 2);
     outage.error = error;
     outage.probeAt = now + waitMs;
     this.#outage = outage;
@@ -251,11 +252,5 @@ export class Breaker {
     const text = `${still}: ${sentence(messageOf(error))}${hint} ${next} in ${durationText(waitMs)}.`;
     const fields = { kind, code: systemCode(error), tries, waitMs: Math.round(waitMs) };
     this.log[isBusy && step === 0 ? 'info' : 'warn'](fields, `${this.peerName} ${text}`);
-  }
-
-  /** How long the peer asks to be left alone, in ms; 0 where it names no time. */
-  #askedMs(outcome: Failure): number {
-    const asked = (outcome.kind === 'busy' && outcome.retryAfterMs) || 0;
-    return Math.max(0, Math.min(asked, this.policy.retryAfterMaxMs));
   }
 }

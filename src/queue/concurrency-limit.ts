@@ -1,7 +1,9 @@
-import type { QueuePolicy } from './options.js';
-
 /** How fast the smoothed latency follows: about the last five answers. */
 const FOLLOW = 0.2;
+/** Latency counts as slow above this multiple of its smoothed minimum … */
+const SLOW_FACTOR = 3;
+/** … and this much over it, in ms, so that the noise of a near peer does not count. */
+const SLOW_SLACK_MS = 100;
 const CUT_SLOW = 0.7;
 const CUT_REFUSED = 0.5;
 /** However slow a peer becomes, it gets two requests at a time: while one is answered, it works on the other. Fewer only where it refuses. */
@@ -27,8 +29,6 @@ export class ConcurrencyLimit {
   #leastMs: number | undefined;
   /** The smoothed latency since the last cut, in ms. */
   #recentMs: number | undefined;
-
-  constructor(private readonly policy: QueuePolicy) {}
 
   get limit(): number {
     return Math.floor(this.#limit);
@@ -58,12 +58,11 @@ export class ConcurrencyLimit {
   }
 
   #isSlow(ms: number): boolean {
-    const { slowFactor, slowSlackMs } = this.policy;
     const leastMs = this.#leastMs ?? ms;
     const isMinimum = ms < leastMs || this.limit <= LEAST_SLOW;
     this.#leastMs = isMinimum ? smoothed(leastMs, ms) : leastMs;
     this.#recentMs = smoothed(this.#recentMs ?? ms, ms);
-    return this.#recentMs > this.#leastMs * slowFactor + slowSlackMs;
+    return this.#recentMs > this.#leastMs * SLOW_FACTOR + SLOW_SLACK_MS;
   }
 
   #cut(factor: number, least: number, startedAt: number, now: number): void {

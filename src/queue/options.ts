@@ -57,10 +57,6 @@ export const DEFAULT_POLICY = {
   logAgainMs: 3_600_000,
   /** Longest Retry-After that is believed. */
   retryAfterMaxMs: 3_600_000,
-  /** Latency counts as slow above this multiple of its smoothed minimum … */
-  slowFactor: 3,
-  /** … and this much over it, so that the noise of a near peer does not count. */
-  slowSlackMs: 100,
 };
 export type QueuePolicy = Readonly<typeof DEFAULT_POLICY>;
 

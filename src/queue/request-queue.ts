@@ -172,7 +172,7 @@ export class RequestQueue {
     const policy = { ...DEFAULT_POLICY, ...options.policy };
     this.#breaker = new Breaker(policy, log, peerName, clock.now());
     this.#lanes = eachLane((name) => {
-      const adaptive = name === 'confirm' || name === 'push' ? new ConcurrencyLimit(policy) : undefined;
+      const adaptive = name === 'confirm' || name === 'push' ? new ConcurrencyLimit() : undefined;
       const busy = () => this.mayStart(name) || this.#lanes[name].running.size > 0;
       const limitMs = name === 'mirror' ? longestMs * STREAMING : longestMs;
       return new LaneQueue(name, adaptive, () => this.#update(), { busy, limitMs });

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ConcurrencyLimit } from '../../src/queue/concurrency-limit.js';
-import { DEFAULT_POLICY } from '../../src/queue/options.js';
 
 let now = 0;
 beforeEach(() => {
@@ -8,7 +7,7 @@ beforeEach(() => {
 });
 
 function limitTo(max: number): ConcurrencyLimit {
-  const limit = new ConcurrencyLimit(DEFAULT_POLICY);
+  const limit = new ConcurrencyLimit();
   limit.riseTo(max);
   return limit;
 }
