@@ -38,8 +38,11 @@ const PATIENCE_MS = 30_000;
  * @throws that, or the system's error where the directory cannot be written
  */
 export async function takeLock(path: string, clock: Clock, held: (holder: Holder) => Error): Promise<Lock> {
-  const holder = await myself(clock.now());
-  const own = `${path}.${holder.nonce}.tmp`;
+  const nonce = randomBytes(8).toString('hex');
+  const started = await startOf(process.pid);
+  const now = { pid: process.pid, host: hostname(), since: clock.now(), nonce };
+  const holder: Holder = started === undefined ? now : { ...now, started };
+  const own = `${path}.${nonce}.tmp`;
   const text = `${JSON.stringify(holder)}\n`;
   try {
     await writeFile(own, text, { mode: 0o600, flag: 'wx' });
@@ -115,17 +118,15 @@ async function contentOf(path: string): Promise<string | undefined> {
   }
 }
 
-async function myself(since: number): Promise<Holder> {
-  const started = await startOf(process.pid);
-  const nonce = randomBytes(8).toString('hex');
-  return { pid: process.pid, host: hostname(), since, ...(started ? { started } : {}), nonce };
-}
-
 /** The holder that `text` names, unless it is certainly dead; of one on another machine nothing is known from here. */
 async function livingHolder(text: string): Promise<Holder | undefined> {
   const holder = parse(text);
   if (holder === undefined || !isHere(holder)) return holder;
-  if (!exists(holder.pid)) return undefined;
+  try {
+    process.kill(holder.pid, 0);
+  } catch (error) {
+    if (systemCode(error) === 'ESRCH') return undefined;
+  }
   const started = await startOf(holder.pid);
   const isIt = started === undefined || (started !== 'ended' && started === (holder.started ?? started));
   return isIt ? holder : undefined;
@@ -139,14 +140,6 @@ function parse(text: string): Holder | undefined {
     return isHolder ? holder : undefined;
   } catch {
     return undefined;
-  }
-}
-
-function exists(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return systemCode(error) !== 'ESRCH';
   }
 }
 
