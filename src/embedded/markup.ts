@@ -33,9 +33,9 @@ form.search { display: flex; flex-wrap: wrap; gap: .5rem; align-items: end; marg
 form.fields { max-width: 46rem; } form.fields label { margin: .8rem 0; }
 label.query { flex: 1 1 16rem; } label.collection { flex: 0 1 11rem; min-width: 8rem; }
 input, select, button, textarea { font: inherit; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;
-  background: var(--field); color: var(--text); width: 100%; } textarea { resize: vertical; }
+  background: var(--field); color: var(--text); width: 100%; height: 2.6rem; } textarea { resize: vertical; height: auto; }
 button { width: auto; background: var(--link); color: var(--on-link); border-color: transparent; cursor: pointer; }
-button.quiet { background: none; color: var(--danger); border-color: currentcolor; } input[type=checkbox] { width: auto; }
+button.quiet { background: none; color: var(--danger); border-color: currentcolor; } input[type=checkbox] { width: auto; height: auto; }
 ol.hits { list-style: none; margin: 1.5rem 0; padding: 0; } ol.hits li { margin: 0 0 1.4rem; }
 ol.hits h2 { font-size: 1.05rem; font-weight: 600; margin: 0; } ol.hits p { margin: .15rem 0; }
 mark { background: var(--mark); color: inherit; padding: 0 .1em; border-radius: .15em; }
@@ -43,6 +43,7 @@ nav { display: flex; justify-content: space-between; border-top: 1px solid var(-
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; } dt { color: var(--dim); } dd { margin: 0; }
 table { border-collapse: collapse; width: 100%; } table.rows { width: auto; min-width: 40%; } th { white-space: nowrap; }
 th, td { text-align: left; vertical-align: top; padding: .35rem 1rem .35rem 0; border-bottom: 1px solid var(--line); }
+td { overflow-wrap: break-word; } td a { overflow-wrap: anywhere; }
 td div { white-space: pre-wrap; min-width: 8em; max-width: 40rem; max-height: 12rem; overflow: auto; }
 .actions { display: flex; flex-wrap: wrap; gap: 1rem; align-items: center; }
 .notice { border-left: 3px solid var(--link); padding: .3rem .8rem; background: var(--field); }
