@@ -1,9 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import type { Clock } from '../lib/clock.js';
 import { normaliseUrl, urlHash } from './content.js';
 import type { Document, DocumentStore, Pushed } from './documents.js';
 import { type Form, type FormLimits, Refusal } from './form.js';
-import type { Indexer } from './indexer.js';
 import { escapeMarkup } from './markup.js';
 import type { Context } from './server.js';
 
@@ -23,13 +21,6 @@ interface ItemResult {
   readonly message: string;
 }
 
-export interface PushDeps {
-  readonly documents: DocumentStore;
-  readonly indexer: Indexer;
-  readonly clock: Clock;
-  readonly maxBody: number;
-}
-
 /**
  * Takes documents into the peer: `count`, and `data-N`, `url-N`, `collection-N` for each item from 0 on.
  *
@@ -37,10 +28,8 @@ export interface PushDeps {
  * `commit=true` it is visible when the answer comes (for this peer the two are one). Without `count` the items that are
  * there are taken. An item with an error does not keep the others out.
  */
-export async function push(
-  context: Context,
-  { documents, indexer, clock, maxBody }: PushDeps,
-): Promise<string> {
+export async function push(context: Context): Promise<string> {
+  const { documents, indexer, clock, maxBody } = context.deps;
   context.requireChange();
   const limits: FormLimits = { body: maxBody, fields: 3 * MOST_ITEMS + 10 };
   const form = await context.form(limits);
@@ -116,7 +105,8 @@ function answerOf(results: readonly ItemResult[]): object {
 const SHOWN_PARTS = 4;
 
 /** Shows one indexed document, by `url` or by `urlhash`; `html=true` adds the beginning of its text to the page. */
-export async function peerdoc(context: Context, documents: DocumentStore): Promise<string> {
+export async function peerdoc(context: Context): Promise<string> {
+  const { documents } = context.deps;
   const form = await context.form();
   const withText = form.isTrue('html');
   const { id, ...document } = findDocument(form, 'urlhash', documents);

@@ -55,23 +55,20 @@ export async function openPeerInstance(
   const indexer = new Indexer({ database, documents, clock, log, commitEveryMs, forms });
   const citations = new Citations(database, documents, clock);
   const tables = new TableStore(database, clock, maxBody);
-  const handlers: Record<string, Handler> = {
-    '/': (context) => searchPage(context, { database, documents }),
-    '/search.json': (context) => searchJson(context, { database, documents }),
+  const deps = { database, documents, indexer, tables, administrator, forms, clock, log, maxBody };
+  const handlers: Record<string, Handler> = { '/': searchPage, '/search.json': searchJson };
+  const endpoints: Readonly<Record<string, Handler>> = {
+    '/api/push_p': push,
+    '/api/peerdoc': peerdoc,
+    '/api/citation': (context) => citations.answer(context),
+    '/api/share': (context) => share(context, shares),
+    '/api/table_p': (context) => tablePages(context, 'api'),
+    '/Tables_p': (context) => tablePages(context, 'editor'),
   };
-  for (const form of ['html', 'json']) {
-    const add = (path: string, handle: Handler) => {
-      handlers[`${path}.${form}`] = handle;
-    };
-    add('/api/push_p', (context) => push(context, { documents, indexer, clock, maxBody }));
-    add('/api/peerdoc', (context) => peerdoc(context, documents));
-    add('/api/citation', (context) => citations.answer(context));
-    add('/api/share', (context) => share(context, shares));
-    add('/api/table_p', (context) => tablePages(context, 'api', { tables, log, maxBody }));
-    add('/Tables_p', (context) => tablePages(context, 'editor', { tables, log, maxBody }));
-  }
+  for (const [path, handle] of Object.entries(endpoints))
+    for (const form of ['html', 'json']) handlers[`${path}.${form}`] = handle;
   try {
-    const server = await openServer(handlers, options, { administrator, forms, clock, log });
+    const server = await openServer(handlers, options, deps);
     const waiting = documents.count('waiting');
     if (waiting > 0) {
       log.info({ waiting }, `${waiting} documents were accepted before the start and are indexed now`);

@@ -1,9 +1,9 @@
 import { counted, numberText } from '../lib/text.js';
-import { type Database, int } from './database.js';
+import { int } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
 import type { Form } from './form.js';
 import { documentLink, escapeMarkup, page } from './markup.js';
-import type { Context } from './server.js';
+import type { Context, PeerDeps } from './server.js';
 import { placedWords, wordsOf } from './words.js';
 
 const PAGE = 10;
@@ -14,11 +14,6 @@ const MOST_COUNTED = 10_000;
 const OFFERED = 200;
 /** Parts of a text in which a snippet is looked for. */
 const SNIPPET_PARTS = 4;
-
-export interface SearchDeps {
-  readonly database: Database;
-  readonly documents: DocumentStore;
-}
 
 interface SearchRequest {
   readonly query: string;
@@ -41,9 +36,9 @@ interface SearchResult {
 }
 
 /** `/search.json`: the same search as the page, for programs. */
-export async function searchJson(context: Context, deps: SearchDeps): Promise<string> {
+export async function searchJson(context: Context): Promise<string> {
   const request = readRequest(await context.form());
-  const { total, totalIsExact, hits } = find(request, deps);
+  const { total, totalIsExact, hits } = find(request, context.deps);
   const items = hits.map(({ document, snippet }) => ({
     url: document.url,
     title: document.title,
@@ -56,11 +51,11 @@ export async function searchJson(context: Context, deps: SearchDeps): Promise<st
 }
 
 /** `/`: the search page for people, or the same in JSON for who prefers that. */
-export async function searchPage(context: Context, deps: SearchDeps): Promise<string> {
-  if (context.as === 'json') return searchJson(context, deps);
+export async function searchPage(context: Context): Promise<string> {
+  if (context.as === 'json') return searchJson(context);
   const request = readRequest(await context.form());
-  const result = find(request, deps);
-  const { documents } = deps;
+  const result = find(request, context.deps);
+  const { documents } = context.deps;
   const { highlights } = readQuestion(request.query);
   const title = request.query === '' ? 'peersync search' : `${request.query} – peersync search`;
   const body = `<header><h1><a href="/">peersync search</a></h1>
@@ -86,7 +81,7 @@ function readRequest(form: Form): SearchRequest {
 }
 
 /** Documents by their words, best first; the newest first where no words are given or too many have them. */
-function find(request: SearchRequest, { database, documents }: SearchDeps): SearchResult {
+function find(request: SearchRequest, { database, documents }: PeerDeps): SearchResult {
   const { query, collection, limit, offset } = request;
   const question = readQuestion(query);
   const isWithin = collection !== '';

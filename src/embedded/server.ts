@@ -6,15 +6,25 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { type Administrator, refuseOtherHosts, refuseOtherSites } from './access.js';
-import { isDiskTrouble } from './database.js';
+import { type Database, isDiskTrouble } from './database.js';
+import type { DocumentStore } from './documents.js';
 import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
+import type { Indexer } from './indexer.js';
 import { CONTENT_SECURITY_POLICY, recordPage } from './markup.js';
+import type { TableStore } from './table-store.js';
 
-export interface ServerDeps {
+/** What the handlers work with. */
+export interface PeerDeps {
+  readonly database: Database;
+  readonly documents: DocumentStore;
+  readonly indexer: Indexer;
+  readonly tables: TableStore;
   readonly administrator: Administrator;
   readonly forms: FormReader;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Bytes of the largest request body. */
+  readonly maxBody: number;
 }
 
 export interface ServerOptions {
@@ -76,7 +86,7 @@ export class Context {
   constructor(
     readonly request: FastifyRequest,
     readonly reply: FastifyReply,
-    private readonly deps: ServerDeps,
+    readonly deps: PeerDeps,
     /** Milliseconds that a small body may take in all. */
     private readonly mostMs: number,
   ) {
@@ -125,7 +135,7 @@ export class Context {
 export async function openServer(
   handlers: Readonly<Record<string, Handler>>,
   { port, requireAuthEverywhere = false, timeouts: given }: ServerOptions,
-  deps: ServerDeps,
+  deps: PeerDeps,
 ): Promise<PeerServer> {
   const { administrator, clock, log } = deps;
   const timeouts = { ...TIMEOUTS, ...given };
@@ -168,7 +178,7 @@ export async function openServer(
       if (!METHODS.includes(request.method))
         throw new Refusal(405, `This page answers ${METHODS.join(', ')}.`, { allow: METHODS.join(', ') });
       const context = new Context(request, reply, deps, timeouts.headers);
-      return send(await handle(context), context, deps);
+      return send(await handle(context), context);
     });
   await app.listen({ host: HOST, port });
   app.server.on('error', (error) => log.error({ err: messageOf(error) }, 'The listener failed'));
@@ -187,7 +197,7 @@ function noSchemas(): never {
   throw new Error('a route has a schema, and nothing that compiles it is loaded');
 }
 
-function send(body: Body, { request, reply, as }: Context, deps: ServerDeps): FastifyReply {
+function send(body: Body, { request, reply, as, deps }: Context): FastifyReply {
   if (!reply.hasHeader('content-type')) reply.type(TYPES[as]);
   if (typeof body === 'string') return reply.send(body);
   const isHead = request.method === 'HEAD';
@@ -202,7 +212,7 @@ function send(body: Body, { request, reply, as }: Context, deps: ServerDeps): Fa
 async function* paced(
   body: Iterable<string> | AsyncIterable<string>,
   { raw, request: { url } }: FastifyReply,
-  { clock, log }: ServerDeps,
+  { clock, log }: PeerDeps,
 ): AsyncGenerator<string> {
   const slices = new Slices(clock);
   let held = '';

@@ -13,12 +13,6 @@ import {
   type TableStore,
 } from './table-store.js';
 
-export interface TableDeps {
-  readonly tables: TableStore;
-  readonly log: Logger;
-  readonly maxBody: number;
-}
-
 /** What was done before rows are shown. */
 interface Done {
   /** Keys of the rows that this request deleted. */
@@ -56,9 +50,10 @@ const ACTIONS = ['commitrow', 'deleterows', 'deletetable', 'addrow'] as const;
  *
  * @param path the editor's page, read by people, shows 100 rows unless told otherwise
  */
-export async function tablePages(context: Context, path: 'api' | 'editor', deps: TableDeps): Promise<Body> {
+export async function tablePages(context: Context, path: 'api' | 'editor'): Promise<Body> {
+  const { tables, log, maxBody } = context.deps;
   const limits: FormLimits = {
-    body: deps.maxBody,
+    body: maxBody,
     fields: MOST_KEYS + MOST_COLUMNS + 20,
     name: COLUMN.length + LONGEST_NAME,
   };
@@ -69,24 +64,23 @@ export async function tablePages(context: Context, path: 'api' | 'editor', deps:
   if (action !== undefined && action !== 'addrow') context.requireChange();
   const name = readName(form, 'table');
   const pk = readName(form, 'pk');
-  const { tables, log } = deps;
   if (name === undefined) {
     if (action !== undefined) throw new Refusal(400, `${action} needs the parameter table.`);
-    return listAnswer(context, tables);
+    return listAnswer(context);
   }
   if (action === 'commitrow') {
     const committed = tables.commit(name, pk, readCells(form, name, pk, tables));
     const notice = `The row ${committed.pk} is saved.`;
-    return rowsAnswer(context, found(name, tables), { pk: committed.pk }, tables, { notice });
+    return rowsAnswer(context, found(name, tables), { pk: committed.pk }, { notice });
   }
   const table = found(name, tables);
   if (action === 'deletetable') {
     tables.drop(table);
     clearDropped(tables, log);
     log.info({ table: name, rows: table.rows }, `The table ${name} was deleted`);
-    return listAnswer(context, tables, `The table ${name} is deleted.`);
+    return listAnswer(context, `The table ${name} is deleted.`);
   }
-  if (action === 'addrow') return rowsAnswer(context, table, { count: 0 }, tables);
+  if (action === 'addrow') return rowsAnswer(context, table, { count: 0 });
   const isScreen = path === 'editor' && context.as === 'html' && form.text('count') === undefined;
   const count = form.text('count') === 'all' ? MOST_ROWS : form.number('count', MOST_ROWS, MOST_ROWS);
   const choice = {
@@ -95,10 +89,10 @@ export async function tablePages(context: Context, path: 'api' | 'editor', deps:
     search: form.text('search'),
     count: isScreen ? PAGE_ROWS : count,
   };
-  if (action === undefined) return rowsAnswer(context, table, choice, tables);
+  if (action === undefined) return rowsAnswer(context, table, choice);
   const deleted = await tables.deleteRows(name, readKeys(form));
   const notice = `${counted(deleted.length, 'row')} deleted.`;
-  return rowsAnswer(context, found(name, tables), choice, tables, { deleted, notice });
+  return rowsAnswer(context, found(name, tables), choice, { deleted, notice });
 }
 
 function found(name: string, tables: TableStore): StoredTable {
@@ -107,17 +101,16 @@ function found(name: string, tables: TableStore): StoredTable {
   return table;
 }
 
-function listAnswer({ as }: Context, tables: TableStore, notice?: string): string {
-  const list = tables.list();
+function listAnswer({ as, deps }: Context, notice?: string): string {
+  const list = deps.tables.list();
   if (as === 'json') return `${JSON.stringify({ tables: list.map(({ name }) => name) })}\n`;
   return listPage(list, notice);
 }
 
 function rowsAnswer(
-  { as }: Context,
+  { as, deps: { tables } }: Context,
   table: StoredTable,
   choice: RowChoice,
-  tables: TableStore,
   done: Done = {},
 ): Iterable<string> {
   const columns = [...tables.columns(table).values()];

@@ -2,7 +2,13 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Administrator } from '../../src/embedded/access.js';
 import { FormReader } from '../../src/embedded/form.js';
-import { type Body, openServer, type PeerServer, type ServerTimeouts } from '../../src/embedded/server.js';
+import {
+  type Body,
+  openServer,
+  type PeerDeps,
+  type PeerServer,
+  type ServerTimeouts,
+} from '../../src/embedded/server.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { until } from '../support/wait.js';
@@ -17,12 +23,13 @@ async function serve(body: () => Body, timeouts: Partial<ServerTimeouts> = {}): 
   const server = await openServer(
     { '/': body },
     { port: 0, requireAuthEverywhere: false, timeouts },
+    // Its only page needs no more.
     {
       administrator: new Administrator('password', systemClock),
       forms: new FormReader(),
       clock: systemClock,
       log: silentLogger,
-    },
+    } as Partial<PeerDeps> as PeerDeps,
   );
   servers.push(server);
   return server;
