@@ -264,22 +264,18 @@ const WORDS = { works: 'ok', fails: 'TROUBLE', 'not tried': '-' } as const;
 
 /** Whether the peer took a kind of document, shows it, and read its words. */
 function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
-  const { doc, outcome, what: check } = probed;
-  if (outcome === undefined)
-    return { check, status: 'not tried', message: 'not sent: this peer takes only text' };
-  if (outcome.status !== 'confirmed')
-    return { check, status: 'fails', ...troubleOf(outcome, probed.url, dialect) };
+  const { doc, outcome, what } = probed;
+  if (outcome === undefined) return row(what, 'not tried', 'not sent: this peer takes only text');
+  if (outcome.status !== 'confirmed') return failedRow(what, outcome, probed.url, dialect);
   const unread = unreadBecause(probed);
-  const { kind, shown } = outcome.evidence;
+  if (unread !== undefined)
+    return row(what, 'fails', unread, 'What the peer cannot read is not found by its words.');
   const words = doc?.words === undefined ? '' : `, ${doc.words} words`;
-  return unread === undefined
-    ? { check, status: 'works', message: `confirmed (${kind}: ${shown})${words}` }
-    : {
-        check,
-        status: 'fails',
-        message: unread,
-        hint: 'What the peer cannot read is not found by its words.',
-      };
+  return row(what, 'works', `confirmed (${outcome.evidence.kind}: ${outcome.evidence.shown})${words}`);
+}
+
+function row(check: string, status: CanaryRow['status'], message: string, hint?: string): CanaryRow {
+  return { check, status, message, ...(hint !== undefined && { hint }) };
 }
 
 /** What shows that the peer has the document and not its words; undefined where nothing does. */
@@ -303,9 +299,6 @@ function comparable(text: string): string {
 function viewRows({ citation, doc, sent }: Probed, { content }: Dialect): CanaryRow[] {
   const { words, size, lastModified = Number.NaN } = doc ?? {};
   const shown = [...(words === undefined ? [] : [`${words} words`]), ...(size ? [`${size} bytes`] : [])];
-  const row = (check: string, status: CanaryRow['status'], message: string, hint?: string) => {
-    return { check, status, message, ...(hint !== undefined && { hint }) };
-  };
   const modified = (status: CanaryRow['status'], message: string) => row('last modified', status, message);
   const isKept = Math.floor(lastModified / 1000) * 1000 === sent?.lastModified;
   return [
@@ -329,21 +322,16 @@ function viewRows({ citation, doc, sent }: Probed, { content }: Dialect): Canary
 
 function addressRow(folder: string, { outcome, url }: Probed, dialect: Dialect): CanaryRow {
   const check = `folder ${folder}`;
-  if (outcome === undefined) return { check, status: 'not tried', message: 'not sent' };
-  if (outcome.status === 'confirmed') return { check, status: 'works', message: `${url} is taken and shown` };
-  return { check, status: 'fails', ...troubleOf(outcome, url, dialect) };
+  if (outcome === undefined) return row(check, 'not tried', 'not sent');
+  if (outcome.status === 'confirmed') return row(check, 'works', `${url} is taken and shown`);
+  return failedRow(check, outcome, url, dialect);
 }
 
-function troubleOf(
-  outcome: Exclude<Probed['outcome'], undefined>,
-  url: string,
-  { hasDomainGate }: Dialect,
-): { readonly message: string; readonly hint?: string } {
-  if (outcome.status === 'failed') return { message: outcome.error.message, hint: outcome.error.hint };
-  if (outcome.status === 'refused') return { message: `the peer refused ${url}: ${outcome.message}` };
-  if (outcome.status !== 'unseen') return { message: `${outcome.status}, and no more` };
-  return {
-    message: `the peer took ${url} and did not show it: ${outcome.message}`,
-    hint: hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.',
-  };
+function failedRow(check: string, outcome: Outcome, url: string, { hasDomainGate }: Dialect): CanaryRow {
+  const { status } = outcome;
+  if (status === 'failed') return row(check, 'fails', outcome.error.message, outcome.error.hint);
+  if (status === 'refused') return row(check, 'fails', `the peer refused ${url}: ${outcome.message}`);
+  if (status !== 'unseen') return row(check, 'fails', `${status}, and no more`);
+  const hint = hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.';
+  return row(check, 'fails', `the peer took ${url} and did not show it: ${outcome.message}`, hint);
 }

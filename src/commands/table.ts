@@ -1,4 +1,5 @@
-import { readFile, stat } from 'node:fs/promises';
+import { isUtf8 } from 'node:buffer';
+import { createReadStream } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
@@ -146,12 +147,11 @@ async function change(
   options: GlobalOptions & { readonly table: string },
   make: Parameters<typeof askPeer<TableRow>>[1],
 ) {
-  name('table', options.table);
-  const row = await askPeer(options, make);
-  const { table } = options;
-  return answer(options, { table, pk: row.pk, cells: Object.fromEntries(row.cells) }, () => [
-    `The peer shows the row ${safe(row.pk)} of ${safe(table)}:`,
-    ...named([...row.cells]).map((line) => `  ${line}`),
+  const table = name('table', options.table);
+  const { cells, pk } = await askPeer(options, make);
+  return answer(options, { table, pk, cells: Object.fromEntries(cells) }, () => [
+    `The peer shows the row ${safe(pk)} of ${safe(table)}:`,
+    ...named([...cells]).map((line) => `  ${line}`),
   ]);
 }
 
@@ -190,29 +190,29 @@ const LARGEST_FILE = 64 * 2 ** 20;
 async function cellText(text: string): Promise<string> {
   if (!text.startsWith('@')) return text.startsWith('\\@') ? text.slice(1) : text;
   const file = text.slice(1);
-  try {
-    const { size: bytes } = await stat(file);
-    if (bytes > LARGEST_FILE)
-      throw new UsageError(
-        `${file} has ${formatBytes(bytes)}.`,
-        `Give a file of at most ${formatBytes(LARGEST_FILE)} for one cell.`,
-      );
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await readFile(file));
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    const isNoText = error instanceof TypeError;
-    throw new PeersyncError({
-      code: isNoText ? 'NOT_TEXT' : 'UNREADABLE',
-      message: isNoText
-        ? `${file} is not text in UTF-8, and a cell holds only text.`
-        : `${file} cannot be read: ${messageOf(error)}.`,
-      hint: isNoText
-        ? 'Convert it to text in UTF-8.'
-        : 'Name a file that can be read, or write \\@ where the value begins with @.',
-      exitCode: isNoText ? EXIT.failure : EXIT.usage,
-      cause: error,
-    });
-  }
+  const pieces = createReadStream(file, { end: LARGEST_FILE }).toArray();
+  const content = Buffer.concat(
+    await pieces.catch((cause: unknown) => {
+      throw new PeersyncError({
+        code: 'UNREADABLE',
+        message: `${file} cannot be read: ${messageOf(cause)}.`,
+        hint: 'Name a file that can be read, or write \\@ where the value begins with @.',
+        exitCode: EXIT.usage,
+        cause,
+      });
+    }),
+  );
+  if (content.length > LARGEST_FILE)
+    throw new UsageError(
+      `${file} has more than ${formatBytes(LARGEST_FILE)}.`,
+      'Give a smaller file for one cell.',
+    );
+  if (isUtf8(content)) return content.toString();
+  throw new PeersyncError({
+    code: 'NOT_TEXT',
+    message: `${file} is not text in UTF-8, and a cell holds only text.`,
+    hint: 'Convert it to text in UTF-8.',
+  });
 }
 
 const YES = flag('Do it without asking');
@@ -220,14 +220,8 @@ const YES = flag('Do it without asking');
 /** Rows that are shown before they go; of the others only how many they are. */
 const SHOWN_ROWS = 20;
 
-/** What would go: how many rows, and the first of them. */
-interface Doomed {
-  readonly count: number;
-  readonly rows: readonly TableRow[];
-}
-
 /** Deletes the rows with exactly these keys. */
-export const tableDeleteRows = define({
+const tableDeleteRows = define({
   positionals: {
     table: TABLE,
     pk: several('The keys of the rows'),
@@ -242,9 +236,8 @@ export const tableDeleteRows = define({
     if (options.pk.length === 0) throw new UsageError('No row was named.', 'Give the keys of the rows.');
     const keys = [...new Set(options.pk.map((pk) => name('pk', pk)))];
     const deleted = await askPeer(options, async (client, signal) => {
-      const doomed = await doomedRows(client, table, keys, signal);
-      const question = `Delete ${counted(doomed.count, 'row')} of ${safe(table)}? Type "yes": `;
-      await confirmed(options, doomed, question, 'yes', signal);
+      const question = (rows: string) => `Delete ${rows} of ${safe(table)}? Type "yes": `;
+      await assertMeant(client, options, { keys, question, expected: 'yes' }, signal);
       return client.tables.deleteRows(table, keys, { signal });
     });
     return answer(options, { table, deleted }, () => [
@@ -254,7 +247,7 @@ export const tableDeleteRows = define({
 });
 
 /** Deletes a whole table. */
-export const tableDrop = define({
+const tableDrop = define({
   positionals: { table: TABLE },
   options: { yes: YES },
   examples: [
@@ -264,9 +257,8 @@ export const tableDrop = define({
   run: async (options) => {
     const table = name('table', options.table);
     const left = await askPeer(options, async (client, signal) => {
-      const doomed = await doomedRows(client, table, undefined, signal);
-      const question = `Delete the table ${safe(table)} with ${counted(doomed.count, 'row')}? Type its name: `;
-      await confirmed(options, doomed, question, table, signal);
+      const question = (rows: string) => `Delete the table ${safe(table)} with ${rows}? Type its name: `;
+      await assertMeant(client, options, { keys: undefined, question, expected: table }, signal);
       return client.tables.drop(table, { signal });
     });
     return answer(options, { dropped: table, tables: left }, () => [
@@ -275,14 +267,46 @@ export const tableDrop = define({
   },
 });
 
-/** Without --yes: shows what would go, and asks. */
-async function confirmed(
+/**
+ * Finds what would go: the rows with these keys, or all. Without --yes it is shown, and a person is asked.
+ *
+ * @throws PeersyncError NOT_FOUND where the table or one of the keys is not there: then nothing is deleted
+ */
+async function assertMeant(
+  client: PeerClient,
   { table, yes, json }: GlobalOptions & { readonly table: string; readonly yes: boolean },
-  { count, rows }: Doomed,
-  question: string,
-  expected: string,
+  asked: {
+    readonly keys: readonly string[] | undefined;
+    readonly question: (rows: string) => string;
+    readonly expected: string;
+  },
   signal: AbortSignal,
 ): Promise<void> {
+  const { keys } = asked;
+  const missing = new Set(keys);
+  const rows: TableRow[] = [];
+  let count = 0;
+  const look = async (stream: TableStream) => {
+    for await (const group of stream.rows) {
+      const doomed = keys === undefined ? group : group.filter(({ pk }) => missing.delete(pk));
+      count += doomed.length;
+      rows.push(...doomed.slice(0, SHOWN_ROWS - rows.length));
+      if (keys !== undefined && missing.size === 0) break;
+    }
+    return true;
+  };
+  const found = await client.tables.stream({ table }, look, { maxBytes: Number.POSITIVE_INFINITY, signal });
+  if (found === undefined) throw await noTable(client, table, signal);
+  const [first] = missing;
+  if (first !== undefined) {
+    const others = missing.size === 1 ? '' : `, nor ${missing.size - 1} more of those that were named`;
+    throw new PeersyncError({
+      code: 'NOT_FOUND',
+      message: `The table "${table}" has no row ${JSON.stringify(first)}${others}; nothing was deleted.`,
+      hint: `\`peersync table get\` shows the rows with their keys.`,
+      details: { table, missing: [...missing].slice(0, SHOWN_ROWS) },
+    });
+  }
   if (yes) return;
   if (json) {
     const shown = rows.map(({ pk, cells }) => ({ pk, cells: Object.fromEntries(cells) }));
@@ -293,46 +317,7 @@ async function confirmed(
     await writeAll(stdout, tableText(columns, [rows], terminalWidth(stdout)));
     if (count > rows.length) print(`… and ${counted(count - rows.length, 'row')} more`);
   }
-  await consent(question, expected, onThisTerminal(), signal);
-}
-
-/**
- * What would go: the rows with these keys, or all.
- *
- * @throws PeersyncError NOT_FOUND where the table or one of the keys is not there: then nothing is deleted
- */
-async function doomedRows(
-  client: PeerClient,
-  table: string,
-  keys: readonly string[] | undefined,
-  signal: AbortSignal,
-): Promise<Doomed> {
-  const missing = new Set(keys);
-  const rows: TableRow[] = [];
-  let count = 0;
-  const found = await client.tables.stream(
-    { table },
-    async (stream) => {
-      for await (const group of stream.rows) {
-        const doomed = keys === undefined ? group : group.filter(({ pk }) => missing.delete(pk));
-        count += doomed.length;
-        rows.push(...doomed.slice(0, SHOWN_ROWS - rows.length));
-        if (keys !== undefined && missing.size === 0) break;
-      }
-      return true;
-    },
-    { maxBytes: Number.POSITIVE_INFINITY, signal },
-  );
-  if (found === undefined) throw await noTable(client, table, signal);
-  const [first] = missing;
-  if (first === undefined) return { count, rows };
-  const others = missing.size === 1 ? '' : `, nor ${missing.size - 1} more of those that were named`;
-  throw new PeersyncError({
-    code: 'NOT_FOUND',
-    message: `The table "${table}" has no row ${JSON.stringify(first)}${others}; nothing was deleted.`,
-    hint: `\`peersync table get\` shows the rows with their keys.`,
-    details: { table, missing: [...missing].slice(0, SHOWN_ROWS) },
-  });
+  await consent(asked.question(counted(count, 'row')), asked.expected, onThisTerminal(), signal);
 }
 
 /** Tables of the peer. */
