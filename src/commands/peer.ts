@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../config/config.js';
@@ -45,13 +46,9 @@ export const peerCommand = define({
         { event: 'access' },
         `pushing needs the user "${peer.credentials.username}" with the password in ${join(resolve(data), 'admin-password')}`,
       );
-      const stopped = new Promise<undefined>((done) => {
-        signal.addEventListener('abort', () => done(undefined));
-        if (signal.aborted) done(undefined);
-      });
-      const failure = await Promise.race([peer.exited, stopped]);
+      const failure = await Promise.race([peer.exited, signal.aborted || once(signal, 'abort')]);
       await peer.close();
-      if (failure !== undefined) throw failure;
+      if (failure instanceof Error) throw failure;
       log.info({ event: 'stopped' }, 'stopped');
       return EXIT.done;
     }).catch((error: unknown) => {
@@ -82,11 +79,16 @@ export async function withPeer<T>(
 ): Promise<T> {
   return await untilStopped(async ({ signal }) => {
     try {
-      const { client, close } = await peerFor(config, log);
+      const running = await runningPeer(config, log);
+      // Any port: nobody else needs to know it, and the configured one may be in use.
+      const { dir, requireAuth: requireAuthEverywhere } = config.peer.embedded;
+      const own = running ? undefined : await startPeer({ dir, port: 0, requireAuthEverywhere, log });
+      const client = running ?? (await clientFor(config, log, own));
       try {
         return await use(client, signal);
       } finally {
-        await close();
+        await client.close();
+        await own?.close();
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -104,34 +106,21 @@ export async function askPeer<T>(options: GlobalOptions, use: Parameters<typeof 
 
 /** A client for the configured peer, or for the embedded one of the running daemon; none when that is not running. */
 export async function runningPeer(config: Config, log: Logger): Promise<PeerClient | undefined> {
-  const { configuredPeer } = await import('../daemon/configured-peer.js');
-  const parts = { clock: systemClock, log };
-  if (config.peer.url !== 'embedded') return configuredPeer(config.peer, parts);
+  if (config.peer.url !== 'embedded') return await clientFor(config, log);
   const status = await runningStatus(config.state.dir);
   if (status === undefined) return undefined;
   const password = (await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')).trim();
   const { url } = status.peer;
-  return configuredPeer(config.peer, parts, { url, credentials: { username: 'admin', password } });
+  return await clientFor(config, log, { url, credentials: { username: 'admin', password } });
 }
 
-async function peerFor(
-  config: Config,
+async function clientFor(
+  { peer }: Config,
   log: Logger,
-): Promise<{ readonly client: PeerClient; close(): Promise<void> }> {
-  const running = await runningPeer(config, log);
-  if (running !== undefined) return { client: running, close: () => running.close() };
+  embedded?: Pick<EmbeddedPeer, 'url' | 'credentials'>,
+): Promise<PeerClient> {
   const { configuredPeer } = await import('../daemon/configured-peer.js');
-  // Any port: nobody else needs to know it, and the configured one may be in use.
-  const { dir, requireAuth } = config.peer.embedded;
-  const peer = await startPeer({ dir, port: 0, requireAuthEverywhere: requireAuth, log });
-  const client = await configuredPeer(config.peer, { clock: systemClock, log }, peer);
-  return {
-    client,
-    close: async () => {
-      await client.close();
-      await peer.close();
-    },
-  };
+  return await configuredPeer(peer, { clock: systemClock, log }, embedded);
 }
 
 /** Throws the error on; of an answer that was too large it says which option is meant for it. */

@@ -32,8 +32,8 @@ export const runCommand = define({
     let reload = () => {
       isReloadAsked = true;
     };
-    const offHangUp = onHangUp(() => reload());
-    const unlisten = onSignals(
+    onHangUp(() => reload());
+    onSignals(
       (signal) => {
         log.info(
           { event: 'stopping', signal },
@@ -45,37 +45,30 @@ export const runCommand = define({
       () =>
         log.info({ event: 'stopped' }, 'stopped at once; what was under way is looked up at the next start'),
     );
-    try {
-      growHeapSlowly();
-      // Loaded here, for the commands that need no daemon are quicker without it; in two steps, so that the event loop turns.
-      await import('../peer/client.js');
-      const { Daemon } = await import('../daemon/daemon.js');
-      void notifier.status(() => 'starting: reading what is known');
-      const daemon = await Daemon.open({
-        config,
-        clock: systemClock,
-        log,
-        follow: true,
-        patient: true,
-        onFailure: end,
-        load: async () => (await loadConfig(path)).config,
-        onReload: (after) => {
-          log.level = options.logLevel ?? after.log.level;
-          if (options.create) void makeMissingFolders(after, log).catch(end);
-        },
-        notifier,
-      });
-      for (const folder of config.folders)
-        log.info(
-          { event: 'watching', folder: folder.name, path: folder.path },
-          `watching ${folder.path}: text files there go into the collection "${folder.collection}"`,
-        );
-      const kind = config.peer.url === 'embedded' ? 'the embedded peer; search it at' : 'the peer at';
-      const { peerUrl: url } = daemon.parts;
-      log.info({ event: 'peer', url }, `pushing to ${kind} ${url}/`);
-      let failure: unknown;
-      try {
-        await daemon.start();
+    growHeapSlowly();
+    // Loaded here, for the commands that need no daemon are quicker without it; in two steps, so that the event loop turns.
+    await import('../peer/client.js');
+    const { Daemon } = await import('../daemon/daemon.js');
+    void notifier.status(() => 'starting: reading what is known');
+    const daemon = await Daemon.open({
+      ...{ config, log, notifier, clock: systemClock, follow: true, patient: true, onFailure: end },
+      load: async () => (await loadConfig(path)).config,
+      onReload: (after) => {
+        log.level = options.logLevel ?? after.log.level;
+        if (options.create) void makeMissingFolders(after, log).catch(end);
+      },
+    });
+    for (const folder of config.folders)
+      log.info(
+        { event: 'watching', folder: folder.name, path: folder.path },
+        `watching ${folder.path}: text files there go into the collection "${folder.collection}"`,
+      );
+    const kind = config.peer.url === 'embedded' ? 'the embedded peer; search it at' : 'the peer at';
+    const { peerUrl: url } = daemon.parts;
+    log.info({ event: 'peer', url }, `pushing to ${kind} ${url}/`);
+    const failure = await daemon
+      .start()
+      .then(() => {
         reload = () => {
           void notifier.reloading();
           // What is wrong is in the log, and everything goes on as before.
@@ -85,37 +78,28 @@ export const runCommand = define({
             .then(() => notifier.ready());
         };
         if (isReloadAsked) reload();
-        failure = await ended;
-      } catch (error) {
-        failure = error;
+        return ended;
+      })
+      .catch((error: unknown) => error);
+    await daemon.stop().catch((error: unknown) => {
+      if (error instanceof PeersyncError && error.code === 'STOP_GAVE_UP') {
+        log.error({ event: 'stopped' }, messageOf(error));
+        // A thread that waits for a disk keeps a process from ending in any other way.
+        process.kill(process.pid, 'SIGKILL');
       }
-      try {
-        await daemon.stop();
-      } catch (error) {
-        if (error instanceof PeersyncError && error.code === 'STOP_GAVE_UP') {
-          log.error({ event: 'stopped' }, messageOf(error));
-          // A thread that waits for a disk keeps a process from ending in any other way.
-          process.kill(process.pid, 'SIGKILL');
-        }
-        failure ??= error;
-      }
-      if (failure !== undefined) throw failure;
-      log.info({ event: 'stopped' }, 'stopped; everything known is on disk');
-      return EXIT.done;
-    } finally {
-      unlisten();
-      offHangUp();
-    }
+      throw failure ?? error;
+    });
+    if (failure !== undefined) throw failure;
+    log.info({ event: 'stopped' }, 'stopped; everything known is on disk');
+    return EXIT.done;
   },
 });
 
 /**
  * Calls `reload` at SIGHUP, which asks a daemon to read its configuration anew. Where the terminal was closed that the process
  * was started in, it means that, and ends the process as it always did: there is nobody left to tell anything.
- *
- * @returns what ends that
  */
-function onHangUp(reload: () => void): () => void {
+function onHangUp(reload: () => void): void {
   const hadTerminal = [0, 1, 2].some((fd) => isatty(fd));
   const heard = () => {
     if (!hadTerminal || hasTerminal()) {
@@ -126,7 +110,6 @@ function onHangUp(reload: () => void): () => void {
     process.kill(process.pid, 'SIGHUP');
   };
   process.on('SIGHUP', heard);
-  return () => process.off('SIGHUP', heard);
 }
 
 function hasTerminal(): boolean {
@@ -149,7 +132,7 @@ To see what became of a file, type: peersync why PATH
 `;
 
 /** Makes the folders of the configuration that are not there, each with a welcome document in it. */
-export async function makeMissingFolders(config: Config, log: Logger): Promise<void> {
+async function makeMissingFolders(config: Config, log: Logger): Promise<void> {
   for (const folder of config.folders) {
     if (await isThere(folder.path)) continue;
     await mkdir(folder.path, { recursive: true });
