@@ -105,8 +105,6 @@ const WIDEST = 48;
 const NARROWEST = 6;
 /** More of a cell is never shown, so no more of it is looked at. */
 const LOOKED_AT = 200;
-/** Rows that decide how wide the columns are. */
-const SAMPLE_ROWS = 200;
 
 /** Of a terminal that does not tell its width. */
 const USUAL_WIDTH = 80;
@@ -124,7 +122,7 @@ interface Column {
 }
 
 /**
- * A table for a person, piece by piece: columns under each other, each as wide as its cells among the first rows and the terminal
+ * A table for a person, piece by piece: columns under each other, each as wide as its cells in the first group of rows and the terminal
  * allow, longer cells cut, keys never. Columns that have no room are named at the end.
  *
  * @param width of the terminal, in columns; unlimited where it is undefined
@@ -135,22 +133,18 @@ export async function* tableText(
   width = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<string> {
   let layout: Layout | undefined;
-  let group: TableRow[] = [];
   let count = 0;
-  const text = () => {
+  for await (const group of rows) {
     const isFirst = layout === undefined;
     layout ??= layoutOf(columns, group, width);
-    const shown = lines(layout, group);
-    group = [];
-    return isFirst ? head(layout) + shown : shown;
-  };
-  for await (const next of rows) {
-    count += next.length;
-    group.push(...next);
-    if (layout !== undefined || group.length >= SAMPLE_ROWS) yield text();
+    const { shown } = layout;
+    count += group.length;
+    const lines = group.map((row) => lineOf(shown, (column) => column.of(row)));
+    yield (isFirst ? head(layout) : '') + lines.join('');
   }
-  yield text();
-  if (layout !== undefined) yield foot(layout, count);
+  const isEmpty = layout === undefined;
+  layout ??= layoutOf(columns, [], width);
+  yield (isEmpty ? head(layout) : '') + foot(layout, count);
 }
 
 interface Layout {
@@ -181,19 +175,17 @@ function total(columns: readonly Column[]): number {
 }
 
 function head({ shown }: Layout): string {
-  const names = shown.map(({ name, width, align }) => fitted(shownText(name), width, align));
-  const rules = shown.map(({ width }) => '─'.repeat(width));
-  return `${names.join(GAP).trimEnd()}\n${rules.join(GAP)}\n`;
+  const names = lineOf(shown, ({ name }) => shownText(name));
+  return `${names}${shown.map(({ width }) => '─'.repeat(width)).join(GAP)}\n`;
 }
 
-function lines({ shown }: Layout, rows: readonly TableRow[]): string {
-  const line = (row: TableRow) =>
-    shown.map(({ align, of, width }, i) => {
-      const text = of(row);
-      // A key that is cut could not be named to another command.
-      return fitted(text, i === 0 ? Math.max(width, displayWidth(text)) : width, align);
-    });
-  return rows.map((row) => `${line(row).join(GAP).trimEnd()}\n`).join('');
+function lineOf(columns: readonly Column[], textOf: (column: Column) => string): string {
+  const cells = columns.map((column, i) => {
+    const text = textOf(column);
+    // A key that is cut could not be named to another command.
+    return fitted(text, i === 0 ? Math.max(column.width, displayWidth(text)) : column.width, column.align);
+  });
+  return `${cells.join(GAP).trimEnd()}\n`;
 }
 
 function foot({ hidden }: Layout, count: number): string {
