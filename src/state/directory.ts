@@ -89,20 +89,15 @@ export async function stateError(error: unknown, dir: string, did: 'read' | 'wri
   return new StateError(code, dir, detail, hint, error);
 }
 
-/** The files of a state directory by generation, oldest first; see `JournalAdapter`. */
-export interface StateFiles {
-  readonly journal: readonly number[];
-  readonly snapshot: readonly number[];
-  /** Names of files that were never finished. */
-  readonly unfinished: readonly string[];
-}
-
 export function pathOf(dir: string, kind: 'journal' | 'snapshot', generation: number): string {
   return join(dir, `${kind}-${generation}`);
 }
 
-/** Lists them; a directory that does not exist has none. */
-export async function listStateFiles(dir: string): Promise<StateFiles> {
+/**
+ * The files of a state directory by generation, oldest first (see `JournalAdapter`), and the names of those that were never
+ * finished. A directory that does not exist has none.
+ */
+export async function listStateFiles(dir: string) {
   const names = await readdir(dir).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return [];
     throw error;
@@ -151,27 +146,20 @@ export async function stateHolder(dir: string): Promise<Holder | undefined> {
   return await readLock(join(dir, 'lock'));
 }
 
-/** A user of this machine, as files belong to. */
-interface Owner {
-  readonly uid: number;
-  /** What a person calls the user: the name, or `uid 1000` where there is none. */
-  readonly name: string;
-  /** What `sudo -u` and `chown` are given for the user. */
-  readonly sudo: string;
-  readonly chown: string;
-}
-
 /**
  * Whose the newest journal is, which is root in a container that was given a directory of the host's; that of the
  * directory where there is no journal yet.
  */
-async function ownerOfState(dir: string): Promise<Owner | undefined> {
+async function ownerOfState(dir: string) {
   const newest = (await listStateFiles(dir)).journal.at(-1);
   return await ownerOf(newest === undefined ? dir : pathOf(dir, 'journal', newest));
 }
 
-/** Whose the file or directory is, or what a link leads to; undefined where that cannot be found out. */
-async function ownerOf(path: string): Promise<Owner | undefined> {
+/**
+ * The user whose the file or directory is, or what a link leads to; undefined where that cannot be found out. By what a person
+ * calls the user (the name, or `uid 1000` where there is none), and by what `sudo -u` and `chown` are given.
+ */
+async function ownerOf(path: string) {
   const uid = (await stat(path).catch(() => undefined))?.uid;
   if (uid === undefined) return undefined;
   const users = await readFile('/etc/passwd', 'utf8').catch(() => '');

@@ -22,21 +22,17 @@ export type Json =
   | { readonly [name: string]: Json | undefined };
 
 /** Everything that survives a restart: what lowdb holds in `data`. */
-export interface StateData {
-  readonly entries: Entries;
+export class StateData {
+  readonly entries = new Entries();
   /** Small values by name: folder identities, what was learned of the peer. */
-  readonly meta: Map<string, Json>;
+  readonly meta = new Map<string, Json>();
   /**
    * What is not on disk yet: `folder\0path` of records and names of small values. Only where, for it is written as it is by
    * then.
    */
-  changes: Set<string>;
+  changes = new Set<string>();
   /** What the last write failed with; undefined when it did not. */
   failure?: PeersyncError | undefined;
-}
-
-export function emptyData(): StateData {
-  return { entries: new Entries(), meta: new Map(), changes: new Set() };
 }
 
 /** The numbers of the state. */
@@ -424,36 +420,28 @@ interface StateSizes {
   journalBytes: number;
 }
 
-/** What the files say. */
-interface Loaded extends StateSizes {
-  readonly data: StateData;
-  /** One sentence for each damage that was read around. */
-  readonly repairs: string[];
-  /** Names of files that were never finished. */
-  readonly unfinished: readonly string[];
-  /** The journal of the newest generation. */
-  newest?: { readonly bytes: number; readonly soundBytes: number };
-}
-
 /**
  * Reads the state in `dir` and writes nothing: the newest sound snapshot, then the journals from its generation on. What is sound
  * in a damaged snapshot is read too, before the one that it falls back to.
  *
+ * @returns the data, the sizes of its files, one sentence for each damage that was read around, the names of files that were never
+ *   finished, and what was found in the journal of the newest generation
  * @throws StateError STATE_NEWER, STATE_DAMAGED (nothing is readable), STATE_UNREADABLE, STATE_NOT_A_DIRECTORY
  */
-export async function loadState(dir: string, open: OpenFile): Promise<Loaded> {
+export async function loadState(dir: string, open: OpenFile) {
   return await load(dir, open).catch(async (error: unknown) => {
     throw await stateError(error, dir, 'read');
   });
 }
 
-async function load(dir: string, open: OpenFile): Promise<Loaded> {
+async function load(dir: string, open: OpenFile) {
   const { journal: journals, snapshot: snapshots, unfinished } = await listStateFiles(dir);
-  const [data, repairs]: [StateData, string[]] = [emptyData(), []];
-  const newest = Math.max(0, ...snapshots, ...journals);
-  const oldest = Math.min(newest, ...snapshots, ...journals);
-  const sizes = { base: Math.max(1, oldest), generation: newest, snapshotBytes: 0, journalBytes: 0 };
-  const loaded: Loaded = { data, repairs, unfinished, ...sizes };
+  const data = new StateData();
+  const repairs: string[] = [];
+  const last = Math.max(0, ...snapshots, ...journals);
+  const first = Math.max(1, Math.min(last, ...snapshots, ...journals));
+  const sizes: StateSizes = { base: first, generation: last, snapshotBytes: 0, journalBytes: 0 };
+  let newest: Awaited<ReturnType<typeof readLines>> | undefined;
   let soundBytes = 0;
   const read = async (kind: 'journal' | 'snapshot', generation: number) => {
     const found = await readLines(pathOf(dir, kind, generation), open, (text) => take(data, text, dir));
@@ -463,17 +451,17 @@ async function load(dir: string, open: OpenFile): Promise<Loaded> {
   for (const generation of snapshots.toReversed()) {
     const { isWhole, bytes } = await read('snapshot', generation);
     if (isWhole) {
-      loaded.base = generation;
-      loaded.snapshotBytes = bytes;
+      sizes.base = generation;
+      sizes.snapshotBytes = bytes;
       break;
     }
     repairs.push(`snapshot-${generation} is damaged; what came before it was read instead.`);
   }
-  if (loaded.snapshotBytes === 0 && loaded.base > 1)
+  if (sizes.snapshotBytes === 0 && sizes.base > 1)
     repairs.push(
       'No snapshot is whole; what is sound was read, and files that are missing in it are new again.',
     );
-  for (let generation = loaded.base; generation <= newest; generation += 1) {
+  for (let generation = sizes.base; generation <= last; generation += 1) {
     if (!journals.includes(generation)) {
       repairs.push(`journal-${generation} is missing; its changes are lost.`);
       continue;
@@ -483,17 +471,17 @@ async function load(dir: string, open: OpenFile): Promise<Loaded> {
       repairs.push(
         `journal-${generation} has ${counted(found.damaged, 'damaged line')}; the files they told of are looked at again.`,
       );
-    loaded.journalBytes += found.soundBytes;
-    if (generation === newest) loaded.newest = found;
+    sizes.journalBytes += found.soundBytes;
+    if (generation === last) newest = found;
   }
-  if (soundBytes === 0 && newest > 0)
+  if (soundBytes === 0 && last > 0)
     throw new StateError('STATE_DAMAGED', dir, 'none of its files has a sound header');
-  if (repairs.length > 0 || loaded.newest?.bytes !== loaded.newest?.soundBytes) {
+  if (repairs.length > 0 || newest?.bytes !== newest?.soundBytes) {
     const dropped = await dropUnreadable(data);
     const are = dropped === 1 ? 'it is' : 'they are';
     if (dropped > 0) repairs.push(`The URL base of ${counted(dropped, 'file')} is lost; ${are} new again.`);
   }
-  return loaded;
+  return { data, repairs, unfinished, newest, ...sizes };
 }
 
 const NEWLINE = 0x0a;

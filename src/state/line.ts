@@ -127,8 +127,9 @@ export function encode(entry: Entry, bases: UrlBases): string {
 }
 
 /** Without what is undefined at the end; elsewhere that becomes null in JSON. */
-function trimmed(row: readonly unknown[]): readonly unknown[] {
-  return row.slice(0, 1 + row.findLastIndex((value) => value !== undefined));
+function trimmed(row: readonly unknown[]): readonly unknown[] | undefined {
+  const length = 1 + row.findLastIndex((value) => value !== undefined);
+  return length === 0 ? undefined : row.slice(0, length);
 }
 
 function historyRow(entry: Entry): HistoryRow {
@@ -149,7 +150,7 @@ function noteOf({ kind, shown }: Evidence): string {
   return `${kind} ${shown}`.slice(0, 300);
 }
 
-function sentRow(sent: Sent, { version, since, ...rest }: Entry): readonly unknown[] {
+function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
   const { at, peerAt, size, lastModified, words, digest, sha256, url, collection } = sent;
   const isOfVersion = hasContent(version) && sha256 === version.sha256;
   return trimmed([
@@ -178,8 +179,7 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
   }
   if (entry.status !== 'pending') return undefined;
   const { notBefore, doubt } = entry;
-  const row = trimmed([notBefore === since ? undefined : notBefore, doubt && sentRow(doubt, entry)]);
-  return row.length === 0 ? undefined : row;
+  return trimmed([notBefore === since ? undefined : notBefore, doubt && sentRow(doubt, entry)]);
 }
 
 /** A date as `Date` writes it becomes a number, which counts from `since`. */

@@ -6,12 +6,11 @@ import type { Counts, EntriesView } from './entries.js';
 import type { Entry, Place } from './entry.js';
 import {
   type AdapterOptions,
-  emptyData,
   JournalAdapter,
   type Json,
   loadState,
   type OpenFile,
-  type StateData,
+  StateData,
 } from './journal.js';
 import { decode, encode, sinceOf } from './line.js';
 
@@ -94,7 +93,7 @@ export class State extends StateView {
    */
   static async open(dir: string, options: AdapterOptions): Promise<State> {
     const adapter = new JournalAdapter(dir, options);
-    const low = new Low<StateData>(adapter, emptyData());
+    const low = new Low<StateData>(adapter, new StateData());
     await low.read();
     return new State(low, adapter, options);
   }

@@ -90,7 +90,10 @@ describe('a full disk', () => {
     for (let i = 0; i < 3; i += 1) await clock.advance(5_000);
     expect(said).toEqual([expect.stringMatching(/^The state in .* cannot grow: .* Free some space there/)]);
     disk.space = Number.POSITIVE_INFINITY;
-    await clock.advance(5_000);
+    await until(() => {
+      void clock.advance(5_000);
+      return said.length > 1;
+    }, 'it is tried again');
     await commits;
     expect(said.slice(1)).toEqual(['there is space for the state again; the work goes on']);
     disk.space = 0;

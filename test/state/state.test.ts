@@ -1,8 +1,9 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
+import type { Entry } from '../../src/state/entry.js';
 import type { AdapterOptions, OpenFile } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import { gone } from '../../src/state/transitions.js';
@@ -43,6 +44,21 @@ describe('state', () => {
     expect(second.meta('old')).toBeUndefined();
     expect(second.repairs).toEqual([]);
     await second.close();
+  });
+
+  it('is read as a version before wrote it', async () => {
+    const written = join(import.meta.dirname, 'schema-2');
+    const expected: readonly Entry[] = JSON.parse(readFileSync(join(written, 'expected.json'), 'utf8'));
+    const dir = join(temporaryDirectory(), 'state');
+    cpSync(written, dir, { recursive: true });
+    const state = await State.open(dir, options);
+    const found = [...state.entries.all()];
+    expect(found).toHaveLength(expected.length);
+    for (const entry of expected) expect(state.get(entry.folder, entry.path)).toEqual(entry);
+    expect(state.meta('peer')).toEqual({ url: 'http://localhost', seen: [1, 2.5] });
+    expect(state.meta('old')).toBeUndefined();
+    expect(state.repairs).toEqual([]);
+    await state.close();
   });
 
   it('commits what is left when it is closed, and nothing afterwards', async () => {
