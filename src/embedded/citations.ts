@@ -180,8 +180,9 @@ function comparableSentence(sentence: string): string {
   return comparable(sentence).replace(/^[\s.!?؟۔。।॥]+|[\s.!?؟۔。।॥]+$/gu, '');
 }
 
-/** Longer ones are cut at a blank: a table or a list without a full stop is no sentence. */
+/** Longer ones are cut, at a blank where they have one: a table or a list without a full stop is no sentence. */
 export const LONGEST_SENTENCE = 2_000;
+const BOUND = new RegExp(`\\S(?:.{0,${LONGEST_SENTENCE - 1}}(?=\\s|$)|.{${LONGEST_SENTENCE - 1}})`, 'gsu');
 
 /** A blank line, or a line that begins like an item of a list, a heading, a quote or a row of a table. */
 const PARAGRAPH_BREAK = /\n[^\S\n]*\n\s*|\n(?=[^\S\n]*(?:[-*+•#>|]|\d{1,3}[.)]\s))/g;
@@ -206,11 +207,6 @@ export function* sentencesOf(text: string): Iterable<string> {
   for (const paragraph of plain.split(breaks)) yield* cutSentences(paragraph);
 }
 
-/** Not between the two halves of a surrogate pair. */
-function wholeEnd(text: string, end: number): number {
-  return (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 && end < text.length ? end - 1 : end;
-}
-
 function* cutSentences(raw: string): Iterable<string> {
   const paragraph = raw.replace(/[\s\p{Cc}\ufeff]+/gu, ' ');
   let start = 0;
@@ -223,12 +219,5 @@ function* cutSentences(raw: string): Iterable<string> {
 }
 
 function* boundSentence(raw: string): Iterable<string> {
-  let text = raw.trim();
-  while (text.length > LONGEST_SENTENCE) {
-    const blank = text.lastIndexOf(' ', LONGEST_SENTENCE);
-    const end = wholeEnd(text, blank > LONGEST_SENTENCE / 2 ? blank : LONGEST_SENTENCE);
-    yield text.slice(0, end).trim();
-    text = text.slice(end).trim();
-  }
-  if (text !== '') yield text;
+  for (const [text] of raw.trim().matchAll(BOUND)) yield text;
 }
