@@ -140,9 +140,6 @@ async function openPeer(state: State, { current, clock, log, shutdown, onFailure
 
 /** How many requests of a lane may be under way that is not configured. */
 const SPARE_CONCURRENCY = 2;
-/** As many as every peer bears, where the configuration says nothing. */
-const LOOK_UPS_PER_SECOND = 200;
-const REQUESTS_PER_SECOND = 20;
 /** So many items a second are looked up once more at most. */
 const AUDIT_REQUESTS_PER_SECOND = 10;
 /** A task in the queue may ask again, with other credentials or for another page. */
@@ -152,11 +149,11 @@ const SHORTEST_TOTAL_MS = 5 * 60_000;
 
 /** What a configuration lets pass through the queue. */
 export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimits {
-  // Rates protect other people's peers.
+  // Rates protect other people's peers; the schema says these to the user.
   const usually = (rate: number) => (peer.url === 'embedded' ? Number.POSITIVE_INFINITY : rate);
-  const { requestsPerSecond = usually(LOOK_UPS_PER_SECOND) } = confirm;
-  const { requestsPerSecond: pushes = usually(REQUESTS_PER_SECOND) } = push;
-  const { requestsPerSecond: downloads = usually(REQUESTS_PER_SECOND) } = mirror;
+  const { requestsPerSecond = usually(200) } = confirm;
+  const { requestsPerSecond: pushes = usually(20) } = push;
+  const { requestsPerSecond: downloads = usually(20) } = mirror;
   return {
     longestMs: REQUESTS_A_TASK * Math.max(peer.timeouts.total, SHORTEST_TOTAL_MS),
     lanes: {
