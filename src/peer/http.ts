@@ -501,6 +501,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   /** The first failure is the one that counts. */
   #fail(error: PeerError): void {
     this.#failure ??= error;
+    this.isWhole = false;
     void this.connection.client.destroy(this.#failure);
     this.#wake();
   }

@@ -380,6 +380,27 @@ describe('a reader', () => {
     await until(() => server.sockets.size === 0, 'the connection was ended');
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
+
+  it('who is called off when all has come already leaves no broken connection behind', async () => {
+    const server = await HttpServer.start((_, response) => {
+      response.write('one,');
+      setTimeout(() => response.end('two'), 20);
+    });
+    const client = clientOf(server.url);
+    const controller = new AbortController();
+    const failed = client.share(
+      QUERY,
+      async ({ chunks }) => {
+        for await (const _chunk of chunks) {
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          controller.abort();
+        }
+      },
+      { signal: controller.signal },
+    );
+    await expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED' });
+    expect(await client.share(QUERY, textOf)).toBe('one,two');
+  });
 });
 
 describe('a request whose answer is read as it comes', () => {
