@@ -6,19 +6,10 @@ import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
 import type { FolderReport } from '../../report/status.js';
 import type { MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
 import { post } from './model.js';
-import { Act, type Column, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
+import { Act, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
 import { ago, ahead, duration, mirrorTroubles } from './words.js';
 
-const SHARES = { p50: 'Half', p95: '95 %', p99: '99 %' } as const;
-const TIMES: readonly Column[] = [
-  { title: 'Collection' },
-  { title: 'Waiting' },
-  ...['1h', '24h'].flatMap((span) =>
-    Object.entries(SHARES).map(([share, words]) => {
-      return { title: `${share}, ${span}`, explains: `${words} of the last ${span} took at most so long` };
-    }),
-  ),
-];
+const SPANS = ['1h', '24h'].flatMap((span) => ['p50', 'p95', 'p99'].map((share) => `${share}, ${span}`));
 
 /** How long it takes until a file at rest is searchable, by collection. */
 export function Times({ model }: Props) {
@@ -42,12 +33,12 @@ export function Times({ model }: Props) {
   return (
     <>
       <Head id="time-to-search" title="Time to search">
-        <p class="hint">from a file at rest to its document confirmed</p>
+        <p class="hint">from a file at rest to its document confirmed; p95: 95 % took at most so long</p>
       </Head>
       <Table
         caption="Time from a file at rest to its document confirmed, by collection, over one hour and over 24 hours"
         what="collection"
-        columns={TIMES}
+        columns={['Collection', 'Waiting', ...SPANS]}
         rows={timeToSearch}
         cells={cells}
         keyOf={({ collection }) => collection}
@@ -59,7 +50,6 @@ export function Times({ model }: Props) {
 }
 
 const COUNTED = ['pending', 'accepted', 'confirmed', 'quarantined', 'passed'] as const;
-const FOLDERS = [{ title: 'Folder' }, ...COUNTED.map((status) => ({ title: STATUS_WORDS[status] }))];
 const WATCH_WORDS = {
   scanning: 'scanning',
   watching: 'watching',
@@ -122,7 +112,7 @@ export function Folders({ model }: Props) {
       <Table
         caption="The watched folders, with their files by status"
         what="folder"
-        columns={FOLDERS}
+        columns={['Folder', ...COUNTED.map((status) => STATUS_WORDS[status])]}
         rows={folders}
         cells={cells}
         keyOf={({ name }) => name}
@@ -131,15 +121,6 @@ export function Folders({ model }: Props) {
     </>
   );
 }
-
-const MIRRORS: readonly Column[] = [
-  { title: 'Mirror' },
-  { title: 'Up to date', explains: 'When the file was last known to be what the peer has' },
-  { title: 'Changed', explains: 'When its content last changed' },
-  { title: 'Rows' },
-  { title: 'Size' },
-  { title: 'Next', explains: 'When the peer is asked next' },
-];
 
 /** The mirrors: files that follow something in the peer. Those in trouble come first. */
 export function Mirrors({ model }: Props) {
@@ -192,7 +173,7 @@ export function Mirrors({ model }: Props) {
       <Table
         caption="Mirrored files, with when they were last brought up to date and last changed"
         what="mirror"
-        columns={MIRRORS}
+        columns={['Mirror', 'Up to date', 'Changed', 'Rows', 'Size', 'Next']}
         rows={mirrors.toSorted((a, b) => gravity(b) - gravity(a))}
         cells={cells}
         keyOf={({ name }) => name}

@@ -160,7 +160,6 @@ export function Attention({ model }: Props) {
 
 const DIALECTS = { standard: 'the standard interface', yacy: 'YaCy' } as const;
 const LANES = { push: 'Pushes', confirm: 'Look-ups', mirror: 'Mirrors', audit: 'Audit' } as const;
-const FIGURES = ['Kind', 'Take', 'Running', 'Waiting', 'Failed'].map((title) => ({ title }));
 
 /** The peer: whether it answers, how fast, and what waits for it. */
 export function Peer({ model }: Props) {
@@ -196,7 +195,7 @@ export function Peer({ model }: Props) {
       <Table
         caption="Requests to the peer by kind"
         what="kind"
-        columns={FIGURES}
+        columns={['Kind', 'Take', 'Running', 'Waiting', 'Failed']}
         rows={Object.keys(LANES) as (keyof typeof LANES)[]}
         cells={(name) => {
           const { p50LatencyMs, running, waiting, failed } = peer.queue?.lanes[name] ?? {};

@@ -141,19 +141,13 @@ export function Filter({ what, onInput }: { what: string; onInput: (wanted: stri
   );
 }
 
-export interface Column {
-  readonly title: string;
-  /** For the heading, where its words are too short to be understood alone. */
-  readonly explains?: string;
-}
-
 interface TableProps<T> {
   /** For those who do not see it. */
   readonly caption: string;
   /** What one of the things is called: `folder`. */
   readonly what: string;
   /** The first names the row, the others hold figures. */
-  readonly columns: readonly Column[];
+  readonly columns: readonly string[];
   readonly rows: readonly T[];
   /** What names the row, then its figures; one more is what stands below them, over the whole width. */
   readonly cells: (item: T) => readonly ComponentChildren[];
@@ -202,14 +196,8 @@ export function Table<T>({
             <caption class="unseen">{caption}</caption>
             <thead role="rowgroup">
               <tr role="row">
-                {columns.map(({ title, explains }, i) => (
-                  <th
-                    key={title}
-                    scope="col"
-                    role="columnheader"
-                    class={i > 0 ? 'number' : ''}
-                    title={explains}
-                  >
+                {columns.map((title, i) => (
+                  <th key={title} scope="col" role="columnheader" class={i > 0 ? 'number' : ''}>
                     {title}
                   </th>
                 ))}
@@ -225,7 +213,7 @@ export function Table<T>({
                       <th scope="row" role="rowheader">
                         {head}
                       </th>
-                      {columns.slice(1).map(({ title }, i) => (
+                      {columns.slice(1).map((title, i) => (
                         <td key={title} role="cell" class="number" data-label={title}>
                           {figures[i]}
                         </td>
