@@ -11,7 +11,7 @@ const trouble = scriptOf('trouble');
 
 async function ready(page: Page): Promise<void> {
   await page.locator('#connection', { hasText: /^live$/ }).waitFor();
-  await page.locator('.files li').first().waitFor();
+  await page.locator('#files tbody tr:not(.below)').first().waitFor();
 }
 
 /** What has the focus, as a person who does not see it hears it, and whether the focus is seen. */
@@ -225,7 +225,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     });
     const { page } = await visit(standIn.url);
     await ready(page);
-    for (const place of ['.files li .path', '#folders .path', '#mirrors .troubles', '.events']) {
+    for (const place of ['#files .path', '#folders .path', '#mirrors .troubles', '.events']) {
       const shown = await page.locator(place).first().textContent();
       expect(shown, place).toContain('<img src="/x" onerror="window.isTaken = true"><b>bold</b> & ');
     }

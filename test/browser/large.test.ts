@@ -32,7 +32,7 @@ describe.skipIf(CHROMIUM === undefined)(
       const { page } = await visit(standIn.url);
       const work = await workOf(page);
       await page.reload();
-      await page.locator('.files li').first().waitFor();
+      await page.locator('#files tbody tr:not(.below)').first().waitFor();
       const before = (await page.evaluate(NODES)) as number;
       expect(before).toBeLessThan(3_000);
 

@@ -19,7 +19,7 @@ describe.skipIf(CHROMIUM === undefined)('the page as a person sees it', { timeou
           await page.locator('#connection', { hasText: /^live$/ }).waitFor();
           await until(async () => (await page.locator('.plot canvas').count()) === 3, 'three charts');
           await until(
-            async () => (await page.locator('.files li').count()) === stuck,
+            async () => (await page.locator('#files tbody tr:not(.below)').count()) === stuck,
             'what is in quarantine',
           );
           expect(await page.locator('#folders tbody tr').count()).toBe(script.status.folders.length);

@@ -130,9 +130,10 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     const { page } = await visit(daemon.url);
     for (const name of ['bad-1.md', 'bad-2.md', 'bad-3.md', 'good.md']) daemon.drop(`inbox/${name}`);
     await page.getByRole('heading', { name: '1 file searchable. 3 need you.' }).waitFor();
-    const rows = page.locator('.files li');
+    const rows = page.locator('#files tbody tr:not(.below)');
     await until(async () => (await rows.count()) === 3, 'three rows');
-    expect(await rows.first().textContent()).toContain('The peer refused it: url is in the blacklist.');
+    const reason = page.locator('#files .below').first();
+    expect(await reason.textContent()).toContain('The peer refused it: url is in the blacklist.');
     await page.locator('.detail').getByText('3 files cannot be delivered without a change.').waitFor();
     await shoot(page, 'real-quarantine-desktop');
 

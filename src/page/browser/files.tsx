@@ -9,11 +9,11 @@ import {
   Filter,
   filesHref,
   Head,
-  Icon,
   Pager,
   type Props,
   Prose,
   STATUS_WORDS,
+  Table,
   whyHref,
 } from './parts.js';
 import { ago, sentences } from './words.js';
@@ -38,6 +38,8 @@ export async function retry(request: RetryRequest): Promise<string> {
   ].filter(Boolean);
   return parts.length === 0 ? 'There was nothing to try again.' : `${parts.join(', and ')}.`;
 }
+
+const RETRIED: ReadonlySet<string> = new Set(['quarantined', 'pending', 'passed']);
 
 /**
  * The files of one status, of all folders or one, page by page: only one page is known here, and it is asked for again
@@ -80,6 +82,25 @@ export function Files({ model }: Props) {
       : `No file is ${STATUS_WORDS[status].toLowerCase()}.`;
   const none = typeof page === 'string' ? page : name === '' ? empty : `No name of a file holds "${name}".`;
   const names = model.status?.folders.map((one) => one.name) ?? [];
+  const cells = ({ attempts, code, file, folder: where, hint, message, path, since, size }: ItemLine) => [
+    <a key={file} class="path" href={whyHref(file)}>
+      <span class="in">{where}/</span>
+      {path}
+    </a>,
+    ago(since, model.now()),
+    formatBytes(size),
+    attempts ? count(attempts) : '–',
+    RETRIED.has(status) && (
+      <Act model={model} work={again({ paths: [file] })} aria-label={`Retry ${path}`}>
+        Retry
+      </Act>
+    ),
+    message !== undefined && (
+      <p class="voice">
+        <Prose text={sentences(message, hint)} /> <span class="hint">{code}</span>
+      </p>
+    ),
+  ];
   return (
     <>
       <Head id="files" title="Files">
@@ -120,12 +141,15 @@ export function Files({ model }: Props) {
           </label>
         )}
       </div>
-      {items.length === 0 && <p class="empty">{none}</p>}
-      <ul class="files separated">
-        {items.map((item) => (
-          <File key={item.file} item={item} model={model} again={again} />
-        ))}
-      </ul>
+      <Table
+        caption={`Files: ${STATUS_WORDS[status]}`}
+        what="file"
+        columns={['File', 'Since', 'Size', 'Attempts', '']}
+        rows={items}
+        cells={cells}
+        keyOf={({ file }) => file}
+        empty={none}
+      />
       <Pager
         of="files"
         first={cursors.length * PAGE_SIZE}
@@ -137,45 +161,5 @@ export function Files({ model }: Props) {
         }
       />
     </>
-  );
-}
-
-const RETRIED: ReadonlySet<string> = new Set(['quarantined', 'pending', 'passed']);
-
-/** One file of a list: its name leads to its explanation. */
-function File({
-  item,
-  model,
-  again,
-}: Props & { item: ItemLine; again: (request: RetryRequest) => () => Promise<string> }) {
-  const { attempts, code, file, folder, hint, message, path, since, size, status } = item;
-  const when = ago(since, model.now());
-  const facts = [
-    when === 'just now' ? when : `since ${when}`,
-    formatBytes(size),
-    attempts ? counted(attempts, 'attempt') : '',
-    code ?? '',
-  ];
-  return (
-    <li class={`s-${status}`}>
-      <Icon of={status} />
-      <div>
-        <a class="path" href={whyHref(file)}>
-          <span class="in">{folder}/</span>
-          {path}
-        </a>
-        {message !== undefined && (
-          <p class="voice">
-            <Prose text={sentences(message, hint)} />
-          </p>
-        )}
-        <p class="hint">{facts.filter((fact) => fact !== '').join(' · ')}</p>
-      </div>
-      {RETRIED.has(status) && (
-        <Act model={model} work={again({ paths: [file] })} aria-label={`Retry ${path}`}>
-          Retry
-        </Act>
-      )}
-    </li>
   );
 }
