@@ -24,6 +24,14 @@ const CALM_LOOK_MS = 2_000;
 /** So much of what a command prints is kept; the lines are counted all. */
 const KEPT_CHARACTERS = 1_000_000;
 
+/** What the unit of systemd sets, for that is how it runs for years. */
+function unitEnvironment(): Record<string, string> {
+  const unit = readFileSync(resolve(import.meta.dirname, '../../../systemd/peersync.service'), 'utf8');
+  return Object.fromEntries(
+    [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
+  );
+}
+
 /** A step took longer than it may. */
 export class NotReached extends Error {}
 
@@ -97,6 +105,7 @@ export class ScaleDaemon {
         stdio: ['ignore', log, log, 'ipc'],
         env: {
           ...process.env,
+          ...unitEnvironment(),
           PATH: `${join(this.#dir, 'bin')}:${process.env.PATH}`,
           NOTIFY_SOCKET: '/none',
         },

@@ -51,9 +51,12 @@ describe('the units', () => {
       expect(exposureOf(name, asked)).toBeLessThanOrEqual(LARGEST_EXPOSURE);
     });
 
-  it('leave threads for the rest where a disk hangs', () => {
-    for (const name of ['peersync.service', 'peersync@.service', 'peersync.user.service'])
-      expect(readFileSync(join(units, name), 'utf8')).toMatch(/^Environment=UV_THREADPOOL_SIZE=16$/m);
+  it('leave threads for the rest where a disk hangs, and have free memory go back', () => {
+    for (const name of ['peersync.service', 'peersync@.service', 'peersync.user.service']) {
+      const text = readFileSync(join(units, name), 'utf8');
+      expect(text).toMatch(/^Environment=UV_THREADPOOL_SIZE=16$/m);
+      expect(text).toMatch(/^Environment=MALLOC_TRIM_THRESHOLD_=131072$/m);
+    }
   });
 
   it('are alike but for whom they serve', () => {
