@@ -253,7 +253,17 @@ export class Mirrors {
       for await (const plan of planned) plans.push(plan);
       if (plans.every(({ name }) => this.#mirrors.has(name))) return;
       const claims: Claim[] = [];
-      for await (const plan of inTurns(plans, MADE_A_TURN)) claims.push(...this.#claimsOf(plan));
+      for await (const plan of inTurns(plans, MADE_A_TURN)) {
+        const { kind, name } = plan;
+        // Those write no file of that name.
+        if (kind === 'citations' || plan.role === 'pattern') continue;
+        claims.push({
+          ...{ owner: name, wanted: wantedPath(plan) },
+          held: records.of(this.#deps.state, name)?.path,
+          granted: this.#mirrors.get(name)?.identity.path,
+          neighbours: plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit),
+        });
+      }
       const paths = await grantPaths(claims);
       for await (const plan of inTurns(plans, MADE_A_TURN)) {
         const known = this.#mirrors.get(plan.name);
@@ -264,20 +274,6 @@ export class Mirrors {
         this.#mirrors.set(plan.name, mirror);
       }
     });
-  }
-
-  /** Nothing for what writes no file of that name. */
-  #claimsOf(plan: Plan): readonly Claim[] {
-    if (plan.kind === 'citations' || plan.role === 'pattern') return [];
-    const { kind, name, settings } = plan;
-    const claim = {
-      owner: name,
-      wanted: wantedPath(plan),
-      held: records.of(this.#deps.state, name)?.path,
-      granted: this.#mirrors.get(name)?.identity.path,
-      neighbours: settings.versions > 0 || (kind === 'table' && settings.edit),
-    };
-    return [claim];
   }
 
   #make(plan: Plan, target: TargetPath): Mirror {

@@ -67,8 +67,7 @@ export class ShareMirror extends ListedMirror<SharePlan> {
 
   /** Only another version is asked for, where the file is still the one that is known. */
   async #conditions({ version, file }: Partial<MirrorRecord> = {}): Promise<ShareOptions> {
-    const stamp = await stampOfTarget(this.target);
-    const isKnown = stamp !== undefined && file !== undefined && sameStamp(stamp, file);
+    const isKnown = file !== undefined && sameStamp(await stampOfTarget(this.target), file);
     return version && isKnown ? otherThan(version, this.#of, this.deps.clock.now()) : {};
   }
 
@@ -142,7 +141,8 @@ export function checkContent(
 ): Checked {
   const kind = kindOf(said, head);
   const known = before?.type;
-  const isOther = kind !== (known === undefined ? kindOfName(data) : kindOfType(known));
+  const named = /\.x?html?$/i.test(data) ? 'html' : 'other';
+  const isOther = kind !== (known === undefined ? named : kindOfType(known));
   const type = said !== undefined && kindOfType(said) === kind ? said : CANONICAL[kind];
   const isNothing = head.length === 0;
   let found: AlarmCode | undefined;
@@ -202,13 +202,6 @@ function kindOfType(type: string | undefined): ContentKind {
   if (/[/+]xml$/.test(type)) return 'xml';
   if (/[/+](?:nd)?json$/.test(type)) return 'json';
   return type.startsWith('text/') ? 'text' : 'other';
-}
-
-function kindOfName(name: string): ContentKind {
-  if (/\.x?html?$/i.test(name)) return 'html';
-  if (/\.(?:xml|rss|atom|svg|xsl)$/i.test(name)) return 'xml';
-  if (/\.(?:json|ndjson|jsonl|geojson)$/i.test(name)) return 'json';
-  return /\.(?:txt|md|csv|tsv|log|ini|conf|ya?ml)$/i.test(name) ? 'text' : 'other';
 }
 
 function textOf(bytes: Uint8Array): string {

@@ -65,15 +65,9 @@ export interface ReplaceOptions {
 export async function replaceWhole(
   target: Target,
   content: AsyncIterable<string | Uint8Array>,
-  {
-    before,
-    versions = 0,
-    maxBytes = Number.POSITIVE_INFINITY,
-    signal,
-    onWritten,
-    lastLook,
-  }: ReplaceOptions = {},
+  options: ReplaceOptions = {},
 ): Promise<WholeFile> {
+  const { before, versions, maxBytes = Number.POSITIVE_INFINITY, signal, onWritten } = options;
   const shown = join(target.root, target.path);
   return await onDisk(shown, async () => {
     const path = await reach(target);
@@ -112,12 +106,8 @@ export async function replaceWhole(
     };
     // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
     const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
-    await writeFileAtomic(path, hashed(), {
-      mode: mode | 0o600,
-      temporary,
-      ready,
-      lastLook: () => lastLook?.(path),
-    });
+    const lastLook = () => options.lastLook?.(path);
+    await writeFileAtomic(path, hashed(), { mode: mode | 0o600, temporary, ready, lastLook });
     if (whole === undefined) throw new TypeError('A file that was never written');
     return whole;
   });
@@ -136,7 +126,7 @@ export async function removeWhole(
   return await onDisk(join(target.root, target.path), async () => {
     const path = await reach(target);
     if ((await regularFile(path)) === undefined) return false;
-    await keepVersion(path, options.versions ?? 0);
+    await keepVersion(path, options.versions);
     options.lastLook?.(path);
     unlinkSync(path);
     await syncDirectory(dirname(path));
@@ -155,8 +145,9 @@ export async function stampOfTarget({ root, path }: Target): Promise<FileStamp |
   return await stampAt(join(root, path)).catch(() => undefined);
 }
 
-export function sameStamp(a: FileStamp, b: FileStamp): boolean {
-  return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ino === b.ino;
+/** Whether it is the same state of a file, or twice none. */
+export function sameStamp(a: FileStamp | undefined, b: FileStamp | undefined): boolean {
+  return a?.size === b?.size && a?.mtimeMs === b?.mtimeMs && a?.ino === b?.ino;
 }
 
 export function stampOf({ size, mtimeMs, ino }: FileStamp): FileStamp {
@@ -185,9 +176,8 @@ async function isSame(
   before: ReplaceOptions['before'],
 ): Promise<boolean> {
   if (old.size !== written.bytes) return false;
-  if (before?.file !== undefined && before.sha256 !== undefined && sameStamp(before.file, stampOf(old)))
-    return before.sha256 === written.sha256;
-  return (await hashOf(path)) === written.sha256;
+  const known = sameStamp(before?.file, old) ? before?.sha256 : undefined;
+  return (known ?? (await hashOf(path))) === written.sha256;
 }
 
 /** The sha256 of a file's content in lower-case hex. */
@@ -201,7 +191,7 @@ export async function hashOf(path: string): Promise<string> {
  * Keeps what stands at `path` as NAME.1; what was NAME.1 becomes NAME.2 and so on, at most `count` of them. The file itself is
  * never moved, so that it is there at every instant; after a crash at any step the next call goes on from there.
  */
-async function keepVersion(path: string, count: number): Promise<void> {
+async function keepVersion(path: string, count = 0): Promise<void> {
   if (count === 0) return;
   const [current, latest] = [await statsAt(path), await statsAt(`${path}.1`)];
   // A process that was killed before it replaced the file had kept it already.

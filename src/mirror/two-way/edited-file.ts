@@ -14,7 +14,6 @@ import {
   removeWhole,
   replaceWhole,
   sameStamp,
-  stampAt,
   stampOf,
   statsAt,
   type Target,
@@ -52,7 +51,7 @@ export class Overtaken extends Error {}
 export class EditedFile {
   /** As the last run left it, or found it; undefined where there was none. */
   #left: FileStamp | undefined;
-  #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
+  #seen: { readonly stamp?: FileStamp; readonly since: number } = { since: 0 };
 
   constructor(
     private readonly target: Target,
@@ -62,9 +61,7 @@ export class EditedFile {
 
   /** Makes no directories on the way: where the disk of the root is away, its mount point stays empty. */
   async looksEdited(): Promise<boolean> {
-    const now = await statsAt(join(this.target.root, this.target.path));
-    if (now === undefined || this.#left === undefined) return now !== this.#left;
-    return !sameStamp(now, this.#left);
+    return !sameStamp(await statsAt(join(this.target.root, this.target.path)), this.#left);
   }
 
   /**
@@ -97,8 +94,7 @@ export class EditedFile {
     content: AsyncIterable<string>,
     options: Omit<ReplaceOptions, 'lastLook'>,
   ): Promise<WholeFile> {
-    const lastLook = (path: string) => lookAgain(path, read);
-    const written = await replaceWhole(this.target, content, { ...options, lastLook });
+    const written = await replaceWhole(this.target, content, { ...options, lastLook: lookAgain(read) });
     this.#left = written.file;
     return written;
   }
@@ -109,7 +105,7 @@ export class EditedFile {
    * @throws Overtaken when that is not what stands there any more
    */
   async remove(read: ReadFile, versions: number): Promise<void> {
-    await removeWhole(this.target, { versions, lastLook: (path) => lookAgain(path, read) });
+    await removeWhole(this.target, { versions, lastLook: lookAgain(read) });
   }
 
   /**
@@ -190,9 +186,8 @@ export class EditedFile {
     try {
       const bytes = await handle.readFile();
       const stamp = stampOf(await handle.stat());
-      const now = await stampAt(path);
       const isWhole = bytes.length === stamp.size && sameStamp(stamp, before);
-      if (!isWhole || now === undefined || !sameStamp(now, stamp)) return 'moving';
+      if (!isWhole || !sameStamp(await statsAt(path), stamp)) return 'moving';
       return { bytes, sha256: await sha256Of(bytes), stamp, mode: before.mode & 0o777 };
     } finally {
       await handle.close();
@@ -202,14 +197,14 @@ export class EditedFile {
   /** Times that lie in the future say nothing: then it has to look the same for as long. */
   #isAtRest(stamp: FileStamp): boolean {
     const now = this.clock.now();
-    if (this.#seen === undefined || !sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };
+    if (!sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };
     return this.clock.wall() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
   }
 }
 
-/** @throws Overtaken when what stands there is not what was read */
-function lookAgain(path: string, read: ReadFile | undefined): void {
-  const now = lstatSync(path, { throwIfNoEntry: false });
-  const isAsRead = read === undefined ? now === undefined : now !== undefined && sameStamp(now, read.stamp);
-  if (!isAsRead) throw new Overtaken();
+/** @returns what throws Overtaken when that is not what stands there */
+function lookAgain(read: ReadFile | undefined): (path: string) => void {
+  return (path) => {
+    if (!sameStamp(lstatSync(path, { throwIfNoEntry: false }), read?.stamp)) throw new Overtaken();
+  };
 }

@@ -83,8 +83,7 @@ export class TwoWayTable extends AnyTableMirror {
       return await this.#sync(read, { before, options, isWritten: false, left: 0 });
     } catch (error) {
       if (error instanceof Overtaken) return { kind: 'later' };
-      const isOfFile = error instanceof MirrorAlarm && error.code.startsWith('EDIT_');
-      if (isOfFile) error.conflicts = await this.#file.standing(before?.conflicts);
+      if (error instanceof MirrorAlarm) error.conflicts = await this.#file.standing(before?.conflicts);
       throw error;
     }
   }
