@@ -1,6 +1,5 @@
 import { EXIT, type ExitCode, PeersyncError, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
-import { PeerError } from '../peer/errors.js';
 import type { Conflict } from './record.js';
 
 interface Row {
@@ -101,24 +100,18 @@ export async function onDisk<T>(what: string, work: () => Promise<T>): Promise<T
     if (['ENOSPC', 'EDQUOT', 'EFBIG'].includes(system)) {
       throw new MirrorError('MIRROR_FULL', what, system, error);
     }
-    const inTheWay = IN_THE_WAY[system];
-    if (inTheWay !== undefined) throw new MirrorError('MIRROR_BLOCKED', what, inTheWay, error);
-    throw new MirrorError('MIRROR_UNWRITABLE', what, system, error);
+    if (!['EISDIR', 'ENOTDIR', 'EEXIST'].includes(system)) {
+      throw new MirrorError('MIRROR_UNWRITABLE', what, system, error);
+    }
+    const inTheWay = system === 'EISDIR' ? 'a directory' : 'something that is no directory';
+    throw new MirrorError('MIRROR_BLOCKED', what, inTheWay, error);
   }
 }
 
-const IN_THE_WAY: Readonly<Record<string, string>> = {
-  EISDIR: 'a directory',
-  ENOTDIR: 'something that is no directory',
-  EEXIST: 'something that is no directory',
-};
-
 /** Whether an error says that there is more than was asked for, whoever noticed it first. */
 export function isTooLarge(error: unknown): boolean {
-  return (
-    (error instanceof PeerError && error.code === 'PEER_ANSWER_TOO_LARGE') ||
-    (error instanceof MirrorError && error.code === 'MIRROR_TOO_LARGE')
-  );
+  const codes = ['PEER_ANSWER_TOO_LARGE', 'MIRROR_TOO_LARGE'];
+  return error instanceof PeersyncError && codes.includes(error.code);
 }
 
 const stays = 'the file stays as it was';

@@ -52,7 +52,6 @@ export class Mirrors {
   readonly health: readonly HealthCheck[] = [this.#health];
   /** Requests and commits under way, which have health checks of their own. */
   #elsewhere = 0;
-  readonly #stopping = new AbortController();
   #settings: MirrorConfig;
   /** What the peer said last; undefined before it was asked. */
   readonly #listed: Listed = {};
@@ -113,9 +112,7 @@ export class Mirrors {
    * One after the other: to be awaited before the next call, and before `stop`.
    */
   async configure(settings: MirrorConfig): Promise<void> {
-    const plans = new Map<string, Plan>();
-    const planned = inTurns(plansOf(settings, this.#deps.state, this.#listed));
-    for await (const plan of planned) plans.set(plan.name, plan);
+    const plans = await this.#plansOf(settings);
     const isMoved = settings.root !== this.#settings.root;
     const leaving: Mirror[] = [];
     for await (const mirror of inTurns([...this.#mirrors.values()], MADE_A_TURN))
@@ -129,7 +126,6 @@ export class Mirrors {
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort();
     this.#unsubscribe();
     await this.#scheduler.stop();
   }
@@ -160,15 +156,13 @@ export class Mirrors {
    *
    * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NO_ALARM; else as `Scheduler.run`
    */
-  async accept(
-    name: string,
-    { signal = this.#stopping.signal }: { readonly signal?: AbortSignal } = {},
-  ): Promise<MirrorReport> {
+  async accept(name: string): Promise<MirrorReport> {
     const [mirror] = this.#called(name);
     const alarm = records.of(this.#deps.state, name)?.alarm;
     if (mirror === undefined || alarm === undefined) {
       throw new MirrorError('MIRROR_NO_ALARM', JSON.stringify(name));
     }
+    const { signal } = new AbortController();
     return (await this.#scheduler.run(mirror, { accepted: [alarm.code], isAsked: true, signal })).report;
   }
 
@@ -245,12 +239,17 @@ export class Mirrors {
     return [...this.#mirrors.values()].filter(({ plan }) => plan.settings === called.plan.settings);
   }
 
+  async #plansOf(settings: MirrorConfig): Promise<ReadonlyMap<string, Plan>> {
+    const plans = new Map<string, Plan>();
+    const all = plansOf(settings, this.#deps.state, this.#listed);
+    for await (const plan of inTurns(all)) plans.set(plan.name, plan);
+    return plans;
+  }
+
   /** Makes the mirrors that are planned and not there yet. No two write the same file. */
   async #update(): Promise<void> {
     await this.#updates.add(async () => {
-      const plans: Plan[] = [];
-      const planned = inTurns(plansOf(this.#settings, this.#deps.state, this.#listed));
-      for await (const plan of planned) plans.push(plan);
+      const plans = [...(await this.#plansOf(this.#settings)).values()];
       if (plans.every(({ name }) => this.#mirrors.has(name))) return;
       const claims: Claim[] = [];
       for await (const plan of inTurns(plans, MADE_A_TURN)) {
@@ -286,12 +285,11 @@ export class Mirrors {
 
   /** Forgets what is kept of mirrors that are not configured any more. Their files stay. */
   #forgetStrays(): void {
-    for (const kept of [records, passes]) {
-      for (const name of kept.names(this.#deps.state).filter((name) => !this.#mirrors.has(name))) {
-        const said = `mirror ${name} is not configured any more: it is forgotten, its file stays`;
-        if (kept === records) this.#deps.log.info({ event: 'mirror', mirror: name }, said);
-        kept.keep(this.#deps.state, name, undefined);
-      }
+    const { log, state } = this.#deps;
+    for (const name of records.names(state).filter((name) => !this.#mirrors.has(name))) {
+      const said = `mirror ${name} is not configured any more: it is forgotten, its file stays`;
+      log.info({ event: 'mirror', mirror: name }, said);
+      for (const kept of [records, passes]) kept.keep(state, name, undefined);
     }
   }
 }

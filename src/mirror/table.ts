@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { compareByCodePoint } from '../lib/text.js';
 import { isTooLarge, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
 import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
@@ -94,7 +93,7 @@ export interface Columns {
 }
 
 /**
- * Columns stand as configured; else as they always did, with new ones behind them by code point.
+ * Columns stand as configured; else as they always did, with new ones behind them as the peer has them.
  *
  * @param isEmpty a table without rows may show no columns, and has lost none
  */
@@ -109,7 +108,7 @@ function columnsOf(
   const known = new Set(before);
   const present = new Set(isEmpty ? [...before, ...shown] : shown);
   const added = [...present].filter((column) => isWanted(column) && !known.has(column));
-  const kept = [...before.filter((column) => present.has(column)), ...added.sort(compareByCodePoint)];
+  const kept = [...before.filter((column) => present.has(column)), ...added];
   return {
     written: configured ?? kept,
     remembered: kept,

@@ -6,6 +6,7 @@ import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import { isWithin } from '../lib/text.js';
 import { MirrorError, onDisk } from './errors.js';
+import type { Facts } from './record.js';
 
 /** A file below a root directory, which no write leaves. */
 export interface Target {
@@ -36,9 +37,7 @@ export interface WholeFile {
 
 export interface ReplaceOptions {
   /** What is known of the file that stands there: with the same stamp and the same hash it is not even read. */
-  readonly before?:
-    | { readonly sha256?: string | undefined; readonly file?: FileStamp | undefined }
-    | undefined;
+  readonly before?: Pick<Facts, 'sha256' | 'file'> | undefined;
   /** Earlier versions that stay beside the file, as NAME.1 (the latest) and so on; 0 unless given. */
   readonly versions?: number;
   /** Most bytes of content; unlimited unless given. */

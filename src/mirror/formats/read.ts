@@ -38,14 +38,8 @@ interface ReadRow {
   readonly keyAt: number;
 }
 
-/** Reads rows one by one; columns that the rows need not name are added to `columns`. @throws OffsetFault */
-type Reader = (text: string, columns: Set<string>) => Generator<ReadRow, void>;
-
-const READERS: Readonly<Record<EditableFormat, Reader>> = {
-  csv: readCsv,
-  json: readJson,
-  ndjson: readNdjson,
-};
+/** They read rows one by one; columns that the rows need not name are added to a set. @throws OffsetFault */
+const READERS = { csv: readCsv, json: readJson, ndjson: readNdjson };
 
 /**
  * Reads a file that a person may have edited, strictly: every fault is told with its place, and nothing is guessed. A row

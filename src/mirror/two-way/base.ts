@@ -314,11 +314,7 @@ function nextHistory(
 }
 
 /** The earlier copy that a file was made from. */
-export interface Earlier {
-  /** When it was mirrored. */
-  readonly at: number;
-  readonly shown: readonly string[];
-  readonly columns: readonly string[];
+export interface Earlier extends Pick<Version, 'at' | 'shown' | 'columns'> {
   /** Whether it had a row. */
   readonly isTaken: (pk: string) => boolean;
   /** What file and peer would have in common by now if nobody but the person had changed anything since. */
