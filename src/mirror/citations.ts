@@ -1,9 +1,7 @@
-import { messageOf } from '../lib/errors.js';
+import { messageOf, PeersyncError } from '../lib/errors.js';
 import { compareByCodePoint, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
-import { PeerError } from '../peer/errors.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
-import { MirrorError } from './errors.js';
 import { type Followed, type FollowOptions, Mirror } from './mirror.js';
 import { type CitationsPlan, passes } from './plan.js';
 import type { MirrorRecord, Pass } from './record.js';
@@ -17,6 +15,7 @@ const SAVE_EVERY = 100;
 const MOST_FAILURES = 5;
 /** So long after an item was confirmed the peer is asked for it, and for all that were confirmed meanwhile, in ms. */
 const SOON_MS = 20_000;
+const OF_AN_ITEM = ['PEER_ANSWER', 'PEER_ANSWER_TOO_LARGE', 'PEER_REFUSED', 'PEER_FAILED', 'MIRROR_BLOCKED'];
 /** How many items are held at a time. */
 const PAGE = 2_000;
 /** How many records are looked at without a pause. */
@@ -191,10 +190,7 @@ function isCited(entry: Entry): entry is CitedItem {
 
 /** Whether only this item fails, as far as one can see; then the others may go on. */
 function isOfThisItem(error: unknown): boolean {
-  if (error instanceof PeerError) {
-    return ['PEER_ANSWER', 'PEER_ANSWER_TOO_LARGE', 'PEER_REFUSED', 'PEER_FAILED'].includes(error.code);
-  }
-  return error instanceof MirrorError && error.code === 'MIRROR_BLOCKED';
+  return error instanceof PeersyncError && OF_AN_ITEM.includes(error.code);
 }
 
 function notesOf(failures: readonly string[]): string[] | undefined {

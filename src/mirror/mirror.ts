@@ -9,7 +9,7 @@ import type { State } from '../state/state.js';
 import { type AlarmCode, MirrorAlarm, MirrorError, onDisk, quoted } from './errors.js';
 import { identityOf, type ListedPlan, matcherOf, type Plan, records } from './plan.js';
 import type { Conflict, Facts, Identity, MirrorRecord, MirrorReport } from './record.js';
-import { pathNotes, type TargetPath } from './target-path.js';
+import type { TargetPath } from './target-path.js';
 import { removeWhole, stampOfTarget, type Target } from './whole-file.js';
 
 const NOUNS = { table: 'table', share: 'shared object' } as const;
@@ -74,7 +74,7 @@ export abstract class Mirror<P extends Plan = Plan> {
     this.every = plan.settings.every;
     this.identity = identityOf(plan, place.path);
     this.target = { root: deps.root, path: place.path };
-    this.notes = pathNotes(place);
+    this.notes = place.notes;
   }
 
   /**

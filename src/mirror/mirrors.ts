@@ -297,7 +297,7 @@ export class Mirrors {
 /** Where the file of a plan stands unless another mirror is in the way. */
 function wantedPath(plan: Plan): TargetPath {
   const { settings } = plan;
-  if (plan.kind === 'citations' || plan.role === 'pattern') return { path: settings.path, changed: [] };
+  if (plan.kind === 'citations' || plan.role === 'pattern') return { path: settings.path, notes: [] };
   if (plan.kind === 'table') return fillTemplate(settings.path, { table: plan.source });
   return fillTemplate(settings.path, plan.role === 'member' ? { data: dataOf(plan).split('/') } : {});
 }

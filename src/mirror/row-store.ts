@@ -213,7 +213,6 @@ export class RowStore {
       signal?.throwIfAborted();
       const length = Math.min(step, to - at);
       const { bytesRead } = await onDisk(directory, () => this.file.read(chunk, 0, length, at));
-      if (bytesRead === 0) throw new MirrorError('MIRROR_UNWRITABLE', directory, 'a file became shorter');
       at += bytesRead;
       const end = chunk.subarray(0, bytesRead).lastIndexOf('\n');
       if (end !== -1) yield rowsOf(Buffer.concat([...begun, chunk.subarray(0, end)]).toString(), columns);

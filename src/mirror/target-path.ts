@@ -7,8 +7,8 @@ import { inTurns } from './turns.js';
 export interface TargetPath {
   /** Relative, with "/" between its parts. */
   readonly path: string;
-  /** Names of the peer that could not be file names as they are; for `status`. */
-  readonly changed: readonly { readonly from: string; readonly to: string }[];
+  /** Which names of the peer could not be file names as they are; for `status`. */
+  readonly notes: readonly string[];
 }
 
 /** Most bytes of one name of the peer in UTF-8; `.1000`, `.conflict-…` and what the template adds still fit a file system. */
@@ -68,9 +68,9 @@ export function fillTemplate(
   template: string,
   variables: Readonly<Record<string, string | readonly string[]>>,
 ): TargetPath {
-  const changed: { from: string; to: string }[] = [];
+  const notes: string[] = [];
   const replaced = (from: string, to: string): string => {
-    if (to !== from) changed.push({ from, to });
+    if (to !== from) notes.push(noteOf(from, to));
     return to;
   };
   const filled = template.replace(/\{(\w+)\}/g, (braces, name: string) => {
@@ -86,12 +86,11 @@ export function fillTemplate(
     .map((part) =>
       Buffer.byteLength(part) <= LONGEST_PART_BYTES ? part : replaced(part, withHash(part, part)),
     );
-  return { path: parts.join('/'), changed };
+  return { path: parts.join('/'), notes };
 }
 
-/** What had to be changed in names of the peer, for a reader of `status`. */
-export function pathNotes({ changed }: TargetPath): string[] {
-  return changed.map(({ from, to }) => `${quoted(from)} cannot be a file name as it is; it is called ${to}.`);
+function noteOf(from: string, to: string): string {
+  return `${quoted(from)} cannot be a file name as it is; it is called ${to}.`;
 }
 
 /** A mirror that wants a file below the root. */
@@ -149,8 +148,8 @@ export async function grantPaths(claims: readonly Claim[]): Promise<ReadonlyMap<
     const path = candidates(claim).find((path) => take(path, neighbours));
     if (path === undefined)
       throw new MirrorError('MIRROR_BLOCKED', wanted.path, 'the file of another mirror');
-    const changed = path === wanted.path ? [] : [{ from: wanted.path, to: path }];
-    paths.set(owner, { path, changed: [...wanted.changed, ...changed] });
+    const notes = path === wanted.path ? [] : [noteOf(wanted.path, path)];
+    paths.set(owner, { path, notes: [...wanted.notes, ...notes] });
   }
   return paths;
 }

@@ -133,15 +133,10 @@ export async function removeWhole(
   });
 }
 
-/** The stamp of a file, or undefined where there is no regular file; links are not followed. */
-export async function stampAt(path: string): Promise<FileStamp | undefined> {
-  const stats = await regularFile(path);
-  return stats && stampOf(stats);
-}
-
-/** The stamp of the file that stands at a target; undefined also where nobody can look. */
+/** The stamp of the file that stands at a target; undefined where there is no regular file, or nobody can look. */
 export async function stampOfTarget({ root, path }: Target): Promise<FileStamp | undefined> {
-  return await stampAt(join(root, path)).catch(() => undefined);
+  const stats = await regularFile(join(root, path)).catch(() => undefined);
+  return stats && stampOf(stats);
 }
 
 /** Whether it is the same state of a file, or twice none. */

@@ -149,7 +149,7 @@ export class Desk {
     };
     const settings = this.#settings as TableMirrorConfig;
     const plan = { kind: 'table', name: 'T', source: 'T', role: 'single', settings } as const;
-    this.table = new TwoWayTable(plan, { path: this.path, changed: [] }, deps as MirrorDeps);
+    this.table = new TwoWayTable(plan, { path: this.path, notes: [] }, deps as MirrorDeps);
     return this.table;
   }
 

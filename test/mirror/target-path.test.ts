@@ -99,12 +99,12 @@ describe('a path template', () => {
   it('is filled with safe names, and what was changed is told', () => {
     expect(fillTemplate('tables/{table}.csv', { table: 'prices' })).toEqual({
       path: 'tables/prices.csv',
-      changed: [],
+      notes: [],
     });
     const to = safeName('../x');
     expect(fillTemplate('tables/{table}.csv', { table: '../x' })).toEqual({
       path: `tables/${to}.csv`,
-      changed: [{ from: '../x', to }],
+      notes: [`"../x" cannot be a file name as it is; it is called ${to}.`],
     });
   });
 
@@ -119,10 +119,10 @@ describe('a path template', () => {
   });
 
   it('leaves room for versions and conflict files in a part that becomes long', () => {
-    const { path, changed } = fillTemplate('{a}-{b}.csv', { a: 'ä'.repeat(90), b: 'b'.repeat(190) });
+    const { path, notes } = fillTemplate('{a}-{b}.csv', { a: 'ä'.repeat(90), b: 'b'.repeat(190) });
     expect(Buffer.byteLength(path)).toBeLessThanOrEqual(225);
     expect(path).toMatch(/~[\da-f]{8}\.csv$/);
-    expect(changed).toHaveLength(1);
+    expect(notes).toHaveLength(1);
     writeFileSync(join(temporaryDirectory(), `${path}.conflict-20261121T081500Z`), '');
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type Claim, grantPaths, type TargetPath } from '../../src/mirror/target-path.js';
 
 function claim(owner: string, path: string, more: Partial<Claim> = {}): Claim {
-  return { owner, wanted: { path, changed: [] }, neighbours: false, ...more };
+  return { owner, wanted: { path, notes: [] }, neighbours: false, ...more };
 }
 
 async function granted(...claims: Claim[]): Promise<TargetPath[]> {
@@ -98,7 +98,7 @@ describe('target paths', () => {
 
   it('say what was changed', async () => {
     const [, second] = await granted(claim('a', 'x'), claim('b', 'x'));
-    expect(second?.changed).toEqual([{ from: 'x', to: second?.path }]);
+    expect(second?.notes).toEqual([`"x" cannot be a file name as it is; it is called ${second?.path}.`]);
   });
 
   it('never are in the way of each other', async () => {

@@ -18,7 +18,13 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { hashOf, removeWhole, replaceWhole, stampAt, temporaryOf } from '../../src/mirror/whole-file.js';
+import {
+  hashOf,
+  removeWhole,
+  replaceWhole,
+  stampOfTarget,
+  temporaryOf,
+} from '../../src/mirror/whole-file.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -66,7 +72,7 @@ describe('a file that is replaced whole', () => {
       path: file,
       bytes: 3,
       sha256: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
-      file: await stampAt(file),
+      file: await stampOfTarget(target),
     });
     expect(await hashOf(file)).toBe(result.sha256);
   });
@@ -75,7 +81,7 @@ describe('a file that is replaced whole', () => {
     const { target, file, names } = setting();
     const first = await replaceWhole(target, pieces('abc'));
     utimesSync(file, 1000, 1000);
-    const known = { sha256: first.sha256, file: (await stampAt(file)) ?? first.file };
+    const known = { sha256: first.sha256, file: (await stampOfTarget(target)) ?? first.file };
     for (const before of [undefined, first, known]) {
       const again = await replaceWhole(target, pieces('a', 'bc'), { before, versions: 3 });
       expect(again).toMatchObject({ changed: false, sha256: first.sha256, bytes: 3, file: known.file });

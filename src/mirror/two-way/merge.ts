@@ -32,14 +32,6 @@ export interface Merge extends Outbound {
   readonly returned: string[];
 }
 
-/** What each side has in one row. */
-interface Sides {
-  readonly pk: string;
-  readonly base: Cells | undefined;
-  readonly peer: Cells | undefined;
-  readonly mine: Cells | undefined;
-}
-
 /** Bytes that are hashed without giving way: a few milliseconds. */
 const HASHED_A_TURN = 2 ** 21;
 
@@ -70,25 +62,31 @@ export async function merge(
 ): Promise<Merge> {
   const plan: Merge = { set: [], deletes: [], conflicts: [], returned: [] };
   for await (const pk of inTurns(new Set([...mine.rows.keys(), ...(base?.rows.keys() ?? [])]))) {
-    const sides = { pk, base: base?.rows.get(pk), peer: peer.rows.get(pk), mine: mine.rows.get(pk) };
-    if (base === undefined) compareRow(sides, mine.columns, plan);
-    else mergeRow(sides, mine.columns, rules.deletes, plan);
+    const rows = [base?.rows.get(pk), peer.rows.get(pk), mine.rows.get(pk)] as const;
+    mergeRow(pk, rows, mine.columns, plan, base === undefined ? undefined : rules);
   }
   return plan;
 }
 
-function mergeRow(sides: Sides, columns: readonly string[], deletes: boolean, plan: Merge): void {
-  const { pk, base, peer, mine } = sides;
+/** @param rules undefined where there is no base at all */
+function mergeRow(
+  pk: string,
+  [base, peer, mine]: readonly [base: Cells | undefined, peer: Cells | undefined, mine: Cells | undefined],
+  columns: readonly string[],
+  plan: Merge,
+  rules: { readonly deletes: boolean } | undefined,
+): void {
   if (mine === undefined) {
     if (base === undefined || peer === undefined) return;
-    if (!deletes) plan.returned.push(pk);
+    if (rules?.deletes !== true) plan.returned.push(pk);
     else if (sameCells(base, peer)) plan.deletes.push(pk);
     else plan.conflicts.push({ pk });
   } else if (peer === undefined) {
-    if (base === undefined) plan.set.push({ pk, cells: cellsOfNew(mine, columns) });
-    else if (differing(base, mine, columns).length > 0) plan.conflicts.push({ pk });
+    if (base === undefined && rules !== undefined) plan.set.push({ pk, cells: cellsOfNew(mine, columns) });
+    else if (base === undefined || differing(base, mine, columns).length > 0) plan.conflicts.push({ pk });
   } else if (base === undefined) {
-    compareRow(sides, columns, plan);
+    // Two rows that have nothing in common but the key are not mixed: one that is half of each would be a lie.
+    for (const column of differing(peer, mine, columns)) plan.conflicts.push({ pk, column });
   } else {
     const cells = new Map<string, string>();
     for (const column of differing(base, mine, columns)) {
@@ -100,16 +98,6 @@ function mergeRow(sides: Sides, columns: readonly string[], deletes: boolean, pl
     }
     if (cells.size > 0) plan.set.push({ pk, cells });
   }
-}
-
-/**
- * Two rows that have nothing in common but the key. They are not mixed: a row that is half of one and half of the other
- * would be a lie.
- */
-function compareRow({ pk, peer, mine }: Sides, columns: readonly string[], plan: Merge): void {
-  if (mine === undefined) return;
-  if (peer === undefined) plan.conflicts.push({ pk });
-  else for (const column of differing(peer, mine, columns)) plan.conflicts.push({ pk, column });
 }
 
 function cellsOfNew(mine: Cells, columns: readonly string[]): Cells {

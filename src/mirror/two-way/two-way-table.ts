@@ -137,7 +137,11 @@ export class TwoWayTable extends AnyTableMirror {
     const { changed, bytes, sha256, file } = written;
     const [rows, columns] = [after.grid.rows.size, after.columns.remembered];
     const standing = await this.#file.standing(run.before?.conflicts, conflictFile, conflicts);
-    const notes = [...this.notes, ...staleNotes(stale, now), ...returnedNotes(returned)];
+    const notes = [...this.notes, ...staleNotes(stale, now)];
+    if (returned.length > 0) {
+      const removed = `Rows that were removed from the file came back (${quotedList(returned)})`;
+      notes.push(`${removed}: "deletes" is off for this table.`);
+    }
     const facts = { rows, bytes, sha256, file, columns, conflicts: standing, notes };
     return { kind: 'followed', changed, facts };
   }
@@ -362,13 +366,6 @@ function staleNotes(stale: Stale | undefined, now: number): readonly string[] {
   const textOf = (at: number) => new Date(at).toLocaleString('sv-SE').slice(0, 16);
   return [
     `At ${textOf(stale.at)} the file was saved from the copy of ${textOf(stale.copyAt)}: the peer's newer changes were kept. To take them back on purpose, save the same once more.`,
-  ];
-}
-
-function returnedNotes(keys: readonly string[]): readonly string[] {
-  if (keys.length === 0) return [];
-  return [
-    `Rows that were removed from the file came back (${quotedList(keys)}): "deletes" is off for this table.`,
   ];
 }
 
