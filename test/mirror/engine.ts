@@ -139,6 +139,7 @@ export class Engine {
     error: (_: object, message: string) => void this.said.push(`error: ${message}`),
   };
   failure: unknown;
+  random = () => 0;
   #mirrors: Mirrors | undefined;
   #state: State | undefined;
   #queue: RequestQueue | undefined;
@@ -186,7 +187,7 @@ export class Engine {
       peer: this.peer,
       clock,
       log,
-      random: () => 0,
+      random: () => this.random(),
     });
     return this.#mirrors;
   }

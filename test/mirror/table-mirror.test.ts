@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
 import { Engine, FakePeer, filesBelow, peerError } from './engine.js';
 
 const ROWS = { k1: { name: 'Apple', price: '3' }, k2: { name: 'Pear', price: '4' } };
@@ -309,6 +310,25 @@ describe('a pattern', () => {
     expect(report).toMatchObject({ isOver: true, changed: false });
     expect(names(engine)).toEqual(['price-*', 'price-a', 'price-b']);
     expect(engine.read('tables/price-c.csv')).toBe('of somebody else');
+  });
+
+  it('that matches 10,000 tables is followed in slices, so that the event loop is not held up', async () => {
+    const peer = new FakePeer();
+    for (let i = 0; i < 10_000; i += 1) peer.table(`t-${i}`, {});
+    const engine = new Engine(peer);
+    engine.random = Math.random;
+    await engine.open({ tables: [{ table: 't-*', versions: 1, every: '1h' }] });
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      if (engine.mirrors.names.length < 10_001) setImmediate(count);
+    };
+    peer.onAsk = (what) => {
+      if (what === 'list') setImmediate(count);
+    };
+    engine.start();
+    await until(() => engine.mirrors.names.length === 10_001, 'all are followed');
+    expect(turns).toBeGreaterThan(200);
   });
 
   it('that matches more tables than anybody made is a failure, and the others go on', async () => {
