@@ -17,6 +17,7 @@ import { lockState } from '../state/directory.js';
 import type { Item } from '../state/entry.js';
 import { State } from '../state/state.js';
 import { classify } from '../uplink/batch-sender.js';
+import type { UplinkDeps } from '../uplink/deps.js';
 import { cannotTravel } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
 import { Audit } from '../uplink/verify.js';
@@ -103,7 +104,7 @@ export async function openParts(deps: OpenDeps) {
     hints: deps.follow && config.watch.hints,
     onStanding: () => uplink.foldersChanged(),
   });
-  const uplink: Uplink = new Uplink({
+  const uplinkDeps: UplinkDeps = {
     ...{ ...shared, dialect, pack: (order) => ask('pack', order) },
     get settings() {
       return current.config;
@@ -111,10 +112,11 @@ export async function openParts(deps: OpenDeps) {
     pathOf: (item) => pathOf(item, current.config.folders),
     standing: (folder) => watcher.standing(folder),
     look: (place) => watcher.lookSoon(place),
-  });
+  };
+  const uplink = new Uplink(uplinkDeps);
   const mirrors = await Mirrors.open({ ...shared, settings: config.mirror, stateDir: config.state.dir });
   shutdown.add('mirrors', () => mirrors.stop());
-  const audit = new Audit({ ...shared, dialect });
+  const audit = new Audit(uplinkDeps);
   const statistics = new Statistics({ state, clock, log, settings: () => current.config });
   /** Of every loop; asked anew each time, for a reload brings others. */
   const health = (): readonly HealthCheck[] => [

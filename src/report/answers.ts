@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { PeersyncError } from '../lib/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
-import { holdMs } from '../uplink/deps.js';
 import { retryItems } from '../uplink/retry.js';
 import { verify } from '../uplink/verify.js';
 import {
@@ -70,12 +69,18 @@ function requestsTo(live: Live, feed: LiveFeed) {
       z.object({ sample: z.number().optional(), repair: z.boolean().default(false) }),
       async ({ repair, sample }) => {
         const { items, of } = await chosen(state, sample);
-        const looking = {
-          ...{ state, clock, log, concurrency: 2, holdMs: holdMs({ settings: current.config, dialect }) },
+        const { config: settings } = current;
+        const deps = {
+          state,
           commit: () => state.commit(),
-          lookUp: (url: string) => queue.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
+          queue,
+          peer: client,
+          dialect,
+          settings,
+          clock,
+          log,
         };
-        return verify(items, looking, { repair, of });
+        return verify(items, deps, { lane: 'interactive', repair, of });
       },
     ),
     reload: request(nothing, async () => [await live.reload()]),

@@ -1,10 +1,10 @@
 import { PeersyncError } from '../lib/errors.js';
-import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
+import { evidenceOf } from '../peer/peerdoc.js';
 import type { ConfirmedItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { missed } from '../state/transitions.js';
 import { classify } from './batch-sender.js';
-import { placeName, type UplinkDeps } from './deps.js';
+import { holdMs, placeName, type UplinkDeps } from './deps.js';
 
 /** A confirmed item that the peer does not show any more as it was. */
 export interface Missed {
@@ -34,14 +34,19 @@ export interface Verified {
   readonly failed: number;
 }
 
-export interface VerifyParts extends Pick<UplinkDeps, 'clock' | 'commit' | 'log'> {
-  readonly state: Pick<State, 'get' | 'put'>;
-  /** What the peer shows of a document. */
-  readonly lookUp: (url: string) => Promise<Peerdoc | undefined>;
-  /** Look-ups under way at a time. */
-  readonly concurrency: number;
-  /** So long after a push the peer may take back what it shows, in ms: so long a document must stay missing. @default 0 */
-  readonly holdMs?: number | undefined;
+export type VerifyDeps = Pick<
+  UplinkDeps,
+  'state' | 'commit' | 'queue' | 'peer' | 'dialect' | 'settings' | 'clock' | 'log'
+>;
+
+export interface VerifyOptions {
+  /** Where the look-ups queue: one at a time for the audit, two for a person. */
+  readonly lane: 'interactive' | 'audit';
+  /** Whether what is missing is pushed again. */
+  readonly repair: boolean;
+  readonly signal?: AbortSignal;
+  /** How many items there are. */
+  readonly of?: number;
 }
 
 /** A document must stay missing at least so long, in ms. */
@@ -57,14 +62,15 @@ const MOST_MISSING = 1_000;
  * reported, and pushed again where that is asked for. An answer that cannot be used costs its item only. The last line sums it up,
  * lines in between tell how far it has come. It ends with its consumer: no look-up begins after that.
  *
- * @param options.of how many items there are
  * @throws PeersyncError what a look-up threw that says something of the whole peer: it is away, busy, or refuses credentials
  */
 export async function* verify(
   items: Iterable<ConfirmedItem> | AsyncIterable<ConfirmedItem>,
-  { clock, commit, concurrency, holdMs = 0, log, lookUp, state }: VerifyParts,
-  { of, repair, signal }: { readonly repair: boolean; readonly signal?: AbortSignal; readonly of?: number },
+  deps: VerifyDeps,
+  { lane, of, repair, signal }: VerifyOptions,
 ): AsyncGenerator<Missed | Verifying | Verified> {
+  const { clock, commit, log, peer, queue, state } = deps;
+  const stopping = signal === undefined ? {} : { signal };
   const counts = { checked: 0, missed: 0, failed: 0 };
   /** The items that the peer does not show, and why. */
   const missing = new Map<ConfirmedItem, string>();
@@ -72,7 +78,9 @@ export async function* verify(
     missing.delete(item);
     if (!isCurrent(state, item)) return;
     try {
-      const shown = evidenceOf(await lookUp(item.sent.url), item.sent);
+      const { url } = item.sent;
+      const doc = await queue.run(lane, (s) => peer.peerdoc({ url }, { signal: s }), stopping);
+      const shown = evidenceOf(doc, item.sent);
       if (!shown.shown) missing.set(item, shown.why);
     } catch (error) {
       // What says something of the peer as a whole ends it.
@@ -86,7 +94,7 @@ export async function* verify(
     }
   };
   const lookAtAll = async function* (all: typeof items) {
-    for await (const group of groupsOf(all, concurrency)) {
+    for await (const group of groupsOf(all, lane === 'audit' ? 1 : 2)) {
       if (signal?.aborted) return;
       await Promise.all(group.map(look));
       yield group.length;
@@ -100,7 +108,7 @@ export async function* verify(
   async function* lookAgain(): AsyncGenerator<Missed | Verifying> {
     if (missing.size === 0) return;
     yield progress();
-    await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, holdMs), signal);
+    await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, holdMs(deps)), signal);
     for await (const _ of lookAtAll([...missing.keys()]));
     if (signal?.aborted) return;
     for (const [item, why] of missing) {
@@ -151,8 +159,6 @@ const LONGEST_ROUND_MS = 3_600_000;
 const SHORTEST_ROUND_MS = 100;
 const AUDITED_META = 'auditedUntil';
 
-type AuditDeps = Pick<UplinkDeps, 'state' | 'commit' | 'queue' | 'peer' | 'dialect' | 'clock' | 'log'>;
-
 /**
  * Notices slowly, in the background, what the peer lost, and has it pushed again.
  *
@@ -163,11 +169,11 @@ type AuditDeps = Pick<UplinkDeps, 'state' | 'commit' | 'queue' | 'peer' | 'diale
  * peer was away, are made up for.
  */
 export class Audit {
-  readonly #deps: AuditDeps;
+  readonly #deps: VerifyDeps;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
 
-  constructor(deps: AuditDeps) {
+  constructor(deps: VerifyDeps) {
     this.#deps = deps;
   }
 
@@ -184,19 +190,16 @@ export class Audit {
   }
 
   async #run(everyMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, commit, dialect, log, peer, queue, state } = this.#deps;
+    const { clock, commit, dialect, state } = this.#deps;
     if (!(await dialect.known(signal))) return;
     if (typeof state.meta(AUDITED_META) !== 'number') state.setMeta(AUDITED_META, clock.now());
     const roundMs = Math.max(SHORTEST_ROUND_MS, Math.min(LONGEST_ROUND_MS, everyMs / ROUNDS));
-    const lookUp = (url: string) =>
-      queue.run('audit', (s) => peer.peerdoc({ url }, { signal: s }), { signal });
     while (!signal.aborted) {
       await clock.sleep(roundMs, signal);
       const to = clock.now();
       const due = this.#due(Number(state.meta(AUDITED_META)), to, everyMs);
-      const parts = { state, commit, clock, log, concurrency: 1, holdMs: dialect.current?.holdMs, lookUp };
       try {
-        for await (const _ of verify(due, parts, { repair: true, signal }));
+        for await (const _ of verify(due, this.#deps, { lane: 'audit', repair: true, signal }));
       } catch (error) {
         // The peer is away, or we stop: the next round makes up for it.
         if (error instanceof PeersyncError || signal.aborted) continue;

@@ -2,11 +2,11 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerError } from '../../src/peer/errors.js';
+import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { ConfirmedItem } from '../../src/state/entry.js';
-import type { UplinkDeps } from '../../src/uplink/deps.js';
-import { Audit, type VerifyParts, verify } from '../../src/uplink/verify.js';
+import { Audit, type VerifyDeps, verify } from '../../src/uplink/verify.js';
 import { until } from '../support/wait.js';
-import { unreachable, World } from '../support/world.js';
+import { QUICK, unreachable, World } from '../support/world.js';
 
 const worlds: World[] = [];
 async function world(files: number): Promise<World> {
@@ -29,37 +29,30 @@ function unusableAnswer(url: string): PeerError {
   });
 }
 
-/** An audit whose look-ups go this way. */
-function auditOf(w: World, lookUp: VerifyParts['lookUp']): Audit {
-  return new Audit({
+type LookUp = (url: string) => Promise<Peerdoc | undefined>;
+
+/** What verify and the audit work with, where look-ups go this way. */
+function depsOf(w: World, lookUp: LookUp = (url) => w.peer.peerdoc({ url })): VerifyDeps {
+  return {
     state: w.state,
     commit: () => w.state.commit(),
     queue: { run: (_: string, work: (signal: AbortSignal) => unknown) => work(new AbortController().signal) },
     peer: { peerdoc: ({ url }: { url: string }) => lookUp(url) },
     dialect: w.dialect,
+    settings: QUICK,
     clock: systemClock,
     log: silentLogger,
-  } as unknown as UplinkDeps);
+  } as unknown as VerifyDeps;
 }
 
 function items(w: World): ConfirmedItem[] {
   return [...w.state.entries.all()].filter((entry) => entry.status === 'confirmed');
 }
 
-function partsOf(w: World): VerifyParts {
-  return {
-    state: w.state,
-    commit: () => w.state.commit(),
-    lookUp: (url) => w.peer.peerdoc({ url }),
-    concurrency: 2,
-    clock: systemClock,
-    log: silentLogger,
-  };
-}
-
-async function lines(w: World, repair: boolean, parts = partsOf(w)) {
+async function lines(w: World, repair: boolean, deps = depsOf(w)) {
   const all = [];
-  for await (const line of verify(items(w), parts, { repair })) if (line.kind !== 'verifying') all.push(line);
+  for await (const line of verify(items(w), deps, { lane: 'interactive', repair }))
+    if (line.kind !== 'verifying') all.push(line);
   return all;
 }
 
@@ -74,10 +67,9 @@ describe('verify', () => {
   it('takes an answer that cannot be used for the trouble of that item only', async () => {
     const w = await world(6);
     w.peer.documents.delete(w.url('f5'));
-    const parts = partsOf(w);
     const lookUp = (url: string) =>
-      url === w.url('f2') ? Promise.reject(unusableAnswer(url)) : parts.lookUp(url);
-    expect(await lines(w, false, { ...parts, lookUp })).toMatchObject([
+      url === w.url('f2') ? Promise.reject(unusableAnswer(url)) : w.peer.peerdoc({ url });
+    expect(await lines(w, false, depsOf(w, lookUp))).toMatchObject([
       { kind: 'missed', file: 'inbox/f5' },
       { kind: 'verified', checked: 6, missed: 1, failed: 1 },
     ]);
@@ -85,14 +77,13 @@ describe('verify', () => {
 
   it('begins no look-up once its consumer is gone', async () => {
     const w = await world(40);
-    const parts = partsOf(w);
     let looked = 0;
     const lookUp = async (url: string) => {
       looked += 1;
       await systemClock.sleep(60);
-      return parts.lookUp(url);
+      return w.peer.peerdoc({ url });
     };
-    for await (const line of verify(items(w), { ...parts, lookUp }, { repair: false })) {
+    for await (const line of verify(items(w), depsOf(w, lookUp), { lane: 'interactive', repair: false })) {
       expect(line.kind).toBe('verifying');
       break;
     }
@@ -118,7 +109,6 @@ describe('verify', () => {
   it('tells now and then how far it has come, where it is told how many there are', async () => {
     const w = await world(6);
     w.peer.documents.delete(w.url('f5'));
-    const parts = { ...partsOf(w), concurrency: 1 };
     // Each of the first three takes long enough for a word in between.
     let slow = 3;
     const lookUp = async (url: string) => {
@@ -126,7 +116,8 @@ describe('verify', () => {
       return await w.peer.peerdoc({ url });
     };
     const all = [];
-    for await (const line of verify(items(w), { ...parts, lookUp }, { repair: false, of: 6 })) all.push(line);
+    for await (const line of verify(items(w), depsOf(w, lookUp), { lane: 'audit', repair: false, of: 6 }))
+      all.push(line);
     const between = all.filter((line) => line.kind === 'verifying');
     expect(between[0]).toMatchObject({ of: 6, missed: 0 });
     expect(between[0]?.checked).toBeLessThan(6);
@@ -159,7 +150,7 @@ describe('verify', () => {
 
   it('concludes nothing from a peer that is away', async () => {
     const w = await world(2);
-    const away = { ...partsOf(w), lookUp: () => Promise.reject(unreachable('no')) };
+    const away = depsOf(w, () => Promise.reject(unreachable('no')));
     await expect(lines(w, true, away)).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
     expect(w.state.counts().confirmed).toBe(2);
   });
@@ -171,11 +162,13 @@ describe('the audit', () => {
     w.peer.documents.delete(w.url('f7'));
     const looked = new Map<string, number>();
     let away = true;
-    const audit = auditOf(w, (url) => {
-      if (away) return Promise.reject(unreachable('no'));
-      looked.set(url, (looked.get(url) ?? 0) + 1);
-      return w.peer.peerdoc({ url });
-    });
+    const audit = new Audit(
+      depsOf(w, (url) => {
+        if (away) return Promise.reject(unreachable('no'));
+        looked.set(url, (looked.get(url) ?? 0) + 1);
+        return w.peer.peerdoc({ url });
+      }),
+    );
     audit.start(2_000, (error) => {
       w.failure = error;
     });
@@ -193,8 +186,10 @@ describe('the audit', () => {
 
   it('goes on though one document is always answered with what cannot be used', async () => {
     const w = await world(10);
-    const audited = auditOf(w, (url) =>
-      url === w.url('f3') ? Promise.reject(unusableAnswer(url)) : w.peer.peerdoc({ url }),
+    const audited = new Audit(
+      depsOf(w, (url) =>
+        url === w.url('f3') ? Promise.reject(unusableAnswer(url)) : w.peer.peerdoc({ url }),
+      ),
     );
     audited.start(1_000, (error) => {
       w.failure = error;
