@@ -37,10 +37,10 @@ export class ReadyQueue<T> {
    * @param onDue called when something falls due
    */
   constructor(
-    protected readonly clock: Clock,
-    protected readonly most: number,
-    protected readonly entries: () => AsyncGenerator<Iterable<Entry>>,
-    protected readonly onDue: () => void,
+    private readonly clock: Clock,
+    private readonly most: number,
+    private readonly entries: () => AsyncGenerator<Iterable<Entry>>,
+    private readonly onDue: () => void,
   ) {}
 
   /** Whether nothing falls due unless it is added. */
@@ -80,7 +80,8 @@ export class ReadyQueue<T> {
     const isDue = leftMs <= 0;
     if (isBounded && (isDue ? this.due : this.later).size >= this.most) {
       this.hasOverflowed = true;
-      this.#passIn(isDue ? 0 : Math.max(leftMs, BETWEEN_PASSES_MS));
+      const passInMs = isDue ? 0 : Math.max(leftMs, BETWEEN_PASSES_MS);
+      this.#nextPass = Math.min(this.#nextPass, this.clock.now() + passInMs);
       return;
     }
     if (isDue) this.due.set(key, value);
@@ -101,15 +102,10 @@ export class ReadyQueue<T> {
     this.later.delete(key);
   }
 
-  /** Has a pass begin so soon, in ms, or sooner. */
-  #passIn(ms: number): void {
-    this.#nextPass = Math.min(this.#nextPass, this.clock.now() + ms);
-  }
-
   /** Begins the pass anew. */
   startOver(): void {
     this.#pass = undefined;
-    this.#passIn(0);
+    this.#nextPass = 0;
   }
 
   /** How long until a pass is to begin, in ms; infinite where none is. */
