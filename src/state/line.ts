@@ -135,14 +135,17 @@ function trimmed(row: readonly unknown[]): readonly unknown[] | undefined {
 function historyRow(entry: Entry): HistoryRow {
   const { history, status, since } = entry;
   const evidence = entry.status === 'confirmed' ? noteOf(entry.evidence) : undefined;
-  return history.flatMap((change, i) => {
+  const row: (number | string)[] = [];
+  for (const change of history) {
     const { note } = change;
     let kept: number | string = NO_NOTE;
     if (note !== undefined) kept = note === evidence ? EVIDENCE_NOTE : NOTES.indexOf(note);
     if (note !== undefined && kept === -1) kept = note;
-    const isPresent = i === history.length - 1 && change.status === status && change.at === since;
-    return isPresent ? [kept] : [STATUSES.indexOf(change.status), change.at - since, kept];
-  });
+    const isPresent = change === history.at(-1) && change.status === status && change.at === since;
+    if (!isPresent) row.push(STATUSES.indexOf(change.status), change.at - since);
+    row.push(kept);
+  }
+  return row;
 }
 
 /** What the history notes of a confirmation; see `confirmed`. */

@@ -71,18 +71,16 @@ export class State extends StateView {
   readonly health = new HealthCheck('state', 'what is known is not brought to the disk', {
     limitMs: LONGEST_COMMIT_MS,
   });
-  readonly #low: Low<StateData>;
-  readonly #adapter: JournalAdapter;
-  readonly #options: AdapterOptions;
   readonly #listeners = new Set<ChangeListener>();
-
+  /** A commit found the disk full, and none has succeeded since. */
   #isWaiting = false;
 
-  private constructor(low: Low<StateData>, adapter: JournalAdapter, options: AdapterOptions) {
+  private constructor(
+    private readonly low: Low<StateData>,
+    private readonly adapter: JournalAdapter,
+    private readonly options: AdapterOptions,
+  ) {
     super(low.data, adapter.repairs);
-    this.#low = low;
-    this.#adapter = adapter;
-    this.#options = options;
   }
 
   /**
@@ -119,12 +117,12 @@ export class State extends StateView {
   /** For `status` and the metrics; `unsaved` are changes that are not on disk yet. */
   figures() {
     const { entries, changes, failure } = this.data;
-    return { records: entries.size, unsaved: changes.size, failure, ...this.#adapter.figures() };
+    return { records: entries.size, unsaved: changes.size, failure, ...this.adapter.figures() };
   }
 
   /** Is called with how long each sync of changes took, in seconds. */
   set onSync(listener: (seconds: number) => void) {
-    this.#adapter.onSync = listener;
+    this.adapter.onSync = listener;
   }
 
   /** Puts a record in the place of the one before. In memory; see `commit`. */
@@ -160,10 +158,10 @@ export class State extends StateView {
    * @throws StateError STATE_FULL or STATE_UNWRITABLE: nothing is lost, and a later commit tries again
    */
   async commit(): Promise<void> {
-    const { clock, log, waitsUntil } = this.#options;
+    const { clock, log, waitsUntil } = this.options;
     for (;;) {
       try {
-        await this.health.during(() => this.#low.write());
+        await this.health.during(() => this.low.write());
         if (this.#isWaiting)
           log.info({ event: 'space' }, 'there is space for the state again; the work goes on');
         this.#isWaiting = false;
@@ -187,7 +185,7 @@ export class State extends StateView {
 
   /** Forgets the files that were removed more than `ms` ago, and returns how many. */
   async forgetGone(ms: number): Promise<number> {
-    const limit = this.#options.clock.now() - ms;
+    const limit = this.options.clock.now() - ms;
     const where = (line: string) => sinceOf(line) < limit;
     let forgotten = 0;
     for await (const slice of this.entries.slices({ status: ['gone'], where })) {
@@ -202,15 +200,15 @@ export class State extends StateView {
 
   /** Rewrites the journal into a snapshot now; it happens by itself when the journal has grown large. */
   compact(): Promise<void> {
-    return this.#adapter.compact(this.data);
+    return this.adapter.compact(this.data);
   }
 
   /** Commits what is left, and closes even if that fails. */
   async close(): Promise<void> {
     try {
-      await this.#low.write();
+      await this.low.write();
     } finally {
-      await this.#adapter.close();
+      await this.adapter.close();
     }
   }
 
