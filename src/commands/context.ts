@@ -76,13 +76,6 @@ export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
 /** Options or arguments by name. */
 export type OptionTable = Readonly<Record<string, Options & PositionalOptions>>;
 
-/** How a command is called, and what the help shows of it. */
-export interface Head {
-  /** With its arguments: `why <path>`. What `[words..]` takes may also stand behind `--`, where it may begin with a dash. */
-  readonly usage: string;
-  readonly describe: string;
-}
-
 /** What a command takes and does. Its arguments to yargs, its help, completion and the manual page are made from this. */
 export interface CommandBody {
   readonly positionals?: OptionTable;
@@ -95,7 +88,12 @@ export interface CommandBody {
   run?(options: GlobalOptions): Promise<ExitCode>;
 }
 
-export interface Command extends Head, CommandBody {}
+/** How a command is called, and what the help shows of it. */
+export interface Command extends CommandBody {
+  /** With its arguments: `why <path>`. What `[words..]` takes may also stand behind `--`, where it may begin with a dash. */
+  readonly usage: string;
+  readonly describe: string;
+}
 
 type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type Config, ConfigError } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
+import type { Daemon } from '../daemon/daemon.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -94,13 +95,10 @@ export async function readState(config: Config): Promise<StateView> {
   return await State.read(config.state.dir);
 }
 
-export interface MissingState {
-  readonly message: string;
-  readonly hint: string;
-}
+export type MissingState = NonNullable<Awaited<ReturnType<typeof missingState>>>;
 
 /** What it may mean that nothing is where the state should be; undefined where something is. */
-export async function missingState(stateDir: string): Promise<MissingState | undefined> {
+export async function missingState(stateDir: string) {
   if (await isThere(stateDir)) return undefined;
   return {
     message: `No daemon runs with this configuration: its state would be in ${stateDir}, where nothing is.`,
@@ -123,13 +121,8 @@ async function* answerAlone(config: Config, log: Logger, question: Question): As
   });
   const unlisten = onSignals(() => ending.abort(stopped));
   try {
-    const [{ Daemon }, { answers, LiveFeed }] = await Promise.all([
-      import('../daemon/daemon.js'),
-      import('../report/answers.js'),
-    ]);
-    const onFailure = (error: unknown) => ending.abort(error);
-    const how = { config, clock: systemClock, log, follow: false, patient: false, onFailure };
-    const daemon = await Daemon.open(how);
+    const daemon = await openAlone(config, log, ending);
+    const { answers, LiveFeed } = await import('../report/answers.js');
     let closed: Promise<void> | undefined;
     const close = () => (closed ??= daemon.stop());
     // What is under way is called off.
@@ -147,6 +140,13 @@ async function* answerAlone(config: Config, log: Logger, question: Question): As
   } finally {
     unlisten();
   }
+}
+
+/** Opens a daemon for one piece of work, which follows nothing. What ends its work aborts `ending`. */
+export async function openAlone(config: Config, log: Logger, ending: AbortController): Promise<Daemon> {
+  const { Daemon } = await import('../daemon/daemon.js');
+  const onFailure = (error: unknown) => ending.abort(error);
+  return await Daemon.open({ config, clock: systemClock, log, follow: false, patient: false, onFailure });
 }
 
 /** How long a command bears a trouble of the peer. */

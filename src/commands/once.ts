@@ -7,7 +7,7 @@ import type { MirrorReport } from '../mirror/record.js';
 import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
 import { answer, define, duration, prepare, preset, untilStopped } from './context.js';
-import { lastingTrouble, peerInTrouble } from './daemon-access.js';
+import { lastingTrouble, openAlone, peerInTrouble } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import { Progress, type Step } from './terminal.js';
 import { counted, safe } from './text.js';
@@ -29,15 +29,7 @@ export const onceCommand = define({
     const progress = new Progress(json ? undefined : process.stdout, systemClock);
     return await untilStopped(async (ending) => {
       growHeapSlowly();
-      const { Daemon } = await import('../daemon/daemon.js');
-      const daemon = await Daemon.open({
-        config,
-        clock: systemClock,
-        log: json ? log : progress.beside(withoutMirrors(log)),
-        follow: false,
-        patient: false,
-        onFailure: (error) => ending.abort(error),
-      });
+      const daemon = await openAlone(config, json ? log : progress.beside(withoutMirrors(log)), ending);
       const failures: unknown[] = [];
       const failed = (error: unknown) => failures.push(error);
       const reports: MirrorReport[] = [];
