@@ -11,8 +11,9 @@ import { isWildcard, wildcard } from '../lib/text.js';
 import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { answer, define, duration, flag, prepare, restated, UsageError, value } from './context.js';
+import { answer, define, prepare, restated, UsageError } from './context.js';
 import { readState, runningStatus } from './daemon-access.js';
+import * as option from './option.js';
 import { runningPeer } from './peer.js';
 import { onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
@@ -22,12 +23,12 @@ const CANARY_TIMEOUT = '2m';
 /** Looks at everything that has to be right before the daemon can do its work; changes nothing, but for canaries. */
 export const checkCommand = define({
   options: {
-    canary: flag('Push tiny documents, and tell what works on this peer'),
-    url: value(
+    canary: option.flag('Push tiny documents, and tell what works on this peer'),
+    url: option.value(
       "With --canary: below which URL they go; peersync-canary/ below the first folder's unless given",
     ),
-    yes: flag('With --canary: push without asking'),
-    timeout: value(`With --canary: how long to wait for them (${CANARY_TIMEOUT} unless given)`),
+    yes: option.flag('With --canary: push without asking'),
+    timeout: option.value(`With --canary: how long to wait for them (${CANARY_TIMEOUT} unless given)`),
   },
   examples: [
     ['$0 check', 'Before the first run, or when something is odd'],
@@ -37,7 +38,7 @@ export const checkCommand = define({
     const { url, yes } = options;
     if (!options.canary && (url !== undefined || yes || options.timeout !== undefined))
       throw new UsageError('--url, --yes and --timeout are for --canary.');
-    const timeoutMs = duration('--timeout', options.timeout ?? CANARY_TIMEOUT);
+    const timeoutMs = option.duration('--timeout', options.timeout ?? CANARY_TIMEOUT);
     const { config, log, path } = await prepare(options);
     const findings: Finding[] = [];
     const tell = (finding: Finding) => {

@@ -8,14 +8,15 @@ import { LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
 import type { ReloadReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import type { ScanReport } from '../watch/watcher.js';
-import { answer, complain, configOf, define, duration, restated, UsageError, value } from './context.js';
+import { answer, complain, configOf, define, restated, UsageError } from './context.js';
 import { askAnyoneOnce, configToAsk, missingState, runningStatus } from './daemon-access.js';
+import * as option from './option.js';
 import { counted, dueText, safe } from './text.js';
 
 /** A scan of the folders now, by the running daemon. */
 export const rescanCommand = define({
   positionals: {
-    folder: value('Only the folder with this name; if it was replaced, what stands there now is it'),
+    folder: option.value('Only the folder with this name; if it was replaced, what stands there now is it'),
   },
   examples: [['$0 rescan inbox', 'Scan one folder']],
   run: async (options) => {
@@ -105,13 +106,13 @@ function reloadLines({ changes, restart }: ReloadReport): string[] {
 
 /** Nothing is sent to the peer any more, until it is resumed. */
 export const pauseCommand = define({
-  options: { for: value('How long; until `resume` unless given') },
+  options: { for: option.value('How long; until `resume` unless given') },
   examples: [
     ['$0 pause --for 1h', 'Leave the peer alone for an hour'],
     ['$0 pause', 'Leave it alone until `peersync resume`, also across restarts'],
   ],
   run: async (options) => {
-    const forMs = options.for === undefined ? undefined : duration('--for', options.for);
+    const forMs = options.for === undefined ? undefined : option.duration('--for', options.for);
     if (forMs !== undefined && (forMs < SHORTEST_PAUSE_MS || forMs > LONGEST_PAUSE_MS))
       throw new UsageError(`--for: received "${options.for}".`, 'Give from "1s" to "3650d".');
     const paused = await askAnyoneOnce<Paused>(options, await configToAsk(options), {

@@ -6,26 +6,15 @@ import { formatBytes } from '../lib/units.js';
 import type { Citation, CitationOptions, CitingDocument } from '../peer/citation.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
-import {
-  answer,
-  define,
-  type Given,
-  needed,
-  preset,
-  restated,
-  size,
-  UsageError,
-  value,
-  wholeNumber,
-  writeAll,
-} from './context.js';
+import { answer, define, type Given, restated, UsageError, writeAll } from './context.js';
+import * as option from './option.js';
 import { askPeer, nameMaxSize } from './peer.js';
 import { counted, named, safe, timeText } from './text.js';
 
 /** Which document a command is about. */
 const DOCUMENT = {
-  positionals: { url: value('The URL of the document (`peersync why FILE` tells it)') },
-  options: { hash: value('The hash that the peer gave the document, in place of its URL') },
+  positionals: { url: option.value('The URL of the document (`peersync why FILE` tells it)') },
+  options: { hash: option.value('The hash that the peer gave the document, in place of its URL') },
 } as const;
 type DocumentOptions = Given<typeof DOCUMENT.positionals> & Given<typeof DOCUMENT.options>;
 
@@ -97,7 +86,7 @@ export const citationCommand = define({
   options: {
     ...DOCUMENT.options,
     filter: { type: 'boolean', describe: 'Only the sentences that occur elsewhere' },
-    ch: value('From how many common sentences on another document counts as similar'),
+    ch: option.value('From how many common sentences on another document counts as similar'),
   },
   examples: [
     ['$0 citation https://example.org/a', 'All sentences, with where else they stand'],
@@ -106,7 +95,7 @@ export const citationCommand = define({
   run: async (options) => {
     const asked = documentOf(options);
     const { filter } = options;
-    const ch = options.ch === undefined ? undefined : wholeNumber('--ch', options.ch);
+    const ch = options.ch === undefined ? undefined : option.wholeNumber('--ch', options.ch);
     const how: CitationOptions = {
       ...(filter === undefined ? {} : { filter }),
       ...(ch === undefined ? {} : { ch }),
@@ -150,14 +139,14 @@ function documentsText(what: string, documents: readonly CitingDocument[]): stri
 
 const shareGet = define({
   options: {
-    data: needed('The name of the object'),
-    group: value('The group that it stands in, where the peer has groups; also written --c'),
+    data: option.needed('The name of the object'),
+    group: option.value('The group that it stands in, where the peer has groups; also written --c'),
     output: {
       alias: 'o',
       type: 'string',
       describe: 'The file to write, whole or not at all; the standard output unless given',
     },
-    'max-size': preset('1 GiB', 'Refuse an object that is larger'),
+    'max-size': option.preset('1 GiB', 'Refuse an object that is larger'),
   },
   examples: [
     ['$0 share get --data list.csv -o list.csv', 'Into a file'],
@@ -166,7 +155,7 @@ const shareGet = define({
   run: async (options) => {
     const { data, group: c, output } = options;
     const query: ShareQuery = c === undefined ? { data } : { data, c };
-    const maxBytes = size('--max-size', options.maxSize);
+    const maxBytes = option.size('--max-size', options.maxSize);
     if (options.json && output === undefined)
       throw new UsageError('--json tells about the object, and needs --output FILE for the object itself.');
     const file = output === undefined ? undefined : await fileAt(output);

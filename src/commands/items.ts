@@ -15,30 +15,17 @@ import {
 import type { WhyReport } from '../report/why.js';
 import type { StateView } from '../state/state.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
-import {
-  answer,
-  define,
-  flag,
-  isThere,
-  needed,
-  oneOf,
-  openLog,
-  print,
-  printJson,
-  several,
-  UsageError,
-  value,
-  wholeNumber,
-} from './context.js';
+import { answer, define, isThere, openLog, print, printJson, UsageError } from './context.js';
 import { askAnyone, askAnyoneOnce, askOnce, configToAsk, readState } from './daemon-access.js';
+import * as option from './option.js';
 import { Progress, type Step } from './terminal.js';
 import { counted, named, safe, timeText } from './text.js';
 
 /** Every known file, one a line. */
 export const listCommand = define({
   options: {
-    status: oneOf(LISTED_STATUSES, 'Only those with this status (passed: kept back by a rule)'),
-    folder: value('Only those of the folder with this name'),
+    status: option.oneOf(LISTED_STATUSES, 'Only those with this status (passed: kept back by a rule)'),
+    folder: option.value('Only those of the folder with this name'),
   },
   examples: [
     ['$0 list --status quarantined', 'What needs a hand, and why'],
@@ -74,7 +61,7 @@ function lineOf(entry: ListedEntry, now: number): string {
 
 /** Everything about one path: the rule, the status and how it came about, the evidence or the error, and what is next. */
 export const whyCommand = define({
-  positionals: { path: needed('A file, present or not') },
+  positionals: { path: option.needed('A file, present or not') },
   examples: [['$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?']],
   run: async (options) => {
     const config = await configToAsk(options);
@@ -148,8 +135,8 @@ interface Retried {
 
 /** Another try for what is in quarantine or waits for its next attempt. */
 export const retryCommand = define({
-  positionals: { path: several('Files, or directories with all below') },
-  options: { all: flag('Everything') },
+  positionals: { path: option.several('Files, or directories with all below') },
+  options: { all: option.flag('Everything') },
   examples: [
     ['$0 retry data/inbox/report.md', 'One file'],
     ['$0 retry --all', 'Everything that is stuck'],
@@ -194,9 +181,9 @@ const SAMPLE = 100;
 /** Looks confirmed items up once more: a peer that crashes, or its administrator, can lose documents. */
 export const verifyCommand = define({
   options: {
-    sample: value(`How many confirmed items, by chance (${SAMPLE} unless given)`),
-    all: flag('All of them'),
-    repair: flag('Push again what is missing'),
+    sample: option.value(`How many confirmed items, by chance (${SAMPLE} unless given)`),
+    all: option.flag('All of them'),
+    repair: option.flag('Push again what is missing'),
   },
   examples: [
     ['$0 verify', 'A sample'],
@@ -205,7 +192,7 @@ export const verifyCommand = define({
   run: async (options) => {
     if (options.all && options.sample !== undefined)
       throw new UsageError('Both --sample and --all were given.', 'Give one of them.');
-    const count = options.sample === undefined ? SAMPLE : wholeNumber('--sample', options.sample);
+    const count = options.sample === undefined ? SAMPLE : option.wholeNumber('--sample', options.sample);
     const config = await configToAsk(options);
     const { repair } = options;
     // The result goes to the standard output; how far it has come is for who watches.

@@ -4,14 +4,15 @@ import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
 import { durationText, formatBytes } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { answer, define, type GlobalOptions, openLog, print, several } from './context.js';
+import { answer, define, type GlobalOptions, openLog, print } from './context.js';
 import { askAnyone, configToAsk } from './daemon-access.js';
+import * as option from './option.js';
 import { filtered } from './terminal.js';
 import { columns, counted, safe } from './text.js';
 
 /** Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised the alarm of some. */
 export const mirrorCommand = define({
-  positionals: { names: several('Only the mirrors with these names') },
+  positionals: { names: option.several('Only the mirrors with these names') },
   examples: [
     ['$0 mirror', 'All of them'],
     ['$0 mirror prices', 'One of them'],
@@ -22,7 +23,9 @@ export const mirrorCommand = define({
       usage: 'accept <names..>',
       describe: 'Accept what raised the alarm of a mirror: its file follows the peer again',
       ...define({
-        positionals: { names: { ...several('The mirrors, as `status` names them'), demandOption: true } },
+        positionals: {
+          names: { ...option.several('The mirrors, as `status` names them'), demandOption: true },
+        },
         examples: [['$0 mirror accept prices', 'After its table became empty on purpose']],
         run: async (options) => await report('mirror-accept', { names: options.names }, options),
       }),

@@ -6,9 +6,10 @@ import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
-import { answer, define, duration, prepare, preset, untilStopped } from './context.js';
+import { answer, define, prepare, untilStopped } from './context.js';
 import { lastingTrouble, openAlone, peerInTrouble } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
+import * as option from './option.js';
 import { Progress, type Step } from './terminal.js';
 import { counted, safe } from './text.js';
 
@@ -16,14 +17,14 @@ const TICK_MS = 100;
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand = define({
-  options: { timeout: preset('10m', 'Give up after this long; the next run goes on from there') },
+  options: { timeout: option.preset('10m', 'Give up after this long; the next run goes on from there') },
   examples: [
     ['$0 once', 'Bring the peer up to date'],
     ['$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'],
   ],
   run: async (options) => {
     const { json, timeout } = options;
-    const timeoutMs = duration('--timeout', timeout);
+    const timeoutMs = option.duration('--timeout', timeout);
     const { config, log } = await prepare(options);
     const started = systemClock.now();
     const progress = new Progress(json ? undefined : process.stdout, systemClock);

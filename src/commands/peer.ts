@@ -11,23 +11,22 @@ import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import {
   define,
-  flag,
   type GlobalOptions,
   openLog,
   prepare,
-  preset,
   restated,
   UsageError,
   untilStopped,
 } from './context.js';
 import { runningStatus } from './daemon-access.js';
+import * as option from './option.js';
 
 /** The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no configuration. */
 export const peerCommand = define({
   options: {
-    data: preset('./data/peer', 'Where it keeps its index and its administrator password'),
-    port: preset('8386', 'Port on loopback; 0 for any free one'),
-    'require-auth': flag('Let only the administrator see anything, the search page too'),
+    data: option.preset('./data/peer', 'Where it keeps its index and its administrator password'),
+    port: option.preset('8386', 'Port on loopback; 0 for any free one'),
+    'require-auth': option.flag('Let only the administrator see anything, the search page too'),
   },
   examples: [['$0 peer --data ./peer --port 8386', 'Then set peer.url to http://127.0.0.1:8386']],
   run: async (options) => {

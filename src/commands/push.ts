@@ -24,30 +24,20 @@ import type { UplinkPeer } from '../uplink/deps.js';
 import { cannotTravel, pack } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
 import { trouble } from '../watch/rules.js';
-import {
-  answer,
-  define,
-  duration,
-  needed,
-  prepare,
-  preset,
-  several,
-  UsageError,
-  unlessNo,
-  value,
-} from './context.js';
+import { answer, define, prepare, UsageError } from './context.js';
 import { lastingTrouble, peerInTrouble } from './daemon-access.js';
+import * as option from './option.js';
 import { withPeer } from './peer.js';
 import { counted, safe } from './text.js';
 
 /** Pushes single files, outside of all folders, and waits until the peer shows them. */
 export const pushCommand = define({
-  positionals: { file: several('Files; text, unless the peer takes others') },
+  positionals: { file: option.several('Files; text, unless the peer takes others') },
   options: {
-    collection: needed('The collection that their documents are tagged with'),
-    url: value('The URL of the document, or a base that ends in "/"; the file:// URL unless given'),
-    timeout: preset('2m', 'How long the peer may take to show them'),
-    wait: unlessNo('Wait until the peer shows them; --no-wait: do not'),
+    collection: option.needed('The collection that their documents are tagged with'),
+    url: option.value('The URL of the document, or a base that ends in "/"; the file:// URL unless given'),
+    timeout: option.preset('2m', 'How long the peer may take to show them'),
+    wait: option.unlessNo('Wait until the peer shows them; --no-wait: do not'),
   },
   examples: [
     ['$0 push a.md --collection notes --url https://example.org/a.md', 'One file'],
@@ -62,7 +52,7 @@ export const pushCommand = define({
         `--collection: received "${collection}".`,
         `Give ${right.error.issues[0]?.message ?? 'a collection'}.`,
       );
-    const timeoutMs = duration('--timeout', options.timeout);
+    const timeoutMs = option.duration('--timeout', options.timeout);
     const { config, log } = await prepare(options);
     const targets = targetsOf(options.file, options.url, config.folders);
     const outcomes: Outcome[] = [];

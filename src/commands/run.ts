@@ -9,11 +9,12 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/process.js';
-import { define, flag, isThere, onSignals, prepare } from './context.js';
+import { define, isThere, onSignals, prepare } from './context.js';
+import * as option from './option.js';
 
 /** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it read its configuration anew. */
 export const runCommand = define({
-  options: { create: flag('Create folders that are missing, each with a welcome document') },
+  options: { create: option.flag('Create folders that are missing, each with a welcome document') },
   examples: [
     ['$0 run', 'Run on ./config.json'],
     ['$0 run -c docs.json', 'Run on another configuration'],

@@ -3,12 +3,13 @@ import { basename, resolve } from 'node:path';
 import yargs from 'yargs';
 import type { Config } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
-import { answer, DEFAULT_CONFIG, define, print, UsageError, value } from './context.js';
+import { answer, DEFAULT_CONFIG, define, print, UsageError } from './context.js';
+import * as option from './option.js';
 import { safe } from './text.js';
 
 /** Writes a first configuration that runs as it is, never over another one. */
 export const initCommand = define({
-  positionals: { folder: value('The folder to watch; ./data/inbox unless given') },
+  positionals: { folder: option.value('The folder to watch; ./data/inbox unless given') },
   examples: [
     ['$0 init ~/notes', 'Write ./config.json for the folder ~/notes'],
     ['$0 init -c /etc/peersync/config.json', 'Write it elsewhere'],
@@ -70,7 +71,7 @@ const SHELLS: readonly string[] = ['bash', 'zsh', 'fish'];
 
 /** The script for the shell that is named, else for the one in `$SHELL`, else for bash, as where there is no `$SHELL`. */
 export const completionCommand = define({
-  positionals: { shell: value('bash, zsh or fish') },
+  positionals: { shell: option.value('bash, zsh or fish') },
   examples: [
     [
       '$0 completion bash >> ~/.bashrc',

@@ -5,29 +5,13 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
-import {
-  answer,
-  define,
-  flag,
-  type GlobalOptions,
-  name,
-  needed,
-  oneOf,
-  preset,
-  print,
-  printJson,
-  several,
-  size,
-  UsageError,
-  value,
-  wholeNumber,
-  writeAll,
-} from './context.js';
+import { answer, define, type GlobalOptions, print, printJson, UsageError, writeAll } from './context.js';
+import * as option from './option.js';
 import { askPeer, nameMaxSize, noTable } from './peer.js';
 import { consent, onThisTerminal } from './terminal.js';
 import { counted, named, safe, tableText, terminalWidth } from './text.js';
 
-const TABLE = needed('The name of the table');
+const TABLE = option.needed('The name of the table');
 
 const tableList = define({
   examples: [['$0 table list', 'One a line']],
@@ -46,10 +30,13 @@ type Format = (typeof FORMATS)[number];
 const tableGet = define({
   positionals: { table: TABLE },
   options: {
-    search: value('Only rows that the peer finds by this'),
-    count: value('Most rows that the peer is asked for'),
-    format: oneOf(FORMATS, '`table` on a terminal and `csv` elsewhere unless given; `ndjson` with --json'),
-    'max-size': preset('1 GiB', 'Refuse an answer that is larger'),
+    search: option.value('Only rows that the peer finds by this'),
+    count: option.value('Most rows that the peer is asked for'),
+    format: option.oneOf(
+      FORMATS,
+      '`table` on a terminal and `csv` elsewhere unless given; `ndjson` with --json',
+    ),
+    'max-size': option.preset('1 GiB', 'Refuse an answer that is larger'),
   },
   examples: [
     ['$0 table get prices', 'Aligned, on a terminal'],
@@ -59,11 +46,11 @@ const tableGet = define({
   ],
   run: async (options) => {
     const query: TableQuery = {
-      table: name('table', options.table),
-      ...(options.count === undefined ? {} : { count: wholeNumber('--count', options.count) }),
+      table: option.name('table', options.table),
+      ...(options.count === undefined ? {} : { count: option.wholeNumber('--count', options.count) }),
       ...(options.search === undefined ? {} : { search: options.search }),
     };
-    const maxBytes = size('--max-size', options.maxSize);
+    const maxBytes = option.size('--max-size', options.maxSize);
     const format = formatOf(options);
     await askPeer(options, async (client, signal) => {
       const done = await client.tables.stream(
@@ -110,7 +97,7 @@ async function writeTo(
 
 const CELLS = {
   table: TABLE,
-  cell: several(
+  cell: option.several(
     'column=value, or column=@FILE for the content of a text file; column=\\@… for a value that begins with @',
   ),
 } as const;
@@ -118,13 +105,13 @@ const CELLS = {
 /** Changes cells of one row, or makes the row; the cells that are not named stay. */
 const tableSet = define({
   positionals: CELLS,
-  options: { pk: needed('The key of the row') },
+  options: { pk: option.needed('The key of the row') },
   examples: [
     ['$0 table set prices --pk oak price=12.50 unit=m', 'Two cells of the row "oak"'],
     ['$0 table set pages --pk home text=@home.html', 'A cell from a file'],
   ],
   run: async (options) => {
-    const pk = name('--pk', options.pk);
+    const pk = option.name('--pk', options.pk);
     const cells = await cellsOf(options.cell);
     return change(options, async (client, signal) => {
       const [row] = await client.tables.set(options.table, [{ pk, cells }], { signal });
@@ -147,7 +134,7 @@ async function change(
   options: GlobalOptions & { readonly table: string },
   make: Parameters<typeof askPeer<TableRow>>[1],
 ) {
-  const table = name('table', options.table);
+  const table = option.name('table', options.table);
   const { cells, pk } = await askPeer(options, make);
   return answer(options, { table, pk, cells: Object.fromEntries(cells) }, () => [
     `The peer shows the row ${safe(pk)} of ${safe(table)}:`,
@@ -171,7 +158,7 @@ export async function cellsOf(pairs: readonly string[]): Promise<ReadonlyMap<str
         `"${pair}" is no column=value.`,
         'Write it like price=12.50; price= empties the cell.',
       );
-    const column = name('column', pair.slice(0, at));
+    const column = option.name('column', pair.slice(0, at));
     if (column === 'pk')
       throw new UsageError(
         `"${pair}": pk is the key, and no column.`,
@@ -215,7 +202,7 @@ async function cellText(text: string): Promise<string> {
   });
 }
 
-const YES = flag('Do it without asking');
+const YES = option.flag('Do it without asking');
 
 /** Rows that are shown before they go; of the others only how many they are. */
 const SHOWN_ROWS = 20;
@@ -224,7 +211,7 @@ const SHOWN_ROWS = 20;
 const tableDeleteRows = define({
   positionals: {
     table: TABLE,
-    pk: several('The keys of the rows'),
+    pk: option.several('The keys of the rows'),
   },
   options: { yes: YES },
   examples: [
@@ -232,9 +219,9 @@ const tableDeleteRows = define({
     ['$0 table delete-rows prices oak --yes', 'For a script'],
   ],
   run: async (options) => {
-    const table = name('table', options.table);
+    const table = option.name('table', options.table);
     if (options.pk.length === 0) throw new UsageError('No row was named.', 'Give the keys of the rows.');
-    const keys = [...new Set(options.pk.map((pk) => name('pk', pk)))];
+    const keys = [...new Set(options.pk.map((pk) => option.name('pk', pk)))];
     const deleted = await askPeer(options, async (client, signal) => {
       const question = (rows: string) => `Delete ${rows} of ${safe(table)}? Type "yes": `;
       await assertMeant(client, options, { keys, question, expected: 'yes' }, signal);
@@ -255,7 +242,7 @@ const tableDrop = define({
     ['$0 table drop prices --yes', 'For a script'],
   ],
   run: async (options) => {
-    const table = name('table', options.table);
+    const table = option.name('table', options.table);
     const left = await askPeer(options, async (client, signal) => {
       const question = (rows: string) => `Delete the table ${safe(table)} with ${rows}? Type its name: `;
       await assertMeant(client, options, { keys: undefined, question, expected: table }, signal);

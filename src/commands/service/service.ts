@@ -5,17 +5,8 @@ import type { Config } from '../../config/config.js';
 import { loadConfig } from '../../config/load.js';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
-import {
-  answer,
-  define,
-  flag,
-  type Given,
-  type GlobalOptions,
-  isThere,
-  UsageError,
-  unlessNo,
-  value,
-} from '../context.js';
+import { answer, define, type Given, type GlobalOptions, isThere, UsageError } from '../context.js';
+import * as option from '../option.js';
 import { named } from '../text.js';
 import {
   assertOurs,
@@ -37,10 +28,10 @@ const SERVICE_USER = 'peersync';
 
 /** Which service a command is about. */
 const PLACE = {
-  user: flag('A service of your own, which needs no root and sees what you see'),
-  name: value('One of several services on this machine: letters, digits and any of - _ .'),
+  user: option.flag('A service of your own, which needs no root and sees what you see'),
+  name: option.value('One of several services on this machine: letters, digits and any of - _ .'),
 } as const;
-const DRY_RUN = flag('Only show what would be done');
+const DRY_RUN = option.flag('Only show what would be done');
 
 /** @throws UsageError for a name that systemd would read as something else */
 function siteOfOptions({ user, name }: Given<typeof PLACE>): Site {
@@ -89,10 +80,12 @@ function lookLines({ command, unit, scope }: Site): readonly string[] {
 
 const INSTALL_OPTIONS = {
   ...PLACE,
-  start: unlessNo('Start it now and with the machine; --no-start leaves that to you'),
+  start: option.unlessNo('Start it now and with the machine; --no-start leaves that to you'),
   'dry-run': DRY_RUN,
-  'run-as': value(`The user that a system service runs as; ${SERVICE_USER}, which is made, unless given`),
-  'credential-file': value(
+  'run-as': option.value(
+    `The user that a system service runs as; ${SERVICE_USER}, which is made, unless given`,
+  ),
+  'credential-file': option.value(
     "The file with the peer's password, where the configuration names a systemd credential",
   ),
 } as const;
