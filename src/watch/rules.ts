@@ -243,13 +243,15 @@ export class Problems {
     const { folder, log } = this;
     const { code, message, hint } = trouble;
     const key = `${code} ${path} ${message}`;
-    if (!this.#known.has(key) && this.#known.size >= KEPT) {
+    const isNew = !this.#known.has(key);
+    // A limit of watches decides how often the folder is scanned.
+    if (isNew && this.#known.size >= KEPT && code !== 'WATCH_LIMIT') {
       this.unnamed += 1;
       if (this.unnamed === 1)
         log.warn({ folder }, `There are more than ${KEPT} such paths; no more are named.`);
       return;
     }
-    if (!this.#known.has(key)) {
+    if (isNew) {
       this.#known.set(key, { folder, path, trouble, since: this.clock.now() });
       log.warn({ folder, path, code }, `${path}: ${message} ${hint}`);
     }
