@@ -31,10 +31,7 @@ const MERGE_READ_BYTES = 2 ** 21;
 const GROUP = 500;
 
 /** Part of a file, in bytes. */
-interface Stretch {
-  readonly from: number;
-  readonly to: number;
-}
+type Stretch = Readonly<Record<'from' | 'to', number>>;
 
 /** Where a merge stands in one run: at a row of the group that was read last. */
 interface Head {

@@ -239,7 +239,7 @@ export async function reach({ root, path }: Target): Promise<string> {
  */
 export function temporaryOf(path: string, use = 'content'): string {
   const hash = createHash('sha256')
-    .update(JSON.stringify([basename(path), use]))
+    .update(`${use} of ${basename(path)}`)
     .digest('hex');
   return join(dirname(path), `.peersync-${hash.slice(0, 16)}.tmp`);
 }
