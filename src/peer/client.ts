@@ -267,6 +267,8 @@ export class PeerClient {
   }
 }
 
+const NAME_IT = 'set peer.dialect to the kind of peer that it is';
+
 /**
  * Which dialect a peer speaks, by which of the two pages for document information it has. Both are asked for without
  * saying which document, which changes nothing.
@@ -281,16 +283,18 @@ async function detectDialect(http: Http): Promise<Dialect> {
   const ofStandard = await documentPage(http, standard);
   const isYacy = isDocumentRecord(ofYacy);
   if (isYacy !== isDocumentRecord(ofStandard)) return isYacy ? yacy : standard;
-  const isOne = isThere(ofYacy) !== isThere(ofStandard);
-  if (!isYacy && isOne && isThere(ofStandard)) return standard;
-  const error = statusError(ofStandard);
-  if (!isYacy && error !== undefined && error.code !== 'PEER_REFUSED') throw error;
-  const pages = `${yacy.peerdocPath} and ${standard.peerdocPath}`;
-  const what = isThere(ofStandard)
-    ? `answers for both ${pages}; set peer.dialect to the kind of peer that it is`
-    : `has neither ${pages}; check that peer.url is the base URL of a peer`;
+  const both = `${yacy.peerdocPath} and ${standard.peerdocPath}`;
+  let what = `has both ${both}; ${NAME_IT}`;
+  if (!isYacy && isThere(ofStandard)) {
+    if (!isThere(ofYacy)) return standard;
+    what = `answers for ${both} alike, and shows a document in neither; ${NAME_IT}`;
+  } else if (!isYacy) {
+    const error = statusError(ofStandard);
+    if (error !== undefined && error.code !== 'PEER_REFUSED') throw error;
+    what = `has neither ${yacy.peerdocPath} nor ${standard.peerdocPath}; check that peer.url is the base URL of a peer`;
+  }
   // What is wrong is wrong with the peer, not with one of its pages.
-  throw unusable({ ...ofStandard, url: http.url('/') }, what);
+  throw unusable({ ...(isYacy ? ofYacy : ofStandard), url: http.url('/') }, what);
 }
 
 /** A peer that is away, busy or closed to us says nothing about its dialect. */

@@ -212,10 +212,15 @@ class JsonTable implements TableParser {
   }
 
   #readLine(line: string): void {
-    if (this.#isBehind && line !== '') throw new Unreadable('gave more behind the end of its answer in JSON');
+    if (this.#isBehind) {
+      if (line !== '') throw new Unreadable('gave more behind the end of its answer in JSON');
+      return;
+    }
     if (this.head !== undefined) {
-      if (line === ']}') this.#isBehind = true;
-      else if (line !== '') this.rows.push(rowOf(parse(line.replace(/,$/, ''))));
+      // No row ends so: its cells are texts.
+      this.#isBehind = line.endsWith(']}');
+      const row = (this.#isBehind ? line.slice(0, -2) : line).replace(/,$/, '');
+      if (row !== '') this.rows.push(rowOf(parse(row)));
     } else if (JSON_HEAD.test(line)) this.head = headOf(parse(`${line}]}`));
     else {
       this.#isWhole = true;

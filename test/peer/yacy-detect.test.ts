@@ -59,7 +59,7 @@ describe('the dialect is found out', () => {
 
   it.each<[string, Reply, Reply, RegExp]>([
     ['neither', NOT_THERE, NOT_THERE, /^http:\/\/127\.0\.0\.1:\d+\/ has neither /],
-    ['both', [200, RECORD], [200, DOCUMENT], /^http:\/\/127\.0\.0\.1:\d+\/ answers for both /],
+    ['both', [200, RECORD], [200, DOCUMENT], /^http:\/\/127\.0\.0\.1:\d+\/ has both /],
     ['anything', PORTAL, PORTAL, /^http:\/\/127\.0\.0\.1:\d+\/ answers for /],
   ])(
     'or the peer itself is said to have %s of the pages, not one of them',
