@@ -178,6 +178,16 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     expect(await widthOf('#mirrors .below td')).toBe(await widthOf('#mirrors table'));
   });
 
+  test('asks again for files that could not be listed', async () => {
+    const standIn = await StandIn.start(trouble);
+    standIn.isBroken = true;
+    const { page, forgive } = await visit(standIn.url);
+    forgive(/status of 404/);
+    await page.getByText('There is no such thing. Go back.').waitFor();
+    standIn.isBroken = false;
+    await ready(page);
+  });
+
   test('finds files by name', async () => {
     const standIn = await StandIn.start(trouble);
     const { page } = await visit(standIn.url);

@@ -26,6 +26,8 @@ const POLICY =
 export class StandIn {
   /** The names that files were asked for by. */
   readonly items: (string | null)[] = [];
+  /** Whether lists of files are answered with an error. */
+  isBroken = false;
   readonly posted: { readonly path: string; readonly body: unknown }[] = [];
   readonly #followers = new Set<ServerResponse>();
   readonly #script: Script;
@@ -73,7 +75,7 @@ export class StandIn {
     if (pathname === '/sign-in') return void response.writeHead(303, { location: '/' }).end();
     if (pathname === '/api/live') return this.#follow(response);
     if (pathname === '/api/status') return sendJson(response, this.#script.status);
-    if (pathname === '/api/items') return sendJson(response, this.#items(searchParams));
+    if (pathname === '/api/items' && !this.isBroken) return sendJson(response, this.#items(searchParams));
     if (pathname === '/api/why' && this.#script.why) return sendJson(response, this.#script.why);
     response.statusCode = 404;
     sendJson(response, {

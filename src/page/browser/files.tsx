@@ -68,7 +68,11 @@ export function Files({ model }: Props) {
     const take = (answer: ItemsPage | string) => {
       if (query === asked.current.query) setPage(answer);
     };
-    get<ItemsPage>('/api/items', query).then(take, (error: Error) => take(error.message));
+    get<ItemsPage>('/api/items', query).then(take, (error: Error) => {
+      // It is asked for again.
+      asked.current.total = -1;
+      take(error.message);
+    });
   });
   const again = (request: RetryRequest) => async () => {
     const words = await retry(request);
