@@ -185,6 +185,8 @@ class JsonTable implements TableParser {
   #isWhole = false;
   #isBehind = false;
   #aheadLength = 0;
+  /** The line ahead of the rows, until the first of them was read. */
+  #ahead = '';
 
   write(text: string): void {
     let rest = text;
@@ -194,7 +196,7 @@ class JsonTable implements TableParser {
       rest = rest.slice(end + 1);
     }
     this.#held.push(rest);
-    if (this.head !== undefined) return;
+    if (this.head !== undefined && !this.#isWhole) return;
     this.#aheadLength += rest.length;
     if (this.#aheadLength > MOST_WHOLE) {
       const what = 'gave a long table in JSON whose rows do not have a line each';
@@ -204,7 +206,7 @@ class JsonTable implements TableParser {
 
   end(): void {
     const rest = this.#held.splice(0).join('');
-    if (this.head === undefined) this.#readWhole(parse(rest));
+    if (this.#isWhole || this.head === undefined) this.#readWhole(parse(rest));
     else {
       this.#readLine(rest);
       if (!this.#isBehind) throw new Unreadable('gave an answer in JSON that breaks off');
@@ -219,13 +221,23 @@ class JsonTable implements TableParser {
     if (this.head !== undefined) {
       // No row ends so: its cells are texts.
       this.#isBehind = line.endsWith(']}');
-      const row = (this.#isBehind ? line.slice(0, -2) : line).replace(/,$/, '');
-      if (row !== '') this.rows.push(rowOf(parse(row)));
-    } else if (JSON_HEAD.test(line)) this.head = headOf(parse(`${line}]}`));
-    else {
-      this.#isWhole = true;
-      this.#held.push(`${line}\n`);
-    }
+      const rows = (this.#isBehind ? line.slice(0, -2) : line).replace(/,$/, '');
+      if (this.#ahead !== '' && !isJson(`[${rows}]`)) this.#holdAll(`${this.#ahead}\n${line}\n`);
+      else {
+        this.#ahead = '';
+        for (const row of parse(`[${rows}]`) as readonly unknown[]) this.rows.push(rowOf(row));
+      }
+    } else if (JSON_HEAD.test(line)) {
+      this.#ahead = line;
+      this.head = headOf(parse(`${line}]}`));
+    } else this.#holdAll(`${line}\n`);
+  }
+
+  /** It is another layout. */
+  #holdAll(text: string): void {
+    this.#isWhole = true;
+    this.#isBehind = false;
+    this.#held.push(text);
   }
 
   #readWhole(json: unknown): void {
@@ -255,6 +267,15 @@ function rowOf(json: unknown): TableRow {
     row.set(column.toWellFormed(), value.toWellFormed());
   }
   return { pk: keyOf(pk.toWellFormed()), cells: row };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function parse(text: string): unknown {

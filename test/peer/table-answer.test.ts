@@ -245,6 +245,24 @@ describe('a table in JSON', () => {
     expect(await refusalOf(long)).toMatch(/^PEER_ANSWER_TOO_LARGE .*do not have a line each/);
   });
 
+  it.each([
+    '{"table":"T","columns":["a"],"rows":[{"pk":"k","cells":{"a":"x"}},{"pk":"l","cells":{}}]}',
+    '{"table":"T","columns":["a"],"rows":[\n{"pk":"k","cells":{"a":"x"}},{"pk":"l","cells":{}}]}',
+    '{"table":"T","columns":["a"],"rows":[\n{"pk":"k",\n"cells":{"a":"x"}},\n{"pk":"l","cells":{}}\n]}\n',
+    JSON.stringify(
+      { table: 'T', columns: ['a'], rows: [{ pk: 'k', cells: { a: 'x' } }, { pk: 'l' }] },
+      null,
+      2,
+    ),
+  ])('is read whatever its line breaks: %#', async (body) => {
+    const rows = [
+      ['k', { a: 'x' }],
+      ['l', {}],
+    ];
+    for (const size of [1, 7, 65_536])
+      expect(await read(body, { size })).toMatchObject({ columns: ['a'], rows });
+  });
+
   it('has well-formed texts whatever it escapes', async () => {
     const row = '{"pk":"a\\ud800","cells":{"\\udc00b":"\\ud83d\\ude42 \\uD83D"}}';
     expect((await read(`{"table":"T","rows":[\n${row}\n]}`))?.rows).toEqual([
