@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { formatBytes, wallClockText } from '../../lib/units.js';
 import type { WhyReport } from '../../report/why.js';
 import { get } from './model.js';
@@ -32,7 +32,8 @@ export function Why({ model }: Props) {
   const [answer, setAnswer] = useState<{ readonly path: string; readonly report: WhyReport | string }>();
   const report = answer?.path === path ? answer.report : undefined;
   const isFollowed = typeof report === 'object' && FOLLOWED.has(report.verdict);
-  useEffect(() => setTyped(path), [path]);
+  // Before it is drawn: what is typed next is not taken back.
+  useLayoutEffect(() => setTyped(path), [path]);
   useEffect(() => {
     if (path === '') return;
     const take = (found: WhyReport | string) =>
