@@ -166,87 +166,81 @@ function keyOf(text: string): string {
   return text.slice(0, end);
 }
 
-/** What stands ahead of the rows where each of them has its line. */
-const JSON_HEAD = /^\{"table":.*"rows":\[$/;
-/** Characters of a table in JSON of another layout, which is parsed whole. */
-const MOST_WHOLE = 1024 * 1024;
-
 /**
- * A table in JSON: `{"table":…,"columns":[…],"rows":[{"pk":…,"cells":{…}},…]}`, with other members as it likes.
- *
- * Read as it comes in where each row has its line, as the embedded peer writes them. Any other layout is parsed whole,
- * up to 1 MiB.
+ * A table in JSON: `{"table":…,"columns":[…],"rows":[{"pk":…,"cells":{…}},…]}`, with other members as it likes, or only the list of rows.
+ * A row is parsed when its end has come, and what stands around the rows when all has.
  */
 class JsonTable implements TableParser {
   readonly rows: TableRow[] = [];
   head: TableHead | undefined;
-  /** The beginning of a line, or all of another layout. */
-  #held: string[] = [];
-  #isWhole = false;
-  #isBehind = false;
-  #aheadLength = 0;
-  /** The line ahead of the rows, until the first of them was read. */
+  /** What stands ahead of the rows. */
   #ahead = '';
+  /** What came since: the beginning of a row, or what stands behind them. */
+  #held: string[] = [];
+  /** How many brackets are open, and how many of them around a row; 0 where no row can be. */
+  #depth = 0;
+  #rowDepth = 0;
+  #isFirst = true;
+  #isInText = false;
+  #isEscaped = false;
+  /** The first characters of the latest text: enough to know the name of the rows. */
+  #name = '';
 
   write(text: string): void {
-    let rest = text;
-    for (let end = rest.indexOf('\n'); end !== -1 && !this.#isWhole; end = rest.indexOf('\n')) {
-      this.#held.push(rest.slice(0, end));
-      this.#readLine(this.#held.splice(0).join(''));
-      rest = rest.slice(end + 1);
+    let from = 0;
+    for (let at = 0; at < text.length; at += 1) {
+      const c = text.charAt(at);
+      if (this.#isInText) {
+        if (!this.#isEscaped && c === '"') this.#isInText = false;
+        else if (this.#name.length <= ROWS.length) this.#name += c;
+        this.#isEscaped = c === '\\' && !this.#isEscaped;
+      } else if (c === '"') {
+        this.#isInText = true;
+        this.#name = '';
+      } else if (c === '[' || c === '{') {
+        this.#depth += 1;
+        if (this.head !== undefined || c === '{' || this.#depth > 2) continue;
+        if (this.#depth === 2 && this.#name !== ROWS) continue;
+        this.#rowDepth = this.#depth;
+        this.#ahead = this.#taken(text.slice(from, at + 1));
+        this.head = headOf(parse(this.#ahead + (this.#depth === 2 ? ']}' : ']')));
+        from = at + 1;
+      } else if (c === ',' && this.#depth === this.#rowDepth) {
+        this.#readRow(this.#taken(text.slice(from, at)));
+        from = at + 1;
+      } else if (c === ']' || c === '}') {
+        if (this.#depth === this.#rowDepth) {
+          const row = this.#taken(text.slice(from, at));
+          if (!this.#isFirst || row.trim() !== '') this.#readRow(row);
+          this.#rowDepth = 0;
+          from = at;
+        }
+        this.#depth -= 1;
+      }
     }
-    this.#held.push(rest);
-    if (this.head !== undefined && !this.#isWhole) return;
-    this.#aheadLength += rest.length;
-    if (this.#aheadLength > MOST_WHOLE) {
-      const what = 'gave a long table in JSON whose rows do not have a line each';
-      throw new Unreadable(what, 'PEER_ANSWER_TOO_LARGE');
-    }
+    this.#held.push(text.slice(from));
   }
 
   end(): void {
-    const rest = this.#held.splice(0).join('');
-    if (this.#isWhole || this.head === undefined) this.#readWhole(parse(rest));
-    else {
-      this.#readLine(rest);
-      if (!this.#isBehind) throw new Unreadable('gave an answer in JSON that breaks off');
-    }
+    const around = parse(this.#ahead + this.#taken(''));
+    const rows = isObject(around) ? around.rows : around;
+    // All of them were taken out.
+    if (this.head === undefined || !Array.isArray(rows) || rows.length > 0)
+      throw new Unreadable('gave an answer in JSON without rows');
+    this.head = headOf(around);
   }
 
-  #readLine(line: string): void {
-    if (this.#isBehind) {
-      if (line !== '') throw new Unreadable('gave more behind the end of its answer in JSON');
-      return;
-    }
-    if (this.head !== undefined) {
-      // No row ends so: its cells are texts.
-      this.#isBehind = line.endsWith(']}');
-      const rows = (this.#isBehind ? line.slice(0, -2) : line).replace(/,$/, '');
-      if (this.#ahead !== '' && !isJson(`[${rows}]`)) this.#holdAll(`${this.#ahead}\n${line}\n`);
-      else {
-        this.#ahead = '';
-        for (const row of parse(`[${rows}]`) as readonly unknown[]) this.rows.push(rowOf(row));
-      }
-    } else if (JSON_HEAD.test(line)) {
-      this.#ahead = line;
-      this.head = headOf(parse(`${line}]}`));
-    } else this.#holdAll(`${line}\n`);
+  #taken(last: string): string {
+    return this.#held.splice(0).join('') + last;
   }
 
-  /** It is another layout. */
-  #holdAll(text: string): void {
-    this.#isWhole = true;
-    this.#isBehind = false;
-    this.#held.push(text);
-  }
-
-  #readWhole(json: unknown): void {
-    const rows = isObject(json) ? json.rows : json;
-    if (!Array.isArray(rows)) throw new Unreadable('gave an answer in JSON without rows');
-    this.head = headOf(json);
-    this.rows.push(...rows.map(rowOf));
+  #readRow(text: string): void {
+    this.#isFirst = false;
+    this.rows.push(rowOf(parse(text)));
   }
 }
+
+const ROWS = 'rows';
 
 function headOf(json: unknown): TableHead {
   const { table, columns } = isObject(json) ? json : {};
@@ -267,15 +261,6 @@ function rowOf(json: unknown): TableRow {
     row.set(column.toWellFormed(), value.toWellFormed());
   }
   return { pk: keyOf(pk.toWellFormed()), cells: row };
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function parse(text: string): unknown {
