@@ -3,8 +3,10 @@ import { isTooLarge, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
 import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
 import type { TablePlan } from './plan.js';
-import type { MirrorRecord } from './record.js';
+import type { Conflict, MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
+import { BaseStore } from './two-way/base.js';
+import { EditedFile, Overtaken } from './two-way/edited-file.js';
 import { replaceWhole, stampOfTarget } from './whole-file.js';
 
 /** What mirrors of a table have in common, whether a person edits the file or not. */
@@ -66,18 +68,56 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
  */
 export class TableMirror extends AnyTableMirror {
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+    try {
+      return await this.#follow(before, options);
+    } catch (error) {
+      if (error instanceof Overtaken) return { kind: 'later' };
+      throw error;
+    }
+  }
+
+  override async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
+    const conflicts = await this.#keepEdits(before, undefined);
+    await super.retire(before);
+    return conflicts ?? [];
+  }
+
+  async #follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     const { format, neutralise, versions } = this.plan.settings;
     const followed = await this.read(before, options, async (rows, columns): Promise<Followed> => {
+      const conflicts = await this.#keepEdits(before, options.signal);
       const table = { name: this.plan.source, columns: columns.written, neutralise };
       const text = writeTable(format, table, rows.read());
       const how = { before: this.known(before), versions, signal: options.signal };
       const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, how);
       const missing = columns.missing.map((column) => `The peer shows no column ${quoted(column)}.`);
       const notes = [...this.notes, ...missing];
-      const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered, notes };
+      const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered, conflicts, notes };
       return { kind: 'followed', changed, facts };
     });
     return followed ?? (await this.gone(before, options));
+  }
+
+  /**
+   * Where the file was edited before `edit` was switched off, what did not reach the peer is saved as a conflict file.
+   *
+   * @returns the conflicts that stand
+   * @throws Overtaken while somebody writes the file
+   */
+  async #keepEdits(
+    before: MirrorRecord | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly Conflict[] | undefined> {
+    const { stateDir, clock } = this.deps;
+    const bases = new BaseStore(stateDir, this.name, this.plan.source, clock);
+    const isBaseThere = await bases.isThere();
+    if (!isBaseThere && !before?.conflicts?.length) return undefined;
+    const file = new EditedFile(this.target, clock, (code, detail) => this.alarm(code, detail));
+    const read = isBaseThere ? await file.read(signal) : undefined;
+    const base = read && (await bases.load(read.sha256))?.base;
+    if (read && base?.file !== read.sha256) await file.saveConflict(read);
+    await bases.forget();
+    return await file.standing(before?.conflicts);
   }
 }
 

@@ -125,6 +125,42 @@ describe('an edited table', () => {
     await run;
   });
 
+  it.each(['is written over', 'is removed'])(
+    'saves what did not reach the peer when `edit` is switched off and the file %s',
+    async (how) => {
+      const { peer, engine, edit } = await edited();
+      edit('pk,name\r\nk1,Quince\r\nk2,Pear\r\n');
+      await engine.configure({ tables: [{ table: 'fruit' }] });
+      if (how === 'is removed') {
+        peer.tableRows.delete('fruit');
+        await engine.once('fruit');
+        await engine.mirrors.accept('fruit');
+        expect(engine.has(FILE)).toBe(false);
+      } else {
+        await engine.once('fruit');
+        expect(engine.read(FILE)).toContain('Apple');
+      }
+      expect(peer.asked.join()).not.toContain('set');
+      const [conflict, ...others] = engine.mirrors.status()[0]?.conflicts ?? [];
+      expect(others).toEqual([]);
+      expect(engine.read(conflict?.file ?? '')).toContain('Quince');
+      expect(engine.said.join()).toContain(conflict?.file);
+      peer.table('fruit', { k1: { name: 'Banana' } });
+      await engine.once('fruit');
+      rmSync(join(engine.root, conflict?.file ?? ''));
+      edit('pk,name\r\nk1,a word\r\n');
+      expect((await engine.once('fruit')).conflicts ?? []).toEqual([]);
+      expect(engine.files()).toEqual([FILE]);
+    },
+  );
+
+  it('saves nothing when `edit` is switched off and all of it is with the peer', async () => {
+    const { engine } = await edited();
+    await engine.configure({ tables: [{ table: 'fruit' }] });
+    expect((await engine.once('fruit')).conflicts ?? []).toEqual([]);
+    expect(engine.files()).toEqual([FILE]);
+  });
+
   it('is noticed soon after a person saved it', async () => {
     const { peer, engine, edit } = await edited({ every: '1d' });
     engine.start();

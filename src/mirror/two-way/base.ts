@@ -9,6 +9,7 @@ import type { TableRow } from '../../peer/table.js';
 import { onDisk } from '../errors.js';
 import type { TableText } from '../formats/read.js';
 import { inGroups, inTurns } from '../turns.js';
+import { statsAt } from '../whole-file.js';
 import { type Cells, differing, type Grid, type Outbound, sha256Of, withKeys } from './merge.js';
 
 /** Ms: an editor that has had a file open for longer is not recognised. */
@@ -113,6 +114,10 @@ export class BaseStore {
     this.#path = join(stateDir, 'mirrors', `${hash}.base`);
     this.#next = `${this.#path}.next`;
     this.#intents = `${this.#path}.intents`;
+  }
+
+  async isThere(): Promise<boolean> {
+    return ((await statsAt(this.#path)) ?? (await statsAt(this.#next))) !== undefined;
   }
 
   /**
