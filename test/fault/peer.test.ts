@@ -234,8 +234,8 @@ describe.concurrent('a peer in trouble', () => {
       // Between two waits that a peer asks for it is asked, and a file may be on its way.
       const told = new RegExp(
         name === 'busy'
-          ? 'asks to wait; going on: 20'
-          : `, for ${TIME}: http.*\n.*\n.*the next try: (20|now)`,
+          ? `asks to wait, for ${TIME} more`
+          : `, for ${TIME}  http.*\n.* http.*\n.*\n.*the next try: (20|now)`,
       );
       await until(async () => {
         const status = await site.status();
@@ -311,7 +311,7 @@ describe.concurrent('status and why', () => {
       site.command('why', site.path('a.txt')),
     ]);
     expect(status.stdout).toMatch(
-      new RegExp(`does not answer, for ${TIME}: .*ECONNREFUSED.*\n +Check that the peer is running`),
+      new RegExp(`does not answer, for ${TIME}  http.*\n.*ECONNREFUSED.*\n +Check that the peer is running`),
     );
     expect(status.stdout).toMatch(
       /Work waits and nothing is lost\. Tried \d+ times?; the next try: (20.*\(\w+ \d|now)/,
