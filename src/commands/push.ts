@@ -277,7 +277,7 @@ export async function deliver<File extends ReadFile>(
   const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
   const changed = new Set<string>();
   const uplink = new Uplink({
-    ...{ state, queue, peer, clock, log, commit: () => state.commit(), pack: async (order) => pack(order) },
+    ...{ state, queue, peer, clock, log, pack: async (order) => pack(order) },
     dialect: { current: dialect, known: async () => true, misfits: async () => false },
     settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
     pathOf: ({ path }) => files[Number(path)]?.path,

@@ -77,8 +77,7 @@ export interface PeerDialectDeps {
   readonly url: string;
   readonly client: Pick<PeerClient, 'dialect' | 'detect'>;
   readonly queue: Pick<RequestQueue, 'run'>;
-  readonly state: Pick<State, 'meta' | 'setMeta'>;
-  readonly commit: () => Promise<void>;
+  readonly state: Pick<State, 'meta' | 'setMeta' | 'commit'>;
   readonly clock: Clock;
   readonly log: Logger;
   /** The peer speaks another dialect than before: what was passed over may travel now. */
@@ -160,12 +159,12 @@ export class PeerDialect implements DialectSource {
   }
 
   async #remember(): Promise<void> {
-    const { client, configured, url, state, commit, log } = this.#deps;
+    const { client, configured, url, state, log } = this.#deps;
     const { dialect } = client;
     if (configured !== 'auto' || dialect === undefined) return;
     if (rememberedDialect(state.meta(DIALECT_META), url) === dialect) return;
     state.setMeta(DIALECT_META, { url, dialect });
-    await commit();
+    await state.commit();
     log.debug({ event: 'dialect', dialect }, `the peer speaks ${dialect}`);
   }
 }

@@ -12,7 +12,6 @@ const DAY_MS = 86_400_000;
 export interface HousekeepingDeps {
   readonly state: State;
   /** Brings all changes of the state so far to the disk. */
-  readonly commit: () => Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -56,7 +55,7 @@ export class Housekeeping {
 
   /** What the peer was sent stays known for a while, so that a folder that comes back costs no pushes. */
   async #retire(folder: string): Promise<void> {
-    const { state, commit, clock, log } = this.#deps;
+    const { state, clock, log } = this.#deps;
     let files = 0;
     for await (const slice of state.entries.slices({ folder })) {
       if (this.#stopped) return;
@@ -66,7 +65,7 @@ export class Housekeeping {
         else state.remove(folder, entry.path);
         files += 1;
       }
-      if (state.figures().unsaved > 0) await commit();
+      if (state.figures().unsaved > 0) await state.commit();
     }
     if (files > 0)
       log.info(

@@ -70,8 +70,7 @@ export async function openParts(deps: OpenDeps) {
   const waitsUntil = deps.patient ? shutdown.signal : undefined;
   const state = await State.open(config.state.dir, { clock, log, waitsUntil });
   shutdown.add('state', () => state.close());
-  const commit = () => state.commit();
-  const housekeeping = new Housekeeping({ state, commit, clock, log });
+  const housekeeping = new Housekeeping({ state, clock, log });
   shutdown.add('housekeeping', () => housekeeping.stop());
   await housekeeping.keep(config);
   const { client, url: peerUrl } = await openPeer(state, deps);
@@ -79,10 +78,10 @@ export async function openParts(deps: OpenDeps) {
   const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
   shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
   restorePause({ state, queue, clock, log });
-  const shared = { state, commit, queue, peer: client, clock, log };
+  const shared = { state, queue, peer: client, clock, log };
   const onChange = () => void watcher.rescan().catch(onFailure);
   const dialect = new PeerDialect({
-    ...{ configured: config.peer.dialect, url: peerUrl, client, queue, state, commit, clock, log, onChange },
+    ...{ configured: config.peer.dialect, url: peerUrl, client, queue, state, clock, log, onChange },
   });
   const onBreakdown = (error: Error) =>
     log.error({ err: error }, `a thread broke down: ${messageOf(error)}; it starts anew`);
@@ -97,7 +96,7 @@ export async function openParts(deps: OpenDeps) {
   });
   const ask: WorkThread['ask'] = (...order) => files.during(() => fileThread.ask(...order));
   const watcher: Watcher = new Watcher({
-    ...{ state, commit, clock, log, folders: config.folders, rescanMs: config.watch.rescan },
+    ...{ state, clock, log, folders: config.folders, rescanMs: config.watch.rescan },
     accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
     readGroup: (orders) => ask('read', orders),
     list: listIn(listThreads),
@@ -123,7 +122,7 @@ export async function openParts(deps: OpenDeps) {
     ...[...watcher.health, files, ...uplink.health, ...queue.health, ...mirrors.health, state.health],
   ];
   const rest = { housekeeping, client, peerUrl, queue, dialect, audit, mirrors, statistics };
-  return { ...rest, state, commit, watcher, uplink, health };
+  return { ...rest, state, watcher, uplink, health };
 }
 
 /** A client for the configured peer, and its address; brings up the embedded one where that is the peer. */

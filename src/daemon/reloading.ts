@@ -96,7 +96,7 @@ export class Reloading {
   /** @returns what is new in the files that it names, a line each */
   async #apply(taken: Reloaded, access: PeerAccess): Promise<string[]> {
     const { current, parts, onFailure, onReload } = this.#deps;
-    const { client, queue, watcher, housekeeping, mirrors, audit, commit } = parts;
+    const { client, queue, watcher, housekeeping, mirrors, audit, state } = parts;
     const { config, restart } = taken;
     const before = current.config;
     current.config = config;
@@ -117,7 +117,7 @@ export class Reloading {
         await audit.stop();
         audit.start(config.audit.every, onFailure);
       }
-      await commit();
+      await state.commit();
     }
     // Somebody mended something: a peer that refused the old password need not be waited for.
     if (changes.length > 0) queue.tryNow();

@@ -25,8 +25,6 @@ const MADE_A_TURN = 100;
 
 export interface MirrorsParts extends Pick<MirrorDeps, 'clock' | 'log' | 'peer' | 'state' | 'stateDir'> {
   readonly settings: MirrorConfig;
-  /** @default that of `state` */
-  readonly commit?: () => Promise<void>;
   readonly queue: Pick<RequestQueue, 'run'>;
   /** From 0 to 1, for jitter. @default Math.random */
   readonly random?: () => number;
@@ -61,7 +59,6 @@ export class Mirrors {
 
   private constructor(parts: MirrorsParts) {
     const { settings, stateDir, queue, peer, clock, log, state, random = Math.random } = parts;
-    const commit = parts.commit ?? (() => state.commit());
     this.#settings = settings;
     this.#deps = {
       ...{ peer, state, stateDir, clock, log, root: settings.root },
@@ -70,7 +67,7 @@ export class Mirrors {
         this.#listed[kind] = new Set(sources);
         return this.#update();
       },
-      commit: () => this.#await(commit),
+      commit: () => this.#await(() => state.commit()),
       ask: async (signal, work) => {
         const options = signal && { signal };
         const answer = await this.#await(() =>

@@ -72,7 +72,6 @@ function requestsTo(live: Live, feed: LiveFeed) {
         const { config: settings } = current;
         const deps = {
           state,
-          commit: () => state.commit(),
           queue,
           peer: client,
           dialect,

@@ -259,7 +259,7 @@ export class ConfirmLoop {
       await this.#confirm(look, item, sent, { kind: shown.kind, at: now, shown: shown.text });
     else {
       this.#attribution.quarantine(item, TEXT_NOT_INDEXED);
-      await this.#deps.commit();
+      await this.#deps.state.commit();
     }
   }
 
@@ -277,7 +277,7 @@ export class ConfirmLoop {
     sent: Sent,
     evidence: Evidence,
   ): Promise<void> {
-    const { clock, commit, log, state } = this.#deps;
+    const { clock, log, state } = this.#deps;
     const { folder, path, url } = item;
     const now = clock.now();
     const took = Math.round((look.shownSince ?? now) - look.sentAt);
@@ -286,7 +286,7 @@ export class ConfirmLoop {
     state.put(confirmed(inPeer, evidence, now));
     this.#shownSentAt = Math.max(this.#shownSentAt, look.sentAt);
     this.#attribution.shown(url);
-    await commit();
+    await state.commit();
     log.info(
       { event: 'confirmed', folder, path, url, evidence: evidence.kind, tookMs: took },
       `confirmed ${placeName(item)} (${durationText(took)} after its push)`,
@@ -300,7 +300,7 @@ export class ConfirmLoop {
     why: string,
     began: number | undefined,
   ): Promise<void> {
-    const { clock, commit, queue, settings } = this.#deps;
+    const { clock, queue, settings, state } = this.#deps;
     const now = clock.now();
     const patience = this.#attribution.patienceMs(item, this.#typicalMs);
     const isOver = began !== undefined && Math.min(now - look.since, queue.answeringForMs) >= patience;
@@ -312,7 +312,7 @@ export class ConfirmLoop {
       if (item.status === 'pending') await this.#attribution.doubtOver(item);
       else if (loss) this.#attribution.lost(item, why);
       else this.#attribution.notShown(item, patience, why);
-      await commit();
+      await state.commit();
     } else {
       this.#plan(look, item, now + look.interval);
       look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);

@@ -32,8 +32,6 @@ export interface UplinkSettings {
 
 export interface UplinkDeps {
   readonly state: State;
-  /** Brings all changes of the state so far to the disk. */
-  readonly commit: () => Promise<void>;
   readonly queue: Pick<RequestQueue, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
   readonly peer: UplinkPeer;
   readonly dialect: DialectSource;

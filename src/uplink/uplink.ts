@@ -237,12 +237,12 @@ export class Uplink {
     batch: readonly PendingItem[],
     synchronous = this.#deps.settings.push.synchronous,
   ): Promise<void> {
-    const { commit, dialect } = this.#deps;
+    const { dialect, state } = this.#deps;
     const spoken = dialect.current;
     if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
     this.#pushing.progress();
     const documents = await this.#packing.during(() => this.#prepare(batch, spoken.content));
-    await commit();
+    await state.commit();
     const before = this.#attribution.successes;
     const results = await sendBatch(this.#deps, documents, spoken, synchronous);
     const taken = documents.flatMap((document, i) => this.#accept(document, results[i]) ?? []);
@@ -252,7 +252,7 @@ export class Uplink {
       if (result !== undefined && result.kind !== 'accepted') await this.#fail(item, result, before);
     }
     this.#isolation.pushed();
-    await commit();
+    await state.commit();
     // What others changed meanwhile may be looked up in a later version already.
     this.#confirm.watch(taken.filter((item) => this.#backlog.current(item) === item));
     for (const item of batch) this.#release(item);

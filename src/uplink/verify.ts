@@ -36,7 +36,7 @@ export interface Verified {
 
 export type VerifyDeps = Pick<
   UplinkDeps,
-  'state' | 'commit' | 'queue' | 'peer' | 'dialect' | 'settings' | 'clock' | 'log'
+  'state' | 'queue' | 'peer' | 'dialect' | 'settings' | 'clock' | 'log'
 >;
 
 export interface VerifyOptions {
@@ -69,7 +69,7 @@ export async function* verify(
   deps: VerifyDeps,
   { lane, of, repair, signal }: VerifyOptions,
 ): AsyncGenerator<Missed | Verifying | Verified> {
-  const { clock, commit, log, peer, queue, state } = deps;
+  const { clock, log, peer, queue, state } = deps;
   const stopping = signal === undefined ? {} : { signal };
   const counts = { checked: 0, missed: 0, failed: 0 };
   /** The items that the peer does not show, and why. */
@@ -123,7 +123,7 @@ export async function* verify(
       yield { kind: 'missed', file: placeName(item), url, why, repaired: repair };
     }
     missing.clear();
-    if (repair) await commit();
+    if (repair) await state.commit();
   }
   let reportedAt = clock.now();
   for await (const looked of lookAtAll(items)) {
@@ -190,7 +190,7 @@ export class Audit {
   }
 
   async #run(everyMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, commit, dialect, state } = this.#deps;
+    const { clock, dialect, state } = this.#deps;
     if (!(await dialect.known(signal))) return;
     if (typeof state.meta(AUDITED_META) !== 'number') state.setMeta(AUDITED_META, clock.now());
     const roundMs = Math.max(SHORTEST_ROUND_MS, Math.min(LONGEST_ROUND_MS, everyMs / ROUNDS));
@@ -207,7 +207,7 @@ export class Audit {
       }
       if (signal.aborted) return;
       state.setMeta(AUDITED_META, to);
-      await commit();
+      await state.commit();
     }
   }
 

@@ -21,7 +21,6 @@ export interface WatchSettings {
 
 export interface WatcherOptions extends WatchSettings, Omit<WatchDeps, 'changed' | 'hashQueue' | 'policy'> {
   /** Brings all changes of the state so far to the disk. */
-  readonly commit: () => Promise<void>;
   /** Reads small files. */
   readonly readGroup: ReadGroup;
   readonly policy?: Partial<WatchDeps['policy']>;
@@ -192,7 +191,7 @@ export class Watcher {
   async #save(): Promise<void> {
     const { log } = this.#deps;
     try {
-      await this.options.commit();
+      await this.options.state.commit();
       if (this.#failure !== undefined) log.info({}, 'The state can be written again.');
       this.#failure = undefined;
     } catch (error) {

@@ -69,7 +69,6 @@ const queue = new RequestQueue({
 const fileThread = new WorkThread(new URL('../../src/file-thread.js', import.meta.url));
 const uplink = new Uplink({
   state,
-  commit: () => state.commit(),
   queue,
   peer: client,
   dialect: { current: way === 'yacy' ? yacy : standard, known: async () => true, misfits: async () => false },
@@ -84,7 +83,6 @@ const uplink = new Uplink({
 const watcher = new Watcher({
   folders: config.folders,
   state,
-  commit: () => state.commit(),
   clock,
   log,
   accepts: () => undefined,

@@ -19,7 +19,7 @@ let housekeeping: Housekeeping;
 beforeEach(async () => {
   said.length = 0;
   state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
-  housekeeping = new Housekeeping({ state, commit: () => state.commit(), clock, log });
+  housekeeping = new Housekeeping({ state, clock, log });
 });
 afterEach(async () => {
   await housekeeping.stop();
@@ -93,7 +93,7 @@ describe('a folder that leaves the configuration of a running daemon', () => {
     await keeping;
     expect(state.counts().pending).toBeGreaterThan(500);
     expect(said).toEqual([]);
-    const next = new Housekeeping({ state, commit: () => state.commit(), clock, log });
+    const next = new Housekeeping({ state, clock, log });
     await next.keep(INBOX);
     await next.stop();
     expect(state.counts()).toMatchObject({ pending: 0, gone: 5_000 });

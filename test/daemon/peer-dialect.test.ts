@@ -33,8 +33,11 @@ function setting(configured: DialectName | 'auto', remembered?: DialectName) {
     client,
     clock,
     queue: { run: (_, work) => work(new AbortController().signal) },
-    state: { meta: (name) => meta.get(name), setMeta: (name, value) => void meta.set(name, value ?? null) },
-    commit: async () => {},
+    state: {
+      meta: (name) => meta.get(name),
+      setMeta: (name, value) => void meta.set(name, value ?? null),
+      commit: async () => {},
+    },
     log: { ...silentLogger, info: say, warn: say } as Logger,
     onChange: () => {
       changes += 1;

@@ -50,7 +50,7 @@ async function world(holds: Held) {
     },
     mirrors: { configure: does('configure') },
     audit: { start: () => {}, stop: does('audit') },
-    commit: does('commit'),
+    state: { commit: does('commit') },
   } as unknown as Parts;
   const reloading = new Reloading({
     ...{ current, parts, clock, log: silentLogger, onReload: () => {} },

@@ -186,7 +186,6 @@ export class World {
     });
     this.uplink = new Uplink({
       state: this.state,
-      commit: () => this.state.commit(),
       queue: this.seenQueue(this.#queue),
       peer: this.peer,
       dialect: this.dialect,

@@ -35,7 +35,6 @@ type LookUp = (url: string) => Promise<Peerdoc | undefined>;
 function depsOf(w: World, lookUp: LookUp = (url) => w.peer.peerdoc({ url })): VerifyDeps {
   return {
     state: w.state,
-    commit: () => w.state.commit(),
     queue: { run: (_: string, work: (signal: AbortSignal) => unknown) => work(new AbortController().signal) },
     peer: { peerdoc: ({ url }: { url: string }) => lookUp(url) },
     dialect: w.dialect,

@@ -85,7 +85,6 @@ export class WatchWorld {
     const watcher = new Watcher({
       folders: options.folders ?? [folderOf(this.root)],
       state,
-      commit: () => state.commit(),
       clock,
       log: this.log,
       accepts: options.accepts ?? refusesBinary,
