@@ -304,6 +304,7 @@ class Connection {
    */
   #adopt(socket: Socket): void {
     this.#socket = socket;
+    socket.on('error', (error) => this.exchange?.onConnectionError(error));
     const read = socket.read.bind(socket);
     socket.read = (size) => (this.exchange?.isFull ? null : read(size));
   }
@@ -456,6 +457,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.isWhole = this.#failure === undefined;
     this.#idle?.cancel();
     this.#wake();
+  }
+
+  /** undici takes an answer that ends with its connection for whole also where that is reset (7.30). */
+  onConnectionError(error: unknown): void {
+    const isCut = this.#head !== undefined && !this.isWhole;
+    if (isCut && systemCode(error) === 'ECONNRESET') this.#fail(this.#errorOf(error));
   }
 
   onResponseError(_: unknown, error: unknown): void {

@@ -165,6 +165,11 @@ describe('an answer that is not whole', () => {
     ],
     ['it is reset', cut('Content-Length: 100\r\n', 'half of it'), (s: Socket) => s.resetAndDestroy()],
     [
+      'it is reset where only the end of the connection ends it',
+      cut('Connection: close\r\n', 'half of it'),
+      (s: Socket) => s.resetAndDestroy(),
+    ],
+    [
       'its chunks are none',
       cut('Transfer-Encoding: chunked\r\n', 'a\r\nhalf of it\r\nnonsense\r\n'),
       (_: Socket) => {},
