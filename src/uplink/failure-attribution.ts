@@ -43,7 +43,7 @@ const GATE_META = 'shownBelow';
 export class FailureAttribution {
   readonly #deps: UplinkDeps;
   readonly gate: DomainGate;
-  /** How many pushes had gone through when each suspect failed last. */
+  /** How many pushes had gone through when each suspect failed last; infinite for what was only never answered, as all is in an outage. */
   readonly #suspects = new Map<string, number>();
   /** How many pushes went through so far; to be asked when a push begins. */
   successes = 0;
@@ -80,7 +80,7 @@ export class FailureAttribution {
 
   /** A push with this item was never answered: it is looked up, and then confirmed or `doubtOver`. */
   unanswered(item: PendingItem): void {
-    this.#suspects.set(keyOf(item), this.successes);
+    if (!this.isSuspect(item)) this.#suspects.set(keyOf(item), Number.POSITIVE_INFINITY);
   }
 
   /** A push of this item was never answered, and the peer does not have it: it may be what the peer chokes on. */

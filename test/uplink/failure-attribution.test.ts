@@ -117,6 +117,19 @@ describe('an item that the peer does not show', () => {
     expect(part.isSuspect(item)).toBe(true);
   });
 
+  it('in doubt since an outage is not to blame though others went through since, unless that happens to it alone', async () => {
+    const setting = attributed(DIALECTS.standard);
+    const { part, clock, put } = setting;
+    for (const attempts of [0, 1]) {
+      const item = inDoubt(PUBLIC, clock.now());
+      setting.entry = item;
+      part.unanswered(item);
+      part.succeeded([]);
+      await part.doubtOver(item);
+      expect(put.at(-1)).toMatchObject({ status: 'pending', attempts, trouble: { code: 'UNANSWERED' } });
+    }
+  });
+
   it('was sent to it before is waited for like one in doubt, and pushed now without an attempt spent', async () => {
     const { part, clock, said, put } = attributed(DIALECTS.standard);
     const before = takenBy(PUBLIC, clock.now());
