@@ -80,6 +80,8 @@ export class RecentDurations {
   readonly #slotMs: number;
   readonly #slots = new Map<number, Histogram>();
   readonly #sum = newHistogram();
+  /** The number of the newest slot. */
+  #newest = Number.NEGATIVE_INFINITY;
 
   constructor(lastsMs: number) {
     this.#slotMs = lastsMs / SLOTS;
@@ -88,18 +90,27 @@ export class RecentDurations {
   /** @param endedAt in ms since the epoch; also long ago */
   add(ms: number, endedAt: number): void {
     const number = Math.floor(endedAt / this.#slotMs);
+    this.#reach(number);
+    if (number <= this.#newest - SLOTS) return;
     const slot = this.#slots.get(number) ?? newHistogram();
     this.#slots.set(number, slot);
     for (const histogram of [slot, this.#sum]) histogram.recordValue(Math.round(ms));
   }
 
   at(now: number): Percentiles {
+    this.#reach(Math.floor(now / this.#slotMs));
+    return percentilesOf(this.#sum);
+  }
+
+  /** Drops what is too old once there is that slot, also where nobody asks. */
+  #reach(newest: number): void {
+    if (newest <= this.#newest) return;
+    this.#newest = newest;
     for (const [number, slot] of this.#slots) {
-      if (number > Math.floor(now / this.#slotMs) - SLOTS) continue;
+      if (number > newest - SLOTS) continue;
       this.#sum.subtract(slot);
       this.#slots.delete(number);
     }
-    return percentilesOf(this.#sum);
   }
 }
 

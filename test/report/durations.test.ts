@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RecentDurations, WaitingItems } from '../../src/report/statistics.js';
@@ -71,6 +73,22 @@ describe('the last hour and the last day', () => {
         },
       ),
     );
+  });
+});
+
+describe('the memory for durations', () => {
+  it('is that of twelve slots, however many are added and though nobody asks', () => {
+    const recent = new RecentDurations(HOUR);
+    setFlagsFromString('--expose-gc');
+    const inUse = () => {
+      runInNewContext('gc()');
+      return process.memoryUsage().arrayBuffers;
+    };
+    const before = inUse();
+    for (let i = 0; i < 10_000; i += 1) recent.add(1, NOW + 5 * i * MINUTE);
+    for (let i = 0; i < 10_000; i += 1) recent.add(1, NOW - 5 * i * MINUTE);
+    expect(inUse() - before).toBeLessThan(1_000_000);
+    expect(recent.at(NOW + 49_995 * MINUTE).count).toBe(12);
   });
 });
 
