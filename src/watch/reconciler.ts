@@ -1,4 +1,3 @@
-import { basename } from 'node:path/posix';
 import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import type { HashQueue } from '../content/hash-queue.js';
@@ -311,13 +310,18 @@ export class Reconciler {
 
 const ASCII = /^[\0-\x7f]*$/;
 
-/** The paths that differ only in the Unicode form of their name or their directory: `ü` as one character (NFC) or as two (NFD). */
+/** So many other paths are looked for: there are twice as many with each name that has two forms. */
+const MOST_FORMS = 256;
+
+/** The paths that differ only in the Unicode form of their names: `ü` as one character (NFC) or as two (NFD). */
 function otherForms(path: string): string[] {
   if (ASCII.test(path)) return [];
-  const formsOf = (text: string) => [text, text.normalize('NFC'), text.normalize('NFD')];
-  const names = formsOf(basename(path));
-  const all = formsOf(directoryOf(path)).flatMap((above) => names.map((name) => joinPath(above, name)));
-  return [...new Set(all)].filter((form) => form !== path);
+  let all = [''];
+  for (const name of path.split('/')) {
+    const forms = [...new Set([name, name.normalize('NFC'), name.normalize('NFD')])];
+    all = all.flatMap((above) => forms.map((form) => joinPath(above, form))).slice(0, MOST_FORMS);
+  }
+  return all.filter((form) => form !== path);
 }
 
 /** Whether another name has the document of this file. */

@@ -24,6 +24,19 @@ describe('of files whose paths differ only in their Unicode form', () => {
       });
   });
 
+  it('one waits also where its name and that of the other stand in one directory of a third form', async () => {
+    const world = new WatchWorld();
+    const [above, below] = [NFC, NFD].map((path) => path.split('/')[0]);
+    const first = `${above}/${below}/${below}/a.md`;
+    const second = `${above}/${above}/${below}/a.md`;
+    world.write(first);
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    world.write(second);
+    await until(() => inbox.status(second) !== undefined, 'it is found');
+    expect([inbox.status(first), inbox.status(second)]).toEqual(['pending', 'quarantined']);
+  });
+
   it('one that came at the same time waits too', async () => {
     const world = new WatchWorld();
     world.write(NFD);
