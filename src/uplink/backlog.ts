@@ -108,14 +108,18 @@ export class ReadyQueue<T> {
     this.#nextPass = 0;
   }
 
-  /** How long until a pass is to begin, in ms; infinite where none is. */
+  /** How long until a pass is to begin, in ms; infinite where none is, or where due ones have to leave first. */
   get nextPassInMs(): number {
-    return this.#nextPass - this.clock.now();
+    return this.#mayPass ? this.#nextPass - this.clock.now() : Number.POSITIVE_INFINITY;
   }
 
   /** Whether a pass over the state is to go on, or to begin. */
   get wantsMore(): boolean {
-    return this.due.size < this.most / 2 && (this.#pass !== undefined || this.nextPassInMs <= 0);
+    return this.#mayPass && (this.#pass !== undefined || this.nextPassInMs <= 0);
+  }
+
+  get #mayPass(): boolean {
+    return this.due.size < this.most / 2;
   }
 
   /** The next entries of the pass, in a slice that takes a few milliseconds: `put` what is not held yet. */

@@ -170,7 +170,7 @@ export class Uplink {
       const batch = await this.#gather(signal);
       if (batch.length > 0) this.#work.start(this.#deliver(batch));
     } else if (!this.#backlog.wantsMore) {
-      const waitMs = isDue ? Number.POSITIVE_INFINITY : this.#backlog.nextPassInMs;
+      const waitMs = this.#backlog.nextPassInMs;
       await this.#work.wait(this.#isolation.isIdle ? waitMs : Math.min(waitMs, POLL_MS));
     }
   }

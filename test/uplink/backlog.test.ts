@@ -252,6 +252,15 @@ it('an item that is put off is due when its time is over, also where the machine
   expect(take()).toBe('a');
 });
 
+it('no pass is waited for, nor wanted, while so many are due that there is no room for what it finds', () => {
+  const pass = async function* (): AsyncGenerator<Entry[]> {};
+  const queue = new ReadyQueue<number>(new FakeClock(), 10, pass, () => {});
+  for (let i = 0; i < 11; i += 1) queue.put(`${i}`, i, 0);
+  expect([queue.wantsMore, queue.nextPassInMs]).toEqual([false, Number.POSITIVE_INFINITY]);
+  for (let i = 0; i < 6; i += 1) queue.delete(`${i}`);
+  expect([queue.wantsMore, queue.nextPassInMs]).toEqual([true, expect.any(Number)]);
+});
+
 it.each(['never', 'until it is empty'])(
   'keeps nothing of what has left, where it is asked for its first %s',
   async (asked) => {
