@@ -2,6 +2,7 @@ import { lstat, opendir, realpath, stat } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
 import type { Trouble } from '../state/entry.js';
+import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { WatchDeps } from './reconciler.js';
 import { trouble } from './rules.js';
@@ -91,17 +92,21 @@ export class FolderRoot {
 
   /** Whether a file is as it is known, but for its inode: a copy on another disk has others. */
   async #hasKnownFiles(): Promise<boolean> {
+    const { name: folder, path: root } = this.folder;
     let left = SAMPLE;
-    for (const { path, status, version } of this.deps.state.entries.all(this.folder.name)) {
-      if (status === 'gone') continue;
-      const found = await lstat(`${this.folder.path}/${path}`).catch(() => undefined);
-      if (found?.size === version.size && found.mtimeMs === version.mtimeMs) return true;
-      left -= 1;
-      if (left === 0) return false;
+    for await (const slice of this.deps.state.entries.slices({ folder, where: isLive })) {
+      for (const { path, version } of slice) {
+        const found = await lstat(`${root}/${path}`).catch(() => undefined);
+        if (found?.size === version.size && found.mtimeMs === version.mtimeMs) return true;
+        left -= 1;
+        if (left === 0) return false;
+      }
     }
     return false;
   }
 }
+
+const isLive = (line: string) => statusOf(line) !== 'gone';
 
 type FolderName = Pick<FolderConfig, 'name' | 'path'>;
 
