@@ -183,7 +183,9 @@ export class JournalAdapter implements Adapter<StateData> {
       this.#basesWritten = bases;
       data.failure = undefined;
     } catch (error) {
-      for (const change of taken) data.changes.add(change);
+      // Those that came meanwhile are the fewer.
+      for (const change of data.changes) taken.add(change);
+      data.changes = taken;
       data.failure = await stateError(error, this.#dir, 'write');
       throw data.failure;
     }
