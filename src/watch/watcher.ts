@@ -173,9 +173,7 @@ export class Watcher {
   }
 
   #changed(): void {
-    this.#saving ??= this.#saveSoon().finally(() => {
-      this.#saving = undefined;
-    });
+    this.#saving ??= this.#saveSoon();
   }
 
   /** What could not be written stays in state and is tried again. */
@@ -186,6 +184,7 @@ export class Watcher {
       await clock.sleep(this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS, signal);
       await this.#save();
     } while (state.figures().unsaved > 0 && !signal.aborted);
+    this.#saving = undefined;
   }
 
   async #save(): Promise<void> {
