@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type Config, ConfigError } from '../config/config.js';
+import { type Config, ConfigError, type FolderConfig } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import type { Daemon } from '../daemon/daemon.js';
 import { systemClock } from '../lib/clock.js';
@@ -45,7 +45,10 @@ export async function configToAsk(options: GlobalOptions): Promise<Config> {
     const status = await runningStatus(config.state.dir).catch(() => undefined);
     if (status === undefined) throw error;
     complain(`peersync: ${error.message}\n  The daemon goes on as before, and is asked.\n`);
-    return { ...config, mirror: { ...config.mirror, root: status.mirrorRoot } };
+    const folders = status.folders.map(
+      ({ name, path }) => ({ ...config.folders[0], name, path }) as FolderConfig,
+    );
+    return { ...config, folders, mirror: { ...config.mirror, root: status.mirrorRoot } };
   }
 }
 

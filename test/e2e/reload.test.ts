@@ -172,7 +172,10 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
       stdout: expect.stringContaining('peersync runs'),
       stderr: expect.stringContaining('push.concurrency'),
     });
-    expect(await work.run('why', 'steady/b.txt')).toMatchObject({ code: 0 });
+    expect(await work.run('why', 'steady/b.txt')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('Folder steady takes it'),
+    });
     expect(await work.run('mirror')).toMatchObject({ code: 0 });
     work.drop('steady/a.txt');
     await work.confirmed('steady/a.txt');
