@@ -124,7 +124,10 @@ async function* answerAlone(config: Config, log: Logger, question: Question): As
   });
   const unlisten = onSignals(() => ending.abort(stopped));
   try {
-    const daemon = await openAlone(config, log, ending);
+    // Any port: nobody else needs to know it, and the configured one may be in use.
+    const { peer } = config;
+    const embedded = { ...peer.embedded, port: 0 };
+    const daemon = await openAlone({ ...config, peer: { ...peer, embedded } }, log, ending);
     const { answers, LiveFeed } = await import('../report/answers.js');
     let closed: Promise<void> | undefined;
     const close = () => (closed ??= daemon.stop());

@@ -183,6 +183,15 @@ describe('the embedded peer', () => {
     ]);
   });
 
+  it('keeps no command from its work by a port that another program uses', async () => {
+    const { port } = new URL((await remotePeer()).url);
+    const config = writeConfig(temporaryDirectory(), {
+      peer: { embedded: { dir: './peer', port: Number(port) } },
+    });
+    for (const command of ['pause', 'resume', 'verify'])
+      expect(await peersync([command, '-c', config])).toMatchObject({ code: 0, stderr: '' });
+  });
+
   it('says who has it when another process does', async () => {
     const other = await remotePeer();
     const config = writeConfig(temporaryDirectory(), { peer: { embedded: { dir: other.data, port: 0 } } });
