@@ -78,7 +78,8 @@ interface Outage {
  * - *Open* until the backoff is over: nothing of the held lanes may start. `endWait` ends the backoff.
  * - *Half-open*: one request of the held lanes may start, as the *probe*; the circuit stays half-open until one comes. An
  *   answer to the probe closes the circuit and resets the backoff. Trouble opens it for longer, or from the first wait on if
- *   it is of another kind: then the peer is on its way back. An aborted probe leaves room for the next.
+ *   it is of another kind: then the peer is on its way back. An aborted probe leaves room for the next. So does a download, which
+ *   may take long: a request of another lane that may start meanwhile is the probe in its place.
  *
  * Held are all lanes if the peer is unreachable, and otherwise those that had the trouble: some pages of a peer
  * ask for no credentials and work while pushes fail. A lane that never had the trouble neither waits for its end
@@ -147,7 +148,9 @@ export class Breaker {
   /** From when on a request of this lane may start: infinity while a probe is under way. */
   admitsFrom(lane: Lane): number {
     if (this.#outage === undefined || !this.holds(lane)) return Number.NEGATIVE_INFINITY;
-    return this.#outage.probe === undefined ? this.#outage.probeAt : Number.POSITIVE_INFINITY;
+    const { probe, probeAt } = this.#outage;
+    const isProbed = probe !== undefined && (probe.lane !== 'mirror' || lane === 'mirror');
+    return isProbed ? Number.POSITIVE_INFINITY : probeAt;
   }
 
   /** Ends the backoff now: somebody knows that the peer is back, or wants to know. */

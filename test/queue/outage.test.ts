@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Lane, Outcome } from '../../src/queue/options.js';
 import type { RequestQueue } from '../../src/queue/request-queue.js';
 import type { FakeClock } from '../support/fake-clock.js';
-import { Bad, openQueue, slots } from './queue-setup.js';
+import { Bad, Gate, openQueue, slots } from './queue-setup.js';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -157,6 +157,22 @@ describe('tasks that wait while the peer is away', () => {
     await clock.advance(4000);
     await push;
     expect(await Promise.all(lost)).toEqual([expect.any(Bad), expect.any(Bad)]);
+    await queue.stop(0);
+  });
+
+  test('do not wait for a long download that goes first, nor is one tried more often for that', async () => {
+    const { queue, clock } = openQueue({ lanes: slots(4) });
+    const gate = new Gate();
+    const away = () => Promise.reject(new Bad({ kind: 'unreachable' }));
+    for (let i = 0; i < 2; i += 1) await queue.run('push', away).catch(() => {});
+    const downloads = ['download 1', 'download 2'].map((name) => queue.run('mirror', gate.task(name)));
+    const push = queue.ready('push').then(() => queue.run('push', gate.task('push')));
+    await clock.advance(1000);
+    expect(gate.running).toEqual(['download 1', 'push']);
+    gate.end('push');
+    await push;
+    for (const name of ['download 1', 'download 2']) gate.end(name);
+    await Promise.all(downloads);
     await queue.stop(0);
   });
 });
