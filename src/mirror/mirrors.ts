@@ -109,15 +109,17 @@ export class Mirrors {
    * One after the other: to be awaited before the next call, and before `stop`.
    */
   async configure(settings: MirrorConfig): Promise<void> {
-    const plans = await this.#plansOf(settings);
     const isMoved = settings.root !== this.#settings.root;
+    this.#settings = settings;
+    this.#deps.root = settings.root;
+    // One that began before goes by the old ones.
+    await this.#updates.onIdle();
+    const plans = await this.#plansOf(settings);
     const leaving: Mirror[] = [];
     for await (const mirror of inTurns([...this.#mirrors.values()], MADE_A_TURN))
       if (isMoved || !isDeepStrictEqual(plans.get(mirror.name), mirror.plan)) leaving.push(mirror);
     await this.#scheduler.remove(leaving);
     for (const { name } of leaving) this.#mirrors.delete(name);
-    this.#settings = settings;
-    this.#deps.root = settings.root;
     await this.#update();
     this.#forgetStrays();
   }

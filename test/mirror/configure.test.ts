@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -53,6 +54,19 @@ describe('mirrors whose configuration changes while they run', () => {
     expect(engine.read('shares/a')).toBe('object a');
     await engine.configure({ shares: [{ data: 'a' }, { data: 'c' }] });
     await until(() => count(peer, 'share a') === 2, 'it runs again');
+  });
+
+  it('leave nothing behind of a list that is being taken meanwhile', async () => {
+    const peer = peerWithThree();
+    for (let n = 0; n < 3_000; n += 1) peer.table(`t${n}`, {});
+    const engine = new Engine(peer);
+    await engine.open({ tables: [{ table: 't*', every: '1d' }] });
+    const run = engine.run('t*').catch(() => []);
+    while (engine.mirrors.names.length === 1) await nextTurn();
+    expect(engine.mirrors.names.length).toBeLessThan(3_000);
+    await engine.configure({ shares: [{ data: 'a' }] });
+    await run;
+    expect(names(engine)).toEqual(['a']);
   });
 
   it('go on with a run under way where they are as before', async () => {
