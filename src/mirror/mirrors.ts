@@ -161,8 +161,7 @@ export class Mirrors {
     if (mirror === undefined || alarm === undefined) {
       throw new MirrorError('MIRROR_NO_ALARM', JSON.stringify(name));
     }
-    const { signal } = new AbortController();
-    return (await this.#scheduler.run(mirror, { accepted: [alarm.code], isAsked: true, signal })).report;
+    return (await this.#scheduler.run(mirror, { accepted: [alarm.code], isAsked: true })).report;
   }
 
   /** Of all mirrors, in the order of the configuration. */

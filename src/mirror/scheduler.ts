@@ -18,6 +18,9 @@ const JITTER = 0.1;
 /** Timers stand still while the machine is suspended: they wait no longer than this, in ms, before the time is looked at again. */
 const LONGEST_TIMER_MS = 3_600_000;
 
+/** What a run is asked with; its signal is that of whoever asked. */
+type RunOptions = Omit<FollowOptions, 'signal'> & { readonly signal?: AbortSignal };
+
 export interface SchedulerDeps {
   readonly clock: Clock;
   /** From 0 to 1, for jitter. */
@@ -30,7 +33,8 @@ export interface SchedulerDeps {
 /** What is planned and under way of one mirror. */
 interface Task {
   readonly mirror: Mirror;
-  readonly calledOff: AbortController;
+  /** Ends the run under way. One for each run: a signal remembers for life all that `AbortSignal.any` made of it (Node 20). */
+  calledOff: AbortController;
   timer?: Timer;
   /** When it runs next, in ms since the epoch; undefined while its time has come, and it waits for room or runs. */
   nextAt?: number | undefined;
@@ -71,7 +75,10 @@ export class Scheduler {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    for (const { timer } of this.#tasks.values()) timer?.cancel();
+    for (const { timer, calledOff } of this.#tasks.values()) {
+      timer?.cancel();
+      calledOff.abort();
+    }
     await Promise.all([this.#files.onIdle(), this.#passes.onIdle()]);
   }
 
@@ -103,16 +110,18 @@ export class Scheduler {
    *
    * @throws MirrorError MIRROR_REPLACED when it was removed, or is over; else as `runMirror`
    */
-  run(mirror: Mirror, options: FollowOptions): Promise<RunResult> {
+  run(mirror: Mirror, options: RunOptions): Promise<RunResult> {
     const queue = mirror.identity.kind === 'citations' ? this.#passes : this.#files;
     return queue.add(() => this.#runNow(mirror, options), { priority: options.isAsked ? 1 : 0 });
   }
 
-  async #runNow(mirror: Mirror, options: FollowOptions): Promise<RunResult> {
+  async #runNow(mirror: Mirror, options: RunOptions): Promise<RunResult> {
     const task = this.#tasks.get(mirror);
     while (task?.run !== undefined) await task.run.catch(() => {});
     if (task === undefined || this.#tasks.get(mirror) !== task) throw replaced(mirror);
-    const signal = AbortSignal.any([task.calledOff.signal, this.#stopping.signal, options.signal]);
+    this.#stopping.signal.throwIfAborted();
+    task.calledOff = new AbortController();
+    const signal = AbortSignal.any([task.calledOff.signal, ...(options.signal ? [options.signal] : [])]);
     task.run = this.deps.run(mirror, { ...options, signal });
     try {
       const result = await task.run;
@@ -121,7 +130,7 @@ export class Scheduler {
     } catch (error) {
       // Its time may have come and gone meanwhile.
       this.#wait(task);
-      throw task.calledOff.signal.aborted ? replaced(mirror) : error;
+      throw this.#tasks.get(mirror) === task ? error : replaced(mirror);
     } finally {
       task.run = undefined;
     }
@@ -184,15 +193,14 @@ export class Scheduler {
   }
 
   async #runDue(task: Task): Promise<void> {
-    const { signal } = this.#stopping;
     task.timer?.cancel();
     task.nextAt = undefined;
     try {
-      await this.run(task.mirror, { accepted: [], signal });
+      await this.run(task.mirror, { accepted: [] });
     } catch (error) {
       if (this.#isOver(task)) return;
       this.#retry(task, 1);
-      if (!isCalledOff(error, signal)) this.#onFailure?.(error);
+      if (!isCalledOff(error, this.#stopping.signal)) this.#onFailure?.(error);
     }
   }
 
