@@ -227,6 +227,12 @@ const CHANGING: Trouble = {
   hint: 'Push it again when it is at rest.',
 };
 
+const NOT_SENT: Trouble = {
+  code: 'TIMEOUT',
+  message: 'It could not be sent in time.',
+  hint: 'A longer --timeout waits longer.',
+};
+
 /** What became of a file that was pushed. */
 export type Outcome =
   | { readonly status: 'accepted' }
@@ -242,7 +248,7 @@ export type Outcome =
 export interface DeliverOptions {
   readonly config: Config;
   readonly collection: string;
-  /** How long all may take, in ms. */
+  /** How long the peer may take to show what it accepted, and to accept another file, in ms. */
   readonly timeoutMs: number;
   /** Whether it is waited until the peer shows a file. @default true */
   readonly wait?: boolean;
@@ -269,7 +275,7 @@ export async function deliver<File extends ReadFile>(
   tell: (file: File, outcome: Outcome, entry: Entry | undefined) => void,
 ): Promise<void> {
   const clock = systemClock;
-  const deadline = clock.now() + timeoutMs;
+  let movedAt = clock.now();
   const ending = new AbortController();
   const over = AbortSignal.any([signal, ending.signal]);
   const directory = await mkdtemp(join(tmpdir(), 'peersync-push-'));
@@ -284,17 +290,21 @@ export async function deliver<File extends ReadFile>(
     standing: () => 'there',
     look: ({ path }) => void changed.add(path),
   });
-  const outcomeOf = (entry: Entry | undefined): Outcome | undefined => {
+  const outcomeOf = (
+    entry: Entry | undefined,
+    lasting: ReturnType<typeof lastingTrouble>,
+  ): Outcome | undefined => {
     if (entry === undefined || entry.status === 'gone') return undefined;
     const { path, status } = entry;
+    movedAt = Math.max(movedAt, entry.since);
     if (status === 'confirmed') return { status, evidence: evidenceText(entry.evidence) };
     if (status === 'quarantined' || status === 'passed') return refusal(entry.trouble);
     if (status === 'accepted' && !wait) return { status };
     if (changed.has(path)) return { status: 'failed', error: new PeersyncError(CHANGING) };
-    const lasting = lastingTrouble(queue.status().circuit, clock.now());
     if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };
-    if (clock.now() < deadline) return undefined;
+    if (clock.now() < (status === 'pending' ? movedAt : entry.since) + timeoutMs) return undefined;
     if (entry.trouble !== undefined) return refusal(entry.trouble);
+    if (status === 'pending') return refusal(NOT_SENT);
     const answer = uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
     return { status: 'unseen', message: answer };
   };
@@ -305,9 +315,10 @@ export async function deliver<File extends ReadFile>(
     const open = new Map(files.entries());
     while (open.size > 0) {
       over.throwIfAborted();
+      const lasting = lastingTrouble(queue.status().circuit, clock.now());
       for (const [i, file] of open) {
         const entry = state.get(FOLDER, `${i}`);
-        const outcome = outcomeOf(entry);
+        const outcome = outcomeOf(entry, lasting);
         if (outcome !== undefined && open.delete(i)) tell(file, outcome, entry);
       }
       if (open.size > 0) await clock.sleep(POLL_MS, over);

@@ -133,6 +133,26 @@ describe('a file on its way', () => {
     expect(shown).toMatchObject({ status: 'confirmed', evidence: { kind: 'digest' } });
   });
 
+  it('has as long as it may take, however many were sent before it', async () => {
+    const directory = temporaryDirectory();
+    const targets = Array.from({ length: 60 }, (_, i) => {
+      const file = join(directory, `${i}.txt`);
+      writeFileSync(file, `file ${i}`);
+      return { file, url: `https://x.org/${i}` };
+    });
+    const files = await readTargets(targets, standard.content);
+    const config = await checkConfig(
+      { peer: { url: 'https://x.org' }, folders: [{ path: '/srv/a', collection: 'c' }] },
+      '/srv/config.json',
+    );
+    const { signal } = new AbortController();
+    const how = { config, collection: 'c', timeoutMs: 1_500, wait: false, log: silentLogger, signal };
+    const became = new Set<string>();
+    // At 20 requests a second.
+    await deliver(peer({}), standard, files, how, (_, { status }) => void became.add(status));
+    expect([...became]).toEqual(['accepted']);
+  });
+
   it('that the peer refuses is told in its words', async () => {
     const push: UplinkPeer['push'] = async () => ({
       results: [{ ok: false, message: 'blacklisted' }],
