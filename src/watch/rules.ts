@@ -331,7 +331,7 @@ export const trouble = {
   rootReplaced: (path: string, name: string) => ({
     code: 'FOLDER_REPLACED',
     message: `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
-    hint: `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${name}\` takes what is there for the folder.`,
+    hint: `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${name}\` takes what is there for the folder; an empty directory needs a file in it first.`,
   }),
   watchLimit: (code: string) => ({
     code: 'WATCH_LIMIT',
