@@ -157,7 +157,7 @@ const ALARMS = {
   },
   EDIT_TOO_LARGE: {
     message: '{what} is too large to be edited: {detail}.',
-    hint: 'Keep a copy of what you changed and set "edit" to false for this table, or keep fewer rows in it.',
+    hint: 'Keep fewer rows in it; or set "edit" to false for this table and move the file aside.',
   },
   EDIT_COLUMNS: {
     message: '{what} {detail}.',
