@@ -188,12 +188,14 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     await ready(page);
   });
 
-  test('finds files by name', async () => {
+  test('finds files by name, and asks one question at a time', async () => {
     const standIn = await StandIn.start(trouble);
     const { page } = await visit(standIn.url);
     await ready(page);
-    await page.getByRole('searchbox', { name: 'Find a file' }).fill(' Minutes ');
+    standIn.listMs = 300;
+    await page.getByRole('searchbox', { name: 'Find a file' }).pressSequentially(' Minutes ');
     await until(() => standIn.items.includes('minutes'), 'the daemon is asked for the name');
+    expect(standIn.mostLists).toBe(1);
   });
 
   test.each([

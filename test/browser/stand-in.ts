@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
+import { systemClock } from '../../src/lib/clock.js';
 import type { ItemLine } from '../../src/page/api.js';
 import { readAssets } from '../../src/page/app.js';
 import type { Sample } from '../../src/report/statistics.js';
@@ -26,6 +27,10 @@ const POLICY =
 export class StandIn {
   /** The names that files were asked for by. */
   readonly items: (string | null)[] = [];
+  /** How long a list of files takes, in ms, and how many were asked for at the same time at most. */
+  listMs = 0;
+  mostLists = 0;
+  #lists = 0;
   /** Whether lists of files are answered with an error. */
   isBroken = false;
   readonly posted: { readonly path: string; readonly body: unknown }[] = [];
@@ -75,7 +80,13 @@ export class StandIn {
     if (pathname === '/sign-in') return void response.writeHead(303, { location: '/' }).end();
     if (pathname === '/api/live') return this.#follow(response);
     if (pathname === '/api/status') return sendJson(response, this.#script.status);
-    if (pathname === '/api/items' && !this.isBroken) return sendJson(response, this.#items(searchParams));
+    if (pathname === '/api/items' && !this.isBroken) {
+      this.#lists += 1;
+      this.mostLists = Math.max(this.mostLists, this.#lists);
+      await systemClock.sleep(this.listMs);
+      this.#lists -= 1;
+      return sendJson(response, this.#items(searchParams));
+    }
     if (pathname === '/api/why' && this.#script.why) return sendJson(response, this.#script.why);
     response.statusCode = 404;
     sendJson(response, {

@@ -52,21 +52,25 @@ export function Files({ model }: Props) {
   const [paged, setPaged] = useState<{ readonly list: string; readonly cursors: readonly string[] }>();
   /** What was answered, or why nothing was. */
   const [page, setPage] = useState<ItemsPage | string>({ items: [] });
-  const asked = useRef({ query: '', total: -1, at: 0 });
+  const asked = useRef({ query: '', total: -1, at: 0, isOpen: false });
+  const latest = useRef('');
   const total = countOf(model, status, folder);
   const wanted = { status, limit: String(PAGE_SIZE), ...(folder && { folder }), ...(name && { name }) };
   const list = new URLSearchParams(wanted).toString();
   const cursors = paged?.list === list ? paged.cursors : [];
   const after = cursors.at(-1);
   const query = `${list}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
-  // Each second.
+  // Each second. One question at a time: among very many files a name is looked for longer than it takes to type a letter.
   useEffect(() => {
     const before = asked.current;
+    latest.current = query;
     const isStale = total !== before.total && model.here() - before.at > RELOAD_MS;
-    if (query === before.query && !isStale) return;
-    asked.current = { query, total, at: model.here() };
+    if (before.isOpen || (query === before.query && !isStale)) return;
+    asked.current = { query, total, at: model.here(), isOpen: true };
     const take = (answer: ItemsPage | string) => {
-      if (query === asked.current.query) setPage(answer);
+      asked.current.isOpen = false;
+      if (query === latest.current) setPage(answer);
+      else model.change();
     };
     get<ItemsPage>('/api/items', query).then(take, (error: Error) => {
       // It is asked for again.
