@@ -88,5 +88,9 @@ describe('the mirrors of status', () => {
       'c.txt   never         never                    now       shares/c.txt',
     ]);
     expect(mirrorLines([], ROOT, NOW)).toEqual([]);
+    const nameless = [{ pk: '', file: 'tables/prices.csv.conflict-2', at: NOW }];
+    expect(mirrorLines([{ ...prices, conflicts: nameless }], ROOT, NOW).at(-1)).toBe(
+      "  changed on both sides; the peer's value was kept, yours is in /srv/mirror/tables/prices.csv.conflict-2 (remove it when you are done)",
+    );
   });
 });
