@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { PeersyncError } from '../lib/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
@@ -57,7 +58,11 @@ function requestsTo(live: Live, feed: LiveFeed) {
       const scopes = 'paths' in asked ? await scopesOf(current.config, asked.paths) : undefined;
       const { lookedAt, retried } = await retryItems(state, scopes, clock);
       await state.commit();
-      for (const place of lookedAt) watcher.lookSoon(place);
+      // Their records are gone, so that any look reads them: of very many it is one a directory.
+      for (const [i, place] of lookedAt.entries()) {
+        if (i % 1_000 === 999) await nextTurn();
+        watcher.lookSoon(place, false);
+      }
       queue.tryNow();
       return [{ retried, lookedAt: lookedAt.length }];
     }),

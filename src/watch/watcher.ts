@@ -98,9 +98,9 @@ export class Watcher {
     return await Promise.all(chosen.map(([, watch]) => watch.rescan(folder !== undefined)));
   }
 
-  /** Looks at a path in its turn, and reads it also when nothing says that it changed. */
-  lookSoon({ folder, path }: Place): void {
-    this.#folders.get(folder)?.deps.debouncer.look(path, true);
+  /** Looks at a path in its turn. @param isAsked whether it is read also when nothing says that it changed */
+  lookSoon({ folder, path }: Place, isAsked = true): void {
+    this.#folders.get(folder)?.deps.debouncer.look(path, isAsked);
   }
 
   /**
