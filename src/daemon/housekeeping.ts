@@ -11,7 +11,6 @@ const DAY_MS = 86_400_000;
 
 export interface HousekeepingDeps {
   readonly state: State;
-  /** Brings all changes of the state so far to the disk. */
   readonly clock: Clock;
   readonly log: Logger;
 }
