@@ -129,7 +129,8 @@ export type Checked = { readonly type: string } | { readonly alarm: AlarmCode; r
 
 /**
  * Whether a shared object is what it was, as far as its first bytes tell: not where nothing comes at all, a page of HTML where
- * there was none, or a text, XML or JSON where there was something else, as errors are told.
+ * there was none, or a text, XML or JSON where there was something else, as errors are told. Where nothing was, its name says what it is,
+ * and only a short one that speaks of an error may not be taken.
  *
  * @param head as `withHead` gives it
  * @param said the media type that the peer gave
@@ -141,16 +142,17 @@ export function checkContent(
 ): Checked {
   const kind = kindOf(said, head);
   const known = before?.type;
-  const named = /\.x?html?$/i.test(data) ? 'html' : 'other';
-  const isOther = kind !== (known === undefined ? named : kindOfType(known));
+  const isOther = kind !== (known === undefined ? kindOfName(data) : kindOfType(known));
+  const isFirstError = known === undefined && head.length < HEAD_BYTES && ERROR.test(textOf(head));
   const type = said !== undefined && kindOfType(said) === kind ? said : CANONICAL[kind];
   const isNothing = head.length === 0;
   let found: AlarmCode | undefined;
   if (isNothing && before?.bytes !== 0) found = 'SHARE_EMPTY';
   else if (isOther && kind === 'html') found = 'SHARE_HTML';
-  else if (isOther && kind !== 'other' && known !== undefined && before?.bytes !== 0) found = 'SHARE_TYPE';
+  else if (isOther && kind !== 'other' && (isFirstError || (known !== undefined && before?.bytes !== 0)))
+    found = 'SHARE_TYPE';
   if (found !== undefined && !accepted.includes(found)) {
-    return { alarm: found, detail: `${known} before, ${type} now` };
+    return { alarm: found, detail: `${known ?? 'nothing'} before, ${type} now` };
   }
   // An empty answer tells nothing of what the object is.
   return { type: isNothing ? (known ?? type) : type };
@@ -185,6 +187,7 @@ const CANONICAL: Readonly<Record<ContentKind, string>> = {
 
 const HTML = /^(?:<!--[\s\S]*?-->|<\?[\s\S]*?\?>|\s)*<(?:!doctype\s+html|html|head|body|title|meta)[\s>]/i;
 const XML = /^\s*<(?:\?xml|[a-z_!])/i;
+const ERROR = /\b(?:error|exception|fault)\b/i;
 const JSON_BEGIN = /^\s*(?:\{\s*["}]|\[\s*[[{"\]\d])/;
 
 /** The bytes come before what the peer says of them: gateways put login pages under any type. */
@@ -194,6 +197,13 @@ function kindOf(type: string | undefined, head: Uint8Array): ContentKind {
   if (HTML.test(text) || said === 'html') return 'html';
   if (XML.test(text)) return 'xml';
   return JSON_BEGIN.test(text) ? 'json' : said;
+}
+
+function kindOfName(name: string): ContentKind {
+  if (/\.x?html?$/i.test(name)) return 'html';
+  if (/\.(?:xml|rss|atom|svg|xsl)$/i.test(name)) return 'xml';
+  if (/\.(?:json|ndjson|jsonl|geojson)$/i.test(name)) return 'json';
+  return /\.(?:txt|md|csv|tsv|log|ini|conf|ya?ml)$/i.test(name) ? 'text' : 'other';
 }
 
 function kindOfType(type: string | undefined): ContentKind {

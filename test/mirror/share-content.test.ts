@@ -29,6 +29,20 @@ describe('what an object seems to be', () => {
     ],
     ['a page, at the first time', PAGE, undefined, {}, { alarm: 'SHARE_HTML' }],
     [
+      'a short text about an error, at the first time',
+      'Internal error: no table',
+      'text/plain',
+      {},
+      { alarm: 'SHARE_TYPE', detail: 'nothing before, text/plain now' },
+    ],
+    [
+      'JSON about an error under the name of a table, at the first time',
+      '{"error":"no such object"}',
+      'application/json',
+      { data: 'prices.csv' },
+      { alarm: 'SHARE_TYPE', detail: 'nothing before, application/json now' },
+    ],
+    [
       'a text where there was something else',
       'Internal error: no table',
       'text/plain',
@@ -60,6 +74,7 @@ describe('what an object seems to be', () => {
     ['a page under the name of one', PAGE, 'text/html', { data: 'index.html' }],
     ['a text about errors where texts are', 'error: none', 'text/plain', was('text/plain')],
     ['something of a kind that cannot be told', '\x89PNG error', 'image/png', was('text/plain')],
+    ['a text about errors under the name of one', 'error: none', 'text/plain', { data: 'boot.log' }],
     ['JSON, at the first time', '{"a":1}', 'application/json', {}],
     ['JSON where nothing was', '{"a":1}', 'application/json', was('text/plain', 0)],
   ])('is good: %s', (_, content, said, expected) => {
