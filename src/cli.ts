@@ -4,7 +4,6 @@ import { hideBin } from 'yargs/helpers';
 import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
 import { asOptions, print, reportError, UsageError, withGlobalOptions } from './commands/context.js';
 import { EXIT } from './lib/errors.js';
-import { versionText } from './lib/process.js';
 
 // A reader that went away (`peersync list | head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -26,8 +25,6 @@ const commandLine = async (args: string[]) => {
     .epilogue(`Exit codes: ${exitCodes}.`)
     .demandCommand(1, 'Name a command.')
     .strict()
-    .version(versionText())
-    .alias({ help: 'h', version: 'V' })
     .wrap(Math.min(110, process.stdout.columns ?? 110))
     .exitProcess(false)
     .fail((message, error) => {

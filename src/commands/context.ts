@@ -5,6 +5,7 @@ import type { Argv, CommandModule, InferredOptionType, Options, PositionalOption
 import type { LoadedConfig } from '../config/load.js';
 import { asErrorLines, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../daemon/log.js';
 import { type ErrorParts, EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
+import { versionText } from '../lib/process.js';
 import { safe } from './text.js';
 
 /** The options that every command has. */
@@ -49,6 +50,8 @@ export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
   return yargs
     .locale('en')
     .updateStrings(USAGE_WORDS as unknown as Record<string, string>)
+    .version(versionText())
+    .alias({ help: 'h', version: 'V' })
     .options(GLOBAL_OPTIONS)
     .default(
       'config',

@@ -64,6 +64,11 @@ describe('the manual page', () => {
     expect(shown).toContain('peersync 1.2.3');
   });
 
+  it('has the short names that every command takes', () => {
+    for (const short of ['-h, --help', '-V, --version', '-c, --config'])
+      expect(page).toContain(short.replaceAll('-', '\\-'));
+  });
+
   it('has examples that the help breaks between words alone, also where a terminal is 80 columns wide', () => {
     const lines = flat(COMMANDS).flatMap(({ examples = [] }) => examples.map(([line]) => line));
     expect(lines.length).toBeGreaterThan(20);
