@@ -332,6 +332,24 @@ describe('a file that cannot be taken as it is', () => {
     expect(peer.writes).toEqual([]);
   });
 
+  test.each([
+    [
+      'key',
+      (rows: Record<string, string>[]) => [...rows, { pk: 'k'.repeat(501), a: 'new' }],
+      'EDIT_UNREADABLE',
+    ],
+    [
+      'column',
+      (rows: Record<string, string>[]) => rows.map((row) => ({ ...row, ['c'.repeat(501)]: 'x' })),
+      'EDIT_COLUMNS',
+    ],
+  ])('where a %s is longer than any that a peer is sent', async (_, edit, code) => {
+    const { peer, desk } = await deskWith(two);
+    desk.edit(edit);
+    expect(await desk.alarm()).toMatchObject({ code });
+    expect(peer.writes).toEqual([]);
+  });
+
   test('goes on once it is mended', async () => {
     const { peer, desk } = await deskWith(two);
     const good = desk.text();

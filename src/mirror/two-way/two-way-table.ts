@@ -30,8 +30,8 @@ const ROWS_A_TURN = 100;
 const ROWS_A_GROUP = 1_000;
 /** Rows: a larger table is not taken for one that a person edits. */
 const MOST_ROWS = 100_000;
-/** Bytes: longer keys are none, also where the peer names no limit. */
-const LONGEST_KEY = 2_000;
+/** Characters: no peer is sent longer keys, or names of columns. */
+const LONGEST_NAME = 500;
 const NOTHING_WRITTEN = { fault: { line: 1, column: 1, what: 'nothing stands in it' } };
 
 /** The peer's table, in memory: all cells, and as columns those in which something stands. */
@@ -190,20 +190,22 @@ export class TwoWayTable extends AnyTableMirror {
       throw this.#alarm('EDIT_COLUMNS', `lacks columns that it had: ${quotedList(missing)}`);
     }
     const known = configured && new Set([...configured, ...(copy?.shown ?? [])]);
-    const strange = mine.columns.filter((column) => known?.has(column) === false);
+    const strange = mine.columns.filter(
+      (column) => known?.has(column) === false || column.length > LONGEST_NAME,
+    );
     if (strange.length > 0) {
       throw this.#alarm('EDIT_COLUMNS', `has columns that this mirror cannot have: ${quotedList(strange)}`);
     }
   }
 
   /** Refuses new rows whose keys the peer would cut. @param most bytes of a key */
-  #checkNewKeys({ rows }: TableText, there: Grid, most = LONGEST_KEY): void {
-    const odd = rows.find(
-      ({ pk }) => !there.rows.has(pk) && (Buffer.byteLength(pk) > most || pk.endsWith('\0')),
-    );
+  #checkNewKeys({ rows }: TableText, there: Grid, most = 4 * LONGEST_NAME): void {
+    const isOdd = (pk: string) =>
+      pk.length > LONGEST_NAME || Buffer.byteLength(pk) > most || pk.endsWith('\0');
+    const odd = rows.find(({ pk }) => !there.rows.has(pk) && isOdd(pk));
     if (odd === undefined) return;
     const what = `the key ${JSON.stringify(odd.pk)} has ${Buffer.byteLength(odd.pk)} bytes`;
-    const limit = `keys of this peer have at most ${most}, and do not end with NUL`;
+    const limit = `keys of this peer have at most ${most} in ${LONGEST_NAME} characters, and do not end with NUL`;
     throw this.#alarm('EDIT_UNREADABLE', `line ${odd.line}: ${what}; ${limit}`);
   }
 
