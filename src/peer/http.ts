@@ -461,7 +461,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   /** undici takes an answer that ends with its connection for whole also where that is reset (7.30). */
   onConnectionError(error: unknown): void {
-    const isCut = this.#head !== undefined && !this.isWhole;
+    // Of a refusal the status says enough.
+    const isCut = isSuccess(this.#head?.status ?? 0) && !this.isWhole;
     if (isCut && systemCode(error) === 'ECONNRESET') this.#fail(this.#errorOf(error));
   }
 
