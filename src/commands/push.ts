@@ -248,7 +248,7 @@ export type Outcome =
 export interface DeliverOptions {
   readonly config: Config;
   readonly collection: string;
-  /** How long the peer may take to show what it accepted, and to accept another file, in ms. */
+  /** How long the peer may take until it accepts or shows another file, in ms. */
   readonly timeoutMs: number;
   /** Whether it is waited until the peer shows a file. @default true */
   readonly wait?: boolean;
@@ -302,7 +302,7 @@ export async function deliver<File extends ReadFile>(
     if (status === 'accepted' && !wait) return { status };
     if (changed.has(path)) return { status: 'failed', error: new PeersyncError(CHANGING) };
     if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };
-    if (clock.now() < (status === 'pending' ? movedAt : entry.since) + timeoutMs) return undefined;
+    if (clock.now() < movedAt + timeoutMs) return undefined;
     if (entry.trouble !== undefined) return refusal(entry.trouble);
     if (status === 'pending') return refusal(NOT_SENT);
     const answer = uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
@@ -327,8 +327,7 @@ export async function deliver<File extends ReadFile>(
     const stopped = uplink.stop();
     await queue.stop(0);
     await stopped;
-    await state.close();
-    await rm(directory, { recursive: true });
+    await state.close().finally(() => rm(directory, { recursive: true }));
   }
 }
 
