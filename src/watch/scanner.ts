@@ -33,8 +33,12 @@ interface Met {
 const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 /** So many directories are listed at once, so that the threads that list have something to do. */
 const LISTS_AT_ONCE = 8;
-/** So many entries of a directory are compared, or records looked up or put into state, without a pause. */
-const SLICE = 100;
+/**
+ * So many entries of a directory are compared, or records looked up or put into state, without a pause; in one turn of the event loop
+ * each of the directories that are compared at once does as much. First sync of 1,000,000 files: 846 blocks of more than 14 ms and 64 ms
+ * at most with 100, 276 and 46 ms with 20.
+ */
+const SLICE = 20;
 
 /**
  * Looks at what is on disk in one folder and hands it to the reconciler: the one truth behind scans and fs events.
