@@ -45,7 +45,7 @@ const [odd = '', slash = '', notes = ''] = config.folders.map(({ path }) => path
 
 let container: Container;
 
-/** Another drop-in of the service, which is then started anew. */
+/** Another drop-in of the service, which is then started anew; resolves when it is another run of it that is asked. */
 async function startWith(settings: Readonly<Record<string, string>>): Promise<void> {
   const { WatchdogSec, ...env } = settings;
   const environment = Object.entries({
@@ -60,7 +60,10 @@ async function startWith(settings: Readonly<Record<string, string>>): Promise<vo
   ];
   const text = `[Service]\n${lines.join('\n')}\n`;
   await container.write('/run/systemd/system/peersync.service.d/90-test.conf', text);
+  const run = () => container.show(UNIT, 'InvocationID');
+  const before = await run();
   await container.sh('systemctl daemon-reload; systemctl restart --no-block peersync.service');
+  await until(async () => (await run()) !== before, 'it is started anew', LONG_MS);
 }
 
 async function isActive(): Promise<void> {
