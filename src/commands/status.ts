@@ -49,12 +49,11 @@ export function summaryLines(report: StatusReport, now: number): string[] {
   const words = report.running ? `${peerWords(report, now)}  ` : '';
   const speaks = dialect === undefined ? '(its dialect is not known yet)' : `(speaks ${dialect})`;
   const last = figures?.lastConfirmedAt;
-  const speed = figures === undefined ? '' : `, ${rateText(figures.confirmedPerSecond)}/s`;
   const ago = last === undefined ? '' : `, the last one ${durationText(Math.max(0, now - last))} ago`;
   return [
     `peer     ${words}${safe(url)} ${speaks}`,
     ...peerTrouble(report, now).map((line) => `         ${line}`),
-    `files    ${countsText(report)}${speed}${ago}`,
+    `files    ${countsText(report)}${speedText(report)}${ago}`,
     ...(page === undefined ? [] : [`page     ${page}`]),
   ];
 }
@@ -64,6 +63,12 @@ export function countsText({ items }: StatusReport): string {
   const { pending, accepted, confirmed, quarantined } = items;
   const troubled = quarantined > 0 ? `, ${numberText(quarantined)} quarantined` : '';
   return `${numberText(confirmed)} confirmed, ${numberText(pending)} pending, ${numberText(accepted)} accepted${troubled}`;
+}
+
+/** Files confirmed a second, to follow the counts; nothing where none were of late. */
+export function speedText({ figures }: StatusReport): string {
+  const { confirmedPerSecond = 0 } = figures ?? {};
+  return confirmedPerSecond === 0 ? '' : `, ${rateText(confirmedPerSecond)}/s`;
 }
 
 /** What the peer does, as the end of a sentence that begins with it. */

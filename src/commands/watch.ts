@@ -7,8 +7,8 @@ import type { LiveLine } from '../report/answers.js';
 import type { RecentEvent, StatusReport } from '../report/status.js';
 import { define, print, printJson, untilStopped } from './context.js';
 import { configToAsk } from './daemon-access.js';
-import { conditionLines, countsText, peerWords, statusSections, summaryLines } from './status.js';
-import { canDraw, type Line, listenToKeys, rateText, Screen, type Style, wantsColour } from './terminal.js';
+import { conditionLines, countsText, peerWords, speedText, statusSections, summaryLines } from './status.js';
+import { canDraw, type Line, listenToKeys, Screen, type Style, wantsColour } from './terminal.js';
 import { clockText, counted, safe } from './text.js';
 
 /** Between two pictures, in ms. */
@@ -224,8 +224,7 @@ export function watchLine({ away, status }: WatchModel, now: number): string {
   if (away !== undefined || status === undefined) return `${time} ${away ?? 'Asking the daemon.'}`;
   const troubles = status.conditions.filter(({ severity }) => severity !== 'info').length;
   const more = troubles === 0 ? '' : `, ${counted(troubles, 'trouble')}: see \`peersync status\``;
-  const speed = rateText(status.figures?.confirmedPerSecond ?? 0);
-  return `${time} ${countsText(status)}, ${speed}/s, the peer ${peerWords(status, now)}${more}`;
+  return `${time} ${countsText(status)}${speedText(status)}, the peer ${peerWords(status, now)}${more}`;
 }
 
 function headLine({ away, heardAt, status }: WatchModel, now: number): Line {

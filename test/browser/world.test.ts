@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { concernsOf, lostWorld, mirrorTroubles, worldOf } from '../../src/page/browser/words.js';
+import {
+  concernsOf,
+  confirmedInHour,
+  lostWorld,
+  mirrorTroubles,
+  worldOf,
+} from '../../src/page/browser/words.js';
 import type { StatusReport } from '../../src/report/status.js';
 import { folder, NOW, queue, statusOf } from './reports.js';
 import { SCRIPTS, scriptOf } from './scripts.js';
@@ -25,6 +31,16 @@ const problem = (name: string) => ({
   path: `/srv/library/notes/${name}`,
   trouble: { code: 'DIRECTORY_UNREADABLE', message: 'It cannot be listed.', hint: 'Let us in.' },
   since: NOW,
+});
+
+test('what was confirmed in the last hour is counted by all collections, and by earlier runs too', () => {
+  const spread = (count: number) => ({ count, p50Ms: 900, p95Ms: 2_000, p99Ms: 3_000, maxMs: 3_000 });
+  const timeToSearch = [
+    { collection: 'notes', hour: spread(2), day: spread(7), waiting: 0 },
+    { collection: 'inbox', hour: spread(3), day: spread(3), waiting: 0 },
+  ];
+  const figures = { timeToSearch, confirmedPerSecond: 0, lastConfirmedAt: NOW, alerts: [] };
+  expect(confirmedInHour(statusOf([folder('notes')], { figures }))).toBe(5);
 });
 
 describe('the top of the page', () => {

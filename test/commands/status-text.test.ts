@@ -77,6 +77,18 @@ describe('status, of a configuration', () => {
   });
 });
 
+describe('status, of the speed', () => {
+  const filesOf = (confirmedPerSecond: number) => {
+    const figures = { timeToSearch: [], confirmedPerSecond, lastConfirmedAt: NOW - 2_000, alerts: [] };
+    return statusText(report({ figures }), NOW).find((line) => line.startsWith('files'));
+  };
+
+  it('tells it while files are confirmed, and nothing when idle', () => {
+    expect(filesOf(17.4)).toMatch(/ accepted, 17\/s, the last one 2s ago$/);
+    expect(filesOf(0)).toMatch(/ accepted, the last one 2s ago$/);
+  });
+});
+
 describe('status, of an alert', () => {
   it('says what is wrong, since when, and what to do', () => {
     const alert = {

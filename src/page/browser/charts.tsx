@@ -4,7 +4,7 @@ import { numberText as count } from '../../lib/text.js';
 import type { Sample } from '../../report/statistics.js';
 import type { Model } from './model.js';
 import type { Props } from './parts.js';
-import { amount, duration, hour, waitingOf } from './words.js';
+import { amount, confirmedInHour, duration, hour, waitingOf } from './words.js';
 
 const HOUR_MS = 3_600_000;
 const SHORTEST_MS = 600_000;
@@ -32,7 +32,7 @@ const CHARTS: readonly Chart[] = [
     title: 'Confirmed',
     lines: [{ token: '--confirmed', fill: true, value: ({ confirmed }) => confirmed / SLOT_S }],
     unit: (value) => `${amount(value)}/s`,
-    now: ({ samples }) => `${count(samples.reduce((sum, { confirmed }) => sum + confirmed, 0))} in the hour`,
+    now: ({ status }) => `${count(status ? confirmedInHour(status) : 0)} in the hour`,
     at: ({ confirmed }) => `${amount(confirmed / SLOT_S)} a second`,
   },
   {

@@ -63,6 +63,11 @@ export function waitingOf({ items }: StatusReport): number {
   return items.pending + items.accepted;
 }
 
+/** How many files were confirmed in the last hour, by this run and earlier ones. */
+export function confirmedInHour({ figures }: StatusReport): number {
+  return (figures?.timeToSearch ?? []).reduce((sum, { hour }) => sum + hour.count, 0);
+}
+
 /** What the top of the page says: numbers first, then the gravest of what a person should know. */
 export function worldOf(status: StatusReport, now: number): World {
   const { figures, folders, items, peer } = status;
