@@ -570,6 +570,8 @@ async function dropUnreadable({ entries }: StateData): Promise<number> {
     if (looked % 5_000 === 0) await nextTurn();
     const base = baseOf(line);
     if (Number.isNaN(base) || entries.bases[base] !== undefined) continue;
+    // The number is not given again: the lines with it are in the journal until the next snapshot.
+    entries.bases.length = Math.max(entries.bases.length, base + 1);
     entries.delete(folder, joinPath(directory, name));
     dropped += 1;
   }

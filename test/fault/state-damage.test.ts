@@ -202,6 +202,21 @@ describe('a damaged state', () => {
     expect(view.repairs.at(-1)).toBe('The URL base of 1 file is lost; it is new again.');
   });
 
+  it('gives the number of a lost URL base to no other one, though its files are still in the journal', async () => {
+    const dir = temporaryDirectory();
+    const state = await State.open(dir, options);
+    state.put(pendingRecord('a'));
+    await state.close();
+    const path = join(dir, 'journal-1');
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll('["u",0,', '["U",0,'));
+    const after = await State.open(dir, options);
+    after.put(pendingRecord('b', 'other'));
+    await after.close();
+    // As after a kill before the snapshot that leaves them out.
+    rmSync(join(dir, 'snapshot-2'), { force: true });
+    expect([...(await State.read(dir)).entries.all()]).toEqual([pendingRecord('b', 'other')]);
+  });
+
   it('with a record of a kind that nobody knows is refused', async () => {
     const dir = temporaryDirectory();
     await (await State.open(dir, options)).close();
