@@ -3,9 +3,8 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { counted } from '../lib/text.js';
-import { isItem } from '../state/entry.js';
+import { gone, isItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { gone } from '../state/transitions.js';
 
 const DAY_MS = 86_400_000;
 

@@ -19,3 +19,13 @@ export function sameStat(a: FileStat, b: FileStat): boolean {
 /** How the bytes of a file are to be read. Never reordered: the state on disk holds positions in this list. */
 export const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
+
+/** `a/b` of `a` and `b`, either of which may be the empty path: the folder itself. */
+export function joinPath(directory: string, name: string): string {
+  return directory === '' || name === '' ? directory + name : `${directory}/${name}`;
+}
+
+/** The directory that a path stands in; the empty path for one directly in the folder. */
+export function directoryOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
+}

@@ -76,12 +76,7 @@ export class JsonScanner {
     else if (next === '"') this.#string();
     else if (this.#pass(NUMBER_OR_LITERAL)) return;
     else if (next === '') this.#fail('the end of the file where a value should stand');
-    else if (next === "'") this.#fail("a single quote: JSON's strings stand in double quotes");
-    else if (/[-+.\d]/.test(next)) this.#fail('no number as JSON writes them');
-    else
-      this.#fail(
-        'no value: a string stands in double quotes, the rest is a number, true, false, null, {…} or […]',
-      );
+    else this.#fail('no value: a string in double quotes, a number, true, false, null, {…} or […]');
   }
 
   /** At "{": stands before the value of each entry in turn, which the caller passes over; then behind the "}". */
@@ -129,10 +124,8 @@ export class JsonScanner {
     do this.#pass(PLAIN_CHARACTERS);
     while (this.#pass(ESCAPE));
     const next = this.#text.charAt(this.#at);
-    if (next === '') this.#fail('a string that is never closed', start);
-    if (next === '\n' || next === '\r') this.#fail('a string that is not closed on its line', start);
-    if (next === '\\') this.#fail('a backslash that begins no escape of JSON: write "\\\\" for a backslash');
-    if (next !== '"') this.#fail('a control character within a string: write it as an escape, such as "\\t"');
+    if (/^[\r\n]?$/.test(next)) this.#fail('a string that is not closed on its line', start);
+    if (next !== '"') this.#fail('no character of a string: write "\\\\" for a backslash, "\\t" for a tab');
     this.#at += 1;
     return this.#text.slice(start, this.#at);
   }

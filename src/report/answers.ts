@@ -74,16 +74,7 @@ function requestsTo(live: Live, feed: LiveFeed) {
       z.object({ sample: z.number().optional(), repair: z.boolean().default(false) }),
       async ({ repair, sample }) => {
         const { items, of } = await chosen(state, sample);
-        const { config: settings } = current;
-        const deps = {
-          state,
-          queue,
-          peer: client,
-          dialect,
-          settings,
-          clock,
-          log,
-        };
+        const deps = { state, queue, peer: client, dialect, settings: current.config, clock, log };
         return verify(items, deps, { lane: 'interactive', repair, of });
       },
     ),

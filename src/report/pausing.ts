@@ -16,25 +16,8 @@ export function keptPause(state: Pick<StateView, 'meta'>, now: number): Paused |
   return until > now ? { since, until } : undefined;
 }
 
-/** Keeps a pause that begins now, or goes on; to be committed. @param forMs how long from now; undefined until it is ended */
-export function keepPause(state: PausedState, now: number, forMs: number | undefined): Paused {
-  const since = keptPause(state, now)?.since ?? now;
-  const paused = forMs === undefined ? { since } : { since, until: now + forMs };
-  state.setMeta(META, paused);
-  return paused;
-}
-
-/** Forgets a pause; to be committed. @returns whether there was one */
-export function forgetPause(state: PausedState, now: number): boolean {
-  const wasPaused = keptPause(state, now) !== undefined;
-  state.setMeta(META, undefined);
-  return wasPaused;
-}
-
-type PausedState = Pick<State, 'meta' | 'setMeta'>;
-
 export interface PausingDeps {
-  readonly state: PausedState & Pick<State, 'commit'>;
+  readonly state: Pick<State, 'meta' | 'setMeta' | 'commit'>;
   readonly queue: RequestQueue;
   readonly clock: Clock;
   readonly log: Logger;
@@ -42,15 +25,20 @@ export interface PausingDeps {
 
 /** A person pauses the work with the peer; on disk before it is answered. @param forMs how long; undefined until `resume` */
 export async function pause(deps: PausingDeps, forMs: number | undefined): Promise<Paused> {
-  const paused = keepPause(deps.state, deps.clock.now(), forMs);
+  const { clock, state } = deps;
+  const now = clock.now();
+  const since = keptPause(state, now)?.since ?? now;
+  const paused = forMs === undefined ? { since } : { since, until: now + forMs };
+  state.setMeta(META, paused);
   restorePause(deps, '');
-  await deps.state.commit();
+  await state.commit();
   return paused;
 }
 
 /** Ends a pause; on disk before it is answered. @returns whether there was one */
 export async function resume({ state, queue, clock }: PausingDeps): Promise<boolean> {
-  const wasPaused = forgetPause(state, clock.now());
+  const wasPaused = keptPause(state, clock.now()) !== undefined;
+  state.setMeta(META, undefined);
   await state.commit();
   queue.resume();
   return wasPaused;

@@ -4,10 +4,9 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
-import { type Entry, type Item, isItem, type Trouble } from '../state/entry.js';
+import { beginningOf, type Entry, type Item, isItem, isRemembered, type Trouble } from '../state/entry.js';
 import { sinceOf } from '../state/line.js';
 import type { State } from '../state/state.js';
-import { beginningOf, isRemembered } from '../state/transitions.js';
 
 /** Something that a person should hear of, raised by `alerts`; it stays while it is so. `since` is in ms since the epoch. */
 export type Alert = Trouble & { readonly collection: string; readonly since: number };

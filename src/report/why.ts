@@ -8,10 +8,10 @@ import {
   type HistoryEntry,
   hasContent,
   isItem,
+  isRemembered,
   type Trouble,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { isRemembered } from '../state/transitions.js';
 import { isAbsence, look } from '../watch/lister.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate, wrongly } from './items.js';

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { describeHolder, type Holder, isHere, type Lock, readLock, takeLock } from '../lib/lock.js';
 
-/** By code: what happened, with `{dir}` and `{detail}` (who, what or why), and what to do. */
+/** By code: what happened and what to do, with `{dir}` and `{detail}` (who, what or why). */
 const TABLE = {
   STATE_LOCKED: [
     'Another peersync ({detail}) uses the state directory {dir}.',
@@ -16,7 +16,7 @@ const TABLE = {
   ],
   STATE_OF_ANOTHER_USER: [
     'The state in {dir} belongs to {detail}: what root writes there, that user could not read any more.',
-    'Run peersync as that user.',
+    "Type `sudo -u '{detail}' peersync …`. Where root is to have it from now on, as in a container: `chown -R root {dir}`.",
   ],
   STATE_FULL: [
     'The state in {dir} cannot grow: no space is left on its disk ({detail}).',
@@ -48,10 +48,12 @@ const TABLE = {
 export class StateError extends PeersyncError {
   /** @param hint what to do, where that is known better than the table knows it */
   constructor(code: keyof typeof TABLE, dir: string, detail: string, hint?: string, cause?: unknown) {
+    const filled = (text: string) =>
+      text.replace(/\{(dir|detail)\}/g, (_, name) => (name === 'dir' ? dir : detail));
     super({
       code,
-      message: TABLE[code][0].replace(/\{(dir|detail)\}/g, (_, name) => (name === 'dir' ? dir : detail)),
-      hint: hint ?? TABLE[code][1],
+      message: filled(TABLE[code][0]),
+      hint: hint ?? filled(TABLE[code][1]),
       exitCode: code === 'STATE_NOT_A_DIRECTORY' ? EXIT.usage : EXIT.failure,
       details: { dir, detail },
       cause,
@@ -81,10 +83,8 @@ export async function stateError(error: unknown, dir: string, did: 'read' | 'wri
   if (system === 'EACCES' && typeof path === 'string') {
     const [owner, whole] = [await ownerOf(path), await ownerOf(dir)];
     if (owner !== undefined) detail = `EACCES: ${basename(path)} belongs to ${owner.name}`;
-    if (owner !== undefined && whole !== undefined && owner.uid !== whole.uid) {
-      const { chown, sudo } = whole;
-      hint = `Give it back: \`sudo chown -R ${chown} ${dir}\`; give commands by \`sudo -u ${sudo} peersync …\`, then it stays so.`;
-    }
+    if (owner !== undefined && whole !== undefined && owner.uid !== whole.uid)
+      hint = `Give it back: \`sudo chown -R --reference=${dir} ${dir}\`; give commands by \`sudo -u '${whole.name}' peersync …\`, then it stays so.`;
   }
   return new StateError(code, dir, detail, hint, error);
 }
@@ -113,8 +113,6 @@ export async function listStateFiles(dir: string) {
   };
 }
 
-const ROOT = 0;
-
 /**
  * Takes the state directory `dir`, created if need be, for this process.
  *
@@ -130,12 +128,11 @@ export async function lockState(dir: string, { clock }: { readonly clock: Clock 
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const lock = await takeLock(join(dir, 'lock'), clock, held);
-    const owner = process.geteuid?.() === ROOT ? await ownerOfState(dir) : undefined;
-    if (owner === undefined || owner.uid === ROOT) return lock;
+    const owner = process.geteuid?.() === 0 ? await ownerOfState(dir) : undefined;
+    if (owner === undefined || owner.uid === 0) return lock;
     if (owner.uid === (await ownerOf(join(dir, 'lock')))?.uid) return lock;
     await lock.release();
-    const hint = `Type \`sudo -u ${owner.sudo} peersync …\`. Where root is to have it from now on, as in a container: \`chown -R root ${dir}\`.`;
-    throw new StateError('STATE_OF_ANOTHER_USER', dir, owner.name, hint);
+    throw new StateError('STATE_OF_ANOTHER_USER', dir, owner.name);
   } catch (error) {
     throw await stateError(error, dir, 'write');
   }
@@ -156,15 +153,13 @@ async function ownerOfState(dir: string) {
 }
 
 /**
- * The user whose the file or directory is, or what a link leads to; undefined where that cannot be found out. By what a person
- * calls the user (the name, or `uid 1000` where there is none), and by what `sudo -u` and `chown` are given.
+ * The user whose the file or directory is, or what a link leads to, named as `sudo -u` takes it (`#1000` where there is no name);
+ * undefined where that cannot be found out.
  */
 async function ownerOf(path: string) {
   const uid = (await stat(path).catch(() => undefined))?.uid;
   if (uid === undefined) return undefined;
   const users = await readFile('/etc/passwd', 'utf8').catch(() => '');
   const rows = users.split('\n').map((row) => row.split(':'));
-  const name = rows.find((row) => row[2] === String(uid))?.[0];
-  if (name) return { uid, name, sudo: name, chown: name };
-  return { uid, name: `uid ${uid}`, sudo: `'#${uid}'`, chown: String(uid) };
+  return { uid, name: rows.find((row) => row[2] === String(uid))?.[0] || `#${uid}` };
 }

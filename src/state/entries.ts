@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { directoryOf, joinPath } from '../lib/file.js';
 import type { Entry, QuarantinedItem } from './entry.js';
 import { decode, encode, ownCopy, statusOf, type UrlBases } from './line.js';
 
@@ -66,7 +67,7 @@ export class Entries {
 
   /** The record as text; `statusOf` reads its status without parsing it. */
   line(folder: string, path: string): string | undefined {
-    const at = this.#directory(folder, parentOf(path))?.lines.get(nameOf(path));
+    const at = this.#directory(folder, directoryOf(path))?.lines.get(nameOf(path));
     return at === undefined ? undefined : this.#lines.get(at);
   }
 
@@ -83,7 +84,7 @@ export class Entries {
       folder = { directories: new Map(), counts: noCounts(), quarantined: new Set() };
       this.#folders.set(folderName, folder);
     }
-    const { lines } = directoryIn(folder, parentOf(path));
+    const { lines } = directoryIn(folder, directoryOf(path));
     const name = nameOf(path);
     const at = lines.get(name);
     const before = at === undefined ? undefined : this.#lines.get(at);
@@ -99,14 +100,14 @@ export class Entries {
   /** @returns the line that was there */
   delete(folderName: string, path: string): string | undefined {
     const folder = this.#folders.get(folderName);
-    const directory = folder?.directories.get(parentOf(path));
+    const directory = folder?.directories.get(directoryOf(path));
     const at = directory?.lines.get(nameOf(path));
     if (folder === undefined || directory === undefined || at === undefined) return undefined;
     const before = this.#lines.get(at);
     this.#lines.remove(at);
     count(folder, path, statusOf(before), -1);
     directory.lines.delete(nameOf(path));
-    removeEmpty(folder, parentOf(path));
+    removeEmpty(folder, directoryOf(path));
     if (folder.directories.size === 0) this.#folders.delete(folderName);
     return before;
   }
@@ -221,7 +222,7 @@ function directoryIn(folder: Folder, path: string): Directory {
   const made = { lines: new Map() };
   folder.directories.set(ownCopy(path), made);
   if (path !== '') {
-    const outer = directoryIn(folder, parentOf(path));
+    const outer = directoryIn(folder, directoryOf(path));
     outer.directories ??= new Set();
     outer.directories.add(ownCopy(nameOf(path)));
   }
@@ -234,8 +235,8 @@ function removeEmpty(folder: Folder, path: string): void {
   if ((directory?.lines.size ?? 0) + (directory?.directories?.size ?? 0) > 0) return;
   folder.directories.delete(path);
   if (path === '') return;
-  folder.directories.get(parentOf(path))?.directories?.delete(nameOf(path));
-  removeEmpty(folder, parentOf(path));
+  folder.directories.get(directoryOf(path))?.directories?.delete(nameOf(path));
+  removeEmpty(folder, directoryOf(path));
 }
 
 /** The directory and all that stand in it, at any depth, with their paths. */
@@ -246,16 +247,8 @@ function* below(folder: Folder | undefined, path: string): Iterable<readonly [st
   for (const name of directory.directories ?? []) yield* below(folder, joinPath(path, name));
 }
 
-function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
-}
-
 function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
-}
-
-export function joinPath(directory: string, name: string): string {
-  return directory === '' ? name : `${directory}/${name}`;
 }
 
 /** Texts are kept in steps of so many bytes. */

@@ -1,4 +1,4 @@
-import type { Encoding, FileStat } from '../lib/file.js';
+import { type Encoding, type FileStat, sameStat } from '../lib/file.js';
 
 /** What the file contained when it was read. */
 export interface Version extends FileStat {
@@ -77,7 +77,7 @@ export interface HistoryEntry {
  * A file that a rule keeps from the peer (empty, too large, not text) is `passed` over: no item, but remembered, so that
  * it is not read again until it changes.
  *
- * Every change of status is a function of transitions.ts; records are never changed in place.
+ * Every change of status is a function below, named after what happened; records are never changed in place.
  */
 interface Core extends Place {
   /** When the present status began, in ms since the epoch. */
@@ -145,4 +145,260 @@ export function hasContent(version: Version | FileStat): version is Version {
 /** Whether the peer has, or may have, what was sent to this address for the file. */
 export function claims(entry: Entry, url: string): boolean {
   return entry.sent?.url === url || (entry.status === 'pending' && entry.doubt?.url === url);
+}
+
+/**
+ * Two pushes of one document are kept apart by this, in ms: peers date what they load in whole seconds, and clocks differ
+ * a little, so that the older version, of the same size, could be taken for the newer.
+ */
+const APART_MS = 3_000;
+/** How many changes of status a record remembers. */
+const HISTORY_LENGTH = 8;
+
+/**
+ * What the history notes where the work on a version begins: everything after it, up to the next of these, is about the
+ * same work. Of the first group the moment is when the file came to rest, which may be before it was found. Never reordered and
+ * never changed, only added to: the state on disk holds positions in this list.
+ */
+export const BEGINNINGS = {
+  newFile: 'new file',
+  fileChanged: 'the file changed',
+  fileBack: 'the file is back',
+  sentBefore: 'the peer was sent this before',
+  /** Written until November 2026 for what was moved here with its directory, or had been kept out by a rule. */
+  broughtIn: 'new file, older than its place here',
+  takenAnew: 'taken anew, though the file is the same',
+  takenAnewSentBefore: 'taken anew, and the peer was sent this before',
+  retry: 'retry asked for',
+  replaced: 'another file was pushed to its address',
+} as const;
+/** Begins the note of an item that was missed; the reason follows. */
+const MISSED = 'confirmed before and missed now: ';
+const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
+
+/** Where in a history the present work begins; -1 where that is forgotten. */
+export function beginningOf(history: History): number {
+  return history.findLastIndex(
+    ({ note }) => note !== undefined && (ALL_BEGINNINGS.has(note) || note.startsWith(MISSED)),
+  );
+}
+
+/** Whether an accepted item was not pushed for that, for the peer was sent it before. */
+export function isRemembered({ history }: AcceptedItem): boolean {
+  const note = history.at(-1)?.note;
+  return note === BEGINNINGS.sentBefore || note === BEGINNINGS.takenAnewSentBefore;
+}
+
+type History = readonly HistoryEntry[];
+
+/** The history of a record that was `before`, with one more change of status. */
+function next(before: Entry | undefined, status: Entry['status'], at: number, note?: string): History {
+  const entry: HistoryEntry = note === undefined ? { status, at } : { status, at, note: note.slice(0, 300) };
+  if (before === undefined) return [entry];
+  const { history } = before;
+  if (history.length < HISTORY_LENGTH) return [...history, entry];
+  // Where the present work begins is kept, however many attempts it takes.
+  const begun = history[beginningOf(history)];
+  const kept = history.slice(1 - HISTORY_LENGTH);
+  if (begun === undefined || kept.includes(begun) || beginningOf([entry]) === 0) return [...kept, entry];
+  return [begun, ...kept.slice(1), entry];
+}
+
+/** The record of a document in another status from `at` on, with what `rest` says otherwise. */
+function become<S extends Item['status'], V, R>(
+  before: Entry | undefined,
+  { folder, path, url, collection, version }: Destination & { readonly version: V },
+  status: S,
+  at: number,
+  note: string | undefined,
+  rest: R,
+) {
+  const history = next(before, status, at, note);
+  return { folder, path, url, collection, version, status, attempts: 0, since: at, history, ...rest };
+}
+
+/**
+ * A file at rest was read. Unchanged content keeps its status; content that the peer accepted before is looked up
+ * (`accepted`); anything else is `pending`.
+ *
+ * @param restedAt since when it has been at rest; the work on it counts from then, unless it is the same file as before
+ */
+export function read(
+  before: Entry | undefined,
+  to: Destination,
+  version: Version,
+  now: number,
+  restedAt = now,
+): Item {
+  if (before !== undefined && isItem(before) && before.status !== 'gone' && isSame(before, to, version))
+    return { ...before, version } as Item;
+  const sent = certainlySent(before);
+  const document = { ...to, version };
+  const isTakenAnew = before !== undefined && before.status !== 'gone' && sameStat(before.version, version);
+  const begunAt = isTakenAnew ? now : restedAt;
+  // The peer, as far as is known, accepted just this content for just this document.
+  if (sent !== undefined && sent.sha256 === version.sha256 && isAt(sent, to)) {
+    const note = isTakenAnew ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
+    return become(before, document, 'accepted', begunAt, note, { since: now, sent });
+  }
+  let note: string = isTakenAnew ? BEGINNINGS.takenAnew : BEGINNINGS.fileChanged;
+  if (before === undefined) note = BEGINNINGS.newFile;
+  else if (before.status === 'gone') note = BEGINNINGS.fileBack;
+  const notBefore = Math.max(now, landedAt(before) + APART_MS);
+  return become(before, document, 'pending', begunAt, note, { since: now, notBefore, ...sentOf(before) });
+}
+
+function isAt(there: Pick<Destination, 'url' | 'collection'>, { url, collection }: Destination): boolean {
+  return there.url === url && there.collection === collection;
+}
+
+function isSame(item: Item, to: Destination, { sha256, encoding }: Version): boolean {
+  const { version } = item;
+  return isAt(item, to) && hasContent(version) && version.sha256 === sha256 && version.encoding === encoding;
+}
+
+/** When an older version came to the peer, as far as that matters: not where the peer tells versions apart by digest. */
+function landedAt(before: Entry | undefined): number {
+  if (before?.status === 'accepted') return before.since;
+  if (before?.status === 'confirmed' && before.evidence.kind === 'digest') return Number.NEGATIVE_INFINITY;
+  const doubt = before?.status === 'pending' ? before.doubt : undefined;
+  return Math.max(before?.sent?.at ?? Number.NEGATIVE_INFINITY, doubt?.at ?? Number.NEGATIVE_INFINITY);
+}
+
+/** A push of this version is about to leave; to be on disk before it does. */
+export function leaving(item: PendingItem, sent: Sent): PendingItem {
+  return { ...item, doubt: sent };
+}
+
+/** The push certainly did not reach the peer, or the peer certainly refused it: no doubt is left. */
+export function returned(item: PendingItem, notBefore: number, trouble?: Trouble): PendingItem {
+  const { doubt: _, trouble: _before, ...rest } = item;
+  return { ...rest, notBefore, ...(trouble ? { trouble } : {}) };
+}
+
+/** The peer accepted this version, or showed that a push in doubt had reached it. */
+export function accepted(item: PendingItem, sent: Sent, now: number, note?: string): AcceptedItem {
+  return become(item, item, 'accepted', now, note, { attempts: item.attempts, sent });
+}
+
+/**
+ * The peer accepted an older version of what changed, was removed or is passed over meanwhile: remembered, so that going
+ * back to it costs no push.
+ */
+export function overtaken(
+  entry: Exclude<Entry, AcceptedItem | ConfirmedItem>,
+  sent: Sent,
+  now: number,
+): Entry {
+  if (entry.status !== 'pending') return { ...entry, sent };
+  return { ...entry, sent, notBefore: Math.max(entry.notBefore, now + APART_MS) };
+}
+
+/**
+ * Another file is about to be pushed to this address, as a folder with another name, URL or place took it over: whatever the
+ * peer was sent there for this one counts no more. To be on disk before that push leaves.
+ */
+export function replaced(entry: Entry, url: string, now: number): Entry {
+  if (entry.status === 'accepted' || entry.status === 'confirmed')
+    return again(entry, BEGINNINGS.replaced, now, { notBefore: now + APART_MS });
+  const { sent, ...rest } = entry;
+  const kept = (sent?.url === url ? rest : entry) as typeof entry;
+  if (kept.status !== 'pending' || kept.doubt?.url !== url) return kept;
+  const { doubt: _, ...known } = kept;
+  return { ...known, notBefore: Math.max(known.notBefore, now + APART_MS) };
+}
+
+/** The peer showed this version. */
+export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): ConfirmedItem {
+  const note = `${evidence.kind} ${evidence.shown}`;
+  return become(item, item, 'confirmed', now, note, { sent: item.sent, evidence });
+}
+
+/** The peer does not show any more what it had shown: to be pushed again. */
+export function missed(item: ConfirmedItem, why: string, now: number): PendingItem {
+  return again(item, `${MISSED}${why}`, now);
+}
+
+/** The peer does not show what it was sent before, and nothing was pushed since: to be pushed now. */
+export function unremembered(item: AcceptedItem, why: string, now: number): PendingItem {
+  return again(item, `sent before, and not shown now: ${why}`, now);
+}
+
+/** One attempt failed (a refused push, or a confirmation that did not come): to be pushed again from `notBefore` on. */
+export function failed(
+  item: PendingItem | AcceptedItem,
+  trouble: Trouble,
+  notBefore: number,
+  now: number,
+): PendingItem {
+  const goesOn = item.status === 'pending' ? { since: item.since, history: item.history } : {};
+  return again(item, trouble.message, now, { attempts: item.attempts + 1, notBefore, trouble, ...goesOn });
+}
+
+/** The peer accepted this version and lost it, which need not be its fault: to be pushed again, with no attempt spent. */
+export function lost(item: AcceptedItem, trouble: Trouble, now: number): PendingItem {
+  return again(item, trouble.message, now, { attempts: item.attempts, trouble });
+}
+
+/**
+ * A person asked for another try. What was pending already waits no longer, and is as late as it was. Asserts that the content
+ * is known; a file that was never read is read again instead.
+ */
+export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem {
+  if (!hasContent(item.version)) throw new Error(`retried: ${item.folder}/${item.path} was never read`);
+  const known = { ...item, version: item.version };
+  // No beginning where it waited: the work goes on, only sooner.
+  return item.status === 'pending'
+    ? again(known, 'retry asked for while it waited', now, { since: item.since })
+    : again(known, BEGINNINGS.retry, now);
+}
+
+/** The version is to be pushed from now on, as if nothing of it had been sent, but for what `rest` says. */
+function again(
+  item: Item & { readonly version: Version },
+  note: string,
+  now: number,
+  rest: Partial<PendingItem> = {},
+): PendingItem {
+  return become(item, item, 'pending', now, note, { notBefore: now, ...rest });
+}
+
+/** Nothing but a change helps: of the file, of the configuration, or a person's `retry`. */
+export function quarantined(
+  before: Entry | undefined,
+  to: Destination,
+  version: Version | FileStat,
+  trouble: Trouble,
+  now: number,
+): QuarantinedItem {
+  const attempts = before !== undefined && isItem(before) ? before.attempts : 0;
+  const rest = { trouble, attempts, ...sentOf(before) };
+  return become(before, { ...to, version }, 'quarantined', now, trouble.message, rest);
+}
+
+/** The file was removed, or nobody asks for it any more. */
+export function gone(item: Exclude<Item, GoneItem>, now: number, note = 'the file was removed'): GoneItem {
+  return become(item, item, 'gone', now, note, sentOf(item));
+}
+
+/** A rule keeps the file, as it is now, from the peer. */
+export function passedOver(
+  before: Entry | undefined,
+  { folder, path }: Place,
+  version: FileStat,
+  trouble: Trouble,
+  now: number,
+): PassedOver {
+  const history = next(before, 'passed', now, trouble.message);
+  return { folder, path, version, status: 'passed', trouble, since: now, ...sentOf(before), history };
+}
+
+/** A push that left and was never answered may have reached the peer after the recorded one: then nothing is certain. */
+function certainlySent(entry: Entry | undefined): Sent | undefined {
+  return entry?.status === 'pending' && entry.doubt !== undefined ? undefined : entry?.sent;
+}
+
+function sentOf(entry: Entry | undefined): { readonly sent?: Sent } {
+  const sent = certainlySent(entry);
+  return sent === undefined ? {} : { sent };
 }

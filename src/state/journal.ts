@@ -6,10 +6,11 @@ import type { Adapter } from 'lowdb';
 import { syncDirectory } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import type { PeersyncError } from '../lib/errors.js';
+import { joinPath } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { counted } from '../lib/text.js';
 import { listStateFiles, pathOf, StateError, stateError } from './directory.js';
-import { Entries, joinPath } from './entries.js';
+import { Entries } from './entries.js';
 import { baseOf, type UrlBases } from './line.js';
 
 /** A small value that survives a restart beside the records. */

@@ -1,7 +1,6 @@
 import { ENCODINGS, type FileStat } from '../lib/file.js';
 import { encodePath } from '../lib/text.js';
-import { type Entry, type Evidence, type HistoryEntry, hasContent, type Sent } from './entry.js';
-import { BEGINNINGS } from './transitions.js';
+import { BEGINNINGS, type Entry, type Evidence, type HistoryEntry, hasContent, type Sent } from './entry.js';
 
 /**
  * A record as one line of text, the same in memory and on disk: a JSON array of positions, from which the record's place

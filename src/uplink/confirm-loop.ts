@@ -4,7 +4,7 @@ import { durationText } from '../lib/units.js';
 import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
-import { accepted, confirmed } from '../state/transitions.js';
+import { accepted, confirmed } from '../state/entry.js';
 import { ReadyQueue } from './backlog.js';
 import { Background, goesThrough, holdMs, keyOf, placeName, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';

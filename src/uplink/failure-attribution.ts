@@ -11,7 +11,7 @@ import {
   quarantined,
   returned,
   unremembered,
-} from '../state/transitions.js';
+} from '../state/entry.js';
 import {
   goesThrough,
   holdMs,

@@ -1,8 +1,7 @@
 import type { Clock } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
-import { type Entry, hasContent } from '../state/entry.js';
+import { type Entry, hasContent, retried } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { retried } from '../state/transitions.js';
 
 /** Everything at or below a path of one folder; `path` is '' for the folder itself. */
 export interface Scope {

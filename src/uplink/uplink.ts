@@ -5,13 +5,18 @@ import type { ContentRules } from '../peer/dialect.js';
 import type { Place } from '../state/entries.js';
 import {
   type AcceptedItem,
+  accepted,
   claims,
   type Entry,
+  leaving,
+  overtaken,
   type PendingItem,
+  passedOver,
+  replaced,
+  returned,
   type Sent,
   type Trouble,
 } from '../state/entry.js';
-import { accepted, leaving, overtaken, passedOver, replaced, returned } from '../state/transitions.js';
 import { Backlog } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';

@@ -1,8 +1,8 @@
 import { PeersyncError } from '../lib/errors.js';
 import { evidenceOf } from '../peer/peerdoc.js';
 import type { ConfirmedItem } from '../state/entry.js';
+import { missed } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { missed } from '../state/transitions.js';
 import { classify } from './batch-sender.js';
 import { holdMs, placeName, type UplinkDeps } from './deps.js';
 

@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.js';
-import { type FileStat, sameStat } from '../lib/file.js';
-import { directoryOf, joinPath } from './lister.js';
+import { directoryOf, type FileStat, joinPath, sameStat } from '../lib/file.js';
 
 /** fs events are gathered for so many ms, so that many of one path cost one look. */
 const GATHER_MS = 30;

@@ -1,12 +1,11 @@
 import type { FolderConfig } from '../config/config.js';
 import { messageOf } from '../lib/errors.js';
-import { ENCODINGS } from '../lib/file.js';
+import { ENCODINGS, joinPath } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import { isWithin } from '../lib/text.js';
 import type { Trouble } from '../state/entry.js';
 import { Debouncer } from './debouncer.js';
 import type { EventListener, FsEvents } from './fs-events.js';
-import { joinPath } from './lister.js';
 import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
 import { FolderRoot } from './root.js';
 import { FolderRules, type PathProblem, Problems } from './rules.js';

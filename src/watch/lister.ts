@@ -140,16 +140,6 @@ export function isAbsence(code: string): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-/** `a/b` of `a` and `b`, either of which may be the empty path: the folder itself. */
-export function joinPath(directory: string, name: string): string {
-  return directory === '' || name === '' ? directory + name : `${directory}/${name}`;
-}
-
-/** The directory that a path stands in; the empty path for one directly in the folder. */
-export function directoryOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
-}
-
 /** The directories that a path stands in, the outermost (the folder itself, `''`) first. */
 export function directoriesAbove(path: string): readonly string[] {
   const found = [''];

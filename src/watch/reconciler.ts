@@ -5,15 +5,23 @@ import type { Fingerprint } from '../content/reader.js';
 import { NO_WORDS } from '../content/words.js';
 import { type Clock, wallAheadMs } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
-import { ENCODINGS, type Encoding, type FileStat, sameStat } from '../lib/file.js';
+import { directoryOf, ENCODINGS, type Encoding, type FileStat, joinPath, sameStat } from '../lib/file.js';
 import type { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import { type Entry, hasContent, isItem, type Trouble } from '../state/entry.js';
+import {
+  type Entry,
+  gone,
+  hasContent,
+  isItem,
+  passedOver,
+  quarantined,
+  read,
+  type Trouble,
+} from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { gone, passedOver, quarantined, read } from '../state/transitions.js';
 import type { Debouncer } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
-import { directoryOf, joinPath, type List } from './lister.js';
+import type { List } from './lister.js';
 import { type Decision, type FolderRules, type Problems, trouble } from './rules.js';
 
 /** The numbers of watching. */

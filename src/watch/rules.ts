@@ -6,11 +6,11 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
-import { type FileStat, fileStat, sameStat } from '../lib/file.js';
+import { type FileStat, fileStat, joinPath, sameStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { formatBytes } from '../lib/units.js';
 import type { Trouble } from '../state/entry.js';
-import { directoriesAbove, isAbsence, joinPath, look } from './lister.js';
+import { directoriesAbove, isAbsence, look } from './lister.js';
 
 export const IGNORE_FILE = '.peersyncignore';
 

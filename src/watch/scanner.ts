@@ -1,18 +1,10 @@
 import { realpath } from 'node:fs/promises';
 import { basename } from 'node:path/posix';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { directoryOf, joinPath } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
 import type { Entry, Trouble } from '../state/entry.js';
-import {
-  type DirectoryStat,
-  directoryOf,
-  entriesOf,
-  type Found,
-  isAbsence,
-  joinPath,
-  type Listing,
-  look,
-} from './lister.js';
+import { type DirectoryStat, entriesOf, type Found, isAbsence, type Listing, look } from './lister.js';
 import type { FolderDeps, Reconciler } from './reconciler.js';
 import { IGNORE_FILE, trouble } from './rules.js';
 

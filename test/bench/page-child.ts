@@ -17,8 +17,8 @@ import { answers, LiveFeed } from '../../src/report/answers.js';
 import { Statistics } from '../../src/report/statistics.js';
 import type { Live, StatusReport } from '../../src/report/status.js';
 import { statusReport } from '../../src/report/status.js';
+import { quarantined } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { quarantined } from '../../src/state/transitions.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 

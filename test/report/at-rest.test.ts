@@ -10,7 +10,7 @@ import {
   quarantined,
   read,
   retried,
-} from '../../src/state/transitions.js';
+} from '../../src/state/entry.js';
 
 const DAY = Date.UTC(2026, 0, 1);
 const at = (hour: number, minute = 0, second = 0) => DAY + ((hour * 60 + minute) * 60 + second) * 1_000;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import { eachLane } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
-import { keepPause, keptPause, pause, restorePause, resume } from '../../src/report/pausing.js';
+import { keptPause, pause, restorePause, resume } from '../../src/report/pausing.js';
 import type { Json } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -146,7 +146,5 @@ describe('a pause', () => {
       state.setMeta('paused', kept);
       expect(keptPause(state, clock.now())).toBeUndefined();
     }
-    keepPause(state, clock.now(), undefined);
-    expect(keptPause(state, clock.now())).toEqual({ since: clock.now() });
   });
 });

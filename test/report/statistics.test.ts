@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { TimeToSearch } from '../../src/report/statistics.js';
-import { gone, read } from '../../src/state/transitions.js';
+import { gone, read } from '../../src/state/entry.js';
 import { afterwards } from '../support/afterwards.js';
 import { Desk } from './world.js';
 

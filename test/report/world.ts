@@ -2,8 +2,8 @@ import type { Config } from '../../src/config/config.js';
 import type { Logger } from '../../src/lib/logger.js';
 import { Statistics } from '../../src/report/statistics.js';
 import type { PendingItem } from '../../src/state/entry.js';
+import { accepted, confirmed, quarantined, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { accepted, confirmed, quarantined, read } from '../../src/state/transitions.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 

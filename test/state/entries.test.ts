@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Entries } from '../../src/state/entries.js';
 import type { Entry } from '../../src/state/entry.js';
-import { quarantined } from '../../src/state/transitions.js';
+import { quarantined } from '../../src/state/entry.js';
 import { anyEntry, anyFolder } from './arbitrary.js';
 import { pendingRecord } from './records.js';
 

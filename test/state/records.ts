@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Entry, PendingItem, Sent } from '../../src/state/entry.js';
-import { accepted, confirmed } from '../../src/state/transitions.js';
+import { accepted, confirmed } from '../../src/state/entry.js';
 
 const SINCE = Date.UTC(2026, 0, 1);
 

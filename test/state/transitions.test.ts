@@ -15,7 +15,7 @@ import {
   read,
   replaced,
   retried,
-} from '../../src/state/transitions.js';
+} from '../../src/state/entry.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 const TO: Destination = { folder: 'f', path: 'a.txt', url: 'https://x.example/a.txt', collection: 'c' };

@@ -12,8 +12,8 @@ import type { PushAnswer, PushItem } from '../../src/peer/push.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import type { Place } from '../../src/state/entries.js';
 import type { Destination, Item, Version } from '../../src/state/entry.js';
+import { read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { read } from '../../src/state/transitions.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import type {
   DialectSource,

@@ -6,7 +6,7 @@ import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
 import { queueStopped } from '../../src/queue/options.js';
 import type { Entry } from '../../src/state/entry.js';
-import { gone } from '../../src/state/transitions.js';
+import { gone } from '../../src/state/entry.js';
 import { type PreparedDocument, pushFailure, sendBatch } from '../../src/uplink/batch-sender.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord, sentOf } from '../state/records.js';

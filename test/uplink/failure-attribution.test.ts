@@ -3,7 +3,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import type { Dialect } from '../../src/peer/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import type { AcceptedItem, Entry, PendingItem, Sent } from '../../src/state/entry.js';
-import { accepted, failed, gone, leaving, read } from '../../src/state/transitions.js';
+import { accepted, failed, gone, leaving, read } from '../../src/state/entry.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Dialect } from '../../src/peer/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import type { PendingItem } from '../../src/state/entry.js';
-import { accepted, lost } from '../../src/state/transitions.js';
+import { accepted, lost } from '../../src/state/entry.js';
 import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
 import { Isolation, lostTrouble, timesLost } from '../../src/uplink/failure-attribution.js';
 import { pendingRecord, sentOf } from '../state/records.js';

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { gone } from '../../src/state/transitions.js';
+import { gone } from '../../src/state/entry.js';
 import { pendingRecord } from '../state/records.js';
 import { until } from '../support/wait.js';
 import { QUICK, World } from '../support/world.js';

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { BEGINNINGS } from '../../src/state/transitions.js';
+import { BEGINNINGS } from '../../src/state/entry.js';
 import { until } from '../support/wait.js';
 import { SETTLE_MS, type Started, WatchWorld } from './world.js';
 

@@ -3,8 +3,8 @@ import { mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } 
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
+import { gone } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { gone } from '../../src/state/transitions.js';
 import { wasSeen } from '../../src/watch/root.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
