@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { constants } from 'node:fs';
-import { access, opendir, readFile, statfs } from 'node:fs/promises';
+import { access, opendir, readFile, stat, statfs } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Config, FolderConfig, MirrorConfig } from '../config/config.js';
@@ -85,10 +85,17 @@ class Wrong extends PeersyncError {
   }
 }
 
+/** What is right, and might be better. */
+type Warning = Required<Pick<Finding, 'message' | 'hint'>>;
+
 /** What comes of a check: what is right, or the error that it throws. */
-async function find(check: string, look: () => Promise<string> | string): Promise<Finding> {
+async function find(
+  check: string,
+  look: () => Promise<string | Warning> | string | Warning,
+): Promise<Finding> {
   try {
-    return { check, ok: true, message: await look() };
+    const found = await look();
+    return { check, ok: true, ...(typeof found === 'string' ? { message: found } : found) };
   } catch (error) {
     if (!(error instanceof PeersyncError)) throw error;
     const { message, hint, exitCode } = error;
@@ -316,7 +323,14 @@ export async function checkWritable(
         `no space is left on the disk of ${directory}`,
         'Free some space there; nothing is lost, and a daemon goes on by itself.',
       );
-    return path === directory ? `${path} can be written` : `${directory} will be made when it is needed`;
+    if (path !== directory) return `${directory} will be made when it is needed`;
+    const message = `${path} can be written`;
+    const isClosed = key !== 'state.dir' || ((await stat(path)).mode & 0o077) === 0;
+    if (isClosed) return message;
+    return {
+      message: `${message}, and others can look into it`,
+      hint: `Close it to them: chmod 700 ${path}`,
+    };
   });
 }
 

@@ -466,7 +466,7 @@ const status = section('The status page and what monitoring reads.', {
   token: secretSchema
     .optional()
     .describe(
-      'Where the token stands that the page asks for. Needed when `listen` is not a loopback address; useful when others have accounts on this machine.',
+      'Where the token stands that the page asks for. Needed, with at least 16 characters, when `listen` is not a loopback address; useful when others have accounts on this machine.',
     ),
 }).refine(({ listen, token }) => token !== undefined || !isOpen(listen), {
   path: ['listen'],

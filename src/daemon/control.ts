@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { chmod, type FileHandle, open, rm } from 'node:fs/promises';
+import { chmod, type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -9,13 +9,15 @@ import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
 import type { Answerer, Question } from '../report/answers.js';
 
-const SOCKET_NAME = 'control.sock';
+/** A directory of its own, which only the daemon's user enters: a socket is open to all until its mode is set. */
+const SOCKET_DIRECTORY = 'control';
+const SOCKET_NAME = join(SOCKET_DIRECTORY, 'socket');
 /** The kernel's limit for a socket's path is 107 bytes. */
 const LONGEST_PATH = 100;
 const PATIENCE_MS = 60_000;
 
 /**
- * Answers commands: listens on a socket in the state directory that only the daemon's own user can open. The caller holds the lock, so that a
+ * Answers commands: listens on a socket below the state directory that only the daemon's own user can reach. The caller holds the lock, so that a
  * socket left by a crash can be replaced.
  *
  * @returns what ends that
@@ -27,6 +29,9 @@ export async function openControl(
 ): Promise<() => Promise<void>> {
   const directory = await openDirectory(stateDirectory);
   const path = socketPath(stateDirectory, directory);
+  const own = join(stateDirectory, SOCKET_DIRECTORY);
+  await mkdir(own, { recursive: true });
+  await chmod(own, 0o700);
   await rm(path, { force: true });
   const server = createServer((request, response) => {
     answerRequest(request, response, answer).catch((error: unknown) => {
@@ -38,7 +43,6 @@ export async function openControl(
     server.once('error', reject);
     server.listen(path, resolve);
   });
-  await chmod(path, 0o600);
   return async () => {
     await new Promise((resolve) => {
       server.close(resolve);

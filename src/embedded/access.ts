@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
@@ -6,11 +6,9 @@ import { writeFileAtomic } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { isRight } from '../web/server.js';
 import { EmbeddedError, failures } from './errors.js';
 import { Refusal } from './form.js';
-
-/** How long the answer to a wrong password takes, in milliseconds; who gives the right one never waits. */
-const WRONG_MS = 500;
 
 /** The one user of the peer who may push, known by Basic authentication (RFC 7617): the peer listens on loopback alone. */
 export class Administrator {
@@ -27,20 +25,14 @@ export class Administrator {
   async admit({ authorization }: IncomingHttpHeaders): Promise<void> {
     const encoded = /^Basic +(\S+)$/i.exec(authorization ?? '')?.[1];
     const given = Buffer.from(encoded ?? '', 'base64').toString();
-    if (isSame(given, `${this.username}:${this.password}`)) return;
-    if (encoded !== undefined) await this.#clock.sleep(WRONG_MS);
+    const right = `${this.username}:${this.password}`;
+    if (encoded !== undefined && (await isRight(given, right, this.#clock))) return;
     const why =
       encoded === undefined ? 'This page needs the administrator.' : 'The user or the password is wrong.';
     throw new Refusal(401, why, {
       'www-authenticate': 'Basic realm="peersync embedded peer", charset="UTF-8"',
     });
   }
-}
-
-/** Compares without telling by its duration how much was right. */
-function isSame(a: string, b: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }
 
 const SHORTEST = 8;
@@ -82,12 +74,4 @@ export async function administratorPassword(dir: string, log: Logger): Promise<s
 export function refuseOtherHosts({ host = '' }: IncomingHttpHeaders): void {
   if (!/^(localhost|127\.0\.0\.1|\[::1\])(:\d*)?$/i.test(host))
     throw new Refusal(403, 'The Host header names another machine than this peer.');
-}
-
-/** Refuses what a page of another site may have caused; a program that is no browser names no origin. @throws Refusal 403 */
-export function refuseOtherSites({ host, origin, ...headers }: IncomingHttpHeaders): void {
-  const site = headers['sec-fetch-site'] ?? 'none';
-  const isOwn = origin === undefined || origin.replace(/^https?:\/\//, '') === host;
-  if (!isOwn || (site !== 'same-origin' && site !== 'none'))
-    throw new Refusal(403, 'A page of another site may not change this peer.');
 }

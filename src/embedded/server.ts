@@ -1,11 +1,11 @@
 import { STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.js';
-import { messageOf, systemCode } from '../lib/errors.js';
+import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { type Administrator, refuseOtherHosts, refuseOtherSites } from './access.js';
+import { isForeign, webServer } from '../web/server.js';
+import { type Administrator, refuseOtherHosts } from './access.js';
 import { type Database, isDiskTrouble } from './database.js';
 import type { DocumentStore } from './documents.js';
 import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
@@ -127,7 +127,10 @@ export class Context {
   requireChange(): void {
     if (this.request.method === 'HEAD')
       throw new Refusal(405, 'HEAD changes nothing.', { allow: 'GET, POST' });
-    refuseOtherSites(this.request.headers);
+    const { 'sec-fetch-site': site, ...others } = this.request.headers;
+    // Who follows no link but types an address comes from no site.
+    if (isForeign(site === 'none' ? others : { ...others, 'sec-fetch-site': site }))
+      throw new Refusal(403, 'A page of another site may not change this peer.');
   }
 }
 
@@ -139,21 +142,13 @@ export async function openServer(
 ): Promise<PeerServer> {
   const { administrator, clock, log } = deps;
   const timeouts = { ...TIMEOUTS, ...given };
-  const app = fastify({
+  const limits = { head: LONGEST_HEAD, headMs: timeouts.headers, connections: MOST_CONNECTIONS };
+  const app = webServer(limits, {
     connectionTimeout: timeouts.idle,
     keepAliveTimeout: Math.min(KEEP_ALIVE_MS, timeouts.idle),
-    http: {
-      maxHeaderSize: LONGEST_HEAD,
-      headersTimeout: timeouts.headers,
-      connectionsCheckingInterval: Math.min(5_000, timeouts.headers / 2),
-    },
     routerOptions: { querystringParser: () => ({}) },
-    // No route has a schema. Without these fastify would load what compiles them: a hundred files.
-    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     frameworkErrors: (error, request, reply) => void sendError(error, request, reply, log),
-    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket as Socket),
   });
-  app.server.maxConnections = MOST_CONNECTIONS;
   // Handlers read their bodies themselves, each as much as it takes.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -191,10 +186,6 @@ export async function openServer(
       cut.cancel();
     },
   };
-}
-
-function noSchemas(): never {
-  throw new Error('a route has a schema, and nothing that compiles it is loaded');
 }
 
 function send(body: Body, { request, reply, as, deps }: Context): FastifyReply {
@@ -268,15 +259,4 @@ function toRefusal(error: unknown, { raw, url }: FastifyRequest, log: Logger): R
       'The disk of the peer is full or failing; not all of the request was carried out.',
     );
   return new Refusal(500, 'The peer failed on this request; its log says why.');
-}
-
-/** Answers what is no request, or not a whole one, and ends the connection, also where its client does not. */
-function answerBrokenRequest(error: unknown, socket: Socket): void {
-  const statuses: Readonly<Record<string, string>> = {
-    ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-    HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  };
-  const status = statuses[systemCode(error) ?? ''] ?? '400 Bad Request';
-  if (socket.writable) socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-  socket.destroySoon();
 }

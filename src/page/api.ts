@@ -26,9 +26,8 @@ import { PageError } from './guard.js';
  * | `POST /sign-out` | `{}` -> `{}`; the session of this browser is over |
  *
  * A `POST` to the API has a body in JSON, `{}` where nothing is to be said. Every error has a status from 400 up and is an
- * `ApiError`. 401 says that a token is needed: go to `/sign-in`. A wrong token leads back to `/sign-in#wrong`, and one that
- * comes too soon after wrong ones to `/sign-in#later`, so that the page can say so without a script (`:target`). What is
- * below `/assets/`, `/sign-in` itself and `/healthz` need no token.
+ * `ApiError`. 401 says that a token is needed: go to `/sign-in`. A wrong token leads back to `/sign-in#wrong`, so that the page
+ * can say so without a script (`:target`). What is below `/assets/`, `/sign-in` itself and `/healthz` need no token.
  */
 
 export type { ItemLine, ItemsPage } from '../report/items.js';

@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import mime from 'mime';
 import type { Listen } from '../config/url.js';
 import { systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
 import { type Live, readyReasons } from '../report/status.js';
+import { type WebLimits, webServer } from '../web/server.js';
 import { apiRoutes, type PageDeps } from './api.js';
 import { answerOf, Guard, PageError } from './guard.js';
 import type { Metrics } from './metrics.js';
@@ -23,14 +24,12 @@ export interface AppOptions {
 
 const LARGEST_BODY = 64 * 1024;
 const LARGEST_FORM = 8 * 1024;
-/** A path of 4 KiB, each byte of it escaped, and some more. */
-const LARGEST_HEAD = 32 * 1024;
+/** The head holds a path of 4 KiB, each byte of it escaped, and some more. */
+const LIMITS: WebLimits = { head: 32 * 1024, headMs: 10_000, connections: 256 };
 const LONGEST_URL = 16 * 1024;
-/** How long a request may take to arrive, in ms. */
-const HEAD_MS = 10_000;
+/** How long a whole request may take to arrive, in ms. */
 const REQUEST_MS = 30_000;
 const IDLE_MS = 15_000;
-const MOST_CONNECTIONS = 256;
 
 /** Everything is the page's own; styles that a script sets are no styles of the document. */
 const HEADERS = {
@@ -51,33 +50,18 @@ const HEADERS = {
 const SIGNED_IN = `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>peersync</title>
 <p>You are signed in. <a href="/">Go on to the page.</a></p></html>`;
 
-function noSchemas(): never {
-  throw new Error('a route of the page has a schema, and nothing that compiles it is loaded');
-}
-
 /** The server of the status page, with all its routes; it does not listen yet. */
 export async function pageApp(deps: PageDeps, options: AppOptions): Promise<FastifyInstance> {
   const { clock, log } = deps.live;
   const guard = new Guard(options.token, clock, log, options.address);
-  const app = fastify({
+  const app = webServer(LIMITS, {
     bodyLimit: LARGEST_BODY,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: IDLE_MS,
     forceCloseConnections: true,
-    http: { maxHeaderSize: LARGEST_HEAD, headersTimeout: HEAD_MS },
-    // Questions are checked where they are answered. Without these fastify would load what compiles schemas: a hundred files.
-    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     // What fastify refuses before it looks for a route passes no hook.
     frameworkErrors: (error, request, reply) => void sendError(error, request, reply.headers(HEADERS), log),
-    // What is not HTTP at all gets no words, and is no event for the log.
-    clientErrorHandler: (_error, socket) => {
-      if (socket.writable)
-        socket.write('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
-      // Also where the client keeps its side open.
-      socket.destroySoon();
-    },
   });
-  app.server.maxConnections = MOST_CONNECTIONS;
   app.removeContentTypeParser('text/plain');
   app.setErrorHandler((error, request, reply) => void sendError(error, request, reply, log));
   app.setNotFoundHandler(() => {
@@ -89,7 +73,7 @@ export async function pageApp(deps: PageDeps, options: AppOptions): Promise<Fast
     log.debug({ method, route: routeOptions.url, address }, 'page request');
     if (url.length > LONGEST_URL) throw new PageError('TOO_LARGE');
     if (isLinkWithToken(request) && guard.hasToken) return;
-    guard.check(request);
+    await guard.check(request);
   });
   const followers = new Set<AbortController>();
   pageRoutes(app, guard, await readAssets(deps.assetsDirectory));
@@ -100,12 +84,13 @@ export async function pageApp(deps: PageDeps, options: AppOptions): Promise<Fast
 
 /** The page itself, its files, and the way in. */
 function pageRoutes(app: FastifyInstance, guard: Guard, assets: ReadonlyMap<string, Asset>): void {
-  app.get('/', (request, reply) => {
+  app.get('/', async (request, reply) => {
     const { token } = request.query as { readonly token?: unknown };
     // A link with the token in it is the way in for who does not want to type it.
-    if (isLinkWithToken(request) && guard.hasToken && isAdmitted(guard, request, reply, String(token)))
-      return reply.type('text/html; charset=utf-8').send(SIGNED_IN);
-    if (reply.sent) return reply;
+    if (isLinkWithToken(request) && guard.hasToken) {
+      const isIn = await isAdmitted(guard, request, reply, String(token));
+      return isIn ? reply.type('text/html; charset=utf-8').send(SIGNED_IN) : reply;
+    }
     return token === undefined
       ? sendAsset(request, reply, assets.get('index.html'))
       : reply.redirect('/', 303);
@@ -128,10 +113,10 @@ function pageRoutes(app: FastifyInstance, guard: Guard, assets: ReadonlyMap<stri
     { parseAs: 'string', bodyLimit: LARGEST_FORM },
     (_request, body, done) => done(null, new URLSearchParams(String(body))),
   );
-  app.post('/sign-in', (request, reply) => {
+  app.post('/sign-in', async (request, reply) => {
     const { body } = request;
     const token = body instanceof URLSearchParams ? (body.get('token') ?? '') : '';
-    if (guard.hasToken && !isAdmitted(guard, request, reply, token)) return reply;
+    if (guard.hasToken && !(await isAdmitted(guard, request, reply, token))) return reply;
     return reply.redirect('/', 303);
   });
 
@@ -141,7 +126,7 @@ function pageRoutes(app: FastifyInstance, guard: Guard, assets: ReadonlyMap<stri
   });
 }
 
-/** As a picture of its own, another page could have wrong tokens tried until nobody at this address is let in. */
+/** A token in what another page makes a browser load, such as a picture, is nobody's try to get in. */
 function isLinkWithToken({ headers, method, query, routeOptions }: FastifyRequest): boolean {
   const what = headers['sec-fetch-dest'];
   const isFollowed = what === undefined || what === 'document';
@@ -150,21 +135,16 @@ function isLinkWithToken({ headers, method, query, routeOptions }: FastifyReques
 }
 
 /** Begins a session where the token is the right one; else leads to where it can be given. */
-function isAdmitted(
+async function isAdmitted(
   guard: Guard,
   { headers, ip }: FastifyRequest,
   reply: FastifyReply,
   token: string,
-): boolean {
-  try {
-    guard.admit(ip, token);
-  } catch (error) {
-    if (!(error instanceof PageError)) throw error;
-    reply.redirect(error.code === 'TOO_MANY_TRIES' ? '/sign-in#later' : '/sign-in#wrong', 303);
-    return false;
-  }
-  reply.header('set-cookie', guard.newSession(headers));
-  return true;
+): Promise<boolean> {
+  const isIn = await guard.knows(ip, token);
+  if (isIn) reply.header('set-cookie', guard.newSession(headers));
+  else reply.redirect('/sign-in#wrong', 303);
+  return isIn;
 }
 
 /** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
@@ -207,7 +187,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   const isPage = request.routeOptions.url === '/' && code === 'TOKEN_NEEDED';
   if (isPage) return reply.redirect('/sign-in', 303);
   if (status === 401) reply.header('www-authenticate', 'Bearer realm="peersync"');
-  if (status === 429 || status === 503) reply.header('retry-after', '30');
+  if (status === 503) reply.header('retry-after', '30');
   return reply.code(status).type('application/json; charset=utf-8').send(body);
 }
 

@@ -1,10 +1,11 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { isForeign, isRight, isSame } from '../web/server.js';
 
 /** What every error is answered with: one sentence what happened, one what to do. */
 export interface ApiError {
@@ -18,11 +19,6 @@ const ERRORS = {
     'Sign in at /sign-in, or send "Authorization: Bearer TOKEN".',
   ],
   TOKEN_WRONG: [401, 'That is not the token of this page.', 'Give the secret that status.token names.'],
-  TOO_MANY_TRIES: [
-    429,
-    'Too many wrong tokens came from this address.',
-    'Wait a moment before the next try.',
-  ],
   FOREIGN_HOST: [
     403,
     'The page was asked for by a name that is not its own.',
@@ -95,6 +91,8 @@ function pathOf({ routeOptions, url }: FastifyRequest): string {
   return routeOptions.url ?? url.replace(/\?.*/s, '');
 }
 
+/** Between two lines of the log about wrong tokens, in ms. */
+const SAY_AGAIN_MS = 60_000;
 /** How long a browser stays signed in, in ms. */
 const SESSION_MS = 30 * 86_400_000;
 
@@ -114,8 +112,9 @@ export class Guard {
   readonly #token: string | undefined;
   readonly #key: Buffer;
   readonly #clock: Clock;
+  readonly #log: Logger;
   readonly #address: () => Listen;
-  readonly #attempts: Attempts;
+  #saidAt = Number.NEGATIVE_INFINITY;
 
   /**
    * @param token undefined where everybody who reaches the page is let in
@@ -127,8 +126,8 @@ export class Guard {
       .update('peersync status page session')
       .digest();
     this.#clock = clock;
+    this.#log = log;
     this.#address = address;
-    this.#attempts = new Attempts(clock, log);
   }
 
   get hasToken(): boolean {
@@ -136,30 +135,28 @@ export class Guard {
   }
 
   /** @throws PageError */
-  check(request: FastifyRequest): void {
+  async check(request: FastifyRequest): Promise<void> {
     const { headers, method } = request;
     const path = pathOf(request);
     if (this.#token === undefined) this.#checkHost(request);
     else if (path !== '/healthz' && path !== '/sign-in' && !path.startsWith('/assets/'))
-      this.#checkToken(request);
+      await this.#checkToken(request);
     if (method !== 'GET' && method !== 'HEAD') checkOrigin(request);
     else if (path.startsWith('/api/') && /^(cross|same)-site$/.test(text(headers['sec-fetch-site'])))
       // Another page could not read the answer, but have it made again and again.
       throw new PageError('FOREIGN_ORIGIN');
   }
 
-  /**
-   * Looks at a token.
-   *
-   * @throws PageError TOO_MANY_TRIES without having looked; TOKEN_WRONG
-   */
-  admit(address: string, offered: string): void {
-    if (this.#attempts.waitMs(address) > 0) throw new PageError('TOO_MANY_TRIES');
-    // Of equal length, so that it takes as long for a wrong token as for the right one.
-    const isRight = this.#token !== undefined && isSame(this.#sign(offered), this.#sign(this.#token));
-    if (isRight) this.#attempts.right(address);
-    else this.#attempts.wrong(address);
-    if (!isRight) throw new PageError('TOKEN_WRONG');
+  /** Whether a token is the right one. A wrong one is told in the log, at most once a minute. */
+  async knows(address: string, offered: string): Promise<boolean> {
+    const isIn = this.#token !== undefined && (await isRight(offered, this.#token, this.#clock));
+    const now = this.#clock.now();
+    if (!isIn && now - this.#saidAt >= SAY_AGAIN_MS) {
+      this.#saidAt = now;
+      const message = `Somebody at ${address} gave a wrong token for the status page; guesses are slowed down.`;
+      this.#log.warn({ event: 'token', address }, message);
+    }
+    return isIn;
   }
 
   /** What `set-cookie` says when a session begins. */
@@ -202,7 +199,7 @@ export class Guard {
     if (!isOwn) throw new PageError('FOREIGN_HOST');
   }
 
-  #checkToken({ headers, ip }: FastifyRequest): void {
+  async #checkToken({ headers, ip }: FastifyRequest): Promise<void> {
     for (const pair of text(headers.cookie).split(';')) {
       const [name = '', session = ''] = pair.trim().split('=');
       const [end = '', signature = ''] = session.split('.');
@@ -212,96 +209,20 @@ export class Guard {
     const bearer = /^Bearer +(.+)$/i.exec(text(headers.authorization))?.[1];
     if (bearer === undefined) throw new PageError('TOKEN_NEEDED');
     // What a header holds beyond ASCII comes byte by byte.
-    this.admit(ip, Buffer.from(bearer, 'latin1').toString());
+    if (!(await this.knows(ip, Buffer.from(bearer, 'latin1').toString()))) throw new PageError('TOKEN_WRONG');
   }
 }
 
-/** Anything may stand in a cookie: its bytes are counted, not its letters. */
-function isSame(offered: string, right: string): boolean {
-  const [a, b] = [Buffer.from(offered), Buffer.from(right)];
-  return a.length === b.length && timingSafeEqual(a, b);
-}
-
-/** A program that is no browser says nothing of where its request comes from, and cannot be made to send one by a page. */
 function checkOrigin(request: FastifyRequest): void {
   const { headers } = request;
-  const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin') throw new PageError('FOREIGN_ORIGIN');
-  if (pathOf(request) === '/sign-in') return;
-  const { origin } = headers;
-  const from = origin !== undefined && URL.canParse(origin) ? new URL(origin).host : undefined;
-  // A proxy may ask by another name than the browser does, so the browser's own word goes first.
-  if (site === undefined && origin !== undefined && from !== text(headers.host).toLowerCase())
+  // The form that signs in is a page of its own without a script; from elsewhere it could only sign in who knows the token.
+  const isSignIn = pathOf(request) === '/sign-in';
+  if (isForeign(isSignIn ? { 'sec-fetch-site': headers['sec-fetch-site'] } : headers))
     throw new PageError('FOREIGN_ORIGIN');
-  if (!/^application\/json\s*(;|$)/i.test(text(headers['content-type']))) throw new PageError('NOT_JSON');
+  if (!isSignIn && !/^application\/json\s*(;|$)/i.test(text(headers['content-type'])))
+    throw new PageError('NOT_JSON');
 }
 
 function text(value: string | readonly string[] | undefined): string {
   return typeof value === 'string' ? value : (value?.[0] ?? '');
-}
-
-/** So many wrong tokens cost nothing: a person mistypes. */
-const FREE = 3;
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 30_000;
-/** After so long without a wrong one, an address begins anew. */
-const FORGET_MS = 15 * 60_000;
-/** How many addresses are remembered. */
-const MOST_ADDRESSES = 1_000;
-const SAY_AGAIN_MS = 60_000;
-
-/**
- * Slows down who guesses the token: after a few wrong ones an address has to wait before its next is even looked at,
- * twice as long each time. Told in the log once an address, and at most once a minute. Bounded: of very many addresses the
- * ones that were longest quiet are forgotten.
- */
-export class Attempts {
-  readonly #clock: Clock;
-  readonly #log: Logger;
-  /** Those that were quiet the longest come first. */
-  readonly #addresses = new Map<
-    string,
-    { readonly wrong: number; readonly lastAt: number; readonly nextAt: number }
-  >();
-  #saidAt = Number.NEGATIVE_INFINITY;
-
-  constructor(clock: Clock, log: Logger) {
-    this.#clock = clock;
-    this.#log = log;
-  }
-
-  /** How long the next try of this address has to wait, in ms. */
-  waitMs(address: string): number {
-    return Math.max(0, (this.#addresses.get(networkOf(address))?.nextAt ?? 0) - this.#clock.now());
-  }
-
-  wrong(address: string): void {
-    const now = this.#clock.now();
-    const network = networkOf(address);
-    const known = this.#addresses.get(network);
-    const wrong = known !== undefined && now - known.lastAt < FORGET_MS ? known.wrong + 1 : 1;
-    const waitMs = wrong > FREE ? Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (wrong - FREE - 1)) : 0;
-    this.#addresses.delete(network);
-    this.#addresses.set(network, { wrong, lastAt: now, nextAt: now + waitMs });
-    const [quietest = network] = this.#addresses.keys();
-    if (this.#addresses.size > MOST_ADDRESSES) this.#addresses.delete(quietest);
-    if (wrong > 1 || now - this.#saidAt < SAY_AGAIN_MS) return;
-    this.#saidAt = now;
-    this.#log.warn(
-      { event: 'token', address },
-      `Somebody at ${address} gave a wrong token for the status page; more of them are slowed down.`,
-    );
-  }
-
-  right(address: string): void {
-    this.#addresses.delete(networkOf(address));
-  }
-}
-
-/** Who has one IPv6 address has the 2^64 beside it too. */
-function networkOf(address: string): string {
-  if (!address.includes(':') || address.startsWith('::ffff:')) return address;
-  const [before = [], after = []] = address.split('::').map((half) => half.split(':').filter(Boolean));
-  const zeros = Array.from({ length: Math.max(0, 8 - before.length - after.length) }, () => '0');
-  return [...before, ...zeros, ...after].slice(0, 4).join(':');
 }

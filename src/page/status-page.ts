@@ -10,6 +10,8 @@ import type { Metrics } from './metrics.js';
 
 /** Between two tries to listen, in ms. */
 const AGAIN_MS = 30_000;
+/** Of the token, where others reach the page. */
+const SHORTEST_TOKEN = 16;
 
 interface Opened {
   readonly app: FastifyInstance;
@@ -69,9 +71,9 @@ export class StatusPage {
     await this.#close();
     const listen = parseListen(status.listen);
     if (listen === undefined) return;
-    // The configuration is checked for this too; here it would be a hole.
-    if (token === undefined && !isLoopback(listen))
-      throw new Error('an address that others reach needs a token');
+    // The configuration is checked for whether there is one; here a short one would be a hole too.
+    if (!isLoopback(listen) && (token ?? '').length < SHORTEST_TOKEN)
+      throw new Error(`an address that others reach needs a token of at least ${SHORTEST_TOKEN} characters.`);
     await this.#open(listen, token);
     this.#told = undefined;
   }

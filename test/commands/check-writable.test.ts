@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkWritable } from '../../src/commands/check.js';
@@ -16,7 +16,7 @@ describe('check, of a directory that is written to', () => {
       ok: true,
       message: `${path} will be made when it is needed`,
     });
-    mkdirSync(path, { recursive: true });
+    mkdirSync(path, { recursive: true, mode: 0o700 });
     expect(await checked(path)).toEqual({
       check: 'state',
       ok: true,
@@ -31,6 +31,21 @@ describe('check, of a directory that is written to', () => {
     expect(finding).toMatchObject({ check: 'state', ok: false });
     expect(finding.message).toContain(`${path} cannot be written: `);
     expect(finding.hint).toContain('`state.dir`');
+  });
+
+  it('warns of a state that others can read or write', async () => {
+    const path = temporaryDirectory();
+    chmodSync(path, 0o700);
+    expect((await checked(path)).hint).toBeUndefined();
+    for (const mode of [0o704, 0o740, 0o702, 0o755]) {
+      chmodSync(path, mode);
+      expect(await checked(path)).toMatchObject({
+        ok: true,
+        message: `${path} can be written, and others can look into it`,
+        hint: `Close it to them: chmod 700 ${path}`,
+      });
+    }
+    expect((await checkWritable('mirror root', path, 'mirror.root')).hint).toBeUndefined();
   });
 
   it('asks for space where the disk is full', async () => {

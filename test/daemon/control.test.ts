@@ -1,6 +1,7 @@
-import { mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { Server } from 'node:net';
+import { dirname, join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { askDaemon, cannotOpen, openControl } from '../../src/daemon/control.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { EXIT, PeersyncError } from '../../src/lib/errors.js';
@@ -34,9 +35,33 @@ describe('the control socket', () => {
     expect(await ask(directory)).toEqual([{ ask: 'x', parameters: { n: 1 } }, 'ä\n€']);
   });
 
-  it('can be opened by the user of the daemon only', async () => {
-    const directory = await daemon(() => []);
-    expect(statSync(join(directory, 'control.sock')).mode & 0o777).toBe(0o600);
+  it('is never in reach of others, whatever the umask and the state directory allow', async () => {
+    const state = temporaryDirectory();
+    chmodSync(state, 0o755);
+    const listen = Server.prototype.listen;
+    const reached: string[] = [];
+    /** What others could open of what is there, at this moment. */
+    const look = (): void => {
+      for (const path of readdirSync(state, { recursive: true, encoding: 'utf8' })) {
+        const isOpen = (mode: number) => (statSync(join(state, dirname(path))).mode & mode) === mode;
+        if (isOpen(0o001) && (statSync(join(state, path)).mode & 0o002) !== 0) reached.push(path);
+      }
+    };
+    const spy = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server, ...args) {
+      const server = Reflect.apply(listen, this, args) as Server;
+      look();
+      return server;
+    });
+    const umask = process.umask(0);
+    try {
+      await daemon(() => ['here'], state);
+    } finally {
+      process.umask(umask);
+      spy.mockRestore();
+    }
+    look();
+    expect(reached).toEqual([]);
+    expect(await ask(state)).toEqual(['here']);
   });
 
   it('works in a directory whose path is too long for a socket', async () => {

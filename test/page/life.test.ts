@@ -81,7 +81,10 @@ describe('the status page', () => {
 
   it('waits for an address that is not there', async () => {
     // One of those that are only for examples in documents.
-    const page = await PageAtWork.start({ listen: '192.0.2.1:8385', token: 'x' }, { opens: false });
+    const page = await PageAtWork.start(
+      { listen: '192.0.2.1:8385', token: 'a token for this test' },
+      { opens: false },
+    );
     await until(() => warnings(page).length === 1, 'the address is not there');
     expect(warnings(page)[0]).toContain('this machine has no address 192.0.2.1:8385 now');
   });
@@ -100,7 +103,10 @@ describe('the status page', () => {
       (await page.fetch('/api/status', { headers: { authorization: `Bearer ${token}` } })).status;
     await until(() => page.page.url !== undefined, 'the page is open');
     expect(await status('another')).toBe(200);
-    expect(await status('secret')).toBe(401);
+    const before = status('secret');
+    await until(() => clock.waiting > 0, 'who has the token of before waits');
+    await clock.advance(500);
+    expect(await before).toBe(401);
   });
 
   it('follows a reload: to another place, to another token, to nowhere and back', async () => {

@@ -38,7 +38,7 @@ const allowed = {
     'lib',
     'embedded',
   ],
-  page: ['report', 'watch', 'uplink', 'mirror', 'queue', 'state', 'peer', 'config', 'lib'],
+  page: ['web', 'report', 'watch', 'uplink', 'mirror', 'queue', 'state', 'peer', 'config', 'lib'],
   report: ['watch', 'uplink', 'mirror', 'queue', 'state', 'peer', 'config', 'lib'],
   watch: ['content', 'state', 'config', 'lib'],
   uplink: ['content', 'queue', 'state', 'peer', 'config', 'lib'],
@@ -47,7 +47,8 @@ const allowed = {
   state: ['lib'],
   peer: ['lib'],
   config: ['lib'],
-  embedded: ['lib'],
+  embedded: ['web', 'lib'],
+  web: ['lib'],
   lib: [],
 };
 /** Single files that may reach a room their own room may not. */
