@@ -64,13 +64,16 @@ const EMOJI = /^\p{Regional_Indicator}{2}|\p{Emoji_Presentation}|\ufe0f/u;
 const WIDE =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2ff}\u{20000}-\u{3fffd}]/u;
 
-const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+/** Characters as people count them. Made where it is needed: its tables take 3 MB and 8 ms. */
+function characters(text: string): string[] {
+  return Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
+}
 
 /** How many columns a text without control characters takes on a terminal, as most of them count. */
 export function displayWidth(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) width += characterWidth(segment);
+  for (const character of characters(text)) width += characterWidth(character);
   return width;
 }
 
@@ -85,10 +88,10 @@ function beginOf(text: string, width: number): string {
   if (PLAIN.test(text)) return text.slice(0, width);
   let begin = '';
   let left = width;
-  for (const { segment } of segmenter.segment(text)) {
-    left -= characterWidth(segment);
+  for (const character of characters(text)) {
+    left -= characterWidth(character);
     if (left < 0) break;
-    begin += segment;
+    begin += character;
   }
   return begin;
 }

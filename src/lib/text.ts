@@ -3,9 +3,9 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-/** A number for a person: `1,204,311`. */
+/** A whole number for a person: `1,204,311`. By hand: the tables of `Intl` take 7 MB for as long as the process runs. */
 export function numberText(n: number): string {
-  return n.toLocaleString('en');
+  return String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
 /** A number with its noun: `1 file`, `1,204 files`. */

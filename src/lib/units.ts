@@ -44,7 +44,11 @@ export function durationText(ms: number): string {
 
 /** A moment as the clock on the wall has it: `2026-11-21 10:04:12`. @param at in ms since the epoch, of that clock */
 export function wallClockText(at: number): string {
-  return new Date(at).toLocaleString('sv-SE');
+  const date = new Date(at);
+  const text = (parts: number[], between: string) =>
+    parts.map((part) => String(part).padStart(2, '0')).join(between);
+  const day = text([date.getFullYear(), date.getMonth() + 1, date.getDate()], '-');
+  return `${day} ${text([date.getHours(), date.getMinutes(), date.getSeconds()], ':')}`;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { PeersyncError } from '../../lib/errors.js';
+import { wallClockText } from '../../lib/units.js';
 import type { TableRow } from '../../peer/table.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quotedList } from '../errors.js';
 import { readTable, type TableText } from '../formats/read.js';
@@ -365,7 +366,7 @@ function isAsWritten(read: ReadFile, last: Last | undefined): boolean {
 /** What a person is told of it, until the file is edited again, and for as long as earlier copies are known. */
 function staleNotes(stale: Stale | undefined, now: number): readonly string[] {
   if (stale === undefined || now - stale.at > LONGEST_KEPT) return [];
-  const textOf = (at: number) => new Date(at).toLocaleString('sv-SE').slice(0, 16);
+  const textOf = (at: number) => wallClockText(at).slice(0, 16);
   return [
     `At ${textOf(stale.at)} the file was saved from the copy of ${textOf(stale.copyAt)}: the peer's newer changes were kept. To take them back on purpose, save the same once more.`,
   ];
