@@ -1,4 +1,4 @@
-import { build, type Histogram } from 'hdr-histogram-js';
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { Config } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
@@ -46,7 +46,7 @@ const WELL_MS = 300_000;
 const MOST_COLLECTIONS = 100;
 const OTHERS = '(others)';
 
-/** How long it took; the percentiles are absent while nothing was counted in that time. In ms, exact to 1 %. */
+/** How long it took; the percentiles are absent while nothing was counted in that time. In ms, at least 1, exact to 1 %. */
 export interface Percentiles {
   readonly count: number;
   readonly p50Ms?: number;
@@ -54,21 +54,23 @@ export interface Percentiles {
   readonly p99Ms?: number;
 }
 
-/** One takes 15 KB; a packed one would take 2 KB, and 1 µs more for each value. */
-function newHistogram(): Histogram {
-  return build({
-    bitBucketSize: 32,
-    highestTrackableValue: 2 ** 36,
-    numberOfSignificantValueDigits: 2,
-    useWebAssembly: false,
-  });
+/** Longer than two years is two years. */
+const LONGEST_MS = 2 ** 36;
+
+/** One takes 20 KB. */
+function newHistogram(): RecordableHistogram {
+  return createHistogram({ lowest: 1, highest: LONGEST_MS, figures: 2 });
+}
+
+function record(histogram: RecordableHistogram, ms: number): void {
+  histogram.record(Math.min(Math.max(1, Math.round(ms)), LONGEST_MS));
 }
 
 /** A percentile is the smallest value that so many of a hundred do not exceed. */
-function percentilesOf(histogram: Histogram): Percentiles {
-  const { totalCount: count } = histogram;
+function percentilesOf(histogram: RecordableHistogram): Percentiles {
+  const { count } = histogram;
   if (count === 0) return { count };
-  const at = (part: number) => histogram.getValueAtPercentile((100 * Math.ceil(part * count)) / count);
+  const at = (part: number) => histogram.percentile((100 * Math.ceil(part * count)) / count);
   return { count, p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99) };
 }
 
@@ -77,10 +79,7 @@ const SLOTS = 12;
 /** How long things took that ended in the last hour or day, counted in twelve slots; the oldest is dropped whole. */
 export class RecentDurations {
   readonly #slotMs: number;
-  readonly #slots = new Map<number, Histogram>();
-  readonly #sum = newHistogram();
-  /** The number of the newest slot. */
-  #newest = Number.NEGATIVE_INFINITY;
+  readonly #slots = new Map<number, RecordableHistogram>();
 
   constructor(lastsMs: number) {
     this.#slotMs = lastsMs / SLOTS;
@@ -89,27 +88,22 @@ export class RecentDurations {
   /** @param endedAt in ms since the epoch; also long ago */
   add(ms: number, endedAt: number): void {
     const number = Math.floor(endedAt / this.#slotMs);
-    this.#reach(number);
-    if (number <= this.#newest - SLOTS) return;
+    if (number <= Math.max(...this.#slots.keys()) - SLOTS) return;
     const slot = this.#slots.get(number) ?? newHistogram();
     this.#slots.set(number, slot);
-    for (const histogram of [slot, this.#sum]) histogram.recordValue(Math.round(ms));
+    record(slot, ms);
+    this.#dropOld(number);
   }
 
   at(now: number): Percentiles {
-    this.#reach(Math.floor(now / this.#slotMs));
-    return percentilesOf(this.#sum);
+    this.#dropOld(Math.floor(now / this.#slotMs));
+    const sum = newHistogram();
+    for (const slot of this.#slots.values()) sum.add(slot);
+    return percentilesOf(sum);
   }
 
-  /** Drops what is too old once there is that slot, also where nobody asks. */
-  #reach(newest: number): void {
-    if (newest <= this.#newest) return;
-    this.#newest = newest;
-    for (const [number, slot] of this.#slots) {
-      if (number > newest - SLOTS) continue;
-      this.#sum.subtract(slot);
-      this.#slots.delete(number);
-    }
+  #dropOld(newest: number): void {
+    for (const number of this.#slots.keys()) if (number <= newest - SLOTS) this.#slots.delete(number);
   }
 }
 
@@ -253,7 +247,7 @@ export class Statistics {
     const now = this.deps.clock.now();
     this.#lastConfirmedAt = now;
     const tookMs = Math.max(0, now - atRestSince(after));
-    this.#durations.recordValue(Math.round(tookMs));
+    record(this.#durations, tookMs);
     this.onConfirmed(this.#count(after.collection, tookMs, now), tookMs);
   }
 

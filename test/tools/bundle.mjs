@@ -18,8 +18,6 @@ const { output } = await build({
   logLevel: 'warn',
   // It finds its WebAssembly beside itself.
   external: ['node-sqlite3-wasm'],
-  // hdr-histogram-js looks for zlib by eval, and does without it where there is no require.
-  checks: { eval: false },
   output: { dir: dist, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name].js', minify: true },
 });
 

@@ -74,17 +74,7 @@ const light = {
   'daemon/log.ts': [],
   'state/state.ts': ['lowdb'],
   // The status page may be off, and the peer another.
-  'daemon/daemon.ts': [
-    'chokidar',
-    'hdr-histogram-js',
-    'htmlparser2',
-    'ignore',
-    'lowdb',
-    'mime',
-    'p-queue',
-    'undici',
-    'zod',
-  ],
+  'daemon/daemon.ts': ['chokidar', 'htmlparser2', 'ignore', 'lowdb', 'mime', 'p-queue', 'undici', 'zod'],
 };
 const clockWords = /\bDate\.now\(|\bnew Date\(\)|(?<!\.)\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(/;
 /** The page in the browser has a clock of its own. */
