@@ -48,7 +48,7 @@ const LONGEST_STEP_MS = 15 * 60_000;
  *   scanned again.
  * - *Held*: the root is missing or another one, see FolderRoot. A full scan follows when it is back.
  * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder is scanned more often,
- *   until a full scan has watched all that it met. So it is as long as a file of rules cannot be read.
+ *   until a full scan has watched all that it met. A file of rules that cannot be read is tried as often.
  */
 export class FolderWatch {
   readonly root: FolderRoot;
@@ -99,7 +99,7 @@ export class FolderWatch {
 
   status(): FolderStatus {
     const { events, debouncer, problems } = this.deps;
-    const limit = problems.find('WATCH_LIMIT');
+    const [limit] = problems.find('WATCH_LIMIT');
     return {
       name: this.folder.name,
       ...this.#state(limit),
@@ -156,17 +156,23 @@ export class FolderWatch {
   }
 
   async #keepChecking(): Promise<void> {
-    const { clock, policy, mayLook, problems } = this.deps;
+    const { clock, policy, mayLook, problems, debouncer, folder } = this.deps;
+    let triedAt = clock.now();
     for (;;) {
       await clock.sleep(Math.min(policy.rootCheckMs, policy.rescanMs), this.#stopping.signal);
       if (this.#isStopped) return;
       await this.#follow();
       const { at = clock.now(), directories = 0 } = this.#lastScan ?? {};
-      const isImpaired = problems.find('WATCH_LIMIT', 'RULES_UNREADABLE') !== undefined;
-      const interval = isImpaired ? policy.degradedRescanMs : policy.rescanMs;
+      const isDegraded = problems.find('WATCH_LIMIT').length > 0;
+      const interval = isDegraded ? policy.degradedRescanMs : policy.rescanMs;
       // A scan that met nothing could not list the root, though that was there a moment before.
       const isDue = directories === 0 || clock.now() - at >= interval;
       if (isDue && !this.#isScanning && mayLook()) void this.rescan();
+      if (clock.now() - triedAt < policy.degradedRescanMs) continue;
+      triedAt = clock.now();
+      // No event may tell that a file can be read again.
+      for (const { path } of problems.find('RULES_UNREADABLE'))
+        debouncer.look(path.slice(folder.path.length + 1));
     }
   }
 

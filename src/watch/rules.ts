@@ -272,8 +272,13 @@ export class Problems {
     return [...this.#known.values()];
   }
 
-  find(...codes: string[]): PathProblem | undefined {
-    return this.list().find(({ trouble }) => codes.includes(trouble.code));
+  find(code: string): readonly PathProblem[] {
+    return this.list().filter(({ trouble }) => trouble.code === code);
+  }
+
+  /** A path has no problem any more, or another one. */
+  resolve(path: string): void {
+    for (const [key, known] of this.#known) if (known.path === path) this.#known.delete(key);
   }
 }
 

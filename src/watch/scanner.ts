@@ -262,9 +262,12 @@ export class Scanner {
 
   /** Keeps the rules of one directory up to date. @returns whether they are others: then all below it is to be looked at */
   async #readRules(directory: string): Promise<boolean> {
-    const { rules, debouncer, digests } = this.deps;
+    const { folder, rules, debouncer, digests, problems } = this.deps;
     const isOther = await rules.readIgnoreFile(directory, (file, stat) => debouncer.atRest(file, stat));
-    if (isOther) digests.clear();
+    if (isOther) {
+      digests.clear();
+      problems.resolve(joinPath(folder.path, joinPath(directory, IGNORE_FILE)));
+    }
     return isOther;
   }
 

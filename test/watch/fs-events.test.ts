@@ -3,104 +3,83 @@ import { join } from 'node:path';
 import { FSWatcher } from 'chokidar';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { DirectoryEvents } from '../../src/watch/fs-events.js';
+import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
-const open: DirectoryEvents[] = [];
-
-function setUp(mostByChokidar?: number) {
+/** Events below a new directory that has these directories; paths are relative to it. */
+function setUp(mostByChokidar?: number, ...directories: readonly string[]) {
   const root = temporaryDirectory();
+  const at = (path: string) => join(root, path);
+  for (const path of directories) mkdirSync(at(path));
   const seen: (string | undefined)[][] = [];
   const events = new DirectoryEvents((directory, name) => seen.push([directory, name]), mostByChokidar);
-  open.push(events);
-  const watch = (path: string) => events.watch(path);
-  const names = (directory: string) => seen.filter(([d]) => d === directory).map(([, name]) => name);
-  return { root, seen, events, watch, names };
+  afterwards('test', () => events.close());
+  const watch = (path: string) => events.watch(at(path));
+  const names = (path: string) => seen.filter(([d]) => d === at(path)).map(([, name]) => name);
+  const named = (path: string, name: string) =>
+    until(() => names(path).includes(name), `${name} in ${path} is named`);
+  const write = (path: string) => writeFileSync(at(path), 'x');
+  return { at, events, watch, names, named, write };
 }
 
-afterEach(async () => {
-  vi.restoreAllMocks();
-  for (const events of open.splice(0)) await events.close();
-});
+afterEach(() => void vi.restoreAllMocks());
 
 describe.each([
   ['of chokidar', 1_000],
   ['of the system itself', 0],
 ])('fs events %s', (_, mostByChokidar) => {
-  it('name what changes in a watched directory from the moment that it is watched', async () => {
-    const { root, watch, names } = setUp(mostByChokidar);
-    expect(await watch(root)).toBe('watched');
-    writeFileSync(join(root, 'a'), 'x');
-    mkdirSync(join(root, 'd'));
-    await until(() => names(root).includes('a') && names(root).includes('d'), 'both are named');
+  it('name what changes in a directory from the moment that it is watched; that watch stays', async () => {
+    const { at, events, watch, names, named, write } = setUp(mostByChokidar, 'same');
+    expect(await watch('same')).toBe('watched');
+    // An entry of the same name, as which an event of the directory itself would come.
+    write('same/same');
+    await named('same', 'same');
+    appendFileSync(at('same/same'), 'y');
+    mkdirSync(at('same/d'));
+    await named('same', 'd');
+    expect(events.watched).toBe(1);
+    expect(names('same')).not.toContain(undefined);
   });
 
   it('give up a directory that was moved, and all below it', async () => {
-    const { root, events, watch, names } = setUp(mostByChokidar);
-    mkdirSync(join(root, 'd/e'), { recursive: true });
-    for (const path of [root, join(root, 'd'), join(root, 'd/e')]) await watch(path);
+    const { at, events, watch, names } = setUp(mostByChokidar, 'd', 'd/e');
+    for (const path of ['', 'd', 'd/e']) await watch(path);
     expect(events.watched).toBe(3);
-    renameSync(join(root, 'd'), join(root, 'moved'));
+    renameSync(at('d'), at('moved'));
     await until(() => events.watched === 1, 'only the root is watched');
-    expect(names(root)).toContain('d');
-    expect(names(root)).toContain('moved');
-  });
-
-  it('stay with a directory that holds a file of its own name', async () => {
-    const { root, events, watch, names } = setUp(mostByChokidar);
-    const directory = join(root, 'same');
-    mkdirSync(directory);
-    await watch(directory);
-    writeFileSync(join(directory, 'same'), 'x');
-    await until(() => names(directory).includes('same'), 'it is named');
-    appendFileSync(join(directory, 'same'), 'y');
-    writeFileSync(join(directory, 'other'), 'x');
-    await until(() => names(directory).includes('other'), 'other is named');
-    expect(events.watched).toBe(1);
-    expect(names(directory)).not.toContain(undefined);
+    expect(names('')).toEqual(expect.arrayContaining(['d', 'moved']));
   });
 
   it('watch a directory that took the place of another', async () => {
-    const { root, events, watch, names } = setUp(mostByChokidar);
-    const directory = join(root, 'd');
+    const { at, events, watch, named, write } = setUp(mostByChokidar);
     for (let i = 0; i < 20; i += 1) {
-      mkdirSync(directory);
-      expect(await watch(directory)).toBe('watched');
-      writeFileSync(join(root, `d/${i}`), 'x');
-      await until(() => names(directory).includes(String(i)), `${i} is named`);
-      renameSync(join(root, `d/${i}`), join(root, String(i)));
-      rmdirSync(directory);
+      mkdirSync(at('d'));
+      expect(await watch('d')).toBe('watched');
+      write(`d/${i}`);
+      await named('d', String(i));
+      renameSync(at(`d/${i}`), at(String(i)));
+      rmdirSync(at('d'));
     }
     await until(() => events.watched === 0, 'nothing is watched');
   });
 
-  it('are the same however often they are asked for', async () => {
-    const { root, events, watch } = setUp(mostByChokidar);
-    const answers = await Promise.all(Array.from({ length: 20 }, () => watch(root)));
-    expect(answers.every((answer) => answer === 'watched')).toBe(true);
+  it('are the same however often they are asked for, and begin anew after they were given up', async () => {
+    const { at, events, watch } = setUp(mostByChokidar);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => watch('')));
+    expect(new Set(answers)).toEqual(new Set(['watched']));
     expect(events.watched).toBe(1);
-    events.unwatch(root);
-    expect(events.watches(root)).toBe(false);
-    expect(await watch(root)).toBe('watched');
+    events.unwatch(at(''));
+    expect(events.watches(at(''))).toBe(false);
+    expect(await watch('')).toBe('watched');
   });
 
   it('watch nothing any more once they are closed, which would keep the process alive', async () => {
-    const { root, events, watch } = setUp(mostByChokidar);
-    mkdirSync(join(root, 'd'));
-    await watch(root);
-    const late = Promise.all([events.close(), watch(join(root, 'd'))]);
-    expect((await late)[1]).toBe('CLOSED');
-    expect(await watch(root)).toBe('CLOSED');
+    const { events, watch } = setUp(mostByChokidar, 'd');
+    await watch('');
+    const [, late] = await Promise.all([events.close(), watch('d')]);
+    expect([late, await watch('')]).toEqual(['CLOSED', 'CLOSED']);
     expect(events.watched).toBe(0);
-  });
-
-  it('name what changes in a directory with a backslash', async () => {
-    const { root, watch, names } = setUp(mostByChokidar);
-    const directory = join(root, 'back\\slash');
-    mkdirSync(directory);
-    expect(await watch(directory)).toBe('watched');
-    writeFileSync(join(directory, 'a'), 'x');
-    await until(() => names(directory).includes('a'), 'a is named');
   });
 });
 
@@ -111,37 +90,37 @@ describe('a large directory', () => {
   };
 
   it('is not listed again at each event', async () => {
-    const { root, watch, names } = setUp();
-    grow(root);
+    const { at, watch, named, write } = setUp();
+    grow(at(''));
     const listed = vi.spyOn(FSWatcher.prototype, 'add');
-    expect(await watch(root)).toBe('watched');
-    writeFileSync(join(root, 'a'), 'x');
-    await until(() => names(root).includes('a'), 'a is named');
+    expect(await watch('')).toBe('watched');
+    write('a');
+    await named('', 'a');
     expect(listed).not.toHaveBeenCalled();
   });
 
-  it('is watched without a gap when it grew since it was first watched, and all below it stays watched', async () => {
-    const { root, events, watch, names } = setUp();
-    mkdirSync(join(root, 'd'));
-    for (const path of [root, join(root, 'd')]) await watch(path);
-    expect(events.watches(root, lstatSync(root))).toBe(true);
-    grow(root);
-    expect(events.watches(root, lstatSync(root))).toBe(false);
-    const watching = watch(root);
-    writeFileSync(join(root, 'a'), 'x');
+  it('is watched without a gap when it grew since it was first watched, and so is all below it', async () => {
+    const { at, events, watch, named, write } = setUp(undefined, 'd');
+    const isFine = () => events.watches(at(''), lstatSync(at('')));
+    for (const path of ['', 'd']) await watch(path);
+    expect(isFine()).toBe(true);
+    grow(at(''));
+    expect(isFine()).toBe(false);
+    const watching = watch('');
+    write('a');
     expect(await watching).toBe('watched');
-    expect(events.watches(root, lstatSync(root))).toBe(true);
+    expect(isFine()).toBe(true);
     expect(events.watched).toBe(2);
-    await until(() => names(root).includes('a'), 'a is named');
-    writeFileSync(join(root, 'd/b'), 'x');
-    await until(() => names(join(root, 'd')).includes('b'), 'b is named');
-    renameSync(join(root, 'd'), join(root, 'moved'));
+    await named('', 'a');
+    write('d/b');
+    await named('d', 'b');
+    renameSync(at('d'), at('moved'));
     await until(() => events.watched === 1, 'what was below it is given up');
   });
 });
 
 it('a directory that the system cannot watch is said with the code of the system', async () => {
-  const { root, events } = setUp(0);
-  expect(await events.watch(join(root, 'none'))).toBe('ENOENT');
+  const { events, watch } = setUp(0);
+  expect(await watch('none')).toBe('ENOENT');
   expect(events.watched).toBe(0);
 });

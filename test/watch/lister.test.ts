@@ -28,18 +28,16 @@ describe.each([
   ['in threads', () => listIn(inThreads())],
 ])('a directory that is listed %s', (_, open) => {
   it('shows what stands in it, however much that is', async () => {
-    const list = open();
     const directory = temporaryDirectory();
     mkdirSync(join(directory, 'd'));
     symlinkSync('nowhere', join(directory, 'link'));
     for (let i = 0; i < 1_700; i += 1) writeFileSync(join(directory, `f${i}`), 'x'.repeat(i % 7));
-    const listing = await listed(list, directory);
+    const listing = await listed(open(), directory);
     expect(listing).toMatchObject({ files: 1_700, directories: ['d'], failed: [] });
-    const entries = [...entriesOf(listing)];
-    expect(entries).toHaveLength(1_702);
-    expect(entries.find(({ name }) => name === 'link')).toMatchObject({ kind: 'link' });
-    expect(entries.find(({ name }) => name === 'd')).toMatchObject({ kind: 'directory' });
-    expect(entries.find(({ name }) => name === 'f1699')).toMatchObject({ kind: 'file', stat: { size: 5 } });
+    const entries = new Map([...entriesOf(listing)].map((entry) => [entry.name, entry]));
+    expect(entries.size).toBe(1_702);
+    expect(['d', 'link'].map((name) => entries.get(name)?.kind)).toEqual(['directory', 'link']);
+    expect(entries.get('f1699')).toMatchObject({ kind: 'file', stat: { size: 5 } });
   });
 
   it('shows no entries where its digest is the known one, and all of them after any change', async () => {
@@ -49,11 +47,10 @@ describe.each([
     writeFileSync(file, 'x');
     mkdirSync(join(directory, 'd'));
     let { digest } = await listed(list, directory);
-    const unchanged = await listed(list, directory, digest);
-    expect([[...entriesOf(unchanged)], unchanged.digest, unchanged.directories]).toEqual([[], digest, ['d']]);
     // What happens inside of a directory is that directory's own.
     writeFileSync(join(directory, 'd/b'), 'x');
-    expect((await listed(list, directory, digest)).digest).toBe(digest);
+    const unchanged = await listed(list, directory, digest);
+    expect([[...entriesOf(unchanged)], unchanged.digest, unchanged.directories]).toEqual([[], digest, ['d']]);
     for (const change of [
       () => utimesSync(file, 1, 1),
       () => writeFileSync(file, 'xy'),
@@ -70,27 +67,21 @@ describe.each([
     }
   });
 
-  it('is said with the code of the system where it cannot be listed, and where something else stands there', async () => {
-    const list = open();
-    const directory = temporaryDirectory();
-    writeFileSync(join(directory, 'f'), 'x');
-    symlinkSync(directory, join(directory, 'link'));
-    expect(await list({ directory: join(directory, 'none'), known: undefined, follow: false })).toEqual({
-      code: 'ENOENT',
-    });
-    expect(await list({ directory: join(directory, 'f/d'), known: undefined, follow: false })).toEqual({
-      code: 'ENOTDIR',
-    });
-    expect(await list({ directory: join(directory, 'f'), known: undefined, follow: false })).toEqual({
-      code: 'ENOTDIR',
-    });
-    expect(await list({ directory: join(directory, 'link'), known: undefined, follow: false })).toEqual({
-      code: 'ENOTDIR',
-    });
-    expect(await list({ directory: join(directory, 'link'), known: undefined, follow: true })).toMatchObject({
-      files: 1,
-    });
-  });
+  it.each([
+    ['none', false, { code: 'ENOENT' }],
+    ['f/d', false, { code: 'ENOTDIR' }],
+    ['f', false, { code: 'ENOTDIR' }],
+    ['link', false, { code: 'ENOTDIR' }],
+    ['link', true, { files: 1 }],
+  ])(
+    'is said with the code of the system where none stands: %s, links followed: %s',
+    async (path, follow, to) => {
+      const top = temporaryDirectory();
+      writeFileSync(join(top, 'f'), 'x');
+      symlinkSync(top, join(top, 'link'));
+      expect(await open()({ directory: join(top, path), known: undefined, follow })).toMatchObject(to);
+    },
+  );
 });
 
 it('threads that list share the work', async () => {

@@ -1,168 +1,121 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import type { FsEvents } from '../../src/watch/fs-events.js';
-import type { WatchSettings } from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';
-import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { folderOf, SETTLE_MS, type Started, WatchWorld } from './world.js';
+import { folderOf, gate, Inbox, SETTLE_MS } from './inbox.js';
 
-/** A second folder beside that of the world. */
-function another(name = 'notes'): { folder: FolderConfig; write: (path: string, content?: string) => void } {
-  const path = join(temporaryDirectory(), name);
-  mkdirSync(path);
+/** A second folder beside that of an inbox, in `../name`. */
+function another(inbox: Inbox, name = 'notes'): FolderConfig {
+  mkdirSync(inbox.at(`../${name}`), { recursive: true });
   const url = `https://files.example.org/${name}/`;
-  return {
-    folder: folderOf(path, { name, collection: name, url }),
-    write: (file, content = `content of ${file}`) => writeFileSync(join(path, file), content),
-  };
+  return folderOf(inbox.at(`../${name}`), { name, collection: name, url });
 }
 
-const settings = (folders: readonly FolderConfig[], changes: Partial<WatchSettings> = {}): WatchSettings => ({
-  folders,
-  hints: true,
-  rescanMs: 3_600_000,
-  ...changes,
-});
+const settings = (...folders: readonly FolderConfig[]) => ({ folders, hints: true, rescanMs: 3_600_000 });
 
-const scannedAt = ({ watcher }: Started, name: string) =>
-  watcher.status().find((folder) => folder.name === name)?.lastScan?.at;
+const names = ({ watcher }: Inbox) => watcher.status().map(({ name }) => name);
 
-/** Words of nothing. */
-const silentEvents: FsEvents = {
-  watch: async () => 'watched',
-  unwatch: () => {},
-  watches: () => false,
-  watched: 0,
-  close: async () => {},
-};
+const MANY = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`${i}.txt`, 'x'.repeat(20_000)]));
 
 describe('a watcher that is told to watch otherwise', () => {
   it('does so though the disk of a folder that it lets go does not answer', async () => {
-    const world = new WatchWorld();
-    const { folder, write } = another();
-    write('n.txt');
-    let answers: () => void = () => {};
-    const hung = new Promise<void>((resolve) => {
-      answers = resolve;
-    });
-    afterwards('test', () => answers());
-    const started = await world.start({ openEvents: () => ({ ...silentEvents, close: () => hung }) });
-    await started.watcher.idle();
-    started.watcher.watch(settings([folder]));
-    await started.watcher.idle();
-    expect(started.status('n.txt', 'notes')).toBe('pending');
-    expect(started.watcher.status().map(({ name }) => name)).toEqual(['notes']);
+    const { open, opened } = gate();
+    const silent: FsEvents = {
+      ...{ watch: async () => 'watched', unwatch: () => {}, watches: () => false, watched: 0 },
+      close: () => opened,
+    };
+    const inbox = await new Inbox().start({ openEvents: () => silent });
+    afterwards('test', open);
+    const notes = another(inbox);
+    inbox.write('../notes/n.txt');
+    inbox.watcher.watch(settings(notes));
+    await inbox.idle();
+    expect(inbox.status('n.txt', 'notes')).toBe('pending');
+    expect(names(inbox)).toEqual(['notes']);
   });
 
   it('scans a folder that was added, follows it from then on, and scans no other', async () => {
-    const world = new WatchWorld();
-    world.write('a.txt');
-    const { folder, write } = another();
-    write('n.txt');
-    const started = await world.start();
-    const { watcher } = started;
-    await watcher.idle();
-    const before = scannedAt(started, 'inbox');
-    expect(before).toBeDefined();
-    watcher.watch(settings([folderOf(world.root), folder]));
-    await watcher.idle();
-    expect(started.status('n.txt', 'notes')).toBe('pending');
-    write('later.txt');
-    world.write('later.txt');
-    await until(() => started.status('later.txt', 'notes') === 'pending', 'the new one is followed');
-    await until(() => started.status('later.txt') === 'pending', 'the old one is followed');
-    expect(scannedAt(started, 'inbox')).toBe(before);
+    const inbox = await new Inbox(['a.txt', '../notes/n.txt']).start();
+    const { lastScan } = inbox.folder;
+    inbox.watcher.watch(settings(folderOf(inbox.root), another(inbox)));
+    await inbox.idle();
+    expect(inbox.status('n.txt', 'notes')).toBe('pending');
+    inbox.write('../notes/later.txt');
+    inbox.write('later.txt');
+    await until(() => inbox.status('later.txt', 'notes') === 'pending', 'the new one is followed');
+    await inbox.becomes({ 'later.txt': 'pending' });
+    expect(inbox.folder.lastScan).toBe(lastScan);
   });
 
   it('keeps what settles in a folder that is as before', async () => {
-    const world = new WatchWorld();
-    const folder = folderOf(world.root, { settle: 20 * SETTLE_MS });
-    const started = await world.start({ folders: [folder] });
-    const { watcher } = started;
-    await watcher.idle();
-    world.write('fresh.txt');
-    const settling = () => watcher.status().find(({ name }) => name === 'inbox')?.settling;
-    await until(() => settling() === 1, 'it settles');
-    watcher.watch(settings([{ ...folder }, another().folder]));
-    expect(settling()).toBe(1);
-    await until(() => started.status('fresh.txt') === 'pending', 'it was read');
+    const folder = { settle: 10 * SETTLE_MS };
+    const inbox = await new Inbox().start({ folder });
+    inbox.write('fresh.txt');
+    await until(() => inbox.folder.settling === 1, 'it settles');
+    inbox.watcher.watch(settings(folderOf(inbox.root, folder), another(inbox)));
+    expect(inbox.folder.settling).toBe(1);
+    await inbox.becomes({ 'fresh.txt': 'pending' });
   });
 
   it('looks at a removed folder no more, whatever was under way there', async () => {
-    const world = new WatchWorld();
-    const { folder, write } = another();
-    for (let i = 0; i < 300; i += 1) write(`${i}.txt`, 'x'.repeat(20_000));
-    const started = await world.start({
-      folders: [folderOf(world.root), folder],
-      policy: { readers: 1, crowd: 5 },
-    });
-    const { watcher, state } = started;
+    const inbox = new Inbox();
+    const notes = another(inbox);
+    for (const [path, content] of Object.entries(MANY)) inbox.write(`../notes/${path}`, content);
+    await inbox.begin({ folders: [folderOf(inbox.root), notes], policy: { readers: 1, crowd: 5 } });
+    const { watcher, state } = inbox;
     await until(() => state.counts('notes').pending > 10, 'the scan is under way');
     for (let i = 0; i < 50; i += 1) watcher.lookSoon({ folder: 'notes', path: `${i}.txt` });
-    watcher.watch(settings([folderOf(world.root)]));
+    watcher.watch(settings(folderOf(inbox.root)));
     const known = state.counts('notes').pending;
     expect(known).toBeLessThan(300);
-    write('later.txt');
+    inbox.write('../notes/later.txt');
     watcher.lookSoon({ folder: 'notes', path: 'later.txt' });
     await watcher.idle();
-    world.write('a.txt');
-    await until(() => started.status('a.txt') === 'pending', 'the other goes on');
+    inbox.write('a.txt');
+    await inbox.becomes({ 'a.txt': 'pending' });
     expect(state.counts('notes').pending).toBe(known);
-    expect(watcher.status().map(({ name }) => name)).toEqual(['inbox']);
+    expect(names(inbox)).toEqual(['inbox']);
   });
 
   it('takes a changed folder up anew, in the midst of its first scan', async () => {
-    const world = new WatchWorld();
-    for (let i = 0; i < 300; i += 1) world.write(`${i}.txt`, 'x'.repeat(20_000));
-    const started = await world.start({ policy: { readers: 2, crowd: 10 } });
-    const { watcher, state } = started;
-    await until(() => state.counts().pending > 10, 'the scan is under way');
-    watcher.watch(settings([folderOf(world.root, { collection: 'other', ignore: ['1*.txt'] })]));
-    await watcher.idle();
-    const entries = [...state.entries.all('inbox')];
+    const inbox = new Inbox(MANY);
+    await inbox.begin({ policy: { readers: 2, crowd: 10 } });
+    await until(() => inbox.state.counts().pending > 10, 'the scan is under way');
+    inbox.watcher.watch(settings(folderOf(inbox.root, { collection: 'other', ignore: ['1*.txt'] })));
+    await inbox.idle();
+    const entries = [...inbox.state.entries.all('inbox')];
     expect(entries.filter(({ path }) => path.startsWith('1'))).toEqual([]);
     expect(entries).toHaveLength(300 - 111);
-    expect(new Set(entries.map((entry) => ('collection' in entry ? entry.collection : '')))).toEqual(
-      new Set(['other']),
-    );
+    const collections = new Set(entries.map((entry) => 'collection' in entry && entry.collection));
+    expect([...collections]).toEqual(['other']);
   });
 
-  it('turns hints off and on', async () => {
-    const world = new WatchWorld();
-    const started = await world.start();
-    const { watcher } = started;
-    await watcher.idle();
-    expect(watcher.status()[0]).toMatchObject({ state: 'watching', directoriesWatched: 1 });
-    watcher.watch(settings([folderOf(world.root)], { hints: false }));
-    await watcher.idle();
-    expect(watcher.status()[0]).toMatchObject({ state: 'unwatched', directoriesWatched: 0 });
-    watcher.watch(settings([folderOf(world.root)]));
-    await watcher.idle();
-    expect(watcher.status()[0]).toMatchObject({ state: 'watching', directoriesWatched: 1 });
-  });
-
-  it('scans at another interval', async () => {
-    const world = new WatchWorld();
-    const started = await world.start({ hints: false });
-    await started.watcher.idle();
-    started.watcher.watch(settings([folderOf(world.root)], { hints: false, rescanMs: 100 }));
-    world.write('a.txt');
-    await until(() => started.status('a.txt') === 'pending', 'a rescan found it');
+  it('turns hints off and on, and scans at another interval', async () => {
+    const inbox = await new Inbox().start();
+    const folder = folderOf(inbox.root);
+    expect(inbox.folder).toMatchObject({ state: 'watching', directoriesWatched: 1 });
+    inbox.watcher.watch({ ...settings(folder), hints: false });
+    await inbox.idle();
+    expect(inbox.folder).toMatchObject({ state: 'unwatched', directoriesWatched: 0 });
+    inbox.watcher.watch({ ...settings(folder), hints: false, rescanMs: 100 });
+    inbox.write('a.txt');
+    await inbox.becomes({ 'a.txt': 'pending' });
+    inbox.watcher.watch(settings(folder));
+    await inbox.idle();
+    expect(inbox.folder).toMatchObject({ state: 'watching', directoriesWatched: 1 });
   });
 
   it('shows folders in the order of the configuration, and knows each by its name', async () => {
-    const world = new WatchWorld();
-    const [b, c] = [another('b'), another('c')];
-    const started = await world.start({ folders: [folderOf(world.root), b.folder] });
-    const { watcher } = started;
-    watcher.watch(settings([c.folder, b.folder, folderOf(world.root)]));
-    expect(watcher.status().map(({ name }) => name)).toEqual(['c', 'b', 'inbox']);
-    watcher.watch(settings([c.folder]));
-    watcher.watch(settings([b.folder, c.folder]));
-    b.write('again.txt');
-    await until(() => started.status('again.txt', 'b') === 'pending', 'b is followed again');
+    const inbox = new Inbox();
+    const [a, b, c] = [folderOf(inbox.root), another(inbox, 'b'), another(inbox, 'c')];
+    await inbox.begin({ folders: [a, b] });
+    inbox.watcher.watch(settings(c, b, a));
+    expect(names(inbox)).toEqual(['c', 'b', 'inbox']);
+    inbox.watcher.watch(settings(c));
+    inbox.watcher.watch(settings(b, c));
+    inbox.write('../b/again.txt');
+    await until(() => inbox.status('again.txt', 'b') === 'pending', 'b is followed again');
   });
 });

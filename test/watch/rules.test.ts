@@ -4,168 +4,138 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import { type Decision, FolderRules, PatternList } from '../../src/watch/rules.js';
+import { FolderRules, PatternList } from '../../src/watch/rules.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { folderOf } from './world.js';
+import { until } from '../support/wait.js';
+import { folderOf, Inbox } from './inbox.js';
 
-function decide(path: string, changes: Partial<FolderConfig> = {}): Decision {
-  return new FolderRules(folderOf('/nowhere', changes)).decide(path);
-}
+const rulesOf = (changes: Partial<FolderConfig>) => new FolderRules(folderOf('/nowhere', changes));
 
-/** Rules of a real folder with the given `.peersyncignore` files, by directory. */
-async function withFiles(
-  files: Record<string, string>,
-  changes: Partial<FolderConfig> = {},
-): Promise<FolderRules> {
-  const root = temporaryDirectory();
-  for (const [directory, text] of Object.entries(files)) {
-    mkdirSync(join(root, directory), { recursive: true });
-    writeFileSync(join(root, directory, '.peersyncignore'), text);
-  }
-  const rules = new FolderRules(folderOf(root, changes));
-  for (const directory of Object.keys(files)) await rules.readIgnoreFiles(join(directory, 'file'));
-  return rules;
-}
+const TAKEN = 'folder inbox takes it: collection inbox';
+const INCLUDE = { include: ['*.md', 'docs/'] };
+const SKIP = { match: 'tmp/', skip: true } as const;
+const RULES = {
+  rules: [{ match: 'keep.md', collection: 'kept' }, SKIP, { match: '*.md', collection: 'notes' }],
+};
+const LITERAL = { ignore: ['\\#*#', 'exactly\\ ', 'line'] };
+const ODD_NAMES = ['a\nb', ' leading', '#x', '!x', 'back\\slash', '[x]', '...', '-', '\u{1f600}'];
 
 describe('the rules of a folder', () => {
   it('take a file for the collection of its folder, under its URL', () => {
-    expect(decide('a b/ü#.txt')).toEqual({
-      take: true,
-      collection: 'inbox',
-      url: 'https://files.example.org/inbox/a%20b/%C3%BC%23.txt',
-      rule: 'folder inbox takes it: collection inbox',
-    });
+    const url = 'https://files.example.org/inbox/a%20b/%C3%BC%23.txt';
+    const decision = { take: true, collection: 'inbox', url, rule: TAKEN };
+    expect(rulesOf({}).decide('a b/ü#.txt')).toEqual(decision);
   });
 
-  it('name the ignore pattern, also of a directory above', () => {
-    expect(decide('x.part')).toEqual({ take: false, rule: 'ignore pattern "*.part" of folder inbox' });
-    expect(decide('a/.git/config')).toEqual({ take: false, rule: 'ignore pattern ".git" of folder inbox' });
-    expect(decide('.gitignore').take).toBe(true);
-    expect(decide('.hidden/.file').take).toBe(true);
-  });
-
-  it('pass over what no pattern of include matches', () => {
-    const changes = { include: ['*.md', 'docs/'] };
-    expect(decide('a/b.md', changes).take).toBe(true);
-    expect(decide('docs/x.html', changes).take).toBe(true);
-    expect(decide('x.html', changes)).toEqual({
-      take: false,
-      rule: 'no pattern of include of folder inbox matches',
-    });
-  });
-
-  it('follow the first rule that matches', () => {
-    const changes: Partial<FolderConfig> = {
-      rules: [
-        { match: 'keep.md', collection: 'kept' },
-        { match: 'tmp/', skip: true },
-        { match: '*.md', collection: 'notes' },
-      ],
-    };
-    expect(decide('tmp/keep.md', changes)).toMatchObject({ collection: 'kept' });
-    expect(decide('tmp/other.md', changes)).toEqual({
-      take: false,
-      rule: 'rules[1] "tmp/" of folder inbox: skip',
-    });
-    expect(decide('a.md', changes)).toMatchObject({
-      collection: 'notes',
-      rule: 'rules[2] "*.md" of folder inbox: collection notes',
-    });
-    expect(decide('a.txt', changes)).toMatchObject({ collection: 'inbox' });
+  it.each<[string, Partial<FolderConfig>, string]>([
+    ['x.part', {}, 'ignore pattern "*.part" of folder inbox'],
+    ['a\nb.part', {}, 'ignore pattern "*.part" of folder inbox'],
+    // As the file system tells upper from lower case.
+    ['X.PART', {}, TAKEN],
+    ['a/.git/config', {}, 'ignore pattern ".git" of folder inbox'],
+    ['.gitignore', {}, TAKEN],
+    ['.hidden/.file', {}, TAKEN],
+    ['a/.peersyncignore', {}, '.peersyncignore is a file of rules and is not pushed'],
+    ['a/b.md', INCLUDE, TAKEN],
+    ['docs/x.html', INCLUDE, TAKEN],
+    ['x.html', INCLUDE, 'no pattern of include of folder inbox matches'],
+    ['tmp/keep.md', RULES, 'rules[0] "keep.md" of folder inbox: collection kept'],
+    ['tmp/other.md', RULES, 'rules[1] "tmp/" of folder inbox: skip'],
+    ['a.md', RULES, 'rules[2] "*.md" of folder inbox: collection notes'],
+    ['a.txt', RULES, TAKEN],
+    ['#auto#', LITERAL, 'ignore pattern "\\\\#*#" of folder inbox'],
+    ['#auto#', { ignore: ['#*#'] }, 'ignore pattern "\\\\#*#" of folder inbox'],
+    ...[...ODD_NAMES, 'two\nline'].map((name): [string, object, string] => [name, LITERAL, TAKEN]),
+  ])('decide about %j with %j', (path, changes, rule) => {
+    const decision = rulesOf(changes).decide(path);
+    expect(decision).toMatchObject({ take: rule.includes('collection'), rule });
+    if (decision.take) expect(decision.rule).toContain(`collection ${decision.collection}`);
   });
 
   it('close a directory that a leading rule skips, and only then', () => {
-    const skip = { match: 'tmp/', skip: true } as const;
-    const first = new FolderRules(folderOf('/nowhere', { rules: [skip] }));
-    expect(first.closed('a/tmp/b')).toBe('rules[0] "tmp/" of folder inbox: skip');
-    const second = new FolderRules(
-      folderOf('/nowhere', { rules: [{ match: 'keep.md', collection: 'k' }, skip] }),
-    );
-    expect(second.closed('a/tmp/b')).toBeUndefined();
-  });
-
-  it('take names literally that look like syntax', () => {
-    const ignore = ['\\#*#', 'exactly\\ ', 'line'];
-    for (const name of [
-      'a\nb',
-      ' leading',
-      '#x',
-      '!x',
-      'back\\slash',
-      '[x]',
-      '...',
-      '-',
-      '\u{1f600}',
-      'two\nline',
-    ]) {
-      expect(decide(name, { ignore }), JSON.stringify(name)).toMatchObject({ take: true });
-    }
-    expect(decide('#auto#', { ignore }).take).toBe(false);
-    expect(decide('#auto#', { ignore: ['#*#'] }).take).toBe(false);
-    expect(decide('a\nb.part').take).toBe(false);
-    expect(decide('a\nb/.git/x').take).toBe(false);
-  });
-
-  it('tell upper from lower case, as the file system does', () => {
-    expect(decide('X.PART').take).toBe(true);
-  });
-
-  it('never push a file of rules', () => {
-    expect(decide('a/.peersyncignore')).toEqual({
-      take: false,
-      rule: '.peersyncignore is a file of rules and is not pushed',
-    });
+    expect(rulesOf({ rules: [SKIP] }).closed('a/tmp/b')).toBe('rules[0] "tmp/" of folder inbox: skip');
+    const after = { match: 'keep.md', collection: 'k' };
+    expect(rulesOf({ rules: [after, SKIP] }).closed('a/tmp/b')).toBeUndefined();
   });
 });
 
 describe('.peersyncignore files', () => {
-  it('rule their directory and all below it, the deepest first', async () => {
-    const rules = await withFiles({
-      '': '*.log\n',
+  it('rule their directory and all below it, the deepest first, and take back what the configuration ignores', async () => {
+    const files = {
+      '': '*.log\n!x.part\n!inner\n',
       docs: '!keep.log\n/drafts/\n',
       'docs/deep': 'keep.log\n',
-    });
-    expect(rules.decide('x.log')).toEqual({ take: false, rule: '.peersyncignore in the folder: "*.log"' });
-    expect(rules.decide('docs/x.log').take).toBe(false);
-    expect(rules.decide('docs/keep.log').take).toBe(true);
-    expect(rules.decide('docs/deep/keep.log')).toEqual({
-      take: false,
-      rule: '.peersyncignore in docs/deep/: "keep.log"',
-    });
-    expect(rules.decide('docs/drafts/a/b')).toEqual({
-      take: false,
-      rule: '.peersyncignore in docs/: "/drafts/"',
-    });
-    expect(rules.decide('docs/a/drafts/b').take).toBe(true);
-  });
-
-  it('take back what the configuration ignores, but not below an ignored directory', async () => {
-    const rules = await withFiles({ '': '!x.part\n!inner\n' });
-    expect(rules.decide('x.part').take).toBe(true);
-    expect(rules.decide('.git/inner').take).toBe(false);
-  });
-
-  it('pass everything over where they cannot be read', async () => {
-    const rules = await withFiles({ a: 'x' });
+    };
     const root = temporaryDirectory();
-    mkdirSync(join(root, 'a/.peersyncignore'), { recursive: true });
-    const unreadable = new FolderRules(folderOf(root));
-    await unreadable.readIgnoreFiles('a/y');
-    expect(rules.decide('a/y').take).toBe(true);
-    expect(unreadable.decide('a/y')).toEqual({
-      take: false,
-      rule: '.peersyncignore in a/ cannot be read (it is not a regular file)',
+    for (const [directory, text] of Object.entries(files)) {
+      mkdirSync(join(root, directory), { recursive: true });
+      writeFileSync(join(root, directory, '.peersyncignore'), text);
+    }
+    const rules = new FolderRules(folderOf(root));
+    await rules.readIgnoreFiles('docs/deep/file');
+    expect(rules.decide('x.log').rule).toBe('.peersyncignore in the folder: "*.log"');
+    expect(rules.decide('docs/deep/keep.log').rule).toBe('.peersyncignore in docs/deep/: "keep.log"');
+    expect(rules.decide('docs/drafts/a/b').rule).toBe('.peersyncignore in docs/: "/drafts/"');
+    const taken = ['docs/keep.log', 'docs/a/drafts/b', 'x.part'];
+    // Nothing takes back what stands below an ignored directory.
+    const others = ['docs/x.log', '.git/inner'];
+    expect([...taken, ...others].filter((path) => rules.decide(path).take)).toEqual(taken);
+  });
+
+  it('count when they come, when they change and when they go, and from the first scan on', async () => {
+    const first = { '.peersyncignore': 'no*\n', 'no.txt': 'no' };
+    const inbox = new Inbox({ ...first, 'd/a.log': 'a', 'd/e/b.log': 'b', 'd/c.txt': 'c', 'x.log': 'x' });
+    await inbox.start();
+    const become = async (...paths: readonly string[]) => {
+      await until(() => inbox.paths().join() === paths.join(), `the files are ${paths.join()}`);
+      await inbox.idle();
+    };
+    await become('d/a.log', 'd/c.txt', 'd/e/b.log', 'x.log');
+    inbox.write('d/.peersyncignore', '*.log\n');
+    await become('d/c.txt', 'x.log');
+    inbox.write('d/.peersyncignore', 'a.log\n*.txt\n');
+    await become('d/e/b.log', 'x.log');
+    inbox.remove('d/.peersyncignore');
+    await become('d/a.log', 'd/c.txt', 'd/e/b.log', 'x.log');
+  });
+
+  it('that cannot be read keep their directory as it was, which costs no scans, until they can', async () => {
+    const inbox = await new Inbox(['d/a.txt']).start();
+    for (const path of ['d/.peersyncignore/is-a-directory', 'd/b.txt', 'c.txt']) inbox.write(path);
+    await inbox.start({ hints: false, policy: { rootCheckMs: 20, degradedRescanMs: 50 } });
+    expect(inbox.paths()).toEqual(['c.txt', 'd/a.txt']);
+    expect(inbox.watcher.problems()).toMatchObject([{ trouble: { code: 'RULES_UNREADABLE' } }]);
+    const { lastScan } = inbox.folder;
+    inbox.remove('d/.peersyncignore');
+    await inbox.becomes({ 'd/b.txt': 'pending' });
+    expect(inbox.watcher.problems()).toEqual([]);
+    expect(inbox.folder.lastScan).toBe(lastScan);
+    const rules = new FolderRules(folderOf(inbox.root));
+    inbox.write('d/.peersyncignore/is-a-directory');
+    await rules.readIgnoreFiles('d/y');
+    const rule = '.peersyncignore in d/ cannot be read (it is not a regular file)';
+    expect(rules.decide('d/y')).toEqual({ take: false, rule });
+    expect(rules.decide('y').take).toBe(true);
+  });
+
+  it('that keep out a directory of which removed files are remembered leave it alone', async () => {
+    const inbox = await new Inbox(['d/x.txt', 'd/y.txt']).start();
+    inbox.remove('d/x.txt');
+    await inbox.becomes({ 'd/x.txt': 'gone' });
+    inbox.write('.peersyncignore', 'd/\n');
+    await inbox.becomes({ 'd/y.txt': undefined });
+    let isIdle = false;
+    void inbox.idle().then(() => {
+      isIdle = true;
     });
-    expect(unreadable.decide('y').take).toBe(true);
+    await until(() => isIdle, 'nothing is left to do', 10_000);
   });
 });
 
 describe('a list of patterns', () => {
   it('says the same of a path however many it was asked about', () => {
     const list = new PatternList(['*.part', '!keep.part']);
-    for (let i = 0; i < 25_000; i += 1) {
-      expect(list.test(`d${i}/x.part`).ignored).toBe(true);
-    }
+    for (let i = 0; i < 25_000; i += 1) expect(list.test(`d${i}/x.part`).ignored).toBe(true);
     expect(list.test('d/keep.part')).toMatchObject({ ignored: false, unignored: true });
     expect(list.test('d/x')).toMatchObject({ ignored: false, unignored: false });
   });
@@ -188,9 +158,8 @@ describe('a list of patterns', () => {
         writeFileSync(join(root, '.git/info/exclude'), `${patterns.join('\n')}\n`);
         const list = new PatternList(patterns.join('\n'));
         const ignored = gitIgnored(root, asked);
-        for (const path of asked) {
-          expect(list.test(path).ignored, `${JSON.stringify(path)} ${patterns}`).toBe(ignored.has(path));
-        }
+        for (const each of asked)
+          expect(list.test(each).ignored, `${JSON.stringify(each)} ${patterns}`).toBe(ignored.has(each));
       }),
       { numRuns: 60 },
     );
@@ -208,8 +177,7 @@ function gitIgnored(root: string, paths: readonly string[]): ReadonlySet<string>
     return new Set(output.split('\0').filter((path) => path !== ''));
   } catch (error) {
     // Exit code 1: none of them.
-    if (typeof error === 'object' && error !== null && 'status' in error && error.status === 1)
-      return new Set();
+    if (error instanceof Error && 'status' in error && error.status === 1) return new Set();
     throw error;
   }
 }

@@ -1,0 +1,558 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { EncodingDetector } from '../../src/content/encoding.js';
+import { fingerprintNow } from '../../src/content/reader.js';
+import { type Clock, systemClock } from '../../src/lib/clock.js';
+import { State } from '../../src/state/state.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { folderOf, gate, Inbox, SETTLE_MS } from './inbox.js';
+
+const HOUR = 3_600_000;
+const NOBODY = 65_534;
+const isRoot = process.getuid?.() === 0;
+
+/** From here on a mode of 000 means something, also where the tests run as root. */
+function dropRights(path: string): void {
+  if (!isRoot) return;
+  for (let above = dirname(path); above !== '/tmp' && above !== '/'; above = dirname(above))
+    chmodSync(above, 0o755);
+  process.seteuid?.(NOBODY);
+}
+
+/** Takes them up again, and lets everybody read a path. */
+function regainRights(path: string): void {
+  if (isRoot) process.seteuid?.(0);
+  chmodSync(path, 0o755);
+}
+
+/** The same, but where the tests run as root nothing of the file changes: it is only the reader who may read it now. */
+function regainRightsUnseen(path: string): void {
+  if (isRoot) process.seteuid?.(0);
+  else chmodSync(path, 0o600);
+}
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  if (isRoot) process.seteuid?.(0);
+});
+
+function shaOf(content: string): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+describe('what happens to a file', () => {
+  it('is known from what was there at the start: its content, collection and URL, and it is only read', async () => {
+    const inbox = new Inbox({ 'a.txt': 'one', 'deep/er/b.txt': 'two' });
+    const stat = () => {
+      const { mtimeMs, ctimeMs, mode, size } = statSync(inbox.at('a.txt'));
+      return { mtimeMs, ctimeMs, mode, size };
+    };
+    const before = stat();
+    await inbox.start();
+    expect(inbox.get('a.txt')).toMatchObject({
+      ...{ status: 'pending', collection: 'inbox', url: 'https://files.example.org/inbox/a.txt' },
+      version: { size: 3, sha256: shaOf('one'), encoding: 'utf-8' },
+    });
+    expect(inbox.sha('deep/er/b.txt')).toBe(shaOf('two'));
+    expect(inbox.state.figures().unsaved).toBe(0);
+    expect(stat()).toEqual(before);
+    expect(readFileSync(inbox.at('a.txt'), 'utf8')).toBe('one');
+  });
+
+  it('is seen: rewrites of the same size, replacements, and removals of files and directories', async () => {
+    const inbox = await new Inbox({ a: '1111', b: '1111', c: 'c', 'd/e/f': 'f', stays: 's' }).start();
+    inbox.write('a', '2222');
+    inbox.write('.b.new', '3333');
+    inbox.rename('.b.new', 'b');
+    inbox.remove('c', 'd');
+    await until(() => inbox.sha('a') === shaOf('2222') && inbox.sha('b') === shaOf('3333'), 'both are read');
+    await inbox.becomes({ c: 'gone', 'd/e/f': 'gone' });
+    await inbox.idle();
+    inbox.expect({ stays: 'pending', '.b.new': undefined });
+  });
+
+  it('is followed through a rename of its directory, which is watched at its new place', async () => {
+    const inbox = await new Inbox(['old/sub/a.txt']).start();
+    inbox.rename('old', 'new');
+    await inbox.becomes({ 'old/sub/a.txt': 'gone', 'new/sub/a.txt': 'pending' });
+    await inbox.idle();
+    inbox.write('new/sub/b.txt');
+    await inbox.becomes({ 'new/sub/b.txt': 'pending', 'old/sub/b.txt': undefined });
+    expect(inbox.folder.directoriesWatched).toBe(3);
+  });
+
+  it('is followed from folder to folder', async () => {
+    const inbox = new Inbox(['a.txt']);
+    mkdirSync(inbox.at('../other'));
+    const url = 'https://o.example/';
+    const other = folderOf(inbox.at('../other'), { name: 'other', collection: 'other', url });
+    await inbox.start({ folders: [folderOf(inbox.root), other] });
+    inbox.rename('a.txt', '../other/a.txt');
+    await inbox.becomes({ 'a.txt': 'gone' });
+    await until(() => inbox.status('a.txt', 'other') === 'pending', 'it is new there');
+    expect(inbox.get('a.txt', 'other')).toMatchObject({ url: `${url}a.txt`, collection: 'other' });
+  });
+
+  it('is seen of each of 5,000 that appear in 500 new nested directories', async () => {
+    const inbox = await new Inbox().start();
+    let directory = '';
+    for (let d = 0; d < 500; d += 1) {
+      directory = d % 10 === 0 ? `d${d}` : `${directory}/d${d}`;
+      for (let f = 0; f < 10; f += 1) inbox.write(`${directory}/f${f}.txt`, `${d} ${f}`);
+      if (d % 7 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await until(() => inbox.state.counts().pending === 5_000, 'all are pending');
+    await inbox.idle();
+    expect(inbox.folder.directoriesWatched).toBe(501);
+  });
+
+  it('is not read again after a restart where it looks the same, and at a touch keeps its status', async () => {
+    const inbox = await new Inbox(['a', 'b', 'c']).start();
+    const changes: string[] = [];
+    inbox.state.onChange((_after, _before, { path }) => void changes.push(path));
+    await inbox.start();
+    expect(changes).toEqual([]);
+    expect(inbox.folder.lastScan).toMatchObject({ files: 3, directories: 1 });
+    const { history } = inbox.get('a') ?? {};
+    utimesSync(inbox.at('a'), 1_700_000_000, 1_700_000_000);
+    await until(() => inbox.get('a')?.version.mtimeMs === 1_700_000_000_000, 'the new time is known');
+    expect(inbox.get('a')).toMatchObject({ status: 'pending', history });
+  });
+
+  it('that a directory took the place of is its end, and the other way round', async () => {
+    const inbox = await new Inbox(['was-file', 'was-directory/a/b']).start();
+    inbox.remove('was-file', 'was-directory');
+    inbox.write('was-file/x');
+    inbox.write('was-directory');
+    await inbox.becomes({ 'was-file/x': 'pending', 'was-directory': 'pending' });
+    await inbox.idle();
+    inbox.expect({ 'was-file': 'gone', 'was-directory/a/b': 'gone' });
+  });
+
+  it('that is away with its directory and back is as before, at any depth, and so are the rules there', async () => {
+    const inbox = await new Inbox({ 'a/b/c/x.txt': 'x', 'a/b/.peersyncignore': '*.secret\n' }).start();
+    await inbox.rescan();
+    inbox.rename('a', '../away');
+    await inbox.becomes({ 'a/b/c/x.txt': 'gone' });
+    await inbox.idle();
+    inbox.rename('../away', 'a');
+    await inbox.becomes({ 'a/b/c/x.txt': 'pending' }, 10_000);
+    await inbox.idle();
+    inbox.write('a/b/x.secret');
+    inbox.write('a/b/y.txt');
+    await inbox.becomes({ 'a/b/y.txt': 'pending' });
+    await inbox.idle();
+    inbox.expect({ 'a/b/x.secret': undefined });
+  });
+
+  it('is committed with others, and again where that failed, which is said once', async () => {
+    const inbox = new Inbox(Array.from({ length: 100 }, (_, i) => `f${i}`));
+    const state = await State.open(temporaryDirectory(), { clock: systemClock, log: inbox.log });
+    let commits = 0;
+    let isFull = true;
+    const commit = state.commit.bind(state);
+    state.commit = async () => {
+      commits += 1;
+      if (isFull) throw new Error('disk full');
+      await commit();
+    };
+    // What is tried again in seconds is tried at once.
+    const sleep: Clock['sleep'] = (ms, signal) => systemClock.sleep(Math.min(ms, 100), signal);
+    await inbox.begin({ state, clock: { ...systemClock, sleep } });
+    await expect(inbox.idle()).rejects.toThrow('disk full');
+    await until(() => commits > 2, 'it is tried again');
+    expect(inbox.said('error: What changed on disk cannot be recorded: disk full')).toBe(1);
+    isFull = false;
+    await until(() => inbox.said('info: The state can be written again.') === 1, 'it is written');
+    await inbox.idle();
+    expect(state.figures().unsaved).toBe(0);
+    expect(commits).toBeLessThan(50);
+    inbox.write('last');
+    void inbox.watcher.rescan();
+    await inbox.becomes({ last: 'pending' });
+    await inbox.watcher.stop();
+    expect(state.figures().unsaved).toBe(0);
+  });
+});
+
+describe('a file that is being written', () => {
+  it('counts once, when it is whole; and of rules half of it lets nothing through', async () => {
+    const inbox = new Inbox({ '.peersyncignore': 'secret*\n', 'secret.txt': 'x' });
+    // It is written again before it was at rest, on a machine however busy.
+    await inbox.start({ folder: { settle: 3_000 } });
+    const versions: unknown[] = [];
+    inbox.state.onChange((_after, _before, { path }) => void versions.push([path, inbox.sha(path)]));
+    for (let i = 0; i < 10; i += 1) {
+      inbox.append('slow.log', `line ${i}\n`);
+      inbox.write('.peersyncignore', '');
+      await inbox.watcher.rescan();
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+    inbox.write('.peersyncignore', 'secret*\nother*\n');
+    const whole = Array.from({ length: 10 }, (_, i) => `line ${i}\n`).join('');
+    await inbox.becomes({ 'slow.log': 'pending' });
+    await inbox.idle();
+    expect(versions).toEqual([['slow.log', shaOf(whole)]]);
+  });
+
+  it('is read once more where that happened while what it was is on its way from the reader', async () => {
+    const answers = gate();
+    let reads = 0;
+    const inbox = new Inbox({ 'a.txt': 'one' });
+    await inbox.begin({
+      readGroup: async (orders) => {
+        const found = orders.map(fingerprintNow);
+        reads += 1;
+        if (reads === 1) await answers.opened;
+        return found;
+      },
+    });
+    await until(() => reads === 1, 'it is read');
+    inbox.write('a.txt', 'another');
+    await inbox.long('a.txt');
+    inbox.write('b.txt');
+    await inbox.long('b.txt');
+    answers.open();
+    await until(() => inbox.get('a.txt')?.version.size === 7, 'what it is now is known', 10_000);
+  });
+});
+
+describe('a file is at rest, as its history has it,', () => {
+  /** When it was at rest, and when it was found. */
+  async function known(inbox: Inbox, path: string): Promise<{ at: number; since: number }> {
+    await inbox.becomes({ [path]: 'pending' });
+    const { history = [], since = 0 } = inbox.get(path) ?? {};
+    return { at: history.at(-1)?.at ?? 0, since };
+  }
+  /** When it had not changed for long enough. */
+  const settled = (inbox: Inbox, path: string) => Math.round(statSync(inbox.at(path)).ctimeMs) + SETTLE_MS;
+
+  it('once it had not changed for settle, however late it was found', async () => {
+    const inbox = await new Inbox().start({ hints: false });
+    inbox.write('a.txt');
+    await inbox.long('a.txt');
+    await inbox.rescan();
+    const { at, since } = await known(inbox, 'a.txt');
+    expect(Math.abs(at - settled(inbox, 'a.txt'))).toBeLessThanOrEqual(1);
+    expect(since).toBeGreaterThan(at);
+  });
+
+  it('not before it was watched: an old file counts from when the watch began', async () => {
+    const inbox = new Inbox(['a.txt']);
+    await inbox.long('a.txt');
+    const began = systemClock.now();
+    await inbox.start();
+    const { at, since } = await known(inbox, 'a.txt');
+    expect(at).toBeGreaterThanOrEqual(began);
+    expect(at).toBeLessThanOrEqual(since);
+  });
+
+  it('when it came with its directory, later than its own times say; one that is written there then, by them', async () => {
+    const inbox = await new Inbox().start();
+    inbox.write('../made/deep/a.txt');
+    await inbox.long('../made/deep/a.txt');
+    inbox.rename('../made', 'made');
+    const { at, since } = await known(inbox, 'made/deep/a.txt');
+    expect(at).toBe(since);
+    inbox.write('made/deep/new.txt');
+    const { at: later } = await known(inbox, 'made/deep/new.txt');
+    expect(Math.abs(later - settled(inbox, 'made/deep/new.txt'))).toBeLessThanOrEqual(1);
+  });
+
+  it('by its own times where it was moved by itself, which changes them', async () => {
+    const inbox = await new Inbox().start();
+    inbox.write('../a.txt');
+    await inbox.long('../a.txt');
+    inbox.rename('../a.txt', 'a.txt');
+    const { at } = await known(inbox, 'a.txt');
+    expect(Math.abs(at - settled(inbox, 'a.txt'))).toBeLessThanOrEqual(1);
+  });
+
+  it('when a rule that kept it out is no more', async () => {
+    const inbox = await new Inbox({ '.peersyncignore': '*.txt\n', 'a.txt': 'a' }).start();
+    await inbox.long('a.txt');
+    await inbox.rescan();
+    inbox.remove('.peersyncignore');
+    const { at } = await known(inbox, 'a.txt');
+    expect(at).toBeGreaterThan(settled(inbox, 'a.txt') + SETTLE_MS);
+  });
+
+  it.each([HOUR, -HOUR])('as late, where somebody set the clock by %d ms meanwhile', async (byMs) => {
+    let aheadMs = 0;
+    const clock: Clock = { ...systemClock, now: () => systemClock.now() - aheadMs };
+    const inbox = await new Inbox().start({ clock });
+    aheadMs = byMs;
+    inbox.write('a.txt');
+    const { at } = await known(inbox, 'a.txt');
+    // Some milliseconds may pass between two looks at the two clocks.
+    expect(Math.abs(at + byMs - settled(inbox, 'a.txt'))).toBeLessThan(SETTLE_MS);
+  });
+});
+
+describe('a file is kept out', () => {
+  it('while it is empty', async () => {
+    const inbox = await new Inbox({ 'a.txt': '' }).start();
+    expect(inbox.get('a.txt')).toMatchObject({ status: 'passed', trouble: { code: 'EMPTY' } });
+    inbox.append('a.txt', 'x');
+    await inbox.becomes({ 'a.txt': 'pending' });
+    inbox.truncate('a.txt');
+    await inbox.becomes({ 'a.txt': 'passed' });
+  });
+
+  it('while it is over the limit of the configuration', async () => {
+    const inbox = await new Inbox({ 'a.txt': 'x'.repeat(2_000) }).start({ folder: { maxFileSize: 1_000 } });
+    const message = 'The file has 2 KiB; the limit of its folder is 1000 B.';
+    expect(inbox.get('a.txt')).toMatchObject({ status: 'passed', trouble: { code: 'TOO_LARGE', message } });
+    await inbox.start();
+    inbox.expect({ 'a.txt': 'pending' });
+    await inbox.start({ folder: { maxFileSize: 1_000 } });
+    inbox.expect({ 'a.txt': 'passed' });
+  });
+
+  it('while the peer cannot take it, without being read again', async () => {
+    const inbox = await new Inbox({ picture: Buffer.of(0x89, 0x50, 0x00) }).start();
+    const entry = inbox.get('picture');
+    expect(entry).toMatchObject({ status: 'passed', trouble: { code: 'NOT_TEXT' } });
+    await inbox.rescan();
+    expect(inbox.get('picture')).toStrictEqual(entry);
+    await inbox.start({ accepts: () => undefined });
+    expect(inbox.get('picture')).toMatchObject({ status: 'pending', version: { encoding: 'binary' } });
+    await inbox.start({ accepts: (encoding) => ({ code: 'NO', message: `Not ${encoding}.`, hint: '' }) });
+    expect(inbox.get('picture')).toMatchObject({ status: 'passed', trouble: { message: 'Not binary.' } });
+  });
+
+  it('by a rule that is new, and then nothing is remembered of it; another URL and collection it gets at once', async () => {
+    const inbox = await new Inbox(['a.txt', 'd/e/b.txt', 'c.txt']).start();
+    const sha256 = inbox.sha('c.txt');
+    chmodSync(inbox.at('c.txt'), 0o644);
+    const url = 'https://other.example/';
+    await inbox.start({ folder: { ignore: ['a.txt', 'd/'], collection: 'other', url } });
+    expect(inbox.paths()).toEqual(['c.txt']);
+    expect(inbox.said('a.txt is passed over from now on: ignore pattern "a.txt" of folder inbox')).toBe(1);
+    const destination = { collection: 'other', url: `${url}c.txt` };
+    expect(inbox.get('c.txt')).toMatchObject({ status: 'pending', ...destination, version: { sha256 } });
+  });
+});
+
+describe('a file that cannot be read', () => {
+  it('is quarantined, said once, and taken as soon as it can', async () => {
+    const inbox = new Inbox(['secret.txt']);
+    const path = inbox.at('secret.txt');
+    chmodSync(path, 0o000);
+    dropRights(path);
+    await inbox.start();
+    const entry = inbox.get('secret.txt');
+    const message = 'The file cannot be read (EACCES).';
+    expect(entry).toMatchObject({ status: 'quarantined', trouble: { code: 'UNREADABLE', message } });
+    await inbox.rescan();
+    expect(inbox.get('secret.txt')).toStrictEqual(entry);
+    expect(inbox.said(`warn: quarantined inbox/secret.txt: ${message} Give`)).toBe(1);
+    regainRights(path);
+    await inbox.becomes({ 'secret.txt': 'pending' });
+  });
+
+  it('is tried again when it is asked for, though nothing of it changed', async () => {
+    const inbox = new Inbox(['secret.txt']);
+    const path = inbox.at('secret.txt');
+    chmodSync(path, isRoot ? 0o600 : 0o000);
+    dropRights(path);
+    await inbox.start({ hints: false });
+    inbox.expect({ 'secret.txt': 'quarantined' });
+    regainRightsUnseen(path);
+    await inbox.look('secret.txt');
+    inbox.expect({ 'secret.txt': 'pending' });
+  });
+
+  it("is quarantined with a reason that is not the system's, too, and tried again by every scan", async () => {
+    vi.spyOn(EncodingDetector.prototype, 'write').mockImplementationOnce(() => {
+      throw new Error('no such luck');
+    });
+    const inbox = await new Inbox(['bad.txt']).start({ hints: false });
+    const message = 'The file cannot be read (no such luck).';
+    expect(inbox.get('bad.txt')).toMatchObject({ status: 'quarantined', trouble: { message } });
+    await inbox.rescan();
+    inbox.expect({ 'bad.txt': 'pending' });
+  });
+});
+
+describe('a directory', () => {
+  it('that cannot be listed is a problem, and what is in it stays as it was', async () => {
+    const inbox = await new Inbox(['d/a.txt']).start();
+    const path = inbox.at('d');
+    chmodSync(path, 0o000);
+    dropRights(path);
+    await inbox.start();
+    expect(inbox.watcher.problems()).toMatchObject([{ path, trouble: { code: 'DIRECTORY_UNREADABLE' } }]);
+    inbox.expect({ 'd/a.txt': 'pending' });
+    regainRights(path);
+    inbox.write('d/b.txt');
+    await inbox.becomes({ 'd/b.txt': 'pending' });
+  });
+
+  it('whose rules cannot be read is entered by a scan when they can, though their file did not change', async () => {
+    const inbox = new Inbox({ 'd/.peersyncignore': '*.log\n', 'd/a.log': 'a', 'd/b.txt': 'b' });
+    const path = inbox.at('d/.peersyncignore');
+    chmodSync(path, isRoot ? 0o600 : 0o000);
+    dropRights(path);
+    await inbox.start({ hints: false });
+    await inbox.rescan();
+    const message: unknown = expect.stringContaining('EACCES');
+    expect(inbox.watcher.problems()).toMatchObject([
+      { path, trouble: { code: 'RULES_UNREADABLE', message } },
+    ]);
+    inbox.expect({ 'd/b.txt': undefined });
+    regainRightsUnseen(path);
+    await inbox.rescan();
+    await inbox.rescan();
+    expect(inbox.watcher.problems()).toEqual([]);
+    inbox.expect({ 'd/a.log': undefined, 'd/b.txt': 'pending' });
+  });
+});
+
+describe('a name', () => {
+  it('of any kind is taken and followed', async () => {
+    const odd = ['with space', 'ümläut', '\u{1f600}', '#hash', '100%', 'what?', 'new\nline', '-dash'];
+    const names = [...odd, 'quo\'te"', 'a\\b', 'fine \ufffd.txt', 'back\\slash/a.txt', 'fine \ufffd/f'];
+    const inbox = await new Inbox(names).start();
+    expect(inbox.paths()).toEqual(names.toSorted());
+    const sizes = names.map((name) => inbox.get(name)?.version.size ?? 0);
+    for (const name of names) inbox.append(name, ' more');
+    const isLarger = (name: string, i: number) => inbox.get(name)?.version.size === (sizes[i] ?? 0) + 5;
+    await until(() => names.every(isLarger), 'all changed');
+    expect(inbox.watcher.problems()).toEqual([]);
+  });
+
+  it.each([
+    ['file', (path: Buffer) => writeFileSync(path, 'x')],
+    ['directory', (path: Buffer) => mkdirSync(path)],
+  ])('of a %s that is not valid UTF-8 is a problem, said once, until it is gone', async (_, make) => {
+    const inbox = new Inbox();
+    const path = Buffer.concat([Buffer.from(inbox.at('caf')), Buffer.of(0xe9)]);
+    make(path);
+    await inbox.start();
+    await inbox.rescan();
+    const problem = { folder: 'inbox', path: inbox.at('caf\ufffd'), trouble: { code: 'NAME_NOT_UTF8' } };
+    expect(inbox.watcher.problems()).toMatchObject([problem]);
+    expect(inbox.said('The name is not valid UTF-8')).toBe(1);
+    rmSync(path, { recursive: true });
+    await inbox.rescan();
+    expect(inbox.watcher.problems()).toEqual([]);
+    make(path);
+    await until(() => inbox.watcher.problems().length === 1, 'an event finds it too');
+    rmSync(path, { recursive: true });
+  });
+
+  it('200 levels deep is taken, and a path beyond what the system allows is a problem', async () => {
+    const deep = `${Array.from({ length: 200 }, (_, i) => `d${i}`).join('/')}/f`;
+    const inbox = new Inbox([deep]);
+    const name = 'n'.repeat(250);
+    // The shell gives up where the path gets too long, which is far enough.
+    const dig = `while mkdir ${name} && cd ${name}; do :; done`;
+    execFileSync('sh', ['-c', dig], { cwd: inbox.root, stdio: 'ignore' });
+    await inbox.start();
+    inbox.expect({ [deep]: 'pending' });
+    expect(inbox.watcher.problems().map(({ trouble }) => trouble.code)).toEqual(['PATH_TOO_LONG']);
+    execFileSync('rm', ['-rf', name], { cwd: inbox.root });
+  });
+});
+
+describe('of files whose paths differ only in their Unicode form', () => {
+  const NFC = 'Größe/für alle.md'.normalize('NFC');
+  const NFD = NFC.normalize('NFD');
+  const MIXED = `${'Größe'.normalize('NFD')}/${'für alle.md'.normalize('NFC')}`;
+
+  it('one has the document, and the others wait in quarantine with a reason', async () => {
+    const inbox = await new Inbox([NFC]).start();
+    inbox.write(NFD);
+    inbox.write(MIXED);
+    await inbox.becomes({ [NFD]: 'quarantined', [MIXED]: 'quarantined', [NFC]: 'pending' });
+    const message: unknown = expect.stringContaining(NFC);
+    expect(inbox.get(NFD)).toMatchObject({ trouble: { code: 'SAME_DOCUMENT', message } });
+  });
+
+  it('one waits also where its name and that of the other stand in one directory of a third form', async () => {
+    const [above, below] = [NFC, NFD].map((path) => path.split('/')[0]);
+    const [first, second] = [`${above}/${below}/${below}/a.md`, `${above}/${above}/${below}/a.md`];
+    const inbox = await new Inbox([first]).start();
+    inbox.write(second);
+    await inbox.becomes({ [first]: 'pending', [second]: 'quarantined' });
+  });
+
+  it('one that came at the same time waits too', async () => {
+    const inbox = await new Inbox([NFD, NFC]).start({ hints: false });
+    expect(inbox.state.counts()).toMatchObject({ pending: 1, quarantined: 1 });
+  });
+
+  it.each([
+    ['is removed', (inbox: Inbox) => inbox.remove(NFD)],
+    ['becomes empty', (inbox: Inbox) => inbox.truncate(NFD)],
+    ['gets another name', (inbox: Inbox) => inbox.rename(NFD, `${NFD}.old`)],
+  ])('one that waits is taken when the other %s', async (_, free) => {
+    const inbox = await new Inbox([NFD]).start();
+    inbox.write(NFC);
+    await inbox.becomes({ [NFC]: 'quarantined' });
+    free(inbox);
+    await inbox.becomes({ [NFC]: 'pending' });
+    expect(inbox.status(NFD)).not.toBe('pending');
+  });
+
+  it('one that waits is taken when the other went while nobody watched, and not before', async () => {
+    const inbox = await new Inbox([NFD]).start({ hints: false });
+    inbox.write(NFC);
+    await inbox.rescan();
+    inbox.expect({ [NFC]: 'quarantined', [NFD]: 'pending' });
+    await inbox.start({ hints: false });
+    inbox.expect({ [NFC]: 'quarantined', [NFD]: 'pending' });
+    inbox.remove(NFD);
+    await inbox.start({ hints: false });
+    inbox.expect({ [NFC]: 'pending', [NFD]: 'gone' });
+  });
+});
+
+describe('what is no regular file', () => {
+  it('is left alone: pipes, and links where they are not followed', async () => {
+    const inbox = new Inbox(['real/a.txt']);
+    execFileSync('mkfifo', [inbox.at('pipe')]);
+    inbox.link('real', 'link');
+    inbox.link('real/a.txt', 'link.txt');
+    inbox.link('loop', 'loop');
+    await inbox.start();
+    await inbox.look('link/a.txt');
+    expect(inbox.paths()).toEqual(['real/a.txt']);
+    expect(inbox.watcher.problems()).toEqual([]);
+  });
+
+  it('ends an item whose file it replaced', async () => {
+    const inbox = await new Inbox(['a', 'd/b']).start();
+    inbox.remove('a');
+    execFileSync('mkfifo', [inbox.at('a')]);
+    inbox.rename('d', '../elsewhere');
+    inbox.link('../elsewhere', 'd');
+    await inbox.becomes({ a: 'gone', 'd/b': 'gone' });
+  });
+
+  it('is followed if asked, where a link stays inside the folder and is no loop', async () => {
+    const inbox = new Inbox(['real/a.txt', 'real/sub/b.txt', '../outside/secret.txt']);
+    const outside = join(inbox.root, '../outside');
+    for (const [target, path] of [
+      ['real', 'link'],
+      ['real/a.txt', 'a-link.txt'],
+      ['..', 'real/up'],
+      ['.', 'self'],
+      ['link', 'real/sub/around'],
+      ['nowhere', 'dangling'],
+      [outside, 'out'],
+      [`${outside}/secret.txt`, 'out.txt'],
+    ] as const)
+      inbox.link(target, path);
+    await inbox.start({ folder: { followSymlinks: true } });
+    const seen = ['a-link.txt', 'link/a.txt', 'link/sub/b.txt', 'real/a.txt', 'real/sub/b.txt'];
+    expect(inbox.paths()).toEqual(seen);
+    inbox.remove('link');
+    await inbox.becomes({ 'link/sub/b.txt': 'gone', 'real/sub/b.txt': 'pending' });
+  });
+});

@@ -1,0 +1,224 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect } from 'vitest';
+import type { FolderConfig } from '../../src/config/config.js';
+import { fingerprintNow } from '../../src/content/reader.js';
+import { systemClock } from '../../src/lib/clock.js';
+import type { Encoding } from '../../src/lib/file.js';
+import type { Logger } from '../../src/lib/logger.js';
+import type { Entry, Trouble } from '../../src/state/entry.js';
+import { State } from '../../src/state/state.js';
+import { listHere } from '../../src/watch/lister.js';
+import { type FolderStatus, type ScanReport, Watcher, type WatcherOptions } from '../../src/watch/watcher.js';
+import { afterwards } from '../support/afterwards.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+/** Long enough that a test can write twice within it, short enough to wait for. */
+export const SETTLE_MS = 150;
+
+export function folderOf(path: string, changes: Partial<FolderConfig> = {}): FolderConfig {
+  return {
+    ...{ name: 'inbox', path, collection: 'inbox', url: 'https://files.example.org/inbox/' },
+    ...{ include: ['*'], ignore: ['.git', '*.part'], rules: [], settle: SETTLE_MS },
+    ...{ maxFileSize: 1_048_576, followSymlinks: false },
+    ...changes,
+  };
+}
+
+export function refusesBinary(encoding: Encoding): Trouble | undefined {
+  return encoding === 'binary' ? { code: 'NOT_TEXT', message: 'Not text.', hint: 'None.' } : undefined;
+}
+
+interface Options extends Partial<WatcherOptions> {
+  /** What is otherwise with the one folder. */
+  readonly folder?: Partial<FolderConfig>;
+}
+
+type Status = Entry['status'] | undefined;
+
+/** A folder on disk, a real state and a watcher over them; everything ends with the test. Paths are relative to the folder. */
+export class Inbox {
+  readonly root = join(temporaryDirectory(), 'inbox');
+  /** What was logged, as `level: message`. */
+  readonly lines: string[] = [];
+  readonly log: Logger;
+  #state: State | undefined;
+  #watcher: Watcher | undefined;
+
+  /** @param files their contents by path, or their paths */
+  constructor(files: Readonly<Record<string, string | Uint8Array>> | readonly string[] = []) {
+    mkdirSync(this.root);
+    const say = (level: string) => (_: object, message: string) =>
+      void this.lines.push(`${level}: ${message}`);
+    this.log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
+    if (Symbol.iterator in files) for (const path of files) this.write(path);
+    else for (const [path, content] of Object.entries(files)) this.write(path, content);
+    afterwards('test', async () => {
+      await this.#watcher?.stop();
+      await this.#state?.close();
+    });
+  }
+
+  /** Begins to watch, or anew with the state so far, and resolves when all that is there is known. */
+  async start(options: Options = {}): Promise<this> {
+    await this.begin(options);
+    await this.idle();
+    return this;
+  }
+
+  /** The same, without waiting for the first scan. */
+  async begin({ folder, ...options }: Options = {}): Promise<void> {
+    const { log } = this;
+    const { clock = systemClock } = options;
+    await this.#watcher?.stop();
+    this.#state ??= options.state ?? (await State.open(temporaryDirectory(), { clock, log }));
+    this.#watcher = new Watcher({
+      ...{ folders: [folderOf(this.root, folder)], clock, log, accepts: refusesBinary },
+      ...{ hints: true, rescanMs: 3_600_000, list: listHere },
+      readGroup: async (orders) => orders.map(fingerprintNow),
+      ...options,
+      policy: { rootCheckMs: 100, ...options.policy },
+      state: this.#state,
+    });
+    this.#watcher.start();
+  }
+
+  get watcher(): Watcher {
+    if (this.#watcher === undefined) throw new Error('nothing watches yet');
+    return this.#watcher;
+  }
+
+  get state(): State {
+    if (this.#state === undefined) throw new Error('nothing watches yet');
+    return this.#state;
+  }
+
+  /** How its watch stands. */
+  get folder(): Partial<FolderStatus> {
+    return this.watcher.status()[0] ?? {};
+  }
+
+  /** Where a path is. */
+  at(path: string): string {
+    return join(this.root, path);
+  }
+
+  write(path: string, content: string | Uint8Array = `content of ${path}`): string {
+    mkdirSync(dirname(this.at(path)), { recursive: true });
+    writeFileSync(this.at(path), content);
+    return this.at(path);
+  }
+
+  append(path: string, content: string): void {
+    appendFileSync(this.at(path), content);
+  }
+
+  truncate(path: string): void {
+    truncateSync(this.at(path));
+  }
+
+  remove(...paths: readonly string[]): void {
+    for (const path of paths) rmSync(this.at(path), { recursive: true });
+  }
+
+  /** `..` leads out of the folder. */
+  rename(from: string, to: string): void {
+    renameSync(this.at(from), this.at(to));
+  }
+
+  /** Another directory takes the place of the folder's. It is made before that goes, so that it is another inode. */
+  replace(files: Readonly<Record<string, string>> = {}): void {
+    this.write('../new/file');
+    this.remove('../new/file');
+    for (const [path, content] of Object.entries(files)) this.write(`../new/${path}`, content);
+    renameSync(this.root, `${this.root}.old`);
+    renameSync(join(this.root, '../new'), this.root);
+  }
+
+  link(target: string, path: string): void {
+    mkdirSync(dirname(this.at(path)), { recursive: true });
+    symlinkSync(target, this.at(path));
+  }
+
+  /** Resolves when a file has long been at rest. */
+  async long(path: string): Promise<void> {
+    await until(() => Date.now() - statSync(this.at(path)).ctimeMs > 2 * SETTLE_MS, `${path} is at rest`);
+  }
+
+  async idle(): Promise<void> {
+    await this.watcher.idle();
+  }
+
+  /** Scans everything, and resolves when all that was found is known. */
+  async rescan(folder?: string): Promise<ScanReport | undefined> {
+    const [report] = await this.watcher.rescan(folder);
+    await this.idle();
+    return report;
+  }
+
+  /** Looks at a path as if an event had named it. */
+  async look(path: string, isAsked?: boolean): Promise<void> {
+    this.watcher.lookSoon({ folder: 'inbox', path }, isAsked);
+    await this.idle();
+  }
+
+  get(path: string, folder = 'inbox'): Entry | undefined {
+    return this.state.get(folder, path);
+  }
+
+  status(path: string, folder = 'inbox'): Status {
+    return this.get(path, folder)?.status;
+  }
+
+  sha(path: string): string | undefined {
+    const version = this.get(path)?.version;
+    return version !== undefined && 'sha256' in version ? version.sha256 : undefined;
+  }
+
+  /** The paths that state knows of any kind. */
+  paths(): string[] {
+    return [...this.state.entries.all()].map(({ path }) => path).sort();
+  }
+
+  /** Resolves when all of these have these statuses. */
+  async becomes(expected: Readonly<Record<string, Status>>, limitMs?: number): Promise<void> {
+    const isSo = () => Object.entries(expected).every(([path, status]) => this.status(path) === status);
+    await until(isSo, `the files are ${JSON.stringify(expected)}`, limitMs);
+  }
+
+  /** Resolves when the watch of the folder stands so. */
+  async stands(state: FolderStatus['state'], code?: string): Promise<void> {
+    const isSo = () => this.folder.state === state && this.folder.trouble?.code === code;
+    await until(isSo, `the folder is ${state} ${code}`);
+  }
+
+  /** Expects all of these to have these statuses. */
+  expect(expected: Readonly<Record<string, Status>>): void {
+    const found = Object.keys(expected).map((path) => [path, this.status(path)]);
+    expect(Object.fromEntries(found)).toEqual(expected);
+  }
+
+  /** How many lines of the log hold a text. */
+  said(part: string): number {
+    return this.lines.filter((line) => line.includes(part)).length;
+  }
+}
+
+/** A promise that a test fulfils. */
+export function gate() {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open: () => open(), opened };
+}

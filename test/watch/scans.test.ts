@@ -1,0 +1,370 @@
+import { rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { HashQueue } from '../../src/content/hash-queue.js';
+import type { Encoding } from '../../src/lib/file.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { accepted, read } from '../../src/state/entry.js';
+import { State } from '../../src/state/state.js';
+import { FolderWatch } from '../../src/watch/folder-watch.js';
+import { DirectoryEvents, type EventListener, type FsEvents } from '../../src/watch/fs-events.js';
+import { entriesOf, type List, listHere } from '../../src/watch/lister.js';
+import { Reconciler, WATCH_POLICY } from '../../src/watch/reconciler.js';
+import { afterwards } from '../support/afterwards.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { busyIn, goesOn } from '../support/health.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { folderOf, gate, Inbox, refusesBinary } from './inbox.js';
+
+/** Lists, counts the entries that come to the event loop, and can be held after a list was made. */
+class PlayedList {
+  entries = 0;
+  lists = 0;
+  held: Promise<void> | undefined;
+  readonly list: List = async (order) => {
+    const listing = await listHere(order);
+    if (!('code' in listing)) this.entries += [...entriesOf(listing)].length;
+    this.lists += 1;
+    await this.held;
+    return listing;
+  };
+
+  /** Scans, and does something in between, when the folder was listed. */
+  async during(inbox: Inbox, work: () => Promise<void>): Promise<void> {
+    const { open, opened } = gate();
+    this.held = opened;
+    const before = this.lists;
+    const scan = inbox.rescan();
+    await until(() => this.lists > before, 'the folder is listed');
+    await work();
+    this.held = undefined;
+    open();
+    await scan;
+  }
+}
+
+const TREE = [0, 1, 2, 3, 4].flatMap((d) => [0, 1, 2, 3].map((f) => `a/d${d}/f${f}`));
+
+/** A folder that is only scanned, and was scanned until nothing was left to compare. */
+async function scanned(inbox: Inbox, options: Parameters<Inbox['start']>[0] = {}) {
+  const played = new PlayedList();
+  await inbox.start({ hints: false, list: played.list, ...options });
+  // What was not at rest at first is compared once more.
+  await inbox.rescan();
+  /** Resolves to how many entries a scan had to compare. */
+  const compared = async () => {
+    played.entries = 0;
+    await inbox.rescan();
+    return played.entries;
+  };
+  return { inbox, compared, played };
+}
+
+describe('a scan', () => {
+  it('compares only directories that something changed in, and counts all; also after a start', async () => {
+    const { inbox, compared, played } = await scanned(new Inbox(TREE));
+    played.entries = 0;
+    expect(await inbox.rescan()).toMatchObject({ files: 20, directories: 7 });
+    expect(played.entries).toBe(0);
+    inbox.append('a/d3/f1', 'more');
+    inbox.remove('a/d4');
+    inbox.write('a/d3/new');
+    // d3 has five files by now, and a four directories.
+    expect(await compared()).toBe(5 + 4);
+    inbox.expect({ 'a/d3/new': 'pending', 'a/d4/f0': 'gone' });
+    // What was not at rest is compared once more.
+    expect(await compared()).toBe(5);
+    expect(await compared()).toBe(0);
+    const again = new PlayedList();
+    await inbox.start({ hints: false, list: again.list });
+    expect(again.entries).toBe(17 + 5);
+    await inbox.rescan();
+    expect(again.entries).toBe(17 + 5);
+  });
+
+  it('finds a file that is back as it was, though its removal was seen and its return was not', async () => {
+    const { inbox } = await scanned(new Inbox(TREE));
+    inbox.rename('a/d0/f0', '../away');
+    await inbox.look('a/d0/f0');
+    inbox.expect({ 'a/d0/f0': 'gone' });
+    inbox.rename('../away', 'a/d0/f0');
+    await inbox.rescan();
+    inbox.expect({ 'a/d0/f0': 'pending' });
+  });
+
+  it('finds what is back with its directory, and decides by the rules that came back, too', async () => {
+    const rules = { 'a/d0/.peersyncignore': 'secret', 'a/d0/deep/open': 'x', 'a/d0/deep/secret': 'x' };
+    const { inbox } = await scanned(new Inbox({ 'a/d0/f0': 'x', ...rules }));
+    inbox.rename('a', '../away');
+    await inbox.look('a');
+    inbox.expect({ 'a/d0/deep/open': 'gone' });
+    inbox.rename('../away', 'a');
+    await inbox.rescan();
+    inbox.expect({ 'a/d0/f0': 'pending', 'a/d0/deep/open': 'pending', 'a/d0/deep/secret': undefined });
+  });
+
+  it('takes nothing from a file that came in the place of a directory while that was listed', async () => {
+    const { inbox, played } = await scanned(new Inbox(['d/in.txt']));
+    await played.during(inbox, async () => {
+      inbox.remove('d');
+      inbox.write('d');
+      inbox.watcher.lookSoon({ folder: 'inbox', path: 'd' });
+      await inbox.becomes({ d: 'pending' });
+    });
+    inbox.expect({ d: 'pending', 'd/in.txt': 'gone' });
+  });
+
+  it('does not take a file for empty, or for too large, that was it when its directory was listed', async () => {
+    const files = { empty: '', large: 'x'.repeat(101) };
+    const options = { hints: true, folder: { maxFileSize: 100 } };
+    const { inbox, played } = await scanned(new Inbox(files), options);
+    inbox.expect({ empty: 'passed', large: 'passed' });
+    await played.during(inbox, async () => {
+      inbox.write('empty', 'words');
+      inbox.write('large', 'words');
+      await inbox.becomes({ empty: 'pending', large: 'pending' });
+    });
+    inbox.expect({ empty: 'pending', large: 'pending' });
+  });
+
+  it('finds that a file is gone which went while its directory was listed', async () => {
+    let vanishes = false;
+    const list: List = async (order) => {
+      const listing = await listHere(order);
+      if (!vanishes || 'code' in listing || !order.directory.endsWith('/a/d0')) return listing;
+      vanishes = false;
+      rmSync(join(order.directory, 'f0'));
+      // What a listing is like that meets no f0 any more, though the directory named it.
+      const after = await listHere({ ...order, known: undefined });
+      return 'code' in after ? after : { ...after, failed: [{ name: 'f0', code: 'ENOENT' }] };
+    };
+    const { inbox } = await scanned(new Inbox(TREE), { list });
+    inbox.write('a/d0/f1', 'more');
+    await inbox.long('a/d0/f1');
+    vanishes = true;
+    await inbox.rescan();
+    await inbox.rescan();
+    inbox.expect({ 'a/d0/f0': 'gone' });
+  });
+
+  it('finds out what the peer takes by now, though no file changed', async () => {
+    let refused: Encoding | undefined;
+    const why = { code: 'NOT_TEXT', message: 'Not taken.', hint: 'None.' };
+    const accepts = (encoding: Encoding) => (encoding === refused ? why : undefined);
+    const { inbox, compared } = await scanned(new Inbox(TREE), { accepts });
+    refused = 'utf-8';
+    await inbox.rescan();
+    expect(inbox.state.counts()).toMatchObject({ pending: 0, passed: 20 });
+    expect(await compared()).toBe(0);
+    refused = undefined;
+    await inbox.rescan();
+    expect(inbox.state.counts()).toMatchObject({ pending: 20, passed: 0 });
+  });
+
+  it('follows other rules into directories that did not change, and out of them', async () => {
+    const { inbox } = await scanned(new Inbox(TREE));
+    utimesSync(inbox.write('.peersyncignore', 'f1\nd2/\n'), 1, 1);
+    await inbox.rescan();
+    expect(inbox.state.counts().pending).toBe(12);
+    inbox.remove('.peersyncignore');
+    // The rules count until their file has stayed away for `settle`.
+    await inbox.rescan();
+    expect(inbox.state.counts().pending).toBe(20);
+  });
+
+  it('sees a change behind a link that is followed, which leaves no trace where the link stands', async () => {
+    const inbox = new Inbox({ 'hidden/a.txt': 'one' });
+    inbox.link('../hidden/a.txt', 'links/b.txt');
+    await scanned(inbox, { folder: { followSymlinks: true } });
+    const before = inbox.sha('links/b.txt');
+    expect(before).toBeDefined();
+    inbox.append('hidden/a.txt', 'two');
+    await inbox.rescan();
+    expect(inbox.sha('links/b.txt')).not.toBe(before);
+  });
+
+  it('finds that very many files are removed a few at a time', async () => {
+    const { inbox } = await scanned(new Inbox(Array.from({ length: 3_000 }, (_, i) => `d/${i}`)));
+    inbox.remove('d');
+    let [now, most] = [0, 0];
+    inbox.state.onChange(() => {
+      if (now === 0)
+        setImmediate(() => {
+          most = Math.max(most, now);
+          now = 0;
+        });
+      now += 1;
+    });
+    await inbox.rescan();
+    expect(inbox.state.counts().gone).toBe(3_000);
+    expect(most).toBeLessThanOrEqual(200);
+  });
+});
+
+describe('what a scan found,', () => {
+  const to = { folder: 'inbox', path: 'a', url: 'https://files.example.org/inbox/a', collection: 'inbox' };
+  const version = { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1, sha256: 'aa', encoding: 'utf-8' } as const;
+  const item = read(undefined, to, version, 0);
+
+  /** A state with one item, and what reconciles it. */
+  async function setUp(isCertain = true) {
+    const [clock, log] = [new FakeClock(), silentLogger];
+    const state = await State.open(temporaryDirectory(), { clock, log });
+    afterwards('test', () => state.close());
+    const hashQueue = new HashQueue(async () => [], 1, 1);
+    const shared = { state, clock, log, hashQueue, list: listHere, accepts: refusesBinary };
+    const all = { ...shared, changed: () => {}, policy: WATCH_POLICY };
+    const { deps } = new FolderWatch(folderOf(temporaryDirectory()), all, undefined);
+    state.put(item);
+    const isCertainSoon = async () => isCertain;
+    return { state, reconciler: new Reconciler({ ...deps, mayLook: () => true, isCertain: isCertainSoon }) };
+  }
+
+  it('that a file is gone, is dropped when the file was found again meanwhile', async () => {
+    const { state, reconciler } = await setUp();
+    const removing = reconciler.removed([item]);
+    const again = read(item, to, { ...version, sha256: 'bb' }, 0);
+    state.put(again);
+    await removing;
+    expect(state.get('inbox', 'a')?.status).toBe('pending');
+    await reconciler.removed([again]);
+    expect(state.get('inbox', 'a')?.status).toBe('gone');
+  });
+
+  it('that a file is gone, holds when the peer took it meanwhile', async () => {
+    const { state, reconciler } = await setUp();
+    const removing = reconciler.removed([item]);
+    if (item.status === 'pending')
+      state.put(accepted(item, { ...to, sha256: 'aa', digest: 'aa', size: 1, at: 0 }, 0));
+    await removing;
+    expect(state.get('inbox', 'a')).toMatchObject({ status: 'gone', sent: { sha256: 'aa' } });
+  });
+
+  it('that a file is gone, means nothing while the root is not certain', async () => {
+    const { state, reconciler } = await setUp(false);
+    await reconciler.removed([item]);
+    expect(state.get('inbox', 'a')?.status).toBe('pending');
+  });
+});
+
+/** fs events that watch no more than so many directories, as the system does at its limit, and each only when it is let. */
+class PlayedEvents extends DirectoryEvents {
+  limit = Number.POSITIVE_INFINITY;
+  held: Promise<void> | undefined;
+  asked = 0;
+  readonly #granted = new Set<string>();
+
+  override async watch(directory: string): Promise<string> {
+    this.asked += 1;
+    await this.held;
+    if (this.#granted.size >= this.limit && !this.#granted.has(directory)) return 'ENOSPC';
+    this.#granted.add(directory);
+    return await super.watch(directory);
+  }
+}
+
+/** Such events, with what a watcher opens them with. */
+function playedEvents(changes: Partial<Pick<PlayedEvents, 'limit' | 'held'>>) {
+  const played = { events: undefined as PlayedEvents | undefined };
+  const openEvents = (listener: EventListener) => {
+    played.events = Object.assign(new PlayedEvents(listener), changes);
+    return played.events;
+  };
+  return { played, openEvents };
+}
+
+/** Keeps the event loop from turning, as a long computation does. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+describe('lost fs events', () => {
+  it('for the watch limit degrade the folder to rescans, said once, until all can be watched', async () => {
+    const inbox = new Inbox([0, 1, 2, 3, 4].map((d) => `d${d}/a.txt`));
+    const { played, openEvents } = playedEvents({ limit: 3 });
+    await inbox.start({ policy: { degradedRescanMs: 200 }, openEvents });
+    const hint: unknown = expect.stringContaining('fs.inotify.max_user_watches');
+    const trouble = { code: 'WATCH_LIMIT', hint };
+    expect(inbox.folder).toMatchObject({ state: 'degraded', directoriesWatched: 3, trouble });
+    for (let d = 0; d < 5; d += 1) inbox.write(`d${d}/b.txt`);
+    inbox.remove('d4/a.txt');
+    await inbox.becomes({ 'd0/b.txt': 'pending', 'd4/b.txt': 'pending', 'd4/a.txt': 'gone' });
+    await until(() => inbox.state.counts().pending === 9, 'all are found');
+    expect(inbox.said(`warn: ${inbox.root}: The system's limit of watched directories`)).toBe(1);
+    expect(inbox.watcher.problems()).toEqual([]);
+    Object.assign(played.events ?? {}, { limit: 100 });
+    await inbox.stands('watching');
+    expect(inbox.folder.directoriesWatched).toBe(6);
+  });
+
+  it('for an overflow of the queue of the system are made up for by a rescan', async () => {
+    const inbox = await new Inbox().start();
+    // Create, open, write and close are four events a file: more than the 16,384 that the queue holds.
+    for (let i = 0; i < 5_000; i += 1) inbox.write(`f${i}`, 'x');
+    block(300);
+    await until(() => inbox.state.counts().pending === 5_000, 'none is lost');
+    expect(inbox.said('info: Very many changes came at once')).toBeGreaterThan(0);
+  });
+
+  it('are none while the event loop is held up: nothing is scanned again', async () => {
+    const inbox = await new Inbox(['a.txt']).start();
+    const { lastScan } = inbox.folder;
+    inbox.write('b.txt');
+    block(1_000);
+    inbox.write('c.txt');
+    await inbox.becomes({ 'b.txt': 'pending', 'c.txt': 'pending' });
+    await inbox.idle();
+    expect(inbox.folder.lastScan).toBe(lastScan);
+  });
+
+  it('are none of what appears while a directory comes to be watched', async () => {
+    const inbox = new Inbox(['d/early.txt']);
+    const watched: string[] = [];
+    const silent: FsEvents = {
+      watch: async (directory) => {
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        writeFileSync(join(directory, 'late.txt'), 'x');
+        watched.push(directory);
+        return 'watched';
+      },
+      unwatch() {},
+      watches: (directory) => watched.includes(directory),
+      watched: 0,
+      close: async () => {},
+    };
+    await inbox.start({ openEvents: () => silent });
+    inbox.expect({ 'late.txt': 'pending', 'd/late.txt': 'pending' });
+  });
+});
+
+describe('the health checks of the watcher', () => {
+  it('are not busy when all is in state, while a folder is held, and after a stop; each has its name', async () => {
+    const inbox = await new Inbox(['d/a', 'e/b']).start();
+    const names = inbox.watcher.health.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    inbox.write('later');
+    await inbox.becomes({ later: 'pending' });
+    await until(() => busyIn(inbox.watcher).length === 0, 'nothing is busy');
+    rmSync(inbox.root, { recursive: true });
+    await inbox.stands('held', 'FOLDER_MISSING');
+    await until(() => busyIn(inbox.watcher).length === 0, 'nothing is busy');
+    await inbox.watcher.stop();
+    expect(busyIn(inbox.watcher)).toEqual([]);
+  });
+
+  it('are busy without progress when a scan stands still, until it goes on', async () => {
+    const inbox = new Inbox(['a.txt']);
+    const { open, opened } = gate();
+    const { played, openEvents } = playedEvents({ held: opened });
+    await inbox.begin({ openEvents });
+    await until(() => played.events?.asked === 1, 'the scan waits for a watch');
+    expect(busyIn(inbox.watcher)).toContain('the scan of inbox does not go on');
+    goesOn(inbox.watcher.health, 'folder inbox');
+    expect(goesOn(inbox.watcher.health, 'folder inbox')).toBe(false);
+    open();
+    await inbox.becomes({ 'a.txt': 'pending' });
+    expect(goesOn(inbox.watcher.health, 'folder inbox')).toBe(true);
+    await until(() => busyIn(inbox.watcher).length === 0, 'nothing is busy');
+  });
+});
