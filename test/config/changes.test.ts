@@ -1,45 +1,31 @@
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { changeLines, reloaded } from '../../src/config/changes.js';
-import type { Config } from '../../src/config/config.js';
 import { checkConfig } from '../../src/config/load.js';
-import { temporaryDirectory } from '../support/temp.js';
+import { inbox } from './setup.js';
 
-const directory = temporaryDirectory();
-
-function config(parts: Record<string, unknown> = {}): Promise<Config> {
-  return checkConfig(
-    {
-      peer: { url: 'http://peer.example:8090' },
-      folders: [{ path: 'inbox', collection: 'inbox' }],
-      ...parts,
-    },
-    join(directory, 'config.json'),
-  );
-}
+const url = 'http://peer.example:8090';
+const config = (parts: object = {}) =>
+  checkConfig({ peer: { url }, folders: [inbox], ...parts }, '/etc/peersync/config.json');
+const ab = [
+  { path: 'a', collection: 'x' },
+  { path: 'b', collection: 'y' },
+];
 
 describe('the changes between two configurations', () => {
   it('are none where nothing changed, also in another order of the folders', async () => {
-    const folders = [
-      { path: 'a', collection: 'x' },
-      { path: 'b', collection: 'y' },
-    ];
-    const [before, after] = [await config({ folders }), await config({ folders: [...folders].reverse() })];
-    expect(changeLines(before, after)).toEqual([]);
+    const other = await config({ folders: [...ab].reverse() });
+    expect(changeLines(await config({ folders: ab }), other)).toEqual([]);
   });
 
   it('are told a line each, with values as they stand in the file', async () => {
     const before = await config({
-      folders: [
-        { path: 'a', collection: 'x' },
-        { path: 'b', collection: 'y' },
-      ],
+      folders: ab,
       mirror: { tables: [{ table: 'prices' }], shares: [{ data: 'dump.gz', every: '1h' }] },
       confirm: { hold: '5s' },
     });
     const after = await config({
       folders: [
-        { path: 'a', collection: 'z', settle: '9s' },
+        { ...ab[0], collection: 'z', settle: '9s' },
         { path: 'c', collection: 'y' },
       ],
       mirror: { tables: [{ table: 'stock' }], shares: [{ data: 'dump.gz', every: '2h' }] },
@@ -47,8 +33,8 @@ describe('the changes between two configurations', () => {
       alerts: { timeToSearch: '1m' },
     });
     expect(changeLines(before, after)).toEqual([
-      `folder c (${join(directory, 'c')}): added`,
-      `folder b (${join(directory, 'b')}): removed`,
+      'folder c (/etc/peersync/c): added',
+      'folder b (/etc/peersync/b): removed',
       'folder a: collection, settle changed',
       'mirror dump.gz: every changed',
       'mirror stock: added',
@@ -68,7 +54,7 @@ describe('a running daemon whose file changed', () => {
   it('takes everything but the peer and the directory of the state, and names those keys', async () => {
     const running = await config();
     const wanted = await config({
-      peer: { url: 'http://peer.example:8090', timeouts: { total: '9m' }, maxAnswer: '1 MiB' },
+      peer: { url, timeouts: { total: '9m' }, maxAnswer: '1 MiB' },
       state: { dir: 'elsewhere', keepGone: '1d' },
       folders: [{ path: 'other', collection: 'inbox' }],
       push: { concurrency: 9 },
@@ -90,28 +76,19 @@ describe('a running daemon whose file changed', () => {
     expect(await reloaded(first.config, running)).toEqual({ config: running, restart: [] });
   });
 
-  it('takes other credentials at once, and none that are for another peer', async () => {
-    const running = await config({ peer: { url: 'http://peer.example:8090', ...auth('old') } });
-    const wanted = await config({ peer: { url: 'http://peer.example:8090', ...auth('new') } });
-    const { config: now, restart } = await reloaded(running, wanted);
-    expect(now.peer.auth?.username).toBe('new');
-    expect(restart).toEqual([]);
-    const elsewhere = await config({ peer: { url: 'http://other.example', ...auth('new') } });
-    const later = await reloaded(running, elsewhere);
-    expect(later.config.peer).toEqual(running.peer);
-    expect([...later.restart].sort()).toEqual(['peer.auth.username', 'peer.url']);
-    const without = await config();
-    expect((await reloaded(running, without)).config.peer.auth).toBeUndefined();
-  });
-
-  it('takes other certificates to trust at once, and none that are for another peer', async () => {
-    const of = (url: string, ca: string) => config({ peer: { url, tls: { ca } } });
-    const running = await of('https://peer.example', 'old.pem');
-    const wanted = await of('https://peer.example', 'new.pem');
+  it.each([
+    ['credentials', auth('old'), auth('new'), 'peer.auth.username'],
+    ['certificates to trust', { tls: { ca: 'old.pem' } }, { tls: { ca: 'new.pem' } }, 'peer.tls.ca'],
+  ])('takes other %s at once, and none that are for another peer', async (_, before, after, key) => {
+    const [peer, other] = ['https://peer.example', 'https://other.example'];
+    const running = await config({ peer: { url: peer, ...before } });
+    const wanted = await config({ peer: { url: peer, ...after } });
     expect(await reloaded(running, wanted)).toEqual({ config: wanted, restart: [] });
-    const later = await reloaded(running, await of('https://other.example', 'new.pem'));
+    const later = await reloaded(running, await config({ peer: { url: other, ...after } }));
     expect(later.config.peer).toEqual(running.peer);
-    expect([...later.restart].sort()).toEqual(['peer.tls.ca', 'peer.url']);
+    expect([...later.restart].sort()).toEqual([key, 'peer.url']);
+    const without = await config({ peer: { url: peer } });
+    expect((await reloaded(running, without)).config.peer).toEqual(without.peer);
   });
 
   it('refuses what cannot be until the restart: a folder around the state that is still in use', async () => {
@@ -120,7 +97,6 @@ describe('a running daemon whose file changed', () => {
       state: { dir: 'elsewhere' },
       folders: [{ path: 'data', name: 'data', collection: 'c' }],
       mirror: { root: 'mirrored' },
-      peer: { url: 'http://peer.example:8090' },
     });
     await expect(reloaded(running, wanted)).rejects.toMatchObject({
       code: 'CONFIG_NEEDS_RESTART',
