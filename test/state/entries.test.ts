@@ -1,99 +1,143 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Entries } from '../../src/state/entries.js';
+import { Entries, LineStore } from '../../src/state/entries.js';
 import type { Entry } from '../../src/state/entry.js';
-import { quarantined } from '../../src/state/entry.js';
+import { decode, encode, statusOf, type UrlBases } from '../../src/state/line.js';
 import { anyEntry, anyFolder } from './arbitrary.js';
-import { pendingRecord } from './records.js';
+import { lifeOf, pendingRecord } from './records.js';
 
-const shortPath = fc
-  .array(fc.constantFrom('a', 'b', 'ab'), { minLength: 1, maxLength: 4 })
-  .map((names) => names.join('/'));
-const step = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ entry: anyEntry, folder: anyFolder, path: shortPath }) },
-  { weight: 2, arbitrary: fc.record({ folder: anyFolder, path: shortPath }) },
-);
+describe('a record as a line of text', () => {
+  it('is read as it was written, to the last digit', () => {
+    fc.assert(
+      fc.property(anyEntry, (entry) => {
+        const bases: UrlBases = [];
+        const line = encode(entry, bases);
+        expect(decode(line, entry.folder, entry.path, bases)).toStrictEqual(entry);
+        expect(statusOf(line)).toBe(entry.status);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
 
-function named(entries: Iterable<Entry>): string[] {
-  return [...entries].map(({ folder, path, since }) => `${folder} ${path} ${since}`).sort();
-}
+  it('takes at most 200 characters for a confirmed file, wherever that is', () => {
+    const bases: UrlBases = [];
+    const [, , confirmed] = lifeOf(pendingRecord('some/directory/with/ümläuten and other/things/a file.txt'));
+    expect(encode(confirmed, bases).length).toBeLessThanOrEqual(200);
+    expect(encode(confirmed, bases)).not.toContain('example.org');
+    expect(bases).toHaveLength(1);
+  });
+});
+
+describe('lines outside of the heap', () => {
+  /** Lines of few lengths, so that they follow each other in a place. */
+  const alike = fc
+    .tuple(fc.nat(), fc.constantFrom(20, 100, 150))
+    .map(([number, length]) => String(number).padEnd(length, '.'));
+  const atBorders = ['', 'x'.repeat(152), 'x'.repeat(153), 'ü'.repeat(76), 'ü'.repeat(77)];
+  /** Those, others of any length and script, and now and then one larger than a slab. */
+  const line = fc.oneof(
+    { weight: 40, arbitrary: alike },
+    { weight: 20, arbitrary: fc.string({ unit: 'binary', maxLength: 400 }) },
+    { weight: 5, arbitrary: fc.constantFrom(...atBorders) },
+    { weight: 1, arbitrary: fc.constantFrom('large'.repeat(250_000), '…'.repeat(349_523)) },
+  );
+  const what = fc.constantFrom('add', 'add', 'set', 'remove');
+  const step = fc.record({ what, which: fc.nat(), line, room: fc.constantFrom(0, 48) });
+
+  it('are what was put there last, whatever happens to others', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 30, maxLength: 100, size: 'max' }), (steps) => {
+        const store = new LineStore();
+        const lines = new Map<number, string>();
+        for (const { what, which, line, room } of steps) {
+          const at = [...lines.keys()][which % Math.max(1, lines.size)];
+          if (what === 'add' || at === undefined) {
+            const added = store.put(line, room);
+            expect(lines.has(added)).toBe(false);
+            lines.set(added, line);
+          } else {
+            lines.delete(at);
+            if (what === 'set') lines.set(store.put(line, room, at), line);
+            else store.remove(at);
+          }
+        }
+        for (const [at, line] of lines) expect(store.get(at)).toBe(line);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('take the places of those that went', () => {
+    const store = new LineStore();
+    const taken = () => process.memoryUsage().arrayBuffers;
+    const before = taken();
+    for (let i = 0; i < 500_000; i += 1) {
+      const at = store.put('confirmed'.repeat(16), 0, store.put('pending'.repeat(15), 48));
+      store.remove(store.put('quarantined'.repeat(20 + (i % 20)), 0, at));
+    }
+    expect(taken() - before).toBeLessThan(8 * 1024 * 1024);
+  });
+});
+
+const named = (entries: Iterable<Entry>) =>
+  [...entries].map(({ folder, path, since }) => `${folder} ${path} ${since}`).sort();
 
 function countsOf(entries: readonly Entry[]): Record<string, number> {
-  const counts: Record<string, number> = {
-    pending: 0,
-    accepted: 0,
-    confirmed: 0,
-    quarantined: 0,
-    gone: 0,
-    passed: 0,
-  };
-  for (const { status } of entries) counts[status] = (counts[status] ?? 0) + 1;
+  const counts = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, passed: 0 };
+  for (const { status } of entries) counts[status] += 1;
   return counts;
 }
 
-const isQuarantined = ({ status }: Entry) => status === 'quarantined';
+/** @param own all records of the folder */
+function expectBelow(entries: Entries, own: readonly Entry[], folder: string, directory: string): void {
+  const prefix = directory === '' ? '' : `${directory}/`;
+  const below = own.filter(({ path }) => path.startsWith(prefix));
+  expect(named(entries.underDirectory(folder, directory))).toEqual(named(below));
+  const rests = below.map(({ path }) => path.slice(prefix.length).split('/'));
+  const files = rests.flatMap(([first, second]) => (second === undefined ? (first ?? []) : []));
+  const directories = rests.flatMap(([first, second]) => (second === undefined ? [] : (first ?? [])));
+  expect([...entries.names(folder, directory)].sort()).toEqual(files.sort());
+  expect([...entries.knownDirectories(folder, directory)].sort()).toEqual([...new Set(directories)].sort());
+}
 
 describe('the records in memory', () => {
+  const path = fc
+    .array(fc.constantFrom('a', 'b', 'ab'), { minLength: 1, maxLength: 4 })
+    .map((names) => names.join('/'));
+  /** Puts a record, or removes the one that is there. */
+  const step = fc.record({ entry: fc.option(anyEntry, { nil: undefined }), folder: anyFolder, path });
+
   it('answer as a plain list of them would, whatever is put and removed', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const entries = new Entries();
         const list = new Map<string, Entry>();
-        for (const { folder, path, ...rest } of steps) {
+        for (const { entry, folder, path } of steps) {
           const key = `${folder} ${path}`;
-          if ('entry' in rest) {
-            const entry = { ...rest.entry, folder, path } as Entry;
-            entries.put(entry);
-            list.set(key, entry);
-          } else {
-            expect(entries.delete(folder, path) !== undefined).toBe(list.has(key));
-            list.delete(key);
-          }
-          expect(entries.get(folder, path)).toEqual(list.get(key));
+          const placed = entry && ({ ...entry, folder, path } as Entry);
+          if (placed === undefined) expect(entries.delete(folder, path) !== undefined).toBe(list.delete(key));
+          else entries.put(placed);
+          if (placed !== undefined) list.set(key, placed);
+          expect(entries.get(folder, path)).toEqual(placed);
         }
         const all = [...list.values()];
         expect(entries.size).toBe(all.length);
         expect(named(entries.all())).toEqual(named(all));
         expect(entries.counts()).toEqual(countsOf(all));
-        expect(named(entries.quarantined())).toEqual(named(all.filter(isQuarantined)));
-        for (const entry of entries.quarantined())
-          expect(entries.get(entry.folder, entry.path)).toEqual(entry);
+        const quarantined = all.filter(({ status }) => status === 'quarantined');
+        expect(named(entries.quarantined())).toEqual(named(quarantined));
+        for (const item of entries.quarantined()) expect(entries.get(item.folder, item.path)).toEqual(item);
         expect([...entries.folders()].sort()).toEqual([...new Set(all.map((e) => e.folder))].sort());
         for (const folder of new Set(steps.map((s) => s.folder))) {
           const own = all.filter((e) => e.folder === folder);
           expect(named(entries.all(folder))).toEqual(named(own));
           expect(entries.counts(folder)).toEqual(countsOf(own));
-          for (const directory of ['', 'a', 'b', 'a/b', 'ab', 'a/a/a', 'no']) {
-            const prefix = directory === '' ? '' : `${directory}/`;
-            const below = own.filter((e) => e.path.startsWith(prefix));
-            expect(named(entries.underDirectory(folder, directory))).toEqual(named(below));
-            const rests = below.map((e) => e.path.slice(prefix.length).split('/'));
-            const direct = below.filter((_, i) => rests[i]?.length === 1);
-            expect([...entries.names(folder, directory)].sort()).toEqual(
-              direct.map((e) => e.path.slice(prefix.length)).sort(),
-            );
-            const directories = new Set(rests.filter((r) => r.length > 1).map((r) => r[0]));
-            expect([...entries.knownDirectories(folder, directory)].sort()).toEqual([...directories].sort());
-          }
+          for (const directory of ['', 'a', 'b', 'a/b', 'ab', 'a/a/a', 'no'])
+            expectBelow(entries, own, folder, directory);
         }
       }),
       { numRuns: 200 },
     );
-  });
-
-  it('know which are quarantined, and no more once they are not', () => {
-    const entries = new Entries();
-    const item = pendingRecord('a.txt');
-    const trouble = { code: 'NO', message: 'No.', hint: 'Wait.' };
-    const given = quarantined(item, item, item.version, trouble, 1);
-    entries.put(given);
-    entries.put({ ...given, since: 2 });
-    expect([...entries.quarantined()]).toEqual([{ ...given, since: 2 }]);
-    entries.put(item);
-    expect([...entries.quarantined()]).toEqual([]);
-    entries.put(given);
-    entries.delete('inbox', 'a.txt');
-    expect([...entries.quarantined()]).toEqual([]);
   });
 
   it('can be followed while they change', () => {
@@ -122,8 +166,7 @@ describe('the records in memory', () => {
   it('come in slices between which others get their turn, each as it is by then', async () => {
     const entries = new Entries();
     for (let i = 0; i < 5_000; i += 1) entries.put(pendingRecord(`d${i % 10}/${i}`));
-    const item = pendingRecord('d3/quarantined');
-    entries.put(quarantined(item, item, item.version, { code: 'NO', message: 'No.', hint: 'Wait.' }, 1));
+    entries.put(lifeOf(pendingRecord('d3/confirmed'))[2]);
     let turns = 0;
     const turn = () => {
       turns += 1;
@@ -141,9 +184,9 @@ describe('the records in memory', () => {
     expect(turns).toBeGreaterThanOrEqual(5);
     expect(seen).toHaveLength(5_000);
     expect(seen.find(({ path }) => path === 'd9/4999')).toMatchObject({ attempts: 7 });
-    const below: string[] = [];
+    let below = 0;
     for await (const slice of entries.slices({ folder: 'inbox', directory: 'd3' }))
-      for (const { path } of slice) below.push(path);
-    expect(below).toHaveLength(501);
+      below += [...slice].length;
+    expect(below).toBe(501);
   });
 });

@@ -88,11 +88,9 @@ describe('the lock of a state directory', () => {
   it('says so when the directory is a file', async () => {
     const path = join(temporaryDirectory(), 'file');
     writeFileSync(path, '');
+    const wrong = { code: 'STATE_NOT_A_DIRECTORY', exitCode: 2 };
     for (const dir of [path, join(path, 'below')])
-      await expect(lockState(dir, { clock })).rejects.toMatchObject({
-        code: 'STATE_NOT_A_DIRECTORY',
-        exitCode: 2,
-      });
+      await expect(lockState(dir, { clock })).rejects.toMatchObject(wrong);
   });
 
   it.runIf(isRoot).each([
@@ -124,25 +122,17 @@ describe('the lock of a state directory', () => {
   });
 
   it.runIf(isRoot)(
-    'says which file root has left in the state of a user, and how that gets it back',
+    'says which file root has left in the state of a user, and how to give it back',
     async () => {
       const dir = directoryOfNobody(0);
-      const back = expect.stringMatching(/`sudo chown -R --reference=\. \.`; .*`sudo -u '.*' peersync …`/);
-      await asNobody(dir, async () => {
-        await expect(State.open('.', { clock, log: silentLogger })).rejects.toMatchObject({
-          code: 'STATE_UNREADABLE',
-          message: 'The state in . cannot be read (EACCES: journal-1 belongs to root).',
-          hint: back,
-        });
-      });
+      const hint = expect.stringMatching(/`sudo chown -R --reference=\. \.`; .*`sudo -u '.*' peersync …`/);
+      const refused = async (work: () => Promise<unknown>, code: string, message: string) =>
+        await asNobody(dir, () => expect(work()).rejects.toMatchObject({ code, message, hint }));
+      const read = 'The state in . cannot be read (EACCES: journal-1 belongs to root).';
+      await refused(() => State.open('.', { clock, log: silentLogger }), 'STATE_UNREADABLE', read);
       writeFileSync(join(dir, 'lock'), '{}', { mode: 0o600 });
-      await asNobody(dir, async () => {
-        await expect(lockState('.', { clock })).rejects.toMatchObject({
-          code: 'STATE_UNWRITABLE',
-          message: 'The state in . cannot be written (EACCES: lock belongs to root).',
-          hint: back,
-        });
-      });
+      const written = 'The state in . cannot be written (EACCES: lock belongs to root).';
+      await refused(() => lockState('.', { clock }), 'STATE_UNWRITABLE', written);
     },
   );
 });

@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { Entry, PendingItem, Sent } from '../../src/state/entry.js';
-import { accepted, confirmed } from '../../src/state/entry.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { accepted, confirmed, type Entry, type PendingItem, type Sent } from '../../src/state/entry.js';
+import type { AdapterOptions } from '../../src/state/journal.js';
+import { State, type StateView } from '../../src/state/state.js';
+import { afterwards } from '../support/afterwards.js';
+import { FakeClock } from '../support/fake-clock.js';
 
 const SINCE = Date.UTC(2026, 0, 1);
 
@@ -47,4 +51,21 @@ export function lifeOf(item: PendingItem): readonly [Entry, Entry, Entry] {
   const inPeer = accepted(item, sentOf(item), SINCE + 3_000);
   const evidence = { kind: 'lastModified', at: SINCE + 4_000, shown: '2026-01-01T00:00:00.000Z' } as const;
   return [item, inPeer, confirmed(inPeer, evidence, SINCE + 5_000)];
+}
+
+/** A state in `dir`, which is closed at the end of the test if it was not before. */
+export async function opened(dir: string, options: Partial<AdapterOptions> = {}): Promise<State> {
+  const state = await State.open(dir, { clock: new FakeClock(), log: silentLogger, ...options });
+  afterwards('test', () => state.close().catch(() => undefined));
+  return state;
+}
+
+/** The paths of all records that are on disk. */
+export async function pathsOf(dir: string): Promise<string[]> {
+  return [...(await State.read(dir)).entries.all()].map(({ path }) => path).sort();
+}
+
+/** All records, in the order of their paths. */
+export function sorted({ entries }: StateView): readonly Entry[] {
+  return [...entries.all()].sort((a, b) => (a.path < b.path ? -1 : 1));
 }

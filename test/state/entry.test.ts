@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import { atRestSince } from '../../src/report/statistics.js';
+import {
+  accepted,
+  BEGINNINGS,
+  beginningOf,
+  confirmed,
+  type Entry,
+  type Evidence,
+  failed,
+  gone,
+  leaving,
+  missed,
+  overtaken,
+  type PendingItem,
+  passedOver,
+  quarantined,
+  read,
+  replaced,
+  retried,
+  type Sent,
+  type Version,
+} from '../../src/state/entry.js';
+
+const NOW = Date.UTC(2026, 0, 1);
+/** Far later than all that came before. */
+const LATER = NOW + 60_000;
+const TO = { folder: 'f', path: 'a.txt', url: 'https://x.example/a.txt', collection: 'c' };
+const ELSEWHERE = { ...TO, url: 'https://x.example/b.txt' };
+const TROUBLE = { code: 'NO', message: 'The peer did not like it.', hint: 'Wait.' };
+
+const version = (content: string, ctimeMs = NOW + content.charCodeAt(0)): Version => {
+  const sha256 = content.repeat(64);
+  return { size: 3, mtimeMs: NOW, ctimeMs, ino: 1, sha256, encoding: 'utf-8' };
+};
+
+function sentOf({ version: { sha256 }, url }: PendingItem, at: number): Sent {
+  return { sha256, size: 3, digest: sha256, url, collection: TO.collection, at };
+}
+
+function pending(content: string, before?: Entry, now = NOW, restedAt = now): PendingItem {
+  const item = read(before, TO, version(content), now, restedAt);
+  if (item.status !== 'pending') throw new Error(`it is ${item.status}`);
+  return item;
+}
+
+const taken = (item: PendingItem, at = NOW) => accepted(item, sentOf(item, at), at + 10);
+const confirmedBy = (kind: Evidence['kind']) =>
+  confirmed(taken(pending('a')), { kind, at: NOW + 1_000, shown: 'it' }, NOW + 1_000);
+const known = confirmedBy('digest');
+const noteOf = ({ history }: Entry) => history.at(-1)?.note;
+
+describe('a file that changed soon after it was pushed', () => {
+  it('waits a little when its older version could be taken for the new one', () => {
+    expect(pending('b', confirmedBy('loadDate'), NOW + 1_500).notBefore).toBe(NOW + 3_000);
+    expect(pending('b', taken(pending('a'), NOW + 1_990), NOW + 2_500).notBefore).toBe(NOW + 5_000);
+  });
+
+  it('waits after the answer to the older version, when that was still travelling', () => {
+    const item = pending('a');
+    const changed = pending('b', leaving(item, sentOf(item, NOW)), NOW + 100);
+    expect(overtaken(changed, sentOf(item, NOW), NOW + 400)).toMatchObject({ notBefore: NOW + 3_400 });
+  });
+
+  it('does not wait when the peer tells versions apart by their digest, or when the push was long ago', () => {
+    expect(pending('b', known, NOW + 1_500).notBefore).toBe(NOW + 1_500);
+    expect(pending('b', confirmedBy('size'), LATER).notBefore).toBe(LATER);
+  });
+});
+
+describe('content that the peer was sent before', () => {
+  it('is looked up and not pushed, also after the file was gone', () => {
+    expect(read(gone(known, NOW + 5), TO, version('a'), NOW + 9).status).toBe('accepted');
+  });
+
+  it('is pushed when another version left since, and nobody knows whether it landed', () => {
+    const changed = pending('b', known, NOW + 10);
+    expect(read(leaving(changed, sentOf(changed, NOW)), TO, version('a'), NOW + 30).status).toBe('pending');
+  });
+});
+
+describe('another file that is pushed to the address', () => {
+  it.each([
+    ['gone', gone(known, NOW + 5)],
+    ['passed over', passedOver(known, TO, version('a'), TROUBLE, NOW + 5)],
+    ['quarantined', quarantined(known, TO, version('a'), TROUBLE, NOW + 5)],
+    ['changed', pending('b', known, NOW + 10)],
+  ])('makes what the peer was sent count no more where the file is %s', (_, entry) => {
+    const { sent: _sent, ...rest } = entry;
+    expect(replaced(entry, TO.url, LATER)).toEqual(rest);
+  });
+
+  it.each([known, taken(pending('a'))])('has what was $status pushed again, a little later', (entry) => {
+    const after = replaced(entry, TO.url, LATER);
+    const times = { since: LATER, notBefore: LATER + 3_000 };
+    expect(after).toMatchObject({ ...TO, ...times, status: 'pending', attempts: 0 });
+    expect(after).not.toHaveProperty('sent');
+    expect(beginningOf(after.history)).toBe(after.history.length - 1);
+  });
+
+  it('ends a doubt, and leaves what was sent elsewhere', () => {
+    const moved = read(known, ELSEWHERE, known.version, NOW + 10) as PendingItem;
+    const left = leaving(moved, sentOf(moved, NOW + 20));
+    expect(replaced(left, ELSEWHERE.url, LATER)).toEqual({ ...moved, notBefore: LATER + 3_000 });
+    expect(replaced(left, TO.url, LATER)).toMatchObject({ doubt: left.doubt });
+    expect(replaced(left, TO.url, LATER)).not.toHaveProperty('sent');
+  });
+});
+
+describe('where the work on a version begins', () => {
+  const [RESTED, FOUND] = [LATER, LATER + 2_000];
+  const other = { ...TO, collection: 'other' };
+  const moved = read(known, other, known.version, FOUND, RESTED);
+  const wasQuarantined = quarantined(pending('a'), TO, version('a'), TROUBLE, NOW + 50);
+
+  it.each([
+    ['a new file', pending('a', undefined, FOUND, RESTED), BEGINNINGS.newFile, RESTED],
+    ['a changed one', pending('b', known, FOUND, RESTED), BEGINNINGS.fileChanged, RESTED],
+    ['one that is back', pending('b', gone(known, NOW), FOUND, RESTED), BEGINNINGS.fileBack, RESTED],
+    [
+      'one that is back as the peer was sent it',
+      read(gone(known, NOW), TO, version('a'), FOUND, RESTED),
+      BEGINNINGS.sentBefore,
+      RESTED,
+    ],
+    ['the same under another rule', moved, BEGINNINGS.takenAnew, FOUND],
+    [
+      'the same under the rule of before',
+      read({ ...moved, sent: known.sent } as PendingItem, TO, known.version, FOUND + 9, RESTED),
+      BEGINNINGS.takenAnewSentBefore,
+      FOUND + 9,
+    ],
+    [
+      'the same that a rule kept out',
+      read(passedOver(undefined, TO, version('a'), TROUBLE, NOW), TO, version('a'), FOUND, RESTED),
+      BEGINNINGS.takenAnew,
+      FOUND,
+    ],
+    ['a missed document', missed(known, 'no', FOUND), 'confirmed before and missed now: no', FOUND],
+    ['a retry', retried(wasQuarantined, FOUND), BEGINNINGS.retry, FOUND],
+  ])('is noted, and dated by when the file was at rest: %s', (_, item, note, since) => {
+    expect(noteOf(item)).toBe(note);
+    expect(atRestSince(item)).toBe(since);
+  });
+
+  it('is as before where the file was only touched, or is asked for again while it waits', () => {
+    const item = pending('a', undefined, FOUND, RESTED);
+    const touched = read(item, TO, version('a', FOUND + 5), FOUND + 9, FOUND + 5) as PendingItem;
+    expect(touched.version.ctimeMs).toBe(FOUND + 5);
+    expect(atRestSince(touched)).toBe(RESTED);
+    const again = retried(retried(failed(item, TROUBLE, FOUND + 60, FOUND + 9), FOUND + 20), FOUND + 21);
+    expect(again).toMatchObject({ attempts: 0, notBefore: FOUND + 21, since: item.since });
+    expect(again.history.at(-1)?.at).toBe(FOUND + 21);
+    expect(atRestSince(again)).toBe(RESTED);
+  });
+
+  it('is remembered through any number of attempts, and forgotten with the next beginning', () => {
+    let item = pending('b', known, FOUND, RESTED);
+    for (let i = 1; i < 12; i += 1) item = failed(taken(item, FOUND + i), TROUBLE, FOUND + i, FOUND + i);
+    expect(item.history).toHaveLength(8);
+    expect(item.history[0]).toEqual({ status: 'pending', at: RESTED, note: BEGINNINGS.fileChanged });
+    expect(atRestSince(item)).toBe(RESTED);
+    const evidence = { kind: 'digest', at: LATER * 2, shown: 'it' } as const;
+    expect(atRestSince(confirmed(taken(item, LATER), evidence, LATER * 2))).toBe(RESTED);
+    const again = retried(quarantined(item, TO, item.version, TROUBLE, FOUND + 50), FOUND + 60);
+    expect(again.history).toHaveLength(8);
+    expect(beginningOf(again.history)).toBe(7);
+    expect(again.history[0]?.note).not.toBe(BEGINNINGS.fileChanged);
+  });
+});
