@@ -50,15 +50,6 @@ describe('the sleep of the machine', () => {
     expect(slept()).toBe(9 * HOUR_MS);
   });
 
-  it('is nothing where the clock was only set, ahead or back', () => {
-    wall += 8 * HOUR_MS;
-    expect(slept()).toBe(0);
-    wall -= 24 * HOUR_MS;
-    expect(slept()).toBe(0);
-    suspend(HOUR_MS);
-    expect(slept()).toBe(HOUR_MS);
-  });
-
   it('is not less because the kernel tells whole seconds', () => {
     suspend(HOUR_MS + 400);
     expect(slept()).toBe(HOUR_MS + 400);
@@ -78,14 +69,12 @@ describe('the sleep of the machine', () => {
   });
 });
 
-describe.each([8 * HOUR_MS, -8 * HOUR_MS])('a wall clock that is set by %d ms', (byMs) => {
-  it('does not move the steady time, which goes on as time passes, in sleep too', () => {
-    pass(HOUR_MS);
-    wall += byMs;
-    expect(now()).toBe(startedAt + HOUR_MS);
-    pass(HOUR_MS);
-    suspend(HOUR_MS);
-    wall += byMs;
-    expect(now()).toBe(startedAt + 3 * HOUR_MS);
-  });
+it.each([8 * HOUR_MS, -8 * HOUR_MS])('a wall clock that is set by %d ms moves no steady time', (byMs) => {
+  pass(HOUR_MS);
+  wall += byMs;
+  expect(now()).toBe(startedAt + HOUR_MS);
+  pass(HOUR_MS);
+  suspend(HOUR_MS);
+  wall += byMs;
+  expect(now()).toBe(startedAt + 3 * HOUR_MS);
 });

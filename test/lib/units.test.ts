@@ -1,21 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatBytes, formatDuration, parseDuration, parseSize } from '../../src/lib/units.js';
+import { durationText, formatBytes, formatDuration, parseDuration, parseSize } from '../../src/lib/units.js';
 
 describe('durations', () => {
   it.each([
     ['250ms', 250],
-    ['2s', 2000],
-    ['15m', 900_000],
-    ['1h', 3_600_000],
     ['7d', 604_800_000],
     ['1h30m', 5_400_000],
     ['1h 30m', 5_400_000],
     ['1.5h', 5_400_000],
-    ['2 s', 2000],
     ['0s', 0],
     ['1d2h3m4s5ms', 93_784_005],
-    [' 5m ', 300_000],
+    [' 5 m ', 300_000],
   ])('reads %j', (text, ms) => {
     expect(parseDuration(text)).toBe(ms);
   });
@@ -32,7 +28,7 @@ describe('durations', () => {
     '1,5s',
     '2S',
     '1e3s',
-    '9'.repeat(20).concat('d'),
+    `${'9'.repeat(20)}d`,
   ])('does not take %j for a duration', (text) => {
     expect(parseDuration(text)).toBeUndefined();
   });
@@ -43,22 +39,32 @@ describe('durations', () => {
         expect(parseDuration(formatDuration(ms))).toBe(ms);
       }),
     );
-    expect(formatDuration(5_400_000)).toBe('1h30m');
-    expect(formatDuration(0)).toBe('0s');
+    expect([5_400_000, 0].map(formatDuration)).toEqual(['1h30m', '0s']);
+  });
+
+  it.each([
+    [-20, '0ms'],
+    [999.4, '999ms'],
+    [999.5, '1s'],
+    [59_499, '59s'],
+    [59_500, '1m'],
+    [130_000, '2m 10s'],
+    [3_605_000, '1h'],
+    [100_800_000, '1d 4h'],
+  ])('%d ms reads %s', (ms, text) => {
+    expect(durationText(ms)).toBe(text);
   });
 });
 
 describe('sizes', () => {
   it.each([
     ['8 MiB', 8 * 2 ** 20],
-    ['64 KiB', 65_536],
     ['20 MB', 20_000_000],
     ['500 B', 500],
     ['1.5KiB', 1536],
     ['2 gib', 2 ** 31],
     ['1 TB', 1e12],
     [1234, 1234],
-    [0, 0],
   ])('reads %j', (value, bytes) => {
     expect(parseSize(value)).toBe(bytes);
   });
@@ -70,16 +76,13 @@ describe('sizes', () => {
     },
   );
 
-  it('are written for a person', () => {
-    expect([0, 500, 1023, 1024, 1536, 8 * 2 ** 20, 2 ** 20 - 1, 3 * 2 ** 50].map(formatBytes)).toEqual([
-      '0 B',
-      '500 B',
-      '1023 B',
-      '1 KiB',
-      '1.5 KiB',
-      '8 MiB',
-      '1 MiB',
-      '3072 TiB',
-    ]);
+  it.each([
+    [0, '0 B'],
+    [1023, '1023 B'],
+    [1536, '1.5 KiB'],
+    [2 ** 20 - 1, '1 MiB'],
+    [3 * 2 ** 50, '3072 TiB'],
+  ])('%d is written as %s', (bytes, text) => {
+    expect(formatBytes(bytes)).toBe(text);
   });
 });

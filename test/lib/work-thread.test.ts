@@ -7,21 +7,28 @@ import { WorkThread } from '../../src/lib/work-thread.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-it('a thread is known to owe the answers that it does not give', async () => {
-  const program = join(temporaryDirectory(), 'silent.mjs');
+/** A thread that counts its orders, and does not answer `be silent`. */
+function counting(): WorkThread {
+  const program = join(temporaryDirectory(), 'counting.mjs');
   writeFileSync(
     program,
     `import { parentPort } from 'node:worker_threads';
-     parentPort.on('message', ({ order }) => { if (order !== 'be silent') parentPort.postMessage(order); });`,
+     let count = 0;
+     parentPort.on('message', ({ order }) => {
+       count += 1;
+       if (order !== 'be silent') parentPort.postMessage(count);
+     });`,
   );
-  const thread = new WorkThread(pathToFileURL(program));
-  expect(thread.waiting).toBe(0);
+  return new WorkThread(pathToFileURL(program));
+}
+
+it('a thread is known to owe the answers that it does not give', async () => {
+  const thread = counting();
   const answer = thread.ask('any', 'hello');
   expect(thread.waiting).toBe(1);
-  expect(await answer).toBe('hello');
+  expect(await answer).toBe(1);
   expect(thread.waiting).toBe(0);
-  const never = thread.ask('any', 'be silent');
-  const ended = expect(never).rejects.toThrow('the thread ended');
+  const ended = expect(thread.ask('any', 'be silent')).rejects.toThrow('the thread ended');
   expect(thread.waiting).toBe(1);
   await thread.close();
   await ended;
@@ -29,23 +36,18 @@ it('a thread is known to owe the answers that it does not give', async () => {
 });
 
 it('a thread that has nothing to do ends after half a minute, and the next order starts another', async () => {
-  const program = join(temporaryDirectory(), 'counting.mjs');
-  writeFileSync(
-    program,
-    `import { parentPort } from 'node:worker_threads';
-     let count = 0;
-     parentPort.on('message', () => parentPort.postMessage((count += 1)));`,
-  );
-  const thread = new WorkThread(pathToFileURL(program));
+  const thread = counting();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
-    expect(await thread.ask('any', '')).toBe(1);
-    vi.advanceTimersByTime(29_000);
-    expect(await thread.ask('any', '')).toBe(2);
-    vi.advanceTimersByTime(29_000);
-    expect(await thread.ask('any', '')).toBe(3);
-    vi.advanceTimersByTime(31_000);
-    expect(await thread.ask('any', '')).toBe(1);
+    for (const [answer, idleMs] of [
+      [1, 29_000],
+      [2, 29_000],
+      [3, 31_000],
+      [1, 0],
+    ] as const) {
+      expect(await thread.ask('any', '')).toBe(answer);
+      vi.advanceTimersByTime(idleMs);
+    }
   } finally {
     vi.useRealTimers();
     await thread.close();

@@ -11,6 +11,8 @@ import { temporaryDirectory } from '../support/temp.js';
 
 const isRoot = process.getuid?.() === 0;
 const NOBODY = 65_534;
+/** No process has it: it is above what the kernel gives. */
+const NO_PID = 2 ** 22 + 1;
 
 /** A state directory of `nobody`, with a journal of `writer`'s where one is named. */
 function directoryOfNobody(writer?: number): string {
@@ -56,10 +58,10 @@ describe('the lock of a state directory', () => {
   it('says of a holder on another machine where it is, and which file to remove when that is no more', async () => {
     const dir = temporaryDirectory();
     const { holder } = await lockState(dir, { clock });
-    writeFileSync(join(dir, 'lock'), JSON.stringify({ ...holder, host: `not-${hostname()}`, pid: 7 }));
+    writeFileSync(join(dir, 'lock'), JSON.stringify({ ...holder, host: `not-${hostname()}`, pid: NO_PID }));
     await expect(lockState(dir, { clock })).rejects.toMatchObject({
       code: 'STATE_LOCKED_ELSEWHERE',
-      message: expect.stringContaining(`(pid 7 on not-${hostname()}, since `),
+      message: expect.stringContaining(`(pid ${NO_PID} on not-${hostname()}, since `),
       hint: expect.stringContaining('remove the file "lock"'),
     });
   });
