@@ -3,11 +3,9 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RecentDurations, WaitingItems } from '../../src/report/statistics.js';
+import { DAY, HOUR, MINUTE } from './world.js';
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 7);
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 const duration = fc.oneof(
   fc.integer({ min: 0, max: 5_000 }),
   fc.integer({ min: 0, max: 40 * DAY }),
@@ -26,59 +24,46 @@ function near(said: number | undefined, value: number): void {
   expect(error, `${said} for ${value}`).toBeLessThanOrEqual(value * 0.01);
 }
 
-describe('percentiles', () => {
-  it('are as those of the list of all durations, within 1 %', () => {
+describe('how long things took lately', () => {
+  const lasts = fc.constantFrom(HOUR, DAY);
+
+  it('is told in percentiles as of the list of all durations, within 1 %', () => {
     fc.assert(
-      fc.property(fc.array(duration, { minLength: 1, maxLength: 300 }), (durations) => {
-        for (const lastsMs of [HOUR, DAY]) {
-          const recent = new RecentDurations(lastsMs);
-          for (const ms of durations) recent.add(ms, NOW);
-          const { count, p50Ms, p95Ms, p99Ms } = recent.at(NOW);
-          expect(count).toBe(durations.length);
-          near(p50Ms, exact(durations, 0.5));
-          near(p95Ms, exact(durations, 0.95));
-          near(p99Ms, exact(durations, 0.99));
+      fc.property(fc.array(duration, { minLength: 1, maxLength: 300 }), lasts, (durations, lastsMs) => {
+        const recent = new RecentDurations(lastsMs);
+        for (const ms of durations) recent.add(ms, NOW);
+        const { count, p50Ms, p95Ms, p99Ms } = recent.at(NOW);
+        expect(count).toBe(durations.length);
+        near(p50Ms, exact(durations, 0.5));
+        near(p95Ms, exact(durations, 0.95));
+        near(p99Ms, exact(durations, 0.99));
+      }),
+    );
+    expect(new RecentDurations(HOUR).at(NOW)).toEqual({ count: 0 });
+  });
+
+  it('is of the last hour or day, within a twelfth, at any time and in any order', () => {
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 60 }), lasts, fc.nat({ max: 3 }), (events, lastsMs, later) => {
+        const recent = new RecentDurations(lastsMs);
+        const added: number[] = [];
+        const addedAfter = (moment: number) => added.filter((at) => at > moment).length;
+        let now = NOW;
+        for (const { after, ms } of events) {
+          now += (after * lastsMs) / HOUR;
+          const endedAt = now - later * (after % lastsMs);
+          recent.add(ms, endedAt);
+          added.push(endedAt);
+          const { count } = recent.at(now);
+          expect(count).toBeLessThanOrEqual(addedAfter(now - lastsMs));
+          expect(count).toBeGreaterThanOrEqual(addedAfter(now - lastsMs + lastsMs / 12));
         }
+        expect(recent.at(now + lastsMs)).toEqual({ count: 0 });
       }),
     );
   });
 
-  it('are unknown of nothing', () => {
-    expect(new RecentDurations(HOUR).at(NOW)).toEqual({ count: 0 });
-  });
-});
-
-describe('the last hour and the last day', () => {
-  it('are what was added in them, at any time and in any order, within a twelfth', () => {
-    const window = fc.constantFrom(HOUR, DAY);
-    fc.assert(
-      fc.property(
-        fc.array(event, { maxLength: 60 }),
-        window,
-        fc.nat({ max: 3 }),
-        (events, lastsMs, later) => {
-          const recent = new RecentDurations(lastsMs);
-          const added: number[] = [];
-          let now = NOW;
-          for (const { after, ms } of events) {
-            now += (after * lastsMs) / HOUR;
-            const endedAt = now - later * (after % lastsMs);
-            recent.add(ms, endedAt);
-            added.push(endedAt);
-            const { count } = recent.at(now);
-            const since = now - lastsMs;
-            expect(count).toBeLessThanOrEqual(added.filter((at) => at > since).length);
-            expect(count).toBeGreaterThanOrEqual(added.filter((at) => at > since + lastsMs / 12).length);
-          }
-          expect(recent.at(now + lastsMs)).toEqual({ count: 0 });
-        },
-      ),
-    );
-  });
-});
-
-describe('the memory for durations', () => {
-  it('is that of twelve slots, however many are added and though nobody asks', () => {
+  it('takes the memory of twelve slots, however many are added and though nobody asks', () => {
     const recent = new RecentDurations(HOUR);
     setFlagsFromString('--expose-gc');
     const inUse = () => {
@@ -94,28 +79,26 @@ describe('the memory for durations', () => {
   });
 });
 
-describe('what waits', () => {
-  it('is counted, and the oldest is known within 5 s, whatever comes and goes', () => {
-    const since = fc.integer({ min: 0, max: 200_000 });
-    const step = fc.record({ since, leaves: fc.nat({ max: 9 }) });
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-        const items = new WaitingItems();
-        const list: number[] = [];
-        for (const item of steps) {
-          list.push(item.since);
-          items.add(item.since, 1);
-          const [left] = item.leaves < 5 ? list.splice(item.leaves % list.length, 1) : [];
-          if (left !== undefined) items.add(left, -1);
-          const { oldestSince, waiting } = items.read();
-          expect(waiting).toBe(list.length);
-          if (list.length === 0) expect(oldestSince).toBeUndefined();
-          else {
-            expect(oldestSince).toBeGreaterThan(Math.min(...list));
-            expect(oldestSince).toBeLessThanOrEqual(Math.min(...list) + 5_000);
-          }
+it('what waits is counted, and the oldest is known within 5 s, whatever comes and goes', () => {
+  const since = fc.integer({ min: 0, max: 200_000 });
+  const step = fc.record({ since, leaves: fc.nat({ max: 9 }) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const items = new WaitingItems();
+      const list: number[] = [];
+      for (const item of steps) {
+        list.push(item.since);
+        items.add(item.since, 1);
+        const [left] = item.leaves < 5 ? list.splice(item.leaves % list.length, 1) : [];
+        if (left !== undefined) items.add(left, -1);
+        const { oldestSince, waiting } = items.read();
+        expect(waiting).toBe(list.length);
+        if (list.length === 0) expect(oldestSince).toBeUndefined();
+        else {
+          expect(oldestSince).toBeGreaterThan(Math.min(...list));
+          expect(oldestSince).toBeLessThanOrEqual(Math.min(...list) + 5_000);
         }
-      }),
-    );
-  });
+      }
+    }),
+  );
 });

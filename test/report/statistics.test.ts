@@ -1,55 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import type { TimeToSearch } from '../../src/report/statistics.js';
-import { gone, read } from '../../src/state/entry.js';
-import { afterwards } from '../support/afterwards.js';
-import { Desk } from './world.js';
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-
-async function desk(): Promise<Desk> {
-  const made = new Desk();
-  await made.open();
-  afterwards('test', () => made.close());
-  return made;
-}
-
-function rowOf({ figures }: Desk, collection = 'docs'): TimeToSearch {
-  const row = figures.report().timeToSearch.find((one) => one.collection === collection);
-  if (row === undefined) throw new Error(`nothing is known of ${collection}`);
-  return row;
-}
-
-function expectNear(told: number | undefined, ms: number): void {
-  expect(told).toBeGreaterThan(ms * 0.96);
-  expect(told).toBeLessThan(ms * 1.04);
-}
+import { gone } from '../../src/state/entry.js';
+import { DAY, desk, expectNear, HOUR, MINUTE, SECOND } from './world.js';
 
 describe('time-to-search', () => {
   it('counts from at rest to confirmed, for the hour and the day', async () => {
     const d = await desk();
-    await d.drop('a.txt');
-    await d.clock.advance(10_000);
-    d.confirm('a.txt');
-    expectNear(rowOf(d).hour.p50Ms, 10_000);
-    expect(rowOf(d).day).toMatchObject({ count: 1 });
+    await d.searchable(10 * SECOND, 'a');
+    expectNear(d.row().hour.p50Ms, 10 * SECOND);
+    expect(d.row().day).toMatchObject({ count: 1 });
     await d.clock.advance(HOUR);
-    expect(rowOf(d).hour).toEqual({ count: 0 });
-    expect(rowOf(d).day.count).toBe(1);
-    await d.clock.advance(24 * HOUR);
-    expect(rowOf(d).day).toEqual({ count: 0 });
+    expect(d.row()).toMatchObject({ hour: { count: 0 }, day: { count: 1 } });
+    await d.clock.advance(DAY);
+    expect(d.row().day).toEqual({ count: 0 });
   });
 
   it('counts once a version: not when a confirmed file is only touched', async () => {
     const d = await desk();
-    await d.drop('a.txt');
-    d.confirm('a.txt');
-    const item = d.state.get('f', 'a.txt');
-    if (item?.status !== 'confirmed') throw new Error('it is not confirmed');
-    const touched = { ...item.version, ctimeMs: d.clock.now() };
-    d.state.put(read(item, item, touched, d.clock.now()));
-    expect(d.state.get('f', 'a.txt')).toMatchObject({ status: 'confirmed', version: touched });
-    expect(rowOf(d).hour.count).toBe(1);
+    await d.searchable(0, 'a');
+    await d.clock.advance(SECOND);
+    d.touch('a', d.confirmed('a'));
+    expect(d.confirmed('a').version.ctimeMs).toBe(d.clock.now());
+    expect(d.row().hour.count).toBe(1);
     expect(d.figures.totals).toEqual({ accepted: 1, confirmed: 1, quarantined: 0 });
   });
 
@@ -59,134 +30,253 @@ describe('time-to-search', () => {
       await d.drop(name);
       await d.clock.advance(MINUTE);
     }
-    const { waiting, oldestSince = 0 } = rowOf(d);
+    const { waiting, oldestSince = 0 } = d.row();
     expect(waiting).toBe(4);
     expect(d.clock.now() - oldestSince).toBeGreaterThan(4 * MINUTE);
     d.accept('a');
-    expect(rowOf(d)).toMatchObject({ waiting: 4, oldestSince });
+    expect(d.row()).toMatchObject({ waiting: 4, oldestSince });
     d.quarantine('b');
     d.state.remove('f', 'c');
     d.confirm('a');
-    expect(rowOf(d).waiting).toBe(1);
-    expect(d.clock.now() - (rowOf(d).oldestSince ?? 0)).toBeLessThanOrEqual(MINUTE);
+    expect(d.row().waiting).toBe(1);
+    expect(d.clock.now() - (d.row().oldestSince ?? 0)).toBeLessThanOrEqual(MINUTE);
     d.confirm('d');
-    expect(rowOf(d).waiting).toBe(0);
-    expect(rowOf(d)).not.toHaveProperty('oldestSince');
+    expect(d.row().waiting).toBe(0);
+    expect(d.row()).not.toHaveProperty('oldestSince');
   });
 
   it('is kept across a restart, and so is since when the others wait', async () => {
     const d = await desk();
-    await d.drop('a.txt');
-    await d.drop('slow.txt');
-    await d.clock.advance(10_000);
-    d.confirm('a.txt');
-    await d.clock.advance(10_000);
-    const before = rowOf(d);
-    expect(d.figures.samples.some(({ confirmed }) => confirmed === 1)).toBe(true);
+    await d.drop('a', 'slow');
+    await d.clock.advance(10 * SECOND);
+    d.confirm('a');
+    await d.clock.advance(10 * SECOND);
+    const before = d.row();
     await d.close();
     await d.clock.advance(5 * MINUTE);
     await d.open();
-    expect(rowOf(d)).toEqual(before);
-    expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now() - 5 * MINUTE - 10_000);
-    d.confirm('slow.txt');
-    expectNear(rowOf(d).hour.p99Ms, 5 * MINUTE + 20_000);
+    expect(d.row()).toEqual(before);
+    expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now() - 5 * MINUTE - 10 * SECOND);
+    d.confirm('slow');
+    expectNear(d.row().hour.p99Ms, 5 * MINUTE + 20 * SECOND);
   });
 
-  it('knows across a restart when something was last confirmed, also where that file waits anew or is gone', async () => {
+  it('knows across restarts when something was last confirmed, though that file waits anew', async () => {
     const d = await desk();
-    await d.drop('a.txt');
-    d.confirm('a.txt');
+    await d.searchable(0, 'a');
     const at = d.clock.now();
     await d.clock.advance(MINUTE);
-    await d.drop('a.txt');
-    expect(d.state.get('f', 'a.txt')?.status).toBe('pending');
-    await d.close();
-    await d.open();
-    expect(d.figures.report().lastConfirmedAt).toBe(at);
-    await d.close();
-    await d.open();
-    expect(d.figures.report().lastConfirmedAt).toBe(at);
-    d.confirm('a.txt');
+    await d.drop('a');
+    for (let restart = 0; restart < 2; restart += 1) {
+      await d.close();
+      await d.open();
+      expect(d.get('a')?.status).toBe('pending');
+      expect(d.figures.report().lastConfirmedAt).toBe(at);
+    }
+    d.confirm('a');
     expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now());
   });
 
   it('loses nothing by a kill, and counts each version that was confirmed, also of a file that is gone', async () => {
     const d = await desk();
-    for (const name of ['a.txt', 'b.txt', 'a.txt', 'b.txt', 'c.txt']) {
-      await d.drop(name);
-      await d.clock.advance(MINUTE);
-      d.confirm(name);
-    }
-    await d.drop('b.txt');
-    d.find('late.txt', d.clock.now() - 30 * HOUR);
-    const item = d.state.get('f', 'c.txt');
-    if (item?.status !== 'confirmed') throw new Error('it is not known');
-    d.state.put(gone(item, d.clock.now()));
+    for (const name of ['a', 'b', 'a', 'b', 'c']) await d.searchable(MINUTE, name);
+    await d.drop('b');
+    d.find('late', d.clock.now() - 30 * HOUR);
+    d.state.put(gone(d.confirmed('c'), d.clock.now()));
     const before = d.figures.report();
-    expect(rowOf(d).hour).toMatchObject({ count: 5 });
+    expect(d.row().hour).toMatchObject({ count: 5 });
     const killed = d.figures;
-    d.figures = d.make();
-    await d.figures.start();
-    await d.figures.recalled;
+    await d.begin();
     expect(d.figures.report()).toEqual({ ...before, confirmedPerSecond: 0 });
     await killed.stop();
   });
 
   it('has figures of its own for 100 collections, and puts the others together', async () => {
     const d = await desk();
+    const waiting = () => d.figures.report().timeToSearch.reduce((sum, row) => sum + row.waiting, 0);
     for (let i = 0; i < 130; i += 1) {
-      d.find(`${i}.txt`, d.clock.now(), `c${i}`);
-      if (i % 2 === 0) d.confirm(`${i}.txt`);
+      d.find(`${i}`, d.clock.now(), `c${i}`);
+      if (i % 2 === 0) d.confirm(`${i}`);
     }
-    const { timeToSearch } = d.figures.report();
-    expect(timeToSearch).toHaveLength(101);
-    expect(timeToSearch.reduce((sum, { waiting }) => sum + waiting, 0)).toBe(65);
-    expect(rowOf(d, '(others)')).toMatchObject({ waiting: 16, hour: { count: 15 } });
-    for (let i = 1; i < 130; i += 2) d.confirm(`${i}.txt`);
-    expect(d.figures.report().timeToSearch.reduce((sum, { waiting }) => sum + waiting, 0)).toBe(0);
+    expect(d.figures.report().timeToSearch).toHaveLength(101);
+    expect(waiting()).toBe(65);
+    expect(d.row('(others)')).toMatchObject({ waiting: 16, hour: { count: 15 } });
+    for (let i = 1; i < 130; i += 2) d.confirm(`${i}`);
+    expect(waiting()).toBe(0);
   });
 });
 
-describe('samples', () => {
-  it('tell what happened in each 10 s of the last hour', async () => {
-    const d = await desk();
-    await d.drop('a.txt');
-    await d.drop('b.txt');
-    await d.clock.advance(1_000);
-    d.accept('a.txt');
-    d.confirm('a.txt');
-    await d.clock.advance(10_000);
-    const [sample] = d.figures.samples;
-    expect(sample).toMatchObject({ confirmed: 1, waiting: 1 });
-    expectNear(sample?.p50Ms, 3_000);
-    expect(d.figures.report().confirmedPerSecond).toBeCloseTo(0.1);
-    // It is the present speed: 10 s later nothing goes on.
-    await d.clock.advance(10_000);
-    expect(d.figures.report().confirmedPerSecond).toBe(0);
-    await d.clock.advance(2 * HOUR);
-    expect(d.figures.samples).toHaveLength(360);
-    expect(d.figures.report().confirmedPerSecond).toBe(0);
+it('samples tell what happened in each 10 s of the last hour', async () => {
+  const d = await desk();
+  await d.drop('a', 'b');
+  await d.clock.advance(3 * SECOND);
+  d.confirm('a');
+  await d.clock.advance(10 * SECOND);
+  const [sample] = d.figures.samples;
+  expect(sample).toMatchObject({ confirmed: 1, waiting: 1 });
+  expectNear(sample?.p50Ms, 3 * SECOND);
+  expect(d.figures.report().confirmedPerSecond).toBeCloseTo(0.1);
+  // It is the present speed: 10 s later nothing goes on.
+  await d.clock.advance(10 * SECOND);
+  expect(d.figures.report().confirmedPerSecond).toBe(0);
+  await d.clock.advance(2 * HOUR);
+  expect(d.figures.samples).toHaveLength(360);
+  expect(d.figures.report().confirmedPerSecond).toBe(0);
+});
+
+it('monitoring reads what happened since the daemon began, and no acceptance that only was remembered', async () => {
+  const d = await desk();
+  const took: string[] = [];
+  d.figures.onConfirmed = (collection, ms) => took.push(`${collection} ${ms}`);
+  await d.searchable(3 * SECOND, 'a');
+  const item = d.confirmed('a');
+  await d.drop('a');
+  d.touch('a', item);
+  expect(d.get('a')?.status).toBe('accepted');
+  d.confirm('a');
+  await d.drop('b');
+  d.quarantine('b');
+  expect(d.figures.totals).toEqual({ accepted: 1, confirmed: 2, quarantined: 1 });
+  expect(took).toEqual(['docs 3000', 'docs 0']);
+});
+
+describe('alerts.timeToSearch', () => {
+  it('is raised when one waits for longer, and is over 5 min after that was mended; both are said once', async () => {
+    const d = await desk(MINUTE);
+    await d.drop('a');
+    const began = d.clock.now();
+    await d.clock.advance(50 * SECOND);
+    expect(d.alerts).toEqual([]);
+    await d.clock.advance(30 * SECOND);
+    const [alert] = d.alerts;
+    expect(alert).toMatchObject({ code: 'TIME_TO_SEARCH', collection: 'docs' });
+    expect(alert?.since).toBeGreaterThan(began + MINUTE);
+    expect(alert?.message).toMatch(
+      /^Files of the collection "docs" become searchable later than 1m \(`alerts\.timeToSearch`\): of 1 waiting, the oldest waits for 1m \d+s\.$/,
+    );
+    await d.clock.advance(20 * MINUTE);
+    expect(d.alerts).toMatchObject([{ since: alert?.since }]);
+    expect(d.alerts[0]?.message).toMatch(/the oldest waits for 21m/);
+    d.quarantine('a');
+    await d.clock.advance(5 * MINUTE - 10 * SECOND);
+    expect(d.alerts).toHaveLength(1);
+    await d.clock.advance(30 * SECOND);
+    expect(d.alerts).toEqual([]);
+    expect(d.said).toEqual([
+      expect.stringMatching(/^warn: ALERT: Files .* See `peersync status`/),
+      expect.stringMatching(/^info: files of .* are searchable in time again; the alert lasted 2\dm/),
+    ]);
+  });
+
+  it('is raised when more than 5 % of the files of the last hour took longer, be they few or many', async () => {
+    const d = await desk(MINUTE);
+    const some = (count: number, name: string) => Array.from({ length: count }, (_, i) => `${name}${i}`);
+    await d.searchable(30 * SECOND, ...some(95, 'quick'));
+    await d.searchable(2 * MINUTE, ...some(5, 'slow'));
+    await d.clock.advance(10 * SECOND);
+    // What waited for long was told of, and is over.
+    await d.clock.advance(6 * MINUTE);
+    expect(d.alerts).toEqual([]);
+    await d.searchable(2 * MINUTE, 'one too many');
+    await d.clock.advance(10 * SECOND);
+    expect(d.alerts[0]?.message).toMatch(/: 95 % of 101 in the last hour took up to 2m/);
+    await d.clock.advance(67 * MINUTE);
+    expect(d.alerts).toEqual([]);
+    await d.searchable(2 * MINUTE, 'alone');
+    await d.clock.advance(10 * SECOND);
+    expect(d.alerts[0]?.message).toMatch(/: 95 % of 1 in the last hour took up to 2m/);
+  });
+
+  it('does not come and go with each file around the limit', async () => {
+    const d = await desk(MINUTE);
+    await d.searchable(70 * SECOND, 'a');
+    await d.searchable(SECOND, ...Array.from({ length: 1_000 }, (_, i) => `quick ${i}`));
+    for (let i = 0; i < 10; i += 1) await d.searchable(70 * SECOND, `${i}`);
+    expect(d.said).toHaveLength(1);
+  });
+
+  it('follows the configuration: another limit counts at once, and none ends it', async () => {
+    const d = await desk(MINUTE);
+    await d.drop('a');
+    await d.clock.advance(30 * SECOND);
+    d.limitMs = 10 * SECOND;
+    await d.clock.advance(10 * SECOND);
+    expect(d.alerts).toHaveLength(1);
+    d.limitMs = undefined;
+    await d.clock.advance(10 * SECOND);
+    expect(d.alerts).toEqual([]);
   });
 });
 
-describe('what monitoring reads', () => {
-  it('counts what happened since the daemon began, and no acceptance that only was remembered', async () => {
-    const d = await desk();
-    const took: string[] = [];
-    d.figures.onConfirmed = (collection, ms) => took.push(`${collection} ${ms}`);
-    await d.drop('a.txt');
-    await d.clock.advance(3_000);
-    d.confirm('a.txt');
-    const item = d.state.get('f', 'a.txt');
-    if (item?.status !== 'confirmed') throw new Error('it is not confirmed');
-    await d.drop('a.txt');
-    const back = { ...item.version, ctimeMs: d.clock.now() };
-    d.state.put(read(d.state.get('f', 'a.txt'), item, back, d.clock.now()));
-    expect(d.state.get('f', 'a.txt')?.status).toBe('accepted');
-    d.confirm('a.txt');
-    await d.drop('b.txt');
-    d.quarantine('b.txt');
-    expect(d.figures.totals).toEqual({ accepted: 1, confirmed: 2, quarantined: 1 });
-    expect(took).toEqual(['docs 3000', 'docs 0']);
+describe.each([365 * DAY, -HOUR])('a clock that is set by %d ms while peersync runs', (byMs) => {
+  it('changes no time-to-search, raises no alert, and neither empties the windows nor keeps anything longer', async () => {
+    const d = await desk(MINUTE);
+    await d.drop('a');
+    await d.clock.advance(20 * SECOND);
+    d.clock.set(byMs);
+    await d.clock.advance(20 * SECOND);
+    d.confirm('a');
+    expectNear(d.row().hour.p99Ms, 40 * SECOND);
+    await d.clock.advance(30 * MINUTE);
+    expect(d.said).toEqual([]);
+    d.clock.set(byMs);
+    await d.clock.advance(24 * MINUTE);
+    expect(d.row()).toMatchObject({ hour: { count: 1 }, day: { count: 1 } });
+    await d.clock.advance(11 * MINUTE);
+    expect(d.row()).toMatchObject({ hour: { count: 0 }, day: { count: 1 } });
+    await d.clock.advance(DAY);
+    expect(d.row()).toMatchObject({ hour: { count: 0 }, day: { count: 0 } });
   });
+
+  it('still raises an alert for what really waits for too long, and ends it', async () => {
+    const d = await desk(MINUTE);
+    await d.drop('a');
+    await d.clock.advance(40 * SECOND);
+    d.clock.set(byMs);
+    await d.clock.advance(10 * SECOND);
+    expect(d.alerts).toEqual([]);
+    await d.clock.advance(25 * SECOND);
+    expect(d.alerts[0]?.message).toMatch(/: of 1 waiting, the oldest waits for 1m( \d+s)?\./);
+    const ageMs = () => d.clock.now() - (d.alerts[0]?.since ?? 0);
+    const raisedMs = ageMs();
+    expect(Math.abs(raisedMs)).toBeLessThan(20 * SECOND);
+    d.clock.set(-byMs);
+    expect(ageMs()).toBe(raisedMs);
+    d.confirm('a');
+    await d.clock.advance(66 * MINUTE);
+    expect(d.alerts).toEqual([]);
+    expect(d.said.at(-1)).toMatch(/in time again; the alert lasted 1h \d+m$/);
+  });
+});
+
+it.each([-HOUR, -365 * DAY])(
+  'a clock that was set by %d ms between two runs makes nothing late',
+  async (byMs) => {
+    const d = await desk(MINUTE);
+    await d.drop('a');
+    await d.searchable(10 * SECOND, 'b');
+    await d.close();
+    d.clock.set(byMs);
+    await d.open();
+    expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now());
+    expect(d.row().waiting).toBe(1);
+    await d.clock.advance(2 * MINUTE);
+    expect(d.alerts).toEqual([]);
+    d.confirm('a');
+    await d.searchable(10 * SECOND, 'c');
+    expectNear(d.row().hour.p99Ms, 10 * SECOND);
+    expect(d.row().waiting).toBe(0);
+  },
+);
+
+it('a night in which the machine is suspended counts for a file that waits, and passes in the windows', async () => {
+  const d = await desk();
+  await d.searchable(10 * SECOND, 'a');
+  await d.drop('b');
+  d.clock.suspend(8 * HOUR);
+  await d.clock.advance(10 * SECOND);
+  expect(d.row().hour.count).toBe(0);
+  d.confirm('b');
+  expectNear(d.row().hour.p99Ms, 8 * HOUR);
+  expect(d.row().day.count).toBe(2);
 });

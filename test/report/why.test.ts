@@ -1,151 +1,164 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { whyText } from '../../src/commands/items.js';
 import { loadConfig } from '../../src/config/load.js';
-import { silentLogger } from '../../src/lib/logger.js';
-import { type QueueStatus, RequestQueue } from '../../src/queue/request-queue.js';
+import type { QueueStatus } from '../../src/queue/request-queue.js';
+import { locate } from '../../src/report/items.js';
 import type { Live } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
 import { accepted, gone, read } from '../../src/state/entry.js';
-import { State } from '../../src/state/state.js';
-import { classify } from '../../src/uplink/batch-sender.js';
 import type { NextLook } from '../../src/uplink/confirm-loop.js';
 import type { PathProblem } from '../../src/watch/watcher.js';
+import { queue } from '../commands/report.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { writeConfig } from '../support/config.js';
-import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { setUp } from './world.js';
+
+interface Told {
+  dialect?: 'standard' | undefined;
+  circuit?: QueueStatus['circuit'];
+  problems?: readonly PathProblem[];
+  nextLook?: NextLook;
+}
 
 /** What of a daemon tells how a path goes on. */
-function liveWith(parts: {
-  readonly client?: { readonly dialect: 'standard' | undefined };
-  readonly status: () => QueueStatus;
-  readonly problems?: () => readonly PathProblem[];
-  readonly nextLook?: () => NextLook | undefined;
-}): Live {
-  const { client = { dialect: 'standard' }, nextLook = () => undefined, problems = () => [], status } = parts;
-  const uplink = { isInFlight: () => false, nextLook };
-  const watcher = { status: () => [], problems };
-  return { parts: { client, queue: { status }, uplink, watcher } } as unknown as Live;
+function liveWith(told: Told): Live {
+  const uplink = { isInFlight: () => false, nextLook: () => told.nextLook };
+  const watcher = { status: () => [], problems: () => told.problems ?? [] };
+  const status = () => ({ ...queue, circuit: told.circuit ?? queue.circuit });
+  return { parts: { client: told, queue: { status }, uplink, watcher } } as unknown as Live;
 }
 
-/** The way to a peer that nothing was asked yet. */
-function queue(clock: FakeClock): RequestQueue {
-  const lane = { requestsPerSecond: 1, concurrency: 1 };
-  const lanes = { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane };
-  return new RequestQueue({
-    lanes,
-    classify,
-    clock,
-    log: silentLogger,
-    peerName: 'the peer',
-  });
-}
-
-it('what happens next to a file is told: pushed, looked up, or looked up and pushed if it is not there', async () => {
-  const directory = temporaryDirectory();
-  const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
-  const clock = new FakeClock();
-  const state = await State.open(config.state.dir, { clock, log: silentLogger });
-  const live = liveWith({
-    status: () => queue(clock).status(),
-    nextLook: () => ({ at: clock.now() + 200, lastAnswer: 'the peer shows it in [blue], not in red' }),
-  });
-  const next = async () => (await explain(join(directory, 'inbox', 'a'), config, state, live)).next;
-  writeFileSync(join(directory, 'inbox', 'a'), 'a');
-  const item = pendingRecord('a');
-  const taken = accepted(item, sentOf(item), clock.now());
-  state.put(item);
-  expect(await next()).toBe('It is pushed.');
-  state.put(taken);
-  expect(await next()).toBe('It is looked up in the peer (so far: the peer shows it in [blue], not in red).');
-  state.put(read(gone(taken, clock.now()), taken, taken.version, clock.now()));
-  expect(await next()).toBe(
-    'The peer was sent this before: it is looked up (so far: the peer shows it in [blue], not in red), and pushed if it is not there.',
-  );
-  await state.close();
-});
-
-it('a file waits for a peer that is in trouble before its dialect is known, whatever asked for that', async () => {
-  const directory = temporaryDirectory();
-  const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
-  const clock = new FakeClock();
-  const state = await State.open(config.state.dir, { clock, log: silentLogger });
-  const reason = { kind: 'denied' as const, message: 'it asks for a password', hint: 'Check peer.auth.' };
-  let dialect: 'standard' | undefined;
-  const live = liveWith({
-    client: {
-      get dialect() {
-        return dialect;
-      },
-    },
-    status: () => ({
-      ...queue(clock).status(),
-      circuit: {
-        state: 'open',
-        since: clock.now(),
-        reason,
-        held: ['confirm'],
-        tries: 2,
-        nextProbeAt: clock.now() + 6_000,
-      },
-    }),
-  });
-  writeFileSync(join(directory, 'inbox', 'a'), 'a');
-  state.put(pendingRecord('a'));
-  const next = async () => (await explain(join(directory, 'inbox', 'a'), config, state, live)).next;
-  expect(await next()).toBe('It waits for the peer, which refuses the credentials: it asks for a password.');
-  dialect = 'standard';
-  expect(await next()).toBe('It is pushed.');
-  await state.close();
-});
-
-it('a directory, a link and a pipe are told as what they are, with what holds for what is in them', async () => {
-  const directory = temporaryDirectory();
-  const folders = [{ name: 'inbox', include: ['*.md'], ignore: ['old'] }];
-  const { config } = await loadConfig(
-    writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' }, folders }),
-  );
-  const state = await State.open(config.state.dir, { clock: new FakeClock(), log: silentLogger });
-  const at = (name: string) => join(directory, 'inbox', name);
-  const why = async (name: string) => {
-    const report = await explain(at(name), config, state, undefined);
-    const row = (is: string) => whyText(report, 0).find((line) => line.startsWith(is));
-    return [report.kind, row('status'), row('rule'), row('next')].join('\n');
-  };
-  for (const name of ['sub', 'old', 'old/sub']) mkdirSync(at(name));
-  symlinkSync(at('sub'), at('link.md'));
-  execFileSync('mkfifo', [at('pipe.md')]);
-  expect(await why('sub')).toMatch(
-    /^directory\nstatus +a directory: .*\nrule +No rule keeps it out: .* rules of folder inbox\.\nnext .*peersync list/,
-  );
-  for (const name of ['old', 'old/sub'])
-    expect(await why(name)).toMatch(
-      /^directory\nstatus +a directory: .*\nrule +A rule keeps it out with everything in it: ignore pattern "old" of folder inbox\.\n/,
+describe('what happens next to a file is told', () => {
+  it('pushed, looked up, or looked up and pushed if it is not there', async () => {
+    const { clock, config, inbox, state } = await setUp();
+    const lastAnswer = 'the peer shows it in [blue], not in red';
+    const live = liveWith({ dialect: 'standard', nextLook: { at: clock.now() + 200, lastAnswer } });
+    const next = async () => (await explain(join(inbox, 'a'), config, state, live)).next;
+    writeFileSync(join(inbox, 'a'), 'a');
+    const item = pendingRecord('a');
+    const taken = accepted(item, sentOf(item), clock.now());
+    state.put(item);
+    expect(await next()).toBe('It is pushed.');
+    state.put(taken);
+    expect(await next()).toBe(`It is looked up in the peer (so far: ${lastAnswer}).`);
+    state.put(read(gone(taken, clock.now()), taken, taken.version, clock.now()));
+    expect(await next()).toBe(
+      `The peer was sent this before: it is looked up (so far: ${lastAnswer}), and pushed if it is not there.`,
     );
-  expect(await why('link.md')).toMatch(
-    /^link\nstatus +a symbolic link, .*\nrule .*followSymlinks of folder inbox is false\.\nnext .*set to true/,
-  );
-  expect(await why('pipe.md')).toMatch(/^other\nstatus +no regular file, .*\nrule +Only regular files /);
-  await state.close();
+  });
+
+  it('waiting for a peer that is in trouble before its dialect is known, whatever asked for that', async () => {
+    const { config, inbox, now, state } = await setUp();
+    const reason = { kind: 'denied' as const, message: 'it asks for a password', hint: 'Check peer.auth.' };
+    const held = { reason, held: ['confirm' as const], tries: 2, nextProbeAt: now + 6_000 };
+    const told: Told = { circuit: { state: 'open', since: now, ...held } };
+    writeFileSync(join(inbox, 'a'), 'a');
+    state.put(pendingRecord('a'));
+    const next = async () => (await explain(join(inbox, 'a'), config, state, liveWith(told))).next;
+    expect(await next()).toBe(
+      'It waits for the peer, which refuses the credentials: it asks for a password.',
+    );
+    told.dialect = 'standard';
+    expect(await next()).toBe('It is pushed.');
+  });
+
+  it('waiting for space on the disk of the state', async () => {
+    const { config, disk, inbox, state } = await setUp();
+    writeFileSync(join(inbox, 'a'), 'a');
+    disk.space = 0;
+    state.put(pendingRecord('a'));
+    await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
+    expect((await explain(join(inbox, 'a'), config, state, undefined)).next).toMatch(
+      /^It waits\. The state in .* cannot grow: .* Free some space there;/,
+    );
+    disk.space = Number.POSITIVE_INFINITY;
+  });
 });
 
-it('a file whose name has no URL is not said to be absent, nor to become a document', async () => {
-  const directory = temporaryDirectory();
-  const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
-  const clock = new FakeClock();
-  const state = await State.open(config.state.dir, { clock, log: silentLogger });
-  const file = join(directory, 'inbox', 'bad\ufffd.txt');
-  const trouble = { code: 'NAME_NOT_UTF8', message: 'The name is not valid UTF-8.', hint: 'Rename it.' };
-  const live = liveWith({
-    status: () => queue(clock).status(),
-    problems: () => [{ folder: 'inbox', path: file, trouble, since: clock.now() }],
+describe('what is no file that is taken', () => {
+  it.each([
+    ['sub', 'directory', 'a directory: ', 'No rule keeps it out: .* rules of folder inbox', /peersync list/],
+    [
+      'old',
+      'directory',
+      'a directory: ',
+      'A rule keeps it out .*: ignore pattern "old" of folder inbox',
+      /rule/,
+    ],
+    ['old/sub', 'directory', 'a directory: ', 'A rule keeps it out .*: ignore pattern "old" of', /rule/],
+    ['link.md', 'link', 'a symbolic link, ', '.*followSymlinks of folder inbox is false', /set to true/],
+    ['pipe.md', 'other', 'no regular file, ', 'Only regular files ', /Nothing/],
+  ])('is told as what it is, with what holds for what is in it: %s', async (name, kind, is, rule, next) => {
+    const { config, inbox, state } = await setUp({ include: ['*.md'], ignore: ['old'] });
+    for (const directory of ['sub', 'old', 'old/sub']) mkdirSync(join(inbox, directory));
+    symlinkSync(join(inbox, 'sub'), join(inbox, 'link.md'));
+    execFileSync('mkfifo', [join(inbox, 'pipe.md')]);
+    const report = await explain(join(inbox, name), config, state, undefined);
+    const lines = whyText(report, 0);
+    expect(report.kind).toBe(kind);
+    expect(lines.find((line) => line.startsWith('status'))).toMatch(new RegExp(`^status +${is}`));
+    expect(lines.find((line) => line.startsWith('rule'))).toMatch(new RegExp(`^rule +${rule}`));
+    expect(lines.find((line) => line.startsWith('next'))).toMatch(next);
   });
-  const report = await explain(file, config, state, live);
-  expect(report).toMatchObject({ verdict: 'unknown', trouble });
-  expect(report.next).toBe('It is taken up by the next scan after that is mended.');
-  expect(report.url).toBeUndefined();
-  await state.close();
+
+  it('is not called ignored by a rule where it cannot be looked at', async () => {
+    const { config, inbox, state } = await setUp();
+    symlinkSync('loop', join(inbox, 'loop'));
+    expect(await explain(join(inbox, 'loop/a'), config, state, undefined)).toMatchObject({
+      verdict: 'unknown',
+      trouble: { code: 'UNREADABLE', message: 'The file cannot be read (ELOOP).' },
+      next: 'It is taken up by the next scan after it can be read.',
+    });
+  });
+
+  it('is not said to be absent, nor to become a document, where its name has no URL', async () => {
+    const { config, inbox, now: since, state } = await setUp();
+    const path = join(inbox, 'bad\ufffd.txt');
+    const trouble = { code: 'NAME_NOT_UTF8', message: 'The name is not valid UTF-8.', hint: 'Rename it.' };
+    const live = liveWith({ problems: [{ folder: 'inbox', path, trouble, since }] });
+    const report = await explain(path, config, state, live);
+    const next = 'It is taken up by the next scan after that is mended.';
+    expect(report).toMatchObject({ verdict: 'unknown', trouble, next });
+    expect(report.url).toBeUndefined();
+  });
+});
+
+describe('a path', () => {
+  it.each([
+    ['linked/sub/a.md', 'notes: sub/a.md', 'as the configuration names it'],
+    ['inbox/none/at/all.md', 'inbox: none/at/all.md', 'where nothing is'],
+    ['linked', 'notes: ', 'the folder itself'],
+    ['real/sub/a.md', 'notes: sub/a.md', 'by its real path'],
+    ['real/gone/for/good.md', 'notes: gone/for/good.md', 'by the real path of nothing'],
+    ['real', 'notes: ', 'by the real path of the folder'],
+    ['another/sub/a.md', 'notes: sub/a.md', 'through another link'],
+    ['another', 'notes: ', 'the folder through another link'],
+    ['another/link.md', 'notes: link.md', 'a link in the folder'],
+    ['linked/out', 'notes: out', 'a link that leads out'],
+    ['linked/back/a.md', 'notes: back/a.md', 'what a link leads back to'],
+    ['linked/out/a.md', undefined, 'what a link leads out to'],
+    ['elsewhere/a.md', undefined, 'outside'],
+    ['inbox-of-others/a.md', undefined, 'where a name only begins as that of a folder'],
+  ])('%s is found in %s: %s', async (path, found, _what) => {
+    const directory = temporaryDirectory();
+    const at = (name: string) => join(directory, name);
+    for (const name of ['real/sub', 'elsewhere']) mkdirSync(at(name), { recursive: true });
+    writeFileSync(at('real/sub/a.md'), 'a');
+    for (const [target, link] of [
+      ['real', 'linked'],
+      ['real', 'another'],
+      ['real/sub/a.md', 'real/link.md'],
+      ['elsewhere', 'real/out'],
+      ['real/sub', 'real/back'],
+    ] as const)
+      symlinkSync(at(target), at(link));
+    const folders = [{ name: 'notes', path: at('linked') }, { name: 'inbox' }];
+    const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'embedded' }, folders }));
+    const located = await locate(config, at(path));
+    expect(located && `${located.folder.name}: ${located.path}`).toBe(found);
+  });
 });

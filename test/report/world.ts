@@ -1,73 +1,119 @@
+import { join } from 'node:path';
+import { expect } from 'vitest';
 import type { Config } from '../../src/config/config.js';
-import type { Logger } from '../../src/lib/logger.js';
-import { Statistics } from '../../src/report/statistics.js';
-import type { PendingItem } from '../../src/state/entry.js';
-import { accepted, confirmed, quarantined, read } from '../../src/state/entry.js';
+import { loadConfig } from '../../src/config/load.js';
+import { type Logger, silentLogger } from '../../src/lib/logger.js';
+import { Statistics, type TimeToSearch } from '../../src/report/statistics.js';
+import {
+  accepted,
+  type ConfirmedItem,
+  confirmed,
+  type Entry,
+  type PendingItem,
+  quarantined,
+  read,
+} from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { DiskWithFaults } from '../fault/state-disk.js';
+import { afterwards } from '../support/afterwards.js';
+import { writeConfig } from '../support/config.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-export const SETTLE = 2_000;
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+const SETTLE = 2 * SECOND;
+export const TROUBLE = { code: 'X', message: 'It is refused.', hint: 'Change it.' };
+
+/** A configuration with the folder `inbox`, and its state, without a daemon. */
+export async function setUp(folder: object = {}) {
+  const directory = temporaryDirectory();
+  const peer = { url: 'http://127.0.0.1:1' };
+  const { config } = await loadConfig(
+    writeConfig(directory, { peer, folders: [{ name: 'inbox', ...folder }] }),
+  );
+  const disk = new DiskWithFaults();
+  const clock = new FakeClock();
+  const state = await State.open(config.state.dir, { clock, log: silentLogger, open: disk.open });
+  afterwards('test', () => state.close());
+  return { config, disk, clock, state, inbox: join(directory, 'inbox'), now: clock.now() };
+}
+
+/** A desk that is open, with an alert where files become searchable later than this. */
+export async function desk(limitMs?: number): Promise<Desk> {
+  const made = new Desk(limitMs);
+  await made.open();
+  afterwards('test', () => made.close());
+  return made;
+}
+
+export function expectNear(told: number | undefined, ms: number): void {
+  expect(told).toBeGreaterThan(ms * 0.96);
+  expect(told).toBeLessThan(ms * 1.04);
+}
 
 /** A state in which a test lets files come and become searchable, and the figures of it. */
 export class Desk {
   readonly clock = new FakeClock();
   readonly dir = temporaryDirectory();
-  readonly lines: string[] = [];
-  limitMs: number | undefined;
-  folders = [
-    { name: 'f', path: '/srv/f', collection: 'docs', settle: SETTLE, rules: [] as { collection: string }[] },
-  ];
+  /** What a person read in the log. */
+  readonly said: string[] = [];
   state!: State;
   figures!: Statistics;
 
+  constructor(public limitMs?: number) {}
+
+  /** Another run of the daemon. */
   async open(): Promise<void> {
     this.clock.restart();
     this.state = await State.open(this.dir, { clock: this.clock, log: this.log });
-    this.figures = this.make();
+    await this.begin();
+  }
+
+  /** Counts anew. */
+  async begin(): Promise<void> {
+    const folders = [{ name: 'f', path: '/srv/f', collection: 'docs', settle: SETTLE, rules: [] }];
+    this.figures = new Statistics({
+      ...{ state: this.state, clock: this.clock, log: this.log },
+      settings: () => ({ folders, alerts: { timeToSearch: this.limitMs } }) as unknown as Config,
+    });
     await this.figures.start();
     await this.figures.recalled;
   }
 
-  make(): Statistics {
-    return new Statistics({
-      ...{ state: this.state, clock: this.clock, log: this.log },
-      settings: () =>
-        ({ folders: this.folders, alerts: { timeToSearch: this.limitMs } }) as unknown as Config,
-    });
-  }
-
   async close(): Promise<void> {
-    await this.meanwhile(this.figures.stop());
-    await this.state.close();
-  }
-
-  /** Lets the clock run while something is done that pauses now and then. */
-  async meanwhile<T>(work: Promise<T>): Promise<T> {
     let isOver = false;
-    const over = work.finally(() => {
+    const stopped = this.figures.stop().finally(() => {
       isOver = true;
     });
     while (!isOver) await this.clock.advance(0);
-    return await over;
+    await stopped;
+    await this.state.close();
   }
 
   get log(): Logger {
     const say = (level: string) => (_: object, message: string) =>
-      void this.lines.push(`${level}: ${message}`);
-    return { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
+      void this.said.push(`${level}: ${message}`);
+    return { ...silentLogger, info: say('info'), warn: say('warn'), error: say('error') };
   }
 
-  /** What a person read in the log. */
-  get said(): string[] {
-    return this.lines.filter((line) => !line.startsWith('debug'));
+  get alerts() {
+    return this.figures.report().alerts;
   }
 
-  /** A file that was changed now, and is found once it is at rest. */
-  async drop(path: string, collection = 'docs'): Promise<void> {
+  row(collection = 'docs'): TimeToSearch {
+    const row = this.figures.report().timeToSearch.find((one) => one.collection === collection);
+    if (row === undefined) throw new Error(`nothing is known of ${collection}`);
+    return row;
+  }
+
+  /** Files that were changed now, and are found once they are at rest. */
+  async drop(...paths: string[]): Promise<void> {
     const changedAt = this.clock.now();
     await this.clock.advance(SETTLE);
-    this.find(path, changedAt, collection);
+    for (const path of paths) this.find(path, changedAt);
   }
 
   /** A file that was changed then is found now. */
@@ -78,7 +124,14 @@ export class Desk {
       sha256: String(changedAt).padStart(64, '0'),
     };
     const now = this.clock.now();
-    this.state.put(read(this.state.get('f', path), to, version, now, Math.min(now, changedAt + SETTLE)));
+    this.state.put(read(this.get(path), to, version, now, Math.min(now, changedAt + SETTLE)));
+  }
+
+  /** Files become searchable so long after they were at rest. */
+  async searchable(afterMs: number, ...paths: string[]): Promise<void> {
+    await this.drop(...paths);
+    await this.clock.advance(afterMs);
+    for (const path of paths) this.confirm(path);
   }
 
   accept(path: string): void {
@@ -90,8 +143,8 @@ export class Desk {
   }
 
   confirm(path: string): void {
-    if (this.state.get('f', path)?.status === 'pending') this.accept(path);
-    const item = this.state.get('f', path);
+    if (this.get(path)?.status === 'pending') this.accept(path);
+    const item = this.get(path);
     if (item?.status !== 'accepted') throw new Error(`${path} is ${item?.status}`);
     const now = this.clock.now();
     this.state.put(confirmed(item, { kind: 'digest', at: now, shown: 'it' }, now));
@@ -99,12 +152,27 @@ export class Desk {
 
   quarantine(path: string): void {
     const item = this.#pending(path);
-    const trouble = { code: 'NO', message: 'No.', hint: 'Wait.' };
-    this.state.put(quarantined(item, item, item.version, trouble, this.clock.now()));
+    this.state.put(quarantined(item, item, item.version, TROUBLE, this.clock.now()));
+  }
+
+  /** A confirmed file is found with the content that it had, changed now. */
+  touch(path: string, item: ConfirmedItem): void {
+    const now = this.clock.now();
+    this.state.put(read(this.get(path), item, { ...item.version, ctimeMs: now }, now));
+  }
+
+  get(path: string): Entry | undefined {
+    return this.state.get('f', path);
+  }
+
+  confirmed(path: string): ConfirmedItem {
+    const item = this.get(path);
+    if (item?.status !== 'confirmed') throw new Error(`${path} is ${item?.status}`);
+    return item;
   }
 
   #pending(path: string): PendingItem {
-    const item = this.state.get('f', path);
+    const item = this.get(path);
     if (item?.status !== 'pending') throw new Error(`${path} is ${item?.status}`);
     return item;
   }

@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest';
+import { statusText } from '../../src/commands/status.js';
+import { WatchModel, watchView } from '../../src/commands/watch.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { concernsOf, worldOf } from '../../src/page/browser/words.js';
+import { valuesOf } from '../../src/page/metrics.js';
+import {
+  type Live,
+  readyReasons,
+  type StatusFacts,
+  type StatusReport,
+  statusReport,
+  statusSentence,
+} from '../../src/report/status.js';
+import { quarantined } from '../../src/state/entry.js';
+import { Problems } from '../../src/watch/rules.js';
+import { folder, NOW, queue, report } from '../commands/report.js';
+import { pendingRecord } from '../state/records.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { setUp, TROUBLE } from './world.js';
+
+/** The terminal view of a status. */
+function viewOf(status: StatusReport): string {
+  const model = Object.assign(new WatchModel(), { status, heardAt: NOW });
+  return JSON.stringify(watchView(model, 40, NOW, ''));
+}
+
+describe('a condition', () => {
+  it('is rendered by every face: one that nobody ever heard of, too', async () => {
+    const of = { code: 'UNHEARD_OF', severity: 'critical' as const, subject: 'thing' };
+    const unheard = { ...of, since: NOW - 60_000, message: 'A thing is odd.', hint: 'Look at the thing.' };
+    const status = { ...report(), conditions: [unheard] };
+    expect(statusText(status, NOW).join('\n')).toContain('A thing is odd.');
+    expect(viewOf(status)).toContain('A thing is odd.');
+    const text = 'A thing is odd. Look at the thing.';
+    expect(concernsOf(status)).toMatchObject([{ level: 'bad', about: 'thing', text }]);
+    expect(await readyReasons(status, temporaryDirectory())).toEqual([unheard]);
+    expect(statusSentence(status)).toContain('; A thing is odd (since ');
+    const parts = {
+      statistics: { totals: { accepted: 0, confirmed: 0, quarantined: 0 } },
+      client: { requests: {}, pushedBytes: 0 },
+      state: { figures: () => ({}) },
+    };
+    const live = { status: () => status, clock: new FakeClock(), parts };
+    expect(valuesOf(live as unknown as Live).get('peersync_condition')).toEqual([[of, 1]]);
+  });
+
+  it('comes before all that are less grave', () => {
+    const { conditions } = report({
+      ...{ paused: { since: 0 }, restart: ['a'], repairs: ['b'] },
+      stateTrouble: { ...TROUBLE, code: 'STATE_FULL' },
+    });
+    const codes = conditions.map(({ code }) => code);
+    expect(codes).toEqual(['STATE_FULL', 'STATE_REPAIRED', 'RESTART_NEEDED', 'PAUSED']);
+  });
+
+  it('of a folder that is held says what to do about it', () => {
+    const trouble = { code: 'FOLDER_MISSING', message: 'It is not there.', hint: 'Mount it.' };
+    const inbox = folder('inbox');
+    const watch = { name: 'inbox', since: 0, directoriesWatched: 0, settling: 0 };
+    const folders = [{ ...inbox, watch: { ...watch, state: 'held' as const, trouble } }];
+    const text = statusText(report({ folders }), NOW).join('\n');
+    expect(text).toMatch(/\nfolder .*\ninbox .* held\n/);
+    expect(text).toMatch(/\nheld +The folder inbox is held: It is not there\. Since .*\n +Mount it\./);
+  });
+
+  it('of a state whose disk is full is told wherever somebody looks, until there is space', async () => {
+    const { config, disk, state, now } = await setUp();
+    const full = `The state in ${config.state.dir} cannot grow: no space is left on its disk (ENOSPC).`;
+    const seen = () => {
+      const status = statusReport(config, state, undefined, now);
+      return [
+        statusText(status, now).join('\n').includes(`state    ${full}\n         Free some space`),
+        viewOf(status).includes(full),
+        concernsOf(status).some(({ level, text }) => level === 'bad' && text.includes(full)),
+        worldOf(status, now).detail.startsWith(full),
+        statusSentence(status).includes(`; ${full.slice(0, -1)}`),
+      ];
+    };
+    expect(seen()).toEqual([false, false, false, false, false]);
+    disk.space = 0;
+    state.put(pendingRecord('a'));
+    await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
+    expect(seen()).toEqual([true, true, true, true, true]);
+    disk.space = Number.POSITIVE_INFINITY;
+    await state.commit();
+    expect(seen()).toEqual([false, false, false, false, false]);
+  });
+});
+
+describe('a status whose lists are cut short', () => {
+  it('says how many there are of each, and how many it shows', async () => {
+    const { config, state, now } = await setUp();
+    const statusWith = (count: number) => {
+      for (let i = 0; i < count; i += 1) {
+        const item = pendingRecord(`${i}`);
+        state.put(quarantined(item, item, item.version, TROUBLE, now));
+      }
+      return statusReport(config, state, undefined, now);
+    };
+    expect(statusWith(5).truncated).toBeUndefined();
+    const status = statusWith(12);
+    expect(status.truncated).toEqual({ quarantined: { total: 12, shown: 5 } });
+    expect(status.quarantined).toHaveLength(5);
+  });
+
+  it('counts paths of a running daemon that are too many to be named', async () => {
+    const { clock, config, state, now } = await setUp();
+    const problems = new Problems('inbox', clock, silentLogger);
+    problems.beginScan();
+    for (let i = 0; i < 1_003; i += 1) problems.report(`/inbox/${i}`, TROUBLE);
+    problems.endScan();
+    const watch = { name: 'inbox', state: 'watching', since: 0, directoriesWatched: 0, settling: 0 };
+    const watcher = {
+      status: () => [{ ...watch, unnamedProblems: problems.unnamed }],
+      problems: () => problems.list(),
+    };
+    const told = { status: () => undefined, report: () => undefined };
+    const mirrors = { status: () => [] };
+    const parts = { client: {}, queue: told, uplink: told, statistics: told, mirrors, watcher };
+    const live = { clock, current: { restart: [] }, parts } as unknown as Live;
+    const status = statusReport(config, state, live, now);
+    expect(status.truncated).toEqual({ problems: { total: 1_003, shown: 1_000 } });
+    expect(statusText(status, now)).toContain('  and 3 more');
+  });
+});
+
+describe('the sentence for systemctl status', () => {
+  const at = (time: string) => new Date(`2026-11-21T${time}`).getTime();
+  const items = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0 };
+  const sentenceOf = (parts: Partial<StatusFacts>) =>
+    statusSentence(report({ items, figures: undefined, ...parts }));
+  const askedOf = (over: object) => ({
+    peer: { url: 'http://x', dialect: 'yacy' as const, queue: { ...queue, ...over } },
+  });
+
+  it('gives the counts, what waits and the last confirmation', () => {
+    expect(sentenceOf({})).toBe('0 documents confirmed, nothing waiting');
+    const figures = { timeToSearch: [], confirmedPerSecond: 0, alerts: [], lastConfirmedAt: at('10:04:12') };
+    const busy = { ...items, confirmed: 12_345, pending: 10, accepted: 7, gone: 5 };
+    expect(sentenceOf({ items: busy, figures })).toBe(
+      '12,345 documents confirmed, 17 waiting, last confirmation 2026-11-21 10:04:12',
+    );
+    expect(sentenceOf({ items: busy, figures, wallAheadMs: 3_600_000 })).toMatch(/ 2026-11-21 11:04:12$/);
+    expect(sentenceOf({ items: { ...items, confirmed: 1, quarantined: 2 } })).toMatch(
+      /^1 document confirmed, nothing waiting, 2 in quarantine/,
+    );
+  });
+
+  const since = at('10:00:00');
+  const refused = { ...TROUBLE, at: since };
+  const open = (kind: string) => ({
+    circuit: { state: 'open', since, held: [], tries: 0, reason: { kind, message: 'no' } },
+  });
+  it.each<[string, Partial<StatusFacts>, string]>([
+    [
+      'a disk',
+      { diskTrouble: { ...TROUBLE, path: '/srv', since } },
+      'It is refused (since 2026-11-21 10:00:00)',
+    ],
+    ['the state', { stateTrouble: { ...TROUBLE, message: 'The state is full' } }, 'The state is full'],
+    [
+      'the configuration',
+      { configuration: { takenUpAt: 0, refused } },
+      'and the one before holds: It is refused (since 2026-11-21 10:00:00)',
+    ],
+    ['an absent peer', askedOf(open('unreachable')), 'does not answer: no (since 2026-11-21 10:00:00)'],
+    ['a closed peer', askedOf(open('denied')), 'refuses the credentials: no (since 2026-11-21 10:00:00)'],
+    ['a failing peer', askedOf(open('failing')), 'answers with errors: no (since 2026-11-21 10:00:00)'],
+    ['a busy peer', askedOf({ pausedUntil: since }), '; the peer asked to wait until 2026-11-21 10:00:00'],
+    ['a pause', { paused: { since } }, '; paused since 2026-11-21 10:00:00'],
+    ['its end', { paused: { since, until: at('12:00:00') } }, '10:00:00 until 2026-11-21 12:00:00'],
+  ])('says what is the matter, and since when: %s', (_, parts, end) => {
+    expect(sentenceOf(parts).slice(-end.length)).toBe(end);
+  });
+
+  it('counts what would be too many to name', () => {
+    const problems = ['a', 'b', 'c'].map((path) => ({ folder: 'f', path, since: 0, trouble: TROUBLE }));
+    const five = { problems, restart: ['a'], repairs: ['b'] };
+    expect(sentenceOf({ ...five, paused: { since: 0 } })).not.toMatch(/more/);
+    expect(sentenceOf({ ...five, stateTrouble: TROUBLE })).toMatch(/; and 1 more: `peersync status`$/);
+  });
+});
