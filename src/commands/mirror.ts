@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
@@ -7,8 +8,13 @@ import type { MirrorReport } from '../mirror/record.js';
 import { answer, define, type GlobalOptions, openLog, print } from './context.js';
 import { askAnyone, configToAsk } from './daemon-access.js';
 import * as option from './option.js';
-import { filtered } from './terminal.js';
+import { filtered, Progress, type Step } from './terminal.js';
 import { columns, counted, safe } from './text.js';
+
+/** How often the time that has passed is shown anew, in ms. */
+const SHOWN_EVERY_MS = 1_000;
+/** How many mirrors are named that a run waits for. */
+const NAMED = 3;
 
 /** Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised the alarm of some. */
 export const mirrorCommand = define({
@@ -43,19 +49,50 @@ async function report(
   options: GlobalOptions,
 ): Promise<ExitCode> {
   const [config, log] = [await configToAsk(options), await openLog(options, 2, 'warn')];
-  const told = options.json ? log : withoutMirrors(log);
+  const { root, shares, tables, citations } = config.mirror;
+  const all = [...shares, ...tables, ...citations].map(({ name }) => name);
+  const waiting = new Set(parameters.names ?? all);
+  const watched = process.stderr.isTTY && !options.json && waiting.size > 0;
+  const progress = new Progress(watched ? process.stderr : undefined, systemClock);
+  const told = progress.beside(options.json ? log : withoutMirrors(log));
+  const beganAt = systemClock.now();
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;
+  const ended = new AbortController();
   // A large table may take long before there is anything to say.
-  for await (const each of askAnyone(options, config, told, { ask, parameters }, { patienceMs: 0 })) {
-    const report = each as MirrorReport;
-    mirrors += 1;
-    answer(options, report, () => runLines(report, config.mirror.root));
-    exitCode = worse(exitCode, mirrorExitCode(report));
+  const show = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      progress.show(stepOf([...waiting], mirrors, systemClock.now() - beganAt));
+      await systemClock.sleep(SHOWN_EVERY_MS, ended.signal);
+    }
+  };
+  const shown = show();
+  try {
+    for await (const each of askAnyone(options, config, told, { ask, parameters }, { patienceMs: 0 })) {
+      const report = each as MirrorReport;
+      mirrors += 1;
+      waiting.delete(report.name);
+      progress.clear();
+      answer(options, report, () => runLines(report, root));
+      exitCode = worse(exitCode, mirrorExitCode(report));
+    }
+  } finally {
+    ended.abort();
+    await shown;
+    progress.end();
   }
   if (mirrors === 0 && !options.json)
     print('The configuration names no mirrors: see `mirror` in the README for what they do.');
   return exitCode;
+}
+
+/** How far a run of mirrors has come. A pattern may bring more of them. */
+export function stepOf(waiting: readonly string[], done: number, elapsedMs: number): Step {
+  const named = [...waiting.slice(0, NAMED).map(safe), ...(waiting.length > NAMED ? ['…'] : [])];
+  const parts = [`${counted(done, 'mirror')} done`, `${durationText(elapsedMs)}`];
+  if (named.length > 0) parts.push(`waiting for ${named.join(', ')}`);
+  const besides = { done, total: done + Math.max(1, waiting.length) };
+  return { done: 0, total: 0, besides, parts, growing: true };
 }
 
 /** A log for a command that prints itself what becomes of each mirror. */

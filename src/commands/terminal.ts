@@ -246,7 +246,7 @@ export function progressLine(step: Step, perSecond: number | undefined, columns?
   const share = all === 0 ? 0 : Math.min(1, Math.max(0, (done + besides.done) / all));
   const percent = `${`${Math.floor(share * 100)}%`.padStart(4)} `;
   const isKnown = !growing && perSecond !== undefined && perSecond > 0 && total > done;
-  const rate = perSecond === undefined ? [] : [`${rateText(perSecond)}/s`];
+  const rate = perSecond === undefined || total === 0 ? [] : [`${rateText(perSecond)}/s`];
   const left = isKnown ? [`${durationText(((total - done) / perSecond) * 1000)} left`] : [];
   const [first = '', ...rest] = parts;
   if (columns === undefined) return percent + [first, ...rest, ...rate, ...left].join(', ');

@@ -283,6 +283,9 @@ const table = z
     every: every('15m'),
     maxSize,
     versions,
+    newline: oneOf(['lf', 'crlf'], 'lf').describe(
+      'What ends a line (CSV only): `crlf` for programs that take RFC 4180 by the letter.',
+    ),
     neutralise: flag(false).describe(
       "Puts a ' before cells that a spreadsheet would take for a formula (CSV only). Switch it on when people open the file in a spreadsheet and strangers write the table.",
     ),
@@ -315,6 +318,10 @@ const table = z
   .refine((given) => !given.neutralise || given.format === 'csv', {
     path: ['neutralise'],
     error: 'false, or "format": "csv": spreadsheets take no formulas from other formats',
+  })
+  .refine((given) => given.newline === 'lf' || given.format === 'csv', {
+    path: ['newline'],
+    error: '"lf", or "format": "csv": lines of the other formats end with LF',
   })
   .refine((given) => !given.deletes || given.edit, {
     path: ['deletes'],

@@ -16,6 +16,7 @@ import { ShareMirror } from './share.js';
 import { TableMirror } from './table.js';
 import { type Claim, fillTemplate, grantPaths, type TargetPath } from './target-path.js';
 import { inTurns } from './turns.js';
+import { BaseStore } from './two-way/base.js';
 import { TwoWayTable } from './two-way/two-way-table.js';
 
 /** So long a run may go without a request to the peer, in ms: large tables are merged in seconds. */
@@ -90,6 +91,7 @@ export class Mirrors {
   static async open(parts: MirrorsParts): Promise<Mirrors> {
     const mirrors = new Mirrors(parts);
     await mirrors.#update();
+    await BaseStore.forgetOthers(parts.stateDir, mirrors.names);
     return mirrors;
   }
 

@@ -83,10 +83,10 @@ export class TableMirror extends AnyTableMirror {
   }
 
   async #follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    const { format, neutralise, versions } = this.plan.settings;
+    const { format, neutralise, newline, versions } = this.plan.settings;
     const followed = await this.read(before, options, async (rows, columns): Promise<Followed> => {
       const conflicts = await this.#keepEdits(before, options.signal);
-      const table = { name: this.plan.source, columns: columns.written, neutralise };
+      const table = { name: this.plan.source, columns: columns.written, neutralise, newline };
       const text = writeTable(format, table, rows.read());
       const how = { before: this.known(before), versions, signal: options.signal };
       const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, how);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { mirrorLines, runLines } from '../../src/commands/mirror.js';
+import { mirrorLines, runLines, stepOf } from '../../src/commands/mirror.js';
+import { progressLine } from '../../src/commands/terminal.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 
 const ROOT = '/srv/mirror';
@@ -92,5 +93,15 @@ describe('the mirrors of status', () => {
     expect(mirrorLines([{ ...prices, conflicts: nameless }], ROOT, NOW).at(-1)).toBe(
       "  changed on both sides; the peer's value was kept, yours is in /srv/mirror/tables/prices.csv.conflict-2 (remove it when you are done)",
     );
+  });
+});
+
+describe('how far a run of mirrors has come', () => {
+  it('is told by those that ended, the time, and those that are awaited', () => {
+    const line = (waiting: string[], done: number) => progressLine(stepOf(waiting, done, 12_000), 3);
+    expect(line(['prices'], 0)).toBe('  0% 0 mirrors done, 12s, waiting for prices');
+    expect(line(['a', 'b', 'c', 'd\x1b'], 4)).toBe(' 50% 4 mirrors done, 12s, waiting for a, b, c, …');
+    // What a pattern brought is not known ahead.
+    expect(line([], 3)).toBe(' 75% 3 mirrors done, 12s');
   });
 });

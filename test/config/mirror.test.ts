@@ -98,6 +98,7 @@ describe('mirrors', () => {
     [{ edit: true, count: 5 }, 'count: received 5; expected nothing beside "edit"'],
     [{ edit: true, format: 'xml' }, 'format: received "xml"; expected "csv", "json" or "ndjson"'],
     [{ deletes: true }, 'deletes: received true; expected false, or "edit": true beside it'],
+    [{ newline: 'crlf', format: 'json' }, 'newline: received "crlf"; expected "lf", or "format": "csv"'],
     [{ neutralise: true, format: 'json' }, 'neutralise: received true; expected false, or "format": "csv"'],
     [{ columns: ['pk', 'b'] }, 'columns: received a list; expected columns without "pk"'],
     [{ columns: ['b', 'c', 'b'] }, 'columns: received a list; expected each column once'],

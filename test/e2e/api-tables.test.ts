@@ -26,7 +26,7 @@ describe('table', () => {
       { pk, price: '9', note: '' },
     ]);
     expect((await run('table', 'get', 'woods', '--search', 'lines', '--count', '1')).stdout).toBe(
-      'pk,price,note\r\noak,1,"two\nlines"\r\n',
+      'pk,price,note\noak,1,"two\nlines"\n',
     );
     expect((await run('table', 'get', 'woods', '--format', 'table')).stdout).toContain('two\\nlines');
     const [{ tables }] = valuesOf(await run('table', 'list', '--json')) as [{ tables: string[] }];

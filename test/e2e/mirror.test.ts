@@ -68,7 +68,11 @@ it('once brings tables, shared objects and citations up to date, and writes noth
     code: 0,
     lines: [{ items: { confirmed: 2 }, mirrors: { current: 5, changed: 4, alarms: 0, failed: 0 } }],
   });
-  expect(mirrored('tables/prices.csv')).toBe('pk,price\r\napple,3\r\n');
+  expect(mirrored('tables/prices.csv')).toBe('pk,price\napple,3\n');
+  await command('table', 'set', 'prices', '--pk', 'acorn', 'weight=1', 'colour=green', 'price=2');
+  expect(await json('mirror', 'prices')).toMatchObject({ code: 0, lines: [{ changed: true }] });
+  expect(mirrored('tables/prices.csv')).toBe('pk,price,weight,colour\nacorn,2,1,green\napple,3,,\n');
+  expect((await command('table', 'get', 'prices')).stdout).toBe(mirrored('tables/prices.csv'));
   expect(mirrored('list-a.ndjson')).toBe('{"pk":"1","name":"a"}\n');
   expect(mirrored('shares/reports/q3.txt')).toBe('third quarter');
   expect(JSON.parse(mirrored('citations/inbox/one.txt.json'))).toMatchObject({
@@ -138,7 +142,7 @@ it('an alarm keeps the file, ends once with 3, is shown by status, and waits for
     code: 0,
     lines: [{ name: 'rents', changed: true, rows: 0 }],
   });
-  expect(mirrored('tables/rents.csv')).toBe('pk,price\r\n');
+  expect(mirrored('tables/rents.csv')).toBe('pk,price\n');
   expect((await command('mirror', 'accept', 'a.txt')).stdout).toBe(
     'a.txt: shares/a.txt removed, until the peer has it again\n',
   );
@@ -181,7 +185,7 @@ it('what a person changes in a two-way table reaches the peer, also while the da
   await command('table', 'set', 'fees', '--pk', 'apple', 'price=3');
   const daemon = new Running(['run', '--config', config]);
   await until(() => fileHolds('tables/fees.csv', 'apple,3'), 'the table is mirrored');
-  writeFileSync(join(directory, 'mirror/tables/fees.csv'), 'pk,price\r\napple,5\r\n,7\r\n');
+  writeFileSync(join(directory, 'mirror/tables/fees.csv'), 'pk,price\napple,5\n,7\n');
   await until(async () => {
     const { lines } = await json<{ pk: string; price: string }>('table', 'get', 'fees');
     return (
@@ -189,7 +193,7 @@ it('what a person changes in a two-way table reaches the peer, also while the da
       lines.some(({ pk, price }) => pk === 'apple' && price === '5')
     );
   }, 'both rows are in the peer');
-  await until(() => /\r\n[0-9a-z]{12},7\r\n/.test(mirrored('tables/fees.csv')), 'the new row has its key');
+  await until(() => /\n[0-9a-z]{12},7\n/.test(mirrored('tables/fees.csv')), 'the new row has its key');
   await daemon.kill('SIGTERM');
 }, 120_000);
 

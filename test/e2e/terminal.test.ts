@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { answers } from '../support/answers.js';
@@ -108,6 +108,16 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     expect(text).toContain('█');
     expect(text).not.toMatch(/\[\d+m/);
     expect(await once(COLOURFUL)).toContain('[32m█');
+  }, 120_000);
+
+  it('has a bar for a run of mirrors, which leaves the result alone', async () => {
+    const { directory, config } = place(0);
+    const settings = JSON.parse(readFileSync(config, 'utf8'));
+    writeFileSync(config, JSON.stringify({ ...settings, mirror: { tables: [{ table: 'prices' }] } }));
+    const text = await inTerminal('peersync mirror', directory, COLOURFUL);
+    expect(text).toMatch(/░ +0% 0 mirrors done, \S+, waiting for prices/);
+    expect(text).toContain('prices: fails: The peer does not have the table "prices"');
+    expect(await inTerminal('peersync mirror --json', directory, COLOURFUL)).not.toContain(ESC);
   }, 120_000);
 
   it('has nothing drawn on it when it is dumb', async () => {

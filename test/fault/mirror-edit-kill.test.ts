@@ -142,19 +142,19 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
     } catch {
       return;
     }
-    const lines = readFileSync(file, 'utf8').split('\r\n').slice(0, -1);
+    const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
     const keyed = lines.flatMap((line, i) => (i > 0 && !line.startsWith(',') ? [i] : []));
     const value = unique('m');
     const at = keyed[random.between(0, keyed.length - 1)];
     const [pk = '', ...cells] = (at === undefined ? undefined : lines[at]?.split(',')) ?? [];
     if (at === undefined || random.chance(0.2)) {
-      appendFileSync(file, `,${value},\r\n`);
+      appendFileSync(file, `,${value},\n`);
       edits.push({ pk: '', column: 'a', value });
     } else {
       const column = random.pick([0, 1]);
       const isRemoved = keyed.length > 5 && random.chance(0.15);
       lines.splice(at, 1, ...(isRemoved ? [] : [[pk, ...cells.with(column, value)].join(',')]));
-      writeFileSync(`${file}~`, lines.map((line) => `${line}\r\n`).join(''));
+      writeFileSync(`${file}~`, lines.map((line) => `${line}\n`).join(''));
       renameSync(`${file}~`, file);
       edits.push(isRemoved ? { pk, value: '' } : { pk, column: COLUMNS[column], value });
     }
@@ -201,10 +201,10 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
   const content = (): string =>
     [...rows]
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([pk, { a = '', b = '' }]) => `${pk},${a},${b}\r\n`)
+      .map(([pk, { a = '', b = '' }]) => `${pk},${a},${b}\n`)
       .join('');
   await until(
-    () => readFileSync(file, 'utf8') === `pk,a,b\r\n${content()}`,
+    () => readFileSync(file, 'utf8') === `pk,a,b\n${content()}`,
     `both are equal, seed ${random.seed}`,
   );
   await kill();

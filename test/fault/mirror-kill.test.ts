@@ -146,11 +146,11 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
 
 /** The number of a table that is whole; throws otherwise. */
 function wholeTable(bytes: Buffer): string {
-  const number = /\r\n0{12},(\d+),/.exec(bytes.toString('utf8', 0, 100))?.[1] ?? '';
+  const number = /\n0{12},(\d+),/.exec(bytes.toString('utf8', 0, 100))?.[1] ?? '';
   return whole(bytes, number, () => {
-    let text = 'pk,number,text\r\n';
+    let text = 'pk,number,text\n';
     for (let row = 0; row < ROWS; row += 1)
-      text += `${String(row).padStart(12, '0')},${number},"a ""quoted"",\nbroken line"\r\n`;
+      text += `${String(row).padStart(12, '0')},${number},"a ""quoted"",\nbroken line"\n`;
     return Buffer.from(text);
   });
 }

@@ -28,7 +28,8 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
   const { baseUrl, directory, tables = [], shares = [], timeouts = {}, clock = systemClock } = setting;
   const log = silentLogger;
   const usual = { every: 3_600_000, maxSize: 64 * 1024 * 1024, versions: 0 };
-  const oneWay = { format: 'csv', neutralise: false, edit: false, deletes: false, maxDeletes: 10 } as const;
+  const csv = { format: 'csv', newline: 'lf', neutralise: false } as const;
+  const oneWay = { ...csv, edit: false, deletes: false, maxDeletes: 10 };
   const settings: MirrorConfig = {
     root: join(directory, 'mirror'),
     requestsPerSecond: 10_000,

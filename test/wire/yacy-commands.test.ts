@@ -58,7 +58,7 @@ describe('mirrors', () => {
     await world.run('table', 'set', 'woods', '--pk', 'oak', 'price=1');
     expect(await world.run('mirror')).toMatchObject({ code: 0, stderr: '' });
     expect(readFileSync(join(directory, 'shares/dump/yacy_dump_a_ts.xml.gz'))).toEqual(PNG);
-    expect(readFileSync(join(directory, 'woods.csv'), 'utf8')).toBe('pk,price\r\noak,1\r\n');
+    expect(readFileSync(join(directory, 'woods.csv'), 'utf8')).toBe('pk,price\noak,1\n');
     const statuses = () => world.asked('/share/').map(({ status }) => status);
     expect(await world.run('mirror')).toMatchObject({ code: 0, stderr: '' });
     expect(statuses()).toEqual([200, 304]);
@@ -70,6 +70,6 @@ describe('mirrors', () => {
     expect(readFileSync(join(directory, 'shares/dump/yacy_dump_a_ts.xml.gz'))).toEqual(
       PNG.subarray(0, 5_000),
     );
-    expect(readFileSync(join(directory, 'woods.csv'), 'utf8')).toBe('pk,price\r\noak,2\r\n');
+    expect(readFileSync(join(directory, 'woods.csv'), 'utf8')).toBe('pk,price\noak,2\n');
   });
 });

@@ -9,6 +9,8 @@ export interface WrittenTable {
   readonly columns: readonly string[];
   /** Whether a ' is put before what a spreadsheet would take for a formula (CSV only). */
   readonly neutralise?: boolean;
+  /** What ends a line (CSV only). @default 'lf' */
+  readonly newline?: 'lf' | 'crlf';
 }
 
 /** Rows in groups, as they come. */
@@ -51,14 +53,15 @@ async function* slicesOf(rows: Rows, columns: number): AsyncGenerator<readonly T
  */
 const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-/** CSV as RFC 4180 has it: a header line, CRLF after every line, quotes where they are needed. */
-async function* writeCsv({ columns, neutralise }: WrittenTable, slices: Rows) {
+/** CSV as RFC 4180 has it, but for the line ends: a header line, quotes where they are needed, LF after every line unless CRLF is asked for. */
+async function* writeCsv({ columns, neutralise, newline }: WrittenTable, slices: Rows) {
+  const end = newline === 'crlf' ? '\r\n' : '\n';
   const cell = (text: string): string => {
     const shown = neutralise && FORMULA.test(text) ? `'${text}` : text;
     return /[",\r\n]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
   };
   // A line of one empty field would be an empty line.
-  const line = (texts: readonly string[]): string => `${texts.map(cell).join(',') || '""'}\r\n`;
+  const line = (texts: readonly string[]): string => (texts.map(cell).join(',') || '""') + end;
   yield line([KEY_COLUMN, ...columns.map(columnInFile)]);
   for await (const slice of slices) {
     yield slice

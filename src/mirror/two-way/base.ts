@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { syncDirectory, writeFileAtomic } from '../../lib/atomic.js';
@@ -110,10 +110,23 @@ export class BaseStore {
     private readonly table: string,
     private readonly clock: Clock,
   ) {
-    const hash = createHash('sha256').update(name).digest('hex').slice(0, 24);
-    this.#path = join(stateDir, 'mirrors', `${hash}.base`);
+    this.#path = join(stateDir, 'mirrors', fileOf(name));
     this.#next = `${this.#path}.next`;
     this.#intents = `${this.#path}.intents`;
+  }
+
+  /**
+   * Removes what is kept of mirrors that are not configured any more. No edit goes with it: the file stays, and where such a mirror
+   * comes back, what differs is saved as a conflict file.
+   */
+  static async forgetOthers(stateDir: string, names: readonly string[]): Promise<void> {
+    const directory = join(stateDir, 'mirrors');
+    const kept = new Set(names.map(fileOf));
+    const files = await readdir(directory).catch(() => []);
+    for (const file of files) {
+      const base = /^[\da-f]{24}\.base/.exec(file)?.[0];
+      if (base !== undefined && !kept.has(base)) await rm(join(directory, file), { force: true });
+    }
   }
 
   async isThere(): Promise<boolean> {
@@ -255,6 +268,10 @@ export class BaseStore {
     const lines = parsedLines(whole);
     return { head: lines.next().value as H, lines: lines as Iterable<L> };
   }
+}
+
+function fileOf(mirror: string): string {
+  return `${createHash('sha256').update(mirror).digest('hex').slice(0, 24)}.base`;
 }
 
 function checksumLine(sha256: string): string {

@@ -345,7 +345,8 @@ export class TwoWayTable extends AnyTableMirror {
       for await (const group of inGroups(rows, ROWS_A_TURN))
         yield group.map(([pk, cells]) => ({ pk, cells }));
     }
-    return writeTable(settings.format, { name: source, columns }, groups());
+    const { format, newline } = settings;
+    return writeTable(format, { name: source, columns, newline }, groups());
   }
 
   /** The file, for sentences. */
