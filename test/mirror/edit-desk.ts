@@ -7,147 +7,67 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
-import type { TableMirrorConfig } from '../../src/config/config.js';
+import { mirrorSchema } from '../../src/config/schema.js';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { MirrorAlarm } from '../../src/mirror/errors.js';
-import type { Followed, MirrorDeps, MirrorPeer } from '../../src/mirror/mirror.js';
-import type { Conflict, Facts, MirrorRecord } from '../../src/mirror/record.js';
+import type { MirrorDeps } from '../../src/mirror/mirror.js';
+import type { MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
-import type { TableRow } from '../../src/peer/table.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { FakePeer } from './engine.js';
 
-type Cells = Record<string, string>;
+export type Cells = Record<string, string>;
+export type Rows = Record<string, Cells>;
 
-/** A table of a peer, in memory; `onCall` is told of every row that is about to change and has changed. */
-export class TableInMemory {
-  readonly rows = new Map<string, Cells>();
-  readonly calls: string[] = [];
-  onCall: (call: string) => void = () => {};
+/** How a run ended: what a report says, `later`, or an alarm. */
+type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & { readonly kind: string; readonly changed?: boolean };
 
-  constructor(rows: Record<string, Cells> = {}) {
-    for (const [pk, cells] of Object.entries(rows)) this.rows.set(pk, { ...cells });
-  }
-
-  maxKeyBytes: () => Promise<number | undefined> = async () => undefined;
-
-  readonly tables: MirrorPeer['tables'] = {
-    maxKeyBytes: () => this.maxKeyBytes(),
-    list: async () => ['T'],
-    stream: async (_, use) => {
-      this.#call('read');
-      const keys = [...this.rows.keys()].sort();
-      const rows = keys.map(
-        (pk): TableRow => ({ pk, cells: new Map(Object.entries(this.rows.get(pk) ?? {})) }),
-      );
-      return use({ name: 'T', columns: this.columns(), rows: inGroups(rows) });
-    },
-    set: async (_, rows) => {
-      for (const { pk, cells } of rows) {
-        this.#call(`set ${pk} ${JSON.stringify(Object.fromEntries(cells))}`);
-        this.rows.set(pk, { ...this.rows.get(pk), ...Object.fromEntries(cells) });
-        this.onCall('was set');
-      }
-      return rows;
-    },
-    deleteRows: async (_, keys) => {
-      for (const pk of keys) {
-        this.#call(`delete ${pk}`);
-        this.rows.delete(pk);
-        this.onCall('was deleted');
-      }
-      return keys;
-    },
-  };
-
-  columns(): string[] {
-    return [...new Set([...this.rows.values()].flatMap((cells) => Object.keys(cells)))].sort();
-  }
-
-  /** All rows without their empty cells. */
-  content(): Record<string, Cells> {
-    return Object.fromEntries([...this.rows].sort().map(([pk, cells]) => [pk, filled(cells)]));
-  }
-
-  /** What was written to it. */
-  get writes(): string[] {
-    return this.calls.filter((call) => call !== 'read');
-  }
-
-  #call(call: string): void {
-    this.onCall(call);
-    this.calls.push(call);
-  }
-}
-
-async function* inGroups(rows: readonly TableRow[]): AsyncGenerator<readonly TableRow[]> {
-  for (let at = 0; at < rows.length; at += 500) yield rows.slice(at, at + 500);
-}
-
-export function filled(cells: Cells): Cells {
-  return Object.fromEntries(Object.entries(cells).filter(([, value]) => value !== ''));
-}
-
-interface RunOptions {
-  /** A person accepts that rows are deleted. */
-  readonly accept?: boolean;
-  readonly signal?: AbortSignal;
-}
-
-/** How a run ended. */
-type Outcome =
-  | {
-      readonly kind: 'settled';
-      readonly changed: boolean;
-      readonly record: Facts;
-      /** What was written to the peer. */
-      readonly written: { readonly rows: number; readonly deleted: number };
-    }
-  | { readonly kind: 'later' }
-  | { readonly kind: 'alarm'; readonly trouble: MirrorAlarm };
-
-export type DeskSettings = Partial<TableMirrorConfig>;
-
-/** A person at a desk, with a two-way table in front. */
+/** A person at a desk, with the two-way table T of a peer in front. Runs go without the scheduler, so that they can crash. */
 export class Desk {
+  readonly peer = new FakePeer();
+  /** The rows of the peer. */
+  readonly remote: Map<string, Cells>;
   readonly root: string;
+  readonly path: string;
   readonly file: string;
+  /** Where the base is. */
+  readonly bases: string;
   /** An hour ahead: every file that is written now is at rest. */
-  clock = new FakeClock(Date.now() + 3_600_000);
+  readonly clock = new FakeClock(Date.now() + 3_600_000);
   known: Partial<MirrorRecord> = {};
   table: TwoWayTable;
   /** Throw here, to end a run as a crash would. */
   onStep: (step: string) => void = () => {};
-  readonly #peer: TableInMemory;
-  readonly #stateDir: string;
-  readonly #settings: DeskSettings;
+  readonly #settings: object;
   #edits = 0;
 
-  constructor(
-    directory: string,
-    peer: TableInMemory,
-    settings: DeskSettings = {},
-    readonly path = 'tables/T.ndjson',
-  ) {
+  /** @param settings as in the configuration; `ndjson`, with deletes, unless given */
+  constructor(rows: Rows, settings: Readonly<Record<string, unknown>> = {}) {
+    const directory = temporaryDirectory();
+    this.peer.table('T', rows);
+    this.remote = this.peer.tableRows.get('T') as Map<string, Cells>;
+    this.#settings = { table: 'T', edit: true, format: 'ndjson', deletes: true, ...settings };
     this.root = join(directory, 'root');
-    this.#stateDir = join(directory, 'state');
-    this.file = join(this.root, path);
-    this.#settings = { format: 'ndjson', deletes: true, maxDeletes: 10, versions: 0, ...settings };
-    this.#peer = peer;
+    this.path = `tables/T.${settings.format ?? 'ndjson'}`;
+    this.file = join(this.root, this.path);
+    this.bases = join(directory, 'mirrors');
     this.table = this.open();
   }
 
+  /** As after a restart. */
   open(): TwoWayTable {
     const log: Logger = { ...silentLogger, debug: (_, step) => this.onStep(step) };
     const deps: Partial<MirrorDeps> = {
-      peer: this.#peer as unknown as MirrorPeer,
       isListed: () => true,
       ask: (signal, work) => work(signal ?? new AbortController().signal),
-      ...{ root: this.root, stateDir: this.#stateDir, clock: this.clock, log },
+      ...{ peer: this.peer, root: this.root, stateDir: dirname(this.bases), clock: this.clock, log },
     };
-    const settings = this.#settings as TableMirrorConfig;
+    const settings = mirrorSchema.parse({ tables: [this.#settings] }).tables[0];
+    if (settings === undefined) throw new Error('one table');
     const plan = { kind: 'table', name: 'T', source: 'T', role: 'single', settings } as const;
     this.table = new TwoWayTable(plan, { path: this.path, notes: [] }, deps as MirrorDeps);
     return this.table;
@@ -157,39 +77,57 @@ export class Desk {
     return { kind: 'table', path: this.path, ...this.known };
   }
 
-  async run({ accept = false, signal = new AbortController().signal }: RunOptions = {}): Promise<Outcome> {
-    // What becomes of rows and columns that others remove is not what these tests are about.
-    const accepted = ['TABLE_EMPTY', 'COLUMNS_LOST', ...(accept ? ['EDIT_DELETES'] : [])];
-    const before = this.#peer.calls.length;
-    let outcome: Followed;
+  /** @param accepted what a person accepts, besides what others do to the rows and columns of the peer */
+  async run({ accept = '', signal = new AbortController().signal } = {}): Promise<Outcome> {
+    const accepted = ['TABLE_EMPTY', 'COLUMNS_LOST', accept];
     try {
-      outcome = await this.table.follow(this.record, { accepted, signal });
+      const followed = await this.table.follow(this.record, { accepted, signal });
+      if (followed.kind !== 'followed') return { kind: followed.kind };
+      this.known = followed.facts;
+      return { kind: 'followed', changed: followed.changed, ...followed.facts };
     } catch (error) {
       if (!(error instanceof MirrorAlarm)) throw error;
       const { code, message, hint, conflicts = [] } = error;
-      const alarm = { code, message, hint, since: this.clock.now() };
-      this.known = { ...this.known, conflicts, alarm };
-      return { kind: 'alarm', trouble: error };
+      this.known = { ...this.known, conflicts, alarm: { code, message, hint, since: this.clock.now() } };
+      return { kind: 'alarm', ...this.known };
     }
-    if (outcome.kind === 'over') throw new Error('a table that is over');
-    if (outcome.kind === 'later') return outcome;
-    this.known = outcome.facts;
-    const calls = this.#peer.calls.slice(before);
-    const count = (what: string) => calls.filter((call) => call.startsWith(what)).length;
-    const written = { rows: count('set '), deleted: count('delete ') };
-    return { kind: 'settled', changed: outcome.changed, record: outcome.facts, written };
   }
 
-  async settled(options: RunOptions = {}): Promise<Extract<Outcome, { kind: 'settled' }>> {
-    const outcome = await this.run(options);
-    if (outcome.kind !== 'settled') throw new Error(`not settled: ${JSON.stringify(outcome)}`);
+  /** A run that goes well. */
+  async settled(accept?: string): Promise<Outcome> {
+    const outcome = await this.run(accept === undefined ? {} : { accept });
+    expect(outcome).toMatchObject({ kind: 'followed' });
     return outcome;
   }
 
-  async alarm(): Promise<MirrorAlarm> {
-    const outcome = await this.run();
-    if (outcome.kind !== 'alarm') throw new Error(`no alarm: ${JSON.stringify(outcome)}`);
-    return outcome.trouble;
+  /** A run that ends in an alarm: its code and message. */
+  async alarm(): Promise<string> {
+    const { alarm } = await this.run();
+    return `${alarm?.code}: ${alarm?.message} ${alarm?.hint}`;
+  }
+
+  /** The next run ends at a step as by a crash, and everything starts anew. */
+  async crashAt(step: string): Promise<void> {
+    this.onStep = (at) => {
+      if (at === step) throw new Error('crash');
+    };
+    await expect(this.run()).rejects.toThrow('crash');
+    this.onStep = () => {};
+    this.open();
+  }
+
+  /** Others change a row of the peer, or remove it, and a minute later that reaches the file. */
+  async change(pk: string, cells: Cells | undefined): Promise<void> {
+    await this.clock.advance(60_000);
+    if (cells === undefined) this.remote.delete(pk);
+    else this.remote.set(pk, { ...this.remote.get(pk), ...cells });
+    await this.settled();
+    this.peer.asked.length = 0;
+  }
+
+  /** What was written to the peer: `set k1 {"a":"1"}`. */
+  get writes(): string[] {
+    return this.peer.writes.map((what) => what.replace(' T', ''));
   }
 
   text(): string {
@@ -198,7 +136,7 @@ export class Desk {
 
   /** Writes the file as an editor does: in place, or whole. Each write is a second later than the one before. */
   write(text: string, how: 'in place' | 'whole' = 'whole'): void {
-    mkdirSync(join(this.file, '..'), { recursive: true });
+    mkdirSync(dirname(this.file), { recursive: true });
     const to = how === 'whole' ? `${this.file}~` : this.file;
     writeFileSync(to, text);
     this.#edits += 1;
@@ -213,37 +151,69 @@ export class Desk {
     return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Cells);
   }
 
-  /** Changes the rows of an NDJSON file. */
-  edit(change: (rows: Cells[]) => readonly Cells[], how: 'in place' | 'whole' = 'whole'): void {
-    const rows = change(this.rows());
+  /** Writes these rows as an NDJSON file. */
+  save(rows: readonly Cells[], how?: 'in place' | 'whole'): void {
     this.write(rows.map((row) => `${JSON.stringify(row)}\n`).join(''), how);
   }
 
-  /** As `TableInMemory.content`. */
-  content(): Record<string, Cells> {
+  /** Changes cells of a row in an NDJSON file, or adds one. */
+  set(pk: string, cells: Cells): void {
+    const rows = this.rows();
+    const row = pk === '' ? undefined : rows.find((row) => row.pk === pk);
+    this.save(
+      row ? rows.map((each) => (each === row ? { ...row, ...cells } : each)) : [...rows, { pk, ...cells }],
+    );
+  }
+
+  /** Removes rows from an NDJSON file. */
+  remove(...keys: string[]): void {
+    this.save(this.rows().filter(({ pk = '' }) => !keys.includes(pk)));
+  }
+
+  /** The rows of the file without their empty cells. */
+  content(): Rows {
     return Object.fromEntries(this.rows().map(({ pk = '', ...cells }) => [pk, filled(cells)]));
   }
 
+  /** Those of the peer. */
+  theirs(): Rows {
+    return Object.fromEntries([...this.remote].sort().map(([pk, cells]) => [pk, filled(cells)]));
+  }
+
   conflictFiles(): string[] {
-    const directory = join(this.file, '..');
-    return readdirSync(directory).filter((name) => name.includes('.conflict-'));
+    return readdirSync(dirname(this.file)).filter((name) => name.includes('.conflict-'));
   }
 
   conflictTexts(): string[] {
-    return this.conflictFiles().map((name) => readFileSync(join(this.file, '..', name), 'utf8'));
+    return this.conflictFiles().map((name) => readFileSync(join(dirname(this.file), name), 'utf8'));
   }
 
-  conflicts(): readonly Conflict[] {
-    return this.known.conflicts ?? [];
+  /** The cells, or rows, in conflict: `k1 a`. */
+  conflicts(): string[] {
+    return (this.known.conflicts ?? []).map(({ pk, column = '' }) => `${pk} ${column}`.trim());
   }
 }
 
-/** Ends the next run at a step, as a crash would, and starts anew. */
-export async function crashAt(desk: Desk, step: string): Promise<void> {
-  desk.onStep = (at) => {
-    if (at === step) throw new Error('crash');
-  };
-  await expect(desk.run()).rejects.toThrow('crash');
-  desk.onStep = () => {};
-  desk.open();
+export function filled(cells: Cells): Cells {
+  return Object.fromEntries(Object.entries(cells).filter(([, value]) => value !== ''));
+}
+
+/** `k1 a=1 b=2; k2 a=3` as rows. */
+export function rowsOf(text: string): Rows {
+  const rows = text.split(';').map((row) => row.trim().split(' '));
+  const named = rows.filter(([pk]) => pk !== '' && pk !== undefined);
+  return Object.fromEntries(
+    named.map(([pk = '', ...cells]) => [pk, Object.fromEntries(cells.map((cell) => cell.split('=')))]),
+  );
+}
+
+/** A desk with a file that was written from the peer's table. */
+export async function deskWith(
+  rows: string | Rows = 'k1 a=1 b=2; k2 a=3 b=4',
+  settings: Readonly<Record<string, unknown>> = {},
+) {
+  const desk = new Desk(typeof rows === 'string' ? rowsOf(rows) : rows, settings);
+  await desk.settled();
+  desk.peer.asked.length = 0;
+  return desk;
 }

@@ -1,12 +1,13 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MirrorConfig } from '../../src/config/config.js';
 import { mirrorSchema } from '../../src/config/schema.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { MirrorPeer } from '../../src/mirror/mirror.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
-import type { Citation, CitationQuery } from '../../src/peer/citation.js';
+import type { Citation, CitationOptions, CitationQuery } from '../../src/peer/citation.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { ShareQuery, ShareStream } from '../../src/peer/share.js';
 import type { TableQuery, TableRow, TableStream } from '../../src/peer/table.js';
@@ -17,25 +18,28 @@ import { waitMs } from '../queue/queue-setup.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-/** A shared object of the fake peer; a function may answer anything, or throw. */
+/** A shared object of the fake peer: a list comes in as many pieces. */
 export type Shared = { readonly type?: string; readonly content: string | readonly string[] };
-
 export type Cells = Readonly<Record<string, string>>;
+export type Rows = Readonly<Record<string, Cells>>;
 
 /** A peer in memory, with every behaviour open to a test. */
 export class FakePeer implements MirrorPeer {
   readonly baseUrl = 'http://127.0.0.1:1';
-  readonly objects = new Map<string, Shared | (() => Shared)>();
+  readonly objects = new Map<string, Shared>();
   readonly tableRows = new Map<string, Map<string, Cells>>();
   readonly citations = new Map<string, Citation>();
-  /** What was asked for, in order: `share x`, `table t`, `list`, `citation url`. */
+  /** What was asked for, in order: `share x`, `shares`, `table t`, `list`, `citation url`, `set t k {"a":"1"}`, `delete t k`. */
   readonly asked: string[] = [];
-  /** Called before anything is answered; may throw or wait. */
-  onAsk: (what: string) => void | Promise<void> = () => {};
+  /** Called before anything is answered, and with `did …` after a row was changed; may throw or wait. */
+  onAsk: (what: string) => unknown = () => {};
   /** Said ahead of the rows. */
   columns: readonly string[] | undefined;
+  /** The shared objects; undefined for a peer that does not tell. */
+  listed: readonly string[] | undefined;
+  maxKeyBytes: number | undefined;
 
-  async citation(query: CitationQuery): Promise<Citation | undefined> {
+  async citation(query: CitationQuery, _options?: CitationOptions): Promise<Citation | undefined> {
     const of = 'url' in query ? query.url : query.hash;
     await this.#ask(`citation ${of}`);
     return this.citations.get(of);
@@ -50,24 +54,19 @@ export class FakePeer implements MirrorPeer {
     await this.#ask(`share ${name}`);
     const shared = this.objects.get(name);
     if (shared === undefined) return undefined;
-    const { type, content } = typeof shared === 'function' ? shared() : shared;
-    async function* chunks(): AsyncGenerator<Uint8Array> {
+    async function* chunks(content: Shared['content']): AsyncGenerator<Uint8Array> {
       let size = 0;
       for (const chunk of typeof content === 'string' ? [content] : content) {
         signal?.throwIfAborted();
-        await new Promise((resolve) => setImmediate(resolve));
-        const bytes = Buffer.from(chunk);
-        size += bytes.length;
+        await nextTurn();
+        size += chunk.length;
         if (size > maxBytes) throw peerError('PEER_ANSWER_TOO_LARGE');
-        yield bytes;
+        yield Buffer.from(chunk);
       }
     }
-    return use({ type, size: undefined, lastModified: undefined, chunks: chunks() });
+    const { type, content } = shared;
+    return use({ type, size: undefined, lastModified: undefined, chunks: chunks(content) });
   }
-
-  /** Undefined for a peer that does not tell. */
-  listed: readonly string[] | undefined;
-  maxKeyBytes: number | undefined;
 
   async shares(): Promise<readonly string[] | undefined> {
     await this.#ask('shares');
@@ -87,33 +86,52 @@ export class FakePeer implements MirrorPeer {
       await this.#ask(`table ${table}`);
       const rows = this.tableRows.get(table);
       if (rows === undefined) return undefined;
-      async function* groups(): AsyncGenerator<TableRow[]> {
-        for (const [pk, cells] of rows ?? []) yield [{ pk, cells: new Map(Object.entries(cells)) }];
+      async function* groups(all: readonly TableRow[]): AsyncGenerator<readonly TableRow[]> {
+        for (let at = 0; at < all.length; at += 500) yield all.slice(at, at + 500);
       }
-      return use({ name: table, columns: this.columns, rows: groups() });
+      const all = [...rows].map(([pk, cells]) => row(pk, cells));
+      return use({ name: table, columns: this.columns, rows: groups(all) });
     },
     set: async (table: string, rows: readonly TableRow[]): Promise<readonly TableRow[]> => {
-      await this.#ask(`set ${table} ${rows.map(({ pk }) => pk).join(' ')}`);
-      const all = this.tableRows.get(table) ?? new Map<string, Cells>();
-      for (const { pk, cells } of rows) all.set(pk, { ...all.get(pk), ...Object.fromEntries(cells) });
-      this.tableRows.set(table, all);
+      for (const { pk, cells } of rows) {
+        const set = Object.fromEntries(cells);
+        await this.#change(table, `set ${table} ${pk} ${JSON.stringify(set)}`, (all) =>
+          all.set(pk, { ...all.get(pk), ...set }),
+        );
+      }
       return rows;
     },
     deleteRows: async (table: string, keys: readonly string[]): Promise<readonly string[]> => {
-      await this.#ask(`delete ${table} ${keys.join(' ')}`);
-      for (const key of keys) this.tableRows.get(table)?.delete(key);
+      for (const pk of keys) await this.#change(table, `delete ${table} ${pk}`, (all) => all.delete(pk));
       return keys;
     },
   };
 
-  table(name: string, rows: Readonly<Record<string, Cells>>): void {
+  table(name: string, rows: Rows): void {
     this.tableRows.set(name, new Map(Object.entries(rows)));
+  }
+
+  /** What it was told to change. */
+  get writes(): string[] {
+    return this.asked.filter((what) => /^(set|delete) /.test(what));
   }
 
   async #ask(what: string): Promise<void> {
     this.asked.push(what);
     await this.onAsk(what);
   }
+
+  async #change(table: string, what: string, change: (rows: Map<string, Cells>) => unknown): Promise<void> {
+    await this.#ask(what);
+    const rows = this.tableRows.get(table) ?? new Map<string, Cells>();
+    change(rows);
+    this.tableRows.set(table, rows);
+    await this.onAsk(`did ${what}`);
+  }
+}
+
+export function row(pk: string, cells: Cells = {}): TableRow {
+  return { pk, cells: new Map(Object.entries(cells)) };
 }
 
 export function peerError(code: PeerErrorCode, status?: number): PeerError {
@@ -125,75 +143,50 @@ export function peerError(code: PeerErrorCode, status?: number): PeerError {
   });
 }
 
-export type Settings = Parameters<typeof mirrorSchema.parse>[0];
+/** As the configuration file has them. */
+interface Settings {
+  readonly shares?: readonly object[];
+  readonly tables?: readonly object[];
+  readonly citations?: readonly object[];
+}
 
-/** Mirrors of a fake peer, with a real root, state and queue. */
-export class Engine {
+/** Mirrors of a peer, with a real root, state and queue. */
+export class Engine<P extends MirrorPeer = FakePeer> {
   readonly root = join(temporaryDirectory(), 'mirror');
   readonly stateDir = temporaryDirectory();
+  /** The log: `warn: mirror prices: …`. */
   readonly said: string[] = [];
-  readonly log = {
-    debug: () => {},
-    info: (_: object, message: string) => void this.said.push(`info: ${message}`),
-    warn: (_: object, message: string) => void this.said.push(`warn: ${message}`),
-    error: (_: object, message: string) => void this.said.push(`error: ${message}`),
-  };
   failure: unknown;
   random = () => 0;
-  #mirrors: Mirrors | undefined;
-  #state: State | undefined;
-  #queue: RequestQueue | undefined;
+  #opened: { readonly mirrors: Mirrors; readonly state: State; readonly queue: RequestQueue } | undefined;
 
   constructor(
-    readonly peer: MirrorPeer = new FakePeer(),
+    readonly peer: P,
     readonly clock: Clock = systemClock,
   ) {
     afterwards('test', () => this.stop());
   }
 
-  get mirrors(): Mirrors {
-    if (this.#mirrors === undefined) throw new Error('not opened');
-    return this.#mirrors;
-  }
-
-  get state(): State {
-    if (this.#state === undefined) throw new Error('not opened');
-    return this.#state;
-  }
-
-  /** As the configuration file has them; what is missing gets its default. Opened again it is as after a restart. */
-  async open(settings: {
-    readonly shares?: readonly object[];
-    readonly tables?: readonly object[];
-    readonly citations?: readonly object[];
-  }): Promise<Mirrors> {
+  /** What is missing in the settings gets its default. Opened again it is as after a restart. */
+  async open(settings: Settings): Promise<this> {
     await this.stop();
-    const { clock, log } = this;
-    this.#state = await State.open(this.stateDir, { clock, log });
+    const { clock, peer, stateDir } = this;
+    const at = (level: string) => (_: object, text: string) => void this.said.push(`${level}: ${text}`);
+    const log = { debug: () => {}, info: at('info'), warn: at('warn'), error: at('error') };
+    const state = await State.open(stateDir, { clock, log });
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
-    this.#queue = new RequestQueue({
+    const queue = new RequestQueue({
       lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
-      classify,
-      clock,
-      log,
-      peerName: 'the peer',
-      policy: { waitMs: waitMs(10, 20) },
+      ...{ classify, clock, log, peerName: 'the peer', policy: { waitMs: waitMs(10, 20) } },
     });
-    this.#mirrors = await Mirrors.open({
-      settings: completed(settings, this.root),
-      stateDir: this.stateDir,
-      state: this.#state,
-      queue: this.#queue,
-      peer: this.peer,
-      clock,
-      log,
-      random: () => this.random(),
-    });
-    return this.#mirrors;
+    const random = () => this.random();
+    const parts = { settings: completed(settings, this.root), stateDir, state, queue, peer, clock, log };
+    this.#opened = { mirrors: await Mirrors.open({ ...parts, random }), state, queue };
+    return this;
   }
 
   /** From now on these settings hold, as after a change of the configuration file. */
-  async configure(settings: Parameters<Engine['open']>[0], root = this.root): Promise<void> {
+  async configure(settings: Settings, root = this.root): Promise<void> {
     await this.mirrors.configure(completed(settings, root));
   }
 
@@ -204,18 +197,29 @@ export class Engine {
   }
 
   async stop(): Promise<void> {
-    const stopped = this.#mirrors?.stop();
-    await this.#queue?.stop(0);
+    const { mirrors, queue, state } = this.#opened ?? {};
+    const stopped = mirrors?.stop();
+    await queue?.stop(0);
     await stopped;
-    await this.#state?.close();
-    this.#mirrors = undefined;
-    this.#queue = undefined;
-    this.#state = undefined;
+    await state?.close();
+    this.#opened = undefined;
     if (this.failure !== undefined) throw this.failure;
   }
 
-  get circuit(): string | undefined {
-    return this.#queue?.status().circuit.state;
+  get mirrors(): Mirrors {
+    return this.#parts.mirrors;
+  }
+
+  get state(): State {
+    return this.#parts.state;
+  }
+
+  get circuit(): string {
+    return this.#parts.queue.status().circuit.state;
+  }
+
+  get names(): readonly string[] {
+    return this.mirrors.names;
   }
 
   async run(...names: string[]): Promise<MirrorReport[]> {
@@ -229,6 +233,10 @@ export class Engine {
     const [report] = await this.run(name);
     if (report === undefined) throw new Error('no report');
     return report;
+  }
+
+  status(name?: string): MirrorReport | undefined {
+    return this.mirrors.status().find((report) => name === undefined || report.name === name);
   }
 
   read(path: string): string {
@@ -248,10 +256,42 @@ export class Engine {
     return statSync(join(this.root, path)).mtimeMs;
   }
 
-  /** All files below the root, and everything else that stands beside it. */
+  /** All files below the root. */
   files(): string[] {
     return filesBelow(this.root);
   }
+
+  get #parts() {
+    if (this.#opened === undefined) throw new Error('not opened');
+    return this.#opened;
+  }
+}
+
+/** Mirrors that ran once: `tables` of the peer by name, `objects` as text. */
+export async function mirrored(
+  settings: Settings,
+  { tables = {}, objects = {} }: { readonly tables?: Record<string, Rows>; objects?: Record<string, Shared> },
+  clock?: Clock,
+) {
+  const peer = new FakePeer();
+  for (const [name, rows] of Object.entries(tables)) peer.table(name, rows);
+  for (const [name, shared] of Object.entries(objects)) peer.objects.set(name, shared);
+  const engine = await new Engine(peer, clock).open(settings);
+  await engine.run();
+  return { peer, engine };
+}
+
+/** Whatever is saved now was saved a while ago. */
+export const A_MINUTE_LATER: Clock = { ...systemClock, wall: () => Date.now() + 60_000 };
+
+/** Answers nothing to a question before it is told to. */
+export function hold(peer: FakePeer, what: string): () => void {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  peer.onAsk = (asked) => (asked === what ? released : undefined);
+  return release;
 }
 
 export function filesBelow(directory: string): string[] {
@@ -262,26 +302,7 @@ export function filesBelow(directory: string): string[] {
     .sort();
 }
 
-/** As the configuration is completed. */
-function completed(settings: object, root: string): MirrorConfig {
-  const { shares, tables, citations, ...rest } = mirrorSchema.parse({ ...settings, root });
-  return {
-    ...rest,
-    root,
-    shares: shares.map((share) => {
-      const whole = share.c === undefined ? share.data : `${share.c}/${share.data}`;
-      const target = /[*?]/.test(share.data) ? whole.replace(share.data, '{data}') : whole;
-      return { ...share, name: share.name ?? whole, path: share.path ?? `shares/${target}` };
-    }),
-    tables: tables.map((table) => ({
-      ...table,
-      name: table.name ?? table.table,
-      path: table.path ?? `tables/{table}.${table.format}`,
-    })),
-    citations: citations.map((each) => ({
-      ...each,
-      name: each.name ?? `citations/${each.folder}`,
-      path: each.path ?? 'citations/{folder}/{path}.json',
-    })),
-  };
+/** As the configuration is completed; the schema of the whole file does more. */
+function completed(settings: Settings, root: string): MirrorConfig {
+  return { ...mirrorSchema.parse({ ...settings, root }), root } as MirrorConfig;
 }

@@ -2,14 +2,15 @@ import { parse as parseCsv } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
 import { describe, expect, it } from 'vitest';
-import { readTable } from '../../src/mirror/formats/read.js';
+import { type EditableFormat, readTable } from '../../src/mirror/formats/read.js';
 import { type TableFormat, writeTable } from '../../src/mirror/formats/write.js';
 import type { TableRow } from '../../src/peer/table.js';
+import { row } from './engine.js';
 import { anyName, anyTable, groups, plain, type SomeTable, textOf, wellFormed } from './tables.js';
 
 const LARGE = 'a "b", <c> & d\r\n🎉'.repeat(2 ** 18);
 
-function written(format: TableFormat, table: SomeTable, options = { neutralise: false }, name = 'T') {
+function written(format: TableFormat, table: SomeTable, options: object = {}, name = 'T') {
   return textOf(writeTable(format, { name, columns: table.columns, ...options }, groups(table.rows)));
 }
 
@@ -17,10 +18,6 @@ async function readBack(format: 'csv' | 'json' | 'ndjson', text: string): Promis
   const result = await readTable(format, Buffer.from(text));
   if ('fault' in result) throw new Error(`${JSON.stringify(result.fault)} in ${text}`);
   return result.table;
-}
-
-function row(pk: string, cells: Record<string, string>): TableRow {
-  return { pk, cells: new Map(Object.entries(cells)) };
 }
 
 const named = anyTable.filter(({ columns }) => !columns.includes(''));
@@ -64,7 +61,8 @@ describe('CSV', () => {
   it('is read by others as it was written', async () => {
     await fc.assert(
       fc.asyncProperty(anyTable, async (table) => {
-        const text = await written('csv', table);
+        // That reader takes what ends a line from its options.
+        const text = await written('csv', table, { newline: 'crlf' });
         const [header = [], ...records] = parseCsv(text, { record_delimiter: '\r\n' });
         expect(records).toEqual(plain(table));
         expect(header.map((name) => name.replace(/^(pk_*)_$/, '$1'))).toEqual(['pk', ...table.columns]);
@@ -73,32 +71,23 @@ describe('CSV', () => {
     );
   });
 
-  it('has a header, ends every line with CRLF and puts quotes only where they are needed', async () => {
+  it('has a header, ends every line with LF, or CRLF, and puts quotes only where they are needed', async () => {
     const rows = [row('1', { a: 'x', b: 'y, z' }), row('2', { a: ' q"', b: '\r' }), row('3', {})];
-    expect(await written('csv', { columns: ['a', 'b'], rows })).toBe(
-      'pk,a,b\r\n1,x,"y, z"\r\n2," q""","\r"\r\n3,,\r\n',
-    );
-    expect(await written('csv', { columns: [], rows: [] })).toBe('pk\r\n');
+    const table = { columns: ['a', 'b'], rows };
+    expect(await written('csv', table)).toBe('pk,a,b\n1,x,"y, z"\n2," q""","\r"\n3,,\n');
+    expect(await written('csv', table, { newline: 'crlf' })).toMatch(/^pk,a,b\r\n1,.*\r\n3,,\r\n$/s);
+    expect(await written('csv', { columns: [], rows: [] })).toBe('pk\n');
   });
 
   it('leaves what looks like a formula alone, unless it is to be neutralised', async () => {
     const cells = ['=1+1', '+1', '-1', '@x', '\tx', '\rx', "'=1", 'a=1', '', "it's"];
+    const safe = ["'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "''=1", 'a=1', '', "it's"];
     const table = { columns: ['a'], rows: cells.map((a, i) => row(`${i}`, { a })) };
-    const inCsv = (text: string): (string | undefined)[] =>
-      parseCsv(text, { from: 2, record_delimiter: '\r\n' }).map(([, a]) => a);
-    expect(inCsv(await written('csv', table))).toEqual(cells);
-    expect(inCsv(await written('csv', table, { neutralise: true }))).toEqual([
-      "'=1+1",
-      "'+1",
-      "'-1",
-      "'@x",
-      "'\tx",
-      "'\rx",
-      "''=1",
-      'a=1',
-      '',
-      "it's",
-    ]);
+    const inCsv = async (neutralise: boolean): Promise<(string | undefined)[]> => {
+      const text = await written('csv', table, { neutralise });
+      return parseCsv(text, { from: 2, record_delimiter: '\n' }).map(([, a]) => a);
+    };
+    expect([await inCsv(false), await inCsv(true)]).toEqual([cells, safe]);
   });
 });
 
@@ -125,7 +114,7 @@ describe('XML', () => {
   it('is well-formed XML 1.0 and read by others as it was written, whatever stands in names and cells', async () => {
     await fc.assert(
       fc.asyncProperty(anyTable, anyName, async (table, name) => {
-        const text = await written('xml', table, { neutralise: false }, name);
+        const text = await written('xml', table, {}, name);
         // biome-ignore lint/suspicious/noControlCharactersInRegex: what XML cannot hold must not be there.
         expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\ufffe\uffff]/);
         const read = readXml(text);
@@ -139,7 +128,7 @@ describe('XML', () => {
 
   it('reads well', async () => {
     const rows = [row('k<1>', { 'a"b': 'x & y\r\n', c: '\0' })];
-    expect(await written('xml', { columns: ['a"b', 'c'], rows }, { neutralise: false }, 'T')).toBe(
+    expect(await written('xml', { columns: ['a"b', 'c'], rows }, {}, 'T')).toBe(
       '<?xml version="1.0" encoding="UTF-8"?>\n<table name="T">\n<row pk="k&lt;1&gt;">\n' +
         '  <cell col="a&quot;b">x &amp; y&#13;\n</cell>\n  <cell col="c" encoding="base64">AA==</cell>\n</row>\n</table>\n',
     );
@@ -184,3 +173,117 @@ function readXml(text: string): { name: string; rows: TableRow[] } {
   parser.end(text.replace(/\r\n?/g, '\n').replace(/<[^>]*>/g, (tag) => tag.replace(/[\t\n]/g, ' ')));
   return { name, rows };
 }
+
+async function faultOf(format: EditableFormat, content: string | Buffer): Promise<string> {
+  const result = await readTable(format, Buffer.from(content));
+  return 'fault' in result ? `${result.fault.line}:${result.fault.column} ${result.fault.what}` : 'none';
+}
+
+async function tableOf(format: EditableFormat, content: string) {
+  const result = await readTable(format, Buffer.from(content));
+  if ('fault' in result) throw new Error(result.fault.what);
+  const { columns, rows } = result.table;
+  return { columns, rows: rows.map(({ pk, cells, line }) => [line, pk, Object.fromEntries(cells)]) };
+}
+
+describe('an edited file with a fault is told where and what', () => {
+  it.each([
+    ['csv', '', '1:1 nothing: the file is empty'],
+    ['csv', '\r\n\n', '1:1 nothing: the file is empty'],
+    ['csv', 'a,b\n1,2\n', '1:1 a header without the key column "pk"'],
+    ['csv', 'pk;a\n1;2\n', '1:1 a header without the key column "pk": fields are separated by ";"'],
+    ['csv', 'pk,a,a\n', '1:6 the column "a" for the second time'],
+    ['csv', 'pk,pk\n', '1:4 the column "pk" for the second time'],
+    ['csv', 'pk,a,\n', '1:6 a column without a name'],
+    ['csv', 'pk,a\n1,x,y\n', '2:5 3 fields where the header has 2'],
+    ['csv', 'pk,a\n1,"x\ny",z\n', '3:4 3 fields where the header has 2'],
+    ['csv', 'pk,a,b\n1,x\n', '2:4 2 fields where the header has 3'],
+    ['csv', 'pk,a\n1,x\n1,y\n', '3:1 the key "1" for the second time: it stands in line 2 already'],
+    ['csv', 'a,pk\nx,k\n\n"y\n",k\n', '5:3 the key "k" for the second time: it stands in line 2 already'],
+    ['csv', 'pk,a\n1,"x\n2,y\n', '2:3 a quote that is never closed'],
+    ['csv', 'pk,a\n1,x"y"\n', '2:4 a quote in a field without quotes around it'],
+    ['csv', 'pk,a\n1,"x" \n', '2:6 something after the closing quote'],
+    ['csv', 'pk,a\r1,x\r', '1:5 a line that ends with CR alone'],
+    ['csv', Buffer.from('pk,a\n1,x\n2,\xe4\n', 'latin1'), '3:3 no UTF-8'],
+    ['csv', Buffer.concat([Buffer.from('pk\n🎉,'), Buffer.from([0xe4, 10])]), '2:3 no UTF-8'],
+    ['csv', Buffer.from('\ufeffpk,a\r\n', 'utf16le'), '1:1 UTF-16'],
+    ['json', '', '1:1 nothing: the file is empty'],
+    ['json', '{"pk":"1"}', '1:1 no list'],
+    ['json', '[\n{"pk":"1"},\n"x"]', '3:1 no row'],
+    ['json', '[\n{"pk":"1","a":{}}]', '2:15 a list or an object'],
+    ['json', '[\n{"pk":"1","a":["x"]}]', '2:15 a list or an object'],
+    ['json', '[\n{"pk":"1","a":"x","a":"y"}]', '2:19 the key "a" for the second time'],
+    ['json', '[\n{"pk":"1"},\n{"a":"x","pk":"1"}]', '3:15 the key "1" for the second time: it stands in'],
+    ['json', '[\n{"pk":"1"}\n{"pk":"2"}]', '3:1 neither "," nor "]"'],
+    ['json', '[{"pk":"1"},]', '1:12 a comma before "]"'],
+    ['json', '[{"pk":"1"}]\n[]', '2:1 something after the end'],
+    ['json', '[{"pk":"1"', '1:11 the end of the file within the object'],
+    ['json', '[{"":"1"}]', '1:3 a column without a name'],
+    ['ndjson', '{"pk":"1"}\n\n{"pk":"2"} {"pk":"3"}\n', '3:12 something after the end'],
+    ['ndjson', '{"pk":"1"}\n{"pk":\n"2"}\n', '2:7 the end of the file'],
+    ['ndjson', '{"pk":"1"}\n[]\n', '2:1 no row'],
+    ['ndjson', '{"pk":"1"}\n{"pk":"2","a":tru}\n', '2:15 no value'],
+    ['ndjson', '{"pk":"1"}\n{"pk":1}\n', '2:7 the key "1" for the second time'],
+  ] as const)('%s %j', async (format, content, start) => {
+    expect((await faultOf(format, content)).slice(0, start.length)).toBe(start);
+  });
+});
+
+describe('an edited file', () => {
+  it('may begin with a byte order mark, end its lines with LF, and have empty lines', async () => {
+    const text = '\ufeffpk,a\n\n1,x\r\n\n2,"y ""z"""';
+    expect(await tableOf('csv', text)).toEqual({
+      columns: ['a'],
+      rows: [
+        [3, '1', { a: 'x' }],
+        [5, '2', { a: 'y "z"' }],
+      ],
+    });
+    expect((await tableOf('json', '\ufeff[]')).rows).toEqual([]);
+    expect((await tableOf('ndjson', '\ufeff{"pk":"1"}\r\n  \r\n{"pk":"2"}')).rows).toHaveLength(2);
+  });
+
+  it('may have rows without a key: they are new', async () => {
+    const rows = [
+      [2, '', { a: 'x' }],
+      [3, '', { a: 'x' }],
+    ];
+    expect((await tableOf('csv', 'pk,a\n,x\n,x\n')).rows).toEqual(rows);
+    expect((await tableOf('json', '[\n{"a":"x"},\n{"pk":null,"a":"x"}\n]')).rows).toEqual(rows);
+  });
+
+  it('may have its columns in another order', async () => {
+    const table = { columns: ['b', 'a'], rows: [[2, '1', { b: 'y', a: 'x' }]] };
+    expect(await tableOf('csv', 'b,pk,a\ny,1,x\n')).toEqual(table);
+    expect(await tableOf('json', '[\n{"b":"y","pk":"1","a":"x"}]')).toEqual(table);
+  });
+
+  it('keeps numbers as they are written, and takes true, false and null', async () => {
+    const { rows } = await tableOf('json', '[{"pk":7,"a":1.50,"b":12345678901234567890,"c":true,"d":null}]');
+    expect(rows).toEqual([[1, '7', { a: '1.50', b: '12345678901234567890', c: 'true', d: '' }]]);
+  });
+
+  it('does not name a column in a row where JSON leaves it out', async () => {
+    const { columns, rows } = await tableOf('ndjson', '{"pk":"1","a":"x"}\n{"pk":"2","b":""}\n');
+    expect(columns).toEqual(['a', 'b']);
+    expect(rows).toEqual([
+      [1, '1', { a: 'x' }],
+      [2, '2', { b: '' }],
+    ]);
+  });
+
+  it('of 200,000 rows does not hold up the event loop', async () => {
+    const text = `pk,a,b\n${Array.from({ length: 200_000 }, (_, i) => `key${i},"a ${i}",b`).join('\n')}`;
+    let turns = 0;
+    let reading = true;
+    const count = () => {
+      turns += 1;
+      if (reading) setImmediate(count);
+    };
+    setImmediate(count);
+    const { rows } = await tableOf('csv', text);
+    reading = false;
+    expect(rows).toHaveLength(200_000);
+    expect(turns).toBeGreaterThan(10);
+  });
+});

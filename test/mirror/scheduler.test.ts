@@ -1,33 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import type { Mirror, RunResult } from '../../src/mirror/mirror.js';
-import type { MirrorRecord } from '../../src/mirror/record.js';
 import { Scheduler } from '../../src/mirror/scheduler.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+/** When the first runs have begun. */
+const BEGUN = 5 * SECOND;
 
-interface Made {
-  readonly every?: number;
-  readonly kind?: MirrorRecord['kind'];
-  readonly nextIn?: number;
-  /** `unknown` where it cannot be looked at, `hangs` where the disk does not answer. */
-  edited?: boolean | 'unknown' | 'hangs';
-  looks?: number;
-}
+type Made = Partial<Mirror> & { readonly kind?: string };
+type End = RunResult['end'];
 
-/** A scheduler of mirrors whose runs a test decides about, on a clock that stands still. */
-class Turns {
+/** A scheduler of mirrors, each every minute unless given, whose runs a test decides about, on a clock that stands still. */
+class Runs {
   readonly clock = new FakeClock();
   /** Names, as their runs began. */
   readonly begun: string[] = [];
-  /** How a run ends: a name, or nothing yet. */
-  end: (name: string) => RunResult['end'] | Promise<RunResult['end']> = () => 'followed';
+  end: () => End | Promise<End> = () => 'followed';
   readonly failures: unknown[] = [];
   readonly over: string[] = [];
-  readonly mirrors = new Map<string, Mirror>();
   readonly scheduler: Scheduler;
+  readonly #mirrors: Mirror[];
   #failed = 0;
 
   constructor(mirrors: Readonly<Record<string, Made>>) {
@@ -36,252 +31,166 @@ class Turns {
       random: () => 0.5,
       run: async ({ name, identity }) => {
         this.begun.push(name);
-        const end = await this.end(name);
+        const end = await this.end();
         this.#failed = end === 'failed' ? this.#failed + 1 : 0;
         return { end, report: { name, ...identity, failures: this.#failed } };
       },
       onOver: ({ name }) => void this.over.push(name),
     });
-    for (const [name, made] of Object.entries(mirrors)) {
-      this.mirrors.set(name, mirror(name, made));
-      this.scheduler.add(this.mirror(name));
-    }
+    this.#mirrors = Object.entries(mirrors).map(
+      ([name, { kind = 'share', ...made }]) =>
+        ({ name, every: MINUTE, identity: { kind, path: name }, ...made }) as Mirror,
+    );
+    for (const mirror of this.#mirrors) this.scheduler.add(mirror);
     afterwards('test', () => this.scheduler.stop());
-  }
-
-  mirror(name: string): Mirror {
-    const mirror = this.mirrors.get(name);
-    if (mirror === undefined) throw new Error(`no mirror ${name}`);
-    return mirror;
-  }
-
-  start(): void {
     this.scheduler.start((error) => void this.failures.push(error));
   }
 
-  /** How often it ran so far. */
-  count(name: string): number {
-    return this.begun.filter((each) => each === name).length;
+  /** The first of the mirrors. */
+  get first(): Mirror {
+    return this.#mirrors[0] as Mirror;
+  }
+
+  /** Runs end when the list that this returns is called. */
+  hold(): (() => void)[] {
+    const ends: (() => void)[] = [];
+    this.end = () => new Promise((resolve) => ends.push(() => resolve('followed')));
+    return ends;
+  }
+
+  /** How often mirrors ran, or one of them, by the time that has passed then. */
+  async after(ms: number, name?: string): Promise<number> {
+    await this.clock.advance(ms);
+    return this.begun.filter((each) => name === undefined || each === name).length;
   }
 }
 
-function mirror(name: string, made: Made): Mirror {
-  const { every = MINUTE, kind = 'share', nextIn } = made;
-  return {
-    name,
-    every,
-    identity: { kind, path: name },
-    ...(nextIn === undefined ? {} : { nextIn: () => nextIn }),
-    ...(made.edited === undefined
-      ? {}
-      : {
-          wantsRun: async () => {
-            made.looks = (made.looks ?? 0) + 1;
-            if (made.edited === 'hangs') return new Promise(() => {});
-            if (made.edited === 'unknown') throw new Error('it cannot be looked at');
-            return made.edited === true;
-          },
-        }),
-    follow: () => Promise.reject(new Error('the runner does this')),
-  } as Partial<Mirror> as Mirror;
-}
-
 describe('a scheduler', () => {
-  it('runs each mirror soon after the start, then as often as it wants', async () => {
-    const turns = new Turns({ often: { every: 10 * SECOND }, seldom: { every: MINUTE } });
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    expect(turns.begun.sort()).toEqual(['often', 'seldom']);
-    await turns.clock.advance(61 * SECOND);
-    expect([turns.count('often'), turns.count('seldom')]).toEqual([7, 2]);
+  it('runs each mirror soon after the start, then as often as it wants, and says when next', async () => {
+    const runs = new Runs({ often: { every: 10 * SECOND }, seldom: {} });
+    expect(await runs.after(BEGUN)).toBe(2);
+    expect(runs.scheduler.planOf(runs.first).nextAt).toBe(runs.clock.now() + 10 * SECOND);
+    expect(await runs.after(61 * SECOND, 'often')).toBe(7);
+    expect(await runs.after(0, 'seldom')).toBe(2);
   });
 
   it('runs a mirror that failed earlier, and less and less early', async () => {
-    const turns = new Turns({ m: { every: 10 * MINUTE } });
-    turns.end = () => 'failed';
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    for (const [at, count] of [
-      [30, 2],
-      [60, 3],
-      [120, 4],
-      [240, 5],
-    ] as const) {
-      await turns.clock.advance(at * SECOND - 1);
-      expect(turns.count('m')).toBe(count - 1);
-      await turns.clock.advance(1);
-      expect(turns.count('m')).toBe(count);
+    const runs = new Runs({ m: { every: 10 * MINUTE } });
+    runs.end = () => 'failed';
+    await runs.after(BEGUN);
+    for (const [i, seconds] of [30, 60, 120, 240].entries()) {
+      expect(await runs.after(seconds * SECOND - 1)).toBe(i + 1);
+      expect(await runs.after(1)).toBe(i + 2);
     }
-    turns.end = () => 'followed';
-    await turns.clock.advance(480 * SECOND);
-    expect(turns.count('m')).toBe(6);
-    await turns.clock.advance(10 * MINUTE - 1);
-    expect(turns.count('m')).toBe(6);
+    runs.end = () => 'followed';
+    expect(await runs.after(480 * SECOND)).toBe(6);
+    expect(await runs.after(10 * MINUTE - 1)).toBe(6);
   });
 
-  it('runs a mirror with an alarm as often as any', async () => {
-    const turns = new Turns({ m: {} });
-    turns.end = () => 'alarm';
-    turns.start();
-    await turns.clock.advance(5 * SECOND + MINUTE);
-    expect(turns.count('m')).toBe(2);
-  });
-
-  it('comes back in three seconds where somebody was writing the file', async () => {
-    const turns = new Turns({ m: {} });
-    turns.end = () => (turns.count('m') < 3 ? 'later' : 'followed');
-    turns.start();
-    await turns.clock.advance(5 * SECOND + 6 * SECOND);
-    expect(turns.count('m')).toBe(3);
+  it.each<[End, number, number]>([
+    ['alarm', BEGUN + MINUTE, 2],
+    ['later', BEGUN + 6 * SECOND, 3],
+    ['over', 10 * MINUTE, 1],
+  ])('goes by how a run ended: %s', async (end, ms, count) => {
+    const runs = new Runs({ m: {} });
+    runs.end = () => end;
+    expect(await runs.after(ms)).toBe(count);
+    expect(runs.over).toEqual(end === 'over' ? ['m'] : []);
   });
 
   it('works on four files at a time, and on passes over citations beside them', async () => {
-    const files = Object.fromEntries(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => [name, {}]));
-    const turns = new Turns({ ...files, pass: { kind: 'citations' } });
-    const ends: (() => void)[] = [];
-    turns.end = () => new Promise((resolve) => ends.push(() => resolve('followed')));
-    turns.start();
-    await turns.clock.advance(MINUTE);
-    expect(turns.begun.filter((name) => name !== 'pass')).toHaveLength(4);
-    expect(turns.begun).toContain('pass');
+    const runs = new Runs({ a: {}, b: {}, c: {}, d: {}, e: {}, f: {}, pass: { kind: 'citations' } });
+    const ends = runs.hold();
+    expect(await runs.after(MINUTE)).toBe(5);
+    expect(runs.begun).toContain('pass');
     for (const end of ends.splice(0)) end();
-    await turns.clock.advance(0);
-    expect(turns.begun).toHaveLength(7);
+    expect(await runs.after(0)).toBe(7);
     for (const end of ends) end();
   });
 
-  it('runs a mirror that knows its time at that time', async () => {
-    const turns = new Turns({ pass: { kind: 'citations', nextIn: 3 * MINUTE } });
-    turns.start();
-    await turns.clock.advance(3 * MINUTE - 1);
-    expect(turns.count('pass')).toBe(0);
-    await turns.clock.advance(1);
-    expect(turns.count('pass')).toBe(1);
-  });
-
-  it('says when a mirror runs next', async () => {
-    const turns = new Turns({ m: { every: MINUTE } });
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    expect(turns.scheduler.planOf(turns.mirror('m')).nextAt).toBe(turns.clock.now() + MINUTE);
-  });
-
-  it('waits longer than a timer bears', async () => {
-    const turns = new Turns({ m: { every: 60 * 86_400_000 } });
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    await turns.clock.advance(59 * 86_400_000);
-    expect(turns.count('m')).toBe(1);
-    await turns.clock.advance(86_400_000);
-    expect(turns.count('m')).toBe(2);
+  it.each<[string, Made, number]>([
+    ['at the time that it knows', { kind: 'citations', nextIn: () => 3 * MINUTE }, 3 * MINUTE],
+    ['later than a timer bears', { every: 60 * 24 * HOUR, nextIn: () => 60 * 24 * HOUR }, 60 * 24 * HOUR],
+  ])('runs a mirror %s', async (_, made, ms) => {
+    const runs = new Runs({ m: made });
+    expect(await runs.after(ms - 1)).toBe(0);
+    expect(await runs.after(1)).toBe(1);
   });
 
   it('runs what is due within an hour after the machine was suspended, where timers stood still', async () => {
-    const turns = new Turns({ m: { every: 10 * 60 * MINUTE } });
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    turns.clock.suspend(20 * 60 * MINUTE);
-    await turns.clock.advance(60 * MINUTE);
-    expect(turns.count('m')).toBe(2);
+    const runs = new Runs({ m: { every: 10 * HOUR } });
+    await runs.after(BEGUN);
+    runs.clock.suspend(20 * HOUR);
+    expect(await runs.after(HOUR)).toBe(2);
   });
 
   it('looks at edited files every two seconds, unless the last run failed', async () => {
-    const made: Made = { every: 10 * MINUTE, edited: false };
-    const turns = new Turns({ m: made });
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    made.edited = true;
-    await turns.clock.advance(2 * SECOND);
-    expect(turns.count('m')).toBe(2);
-    turns.end = () => 'failed';
-    await turns.clock.advance(2 * SECOND);
-    expect(turns.count('m')).toBe(3);
-    await turns.clock.advance(20 * SECOND);
-    expect(turns.count('m')).toBe(3);
+    let isEdited = false;
+    const runs = new Runs({ m: { every: 10 * MINUTE, wantsRun: async () => isEdited } });
+    await runs.after(BEGUN);
+    isEdited = true;
+    expect(await runs.after(2 * SECOND)).toBe(2);
+    runs.end = () => 'failed';
+    expect(await runs.after(2 * SECOND)).toBe(3);
+    expect(await runs.after(20 * SECOND)).toBe(3);
   });
 
   it('leaves it to a run to find out why a file cannot be looked at', async () => {
-    const made: Made = { every: 10 * MINUTE, edited: false };
-    const turns = new Turns({ m: made });
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    made.edited = 'unknown';
-    await turns.clock.advance(2 * SECOND);
-    expect(turns.failures).toEqual([]);
-    expect(turns.count('m')).toBe(2);
+    const wantsRun = () => Promise.reject(new Error('it cannot be looked at'));
+    const runs = new Runs({ m: { every: 10 * MINUTE, wantsRun } });
+    expect(await runs.after(BEGUN + 2 * SECOND)).toBeGreaterThan(1);
+    expect(runs.failures).toEqual([]);
   });
 
   it('runs the others while a look at a file hangs, looks no second time, and can be stopped', async () => {
-    const made: Made = { every: 10 * MINUTE, edited: 'hangs' };
-    const turns = new Turns({ m: made, other: { every: MINUTE } });
-    turns.start();
-    await turns.clock.advance(3 * MINUTE + 5 * SECOND);
-    expect(turns.count('other')).toBe(4);
-    expect(made.looks).toBe(1);
-    await turns.scheduler.stop();
-  });
-
-  it('forgets what is over', async () => {
-    const turns = new Turns({ m: {} });
-    turns.end = () => 'over';
-    turns.start();
-    await turns.clock.advance(10 * MINUTE);
-    expect(turns.count('m')).toBe(1);
-    expect(turns.over).toEqual(['m']);
+    let looks = 0;
+    const wantsRun = () => {
+      looks += 1;
+      return new Promise<boolean>(() => {});
+    };
+    const runs = new Runs({ m: { every: 10 * MINUTE, wantsRun }, other: {} });
+    expect(await runs.after(3 * MINUTE + BEGUN, 'other')).toBe(4);
+    expect(looks).toBe(1);
+    await runs.scheduler.stop();
   });
 
   it('reports an error that is not one of the mirror, and goes on', async () => {
-    const turns = new Turns({ m: {} });
-    turns.end = () => Promise.reject(new Error('the disk is gone'));
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    expect(turns.failures).toMatchObject([{ message: 'the disk is gone' }]);
-    turns.end = () => 'followed';
-    await turns.clock.advance(30 * SECOND);
-    expect(turns.count('m')).toBe(2);
+    const runs = new Runs({ m: {} });
+    runs.end = () => Promise.reject(new Error('the disk is gone'));
+    await runs.after(BEGUN);
+    expect(runs.failures).toMatchObject([{ message: 'the disk is gone' }]);
+    runs.end = () => 'followed';
+    expect(await runs.after(30 * SECOND)).toBe(2);
   });
 
   it('stops when what is under way has ended, and begins nothing more', async () => {
-    const turns = new Turns({ m: {} });
-    let end = (): void => {};
-    turns.end = () =>
-      new Promise((resolve) => {
-        end = () => resolve('followed');
-      });
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    let stopped = false;
-    const stopping = turns.scheduler.stop().then(() => {
-      stopped = true;
+    const runs = new Runs({ m: {} });
+    const ends = runs.hold();
+    await runs.after(BEGUN);
+    let isStopped = false;
+    const stopping = runs.scheduler.stop().then(() => {
+      isStopped = true;
     });
-    await turns.clock.advance(0);
-    expect(stopped).toBe(false);
-    end();
+    await runs.after(0);
+    expect(isStopped).toBe(false);
+    ends[0]?.();
     await stopping;
-    await turns.clock.advance(10 * MINUTE);
-    expect(turns.count('m')).toBe(1);
+    expect(await runs.after(10 * MINUTE)).toBe(1);
   });
 
   it('runs a mirror one time after the other, and one that is removed no more', async () => {
-    const turns = new Turns({ m: {} });
-    const ends: (() => void)[] = [];
-    turns.end = () => new Promise((resolve) => ends.push(() => resolve('followed')));
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    const options = { accepted: [], isAsked: true, signal: new AbortController().signal };
-    const asked = turns.scheduler.run(turns.mirror('m'), options);
-    await turns.clock.advance(MINUTE);
-    expect(turns.count('m')).toBe(1);
+    const runs = new Runs({ m: {} });
+    const ends = runs.hold();
+    await runs.after(BEGUN);
+    const ask = () => runs.scheduler.run(runs.first, { accepted: [], isAsked: true });
+    const asked = ask();
+    expect(await runs.after(MINUTE)).toBe(1);
     ends.shift()?.();
-    await turns.clock.advance(0);
-    expect(turns.count('m')).toBe(2);
+    expect(await runs.after(0)).toBe(2);
     ends.shift()?.();
     expect(await asked).toMatchObject({ end: 'followed' });
-    await turns.scheduler.remove([turns.mirror('m')]);
-    await expect(turns.scheduler.run(turns.mirror('m'), options)).rejects.toMatchObject({
-      code: 'MIRROR_REPLACED',
-    });
-    await turns.clock.advance(10 * MINUTE);
-    expect(turns.count('m')).toBe(2);
+    await runs.scheduler.remove([runs.first]);
+    await expect(ask()).rejects.toMatchObject({ code: 'MIRROR_REPLACED' });
+    expect(await runs.after(10 * MINUTE)).toBe(2);
   });
 });

@@ -1,0 +1,260 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/lib/clock.js';
+import { passes, records } from '../../src/mirror/plan.js';
+import { temporaryOf } from '../../src/mirror/whole-file.js';
+import { afterwards } from '../support/afterwards.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { A_MINUTE_LATER, Engine, FakePeer, filesBelow, hold } from './engine.js';
+
+/** Mirrors of a peer with the objects `a`, `b` and `c` and the tables `prices-eu` and `prices-us`; not opened. */
+function three(clock?: Clock) {
+  const peer = new FakePeer();
+  for (const name of ['a', 'b', 'c']) peer.objects.set(name, { content: `object ${name}` });
+  for (const name of ['prices-eu', 'prices-us']) peer.table(name, { apple: { price: '1' } });
+  const engine = new Engine(peer, clock);
+  const count = (what: string) => peer.asked.filter((each) => each === what).length;
+  return { peer, engine, count };
+}
+
+const shares = (...names: string[]) => ({ shares: names.map((data) => ({ data })) });
+
+describe('mirrors whose configuration changes while they run', () => {
+  it('are added, changed and removed; those that are as before keep their turn', async () => {
+    const { engine, count } = three();
+    const b = { data: 'b', every: '1h' };
+    await engine.open({ shares: [{ data: 'a' }, b] });
+    engine.start();
+    await until(() => engine.has('shares/a') && engine.has('shares/b'), 'both are there');
+    const nextAt = () => engine.status('a')?.nextAt;
+    await until(() => nextAt() !== undefined, 'the next turn is planned');
+    const before = nextAt();
+    await engine.configure({ shares: [{ data: 'a' }, { ...b, path: 'moved/b' }, { data: 'c' }] });
+    await until(
+      () => engine.has('moved/b') && engine.has('shares/c'),
+      'the changed and the new one are there',
+    );
+    expect([nextAt(), count('share a')]).toEqual([before, 1]);
+    await engine.configure(shares('c'));
+    expect(engine.names).toEqual(['c']);
+    expect(engine.said.filter((line) => line.includes('not configured any more'))).toHaveLength(2);
+    expect(engine.read('shares/a')).toBe('object a');
+    await engine.configure(shares('a', 'c'));
+    await until(() => count('share a') === 2, 'it runs again');
+  });
+
+  it('leave nothing behind of a list that is being taken meanwhile', async () => {
+    const { peer, engine } = three();
+    for (let n = 0; n < 3_000; n += 1) peer.table(`t${n}`, {});
+    await engine.open({ tables: [{ table: 't*', every: '1d' }] });
+    const run = engine.run('t*').catch(() => []);
+    while (engine.names.length === 1) await nextTurn();
+    expect(engine.names.length).toBeLessThan(3_000);
+    await engine.configure(shares('a'));
+    await run;
+    expect(engine.names).toEqual(['a']);
+  });
+
+  it('go on with a run under way where they are as before', async () => {
+    const { peer, engine, count } = three();
+    const release = hold(peer, 'share a');
+    await engine.open(shares('a'));
+    engine.start();
+    await until(() => count('share a') === 1, 'it is under way');
+    await engine.configure(shares('a', 'b'));
+    await until(() => engine.has('shares/b'), 'the new one ran meanwhile');
+    release();
+    await until(() => engine.has('shares/a'), 'it ended');
+    expect(count('share a')).toBe(1);
+  });
+
+  it.each([
+    ['changed', [{ data: 'a', path: 'new/a' }]],
+    ['removed', []],
+  ])('call a run off of one that is %s, and write nothing at its old place', async (_, after) => {
+    const { peer, engine, count } = three();
+    const release = hold(peer, 'share a');
+    await engine.open(shares('a'));
+    engine.start();
+    const run = engine.once('a').catch((error: unknown) => error);
+    await until(() => count('share a') >= 1, 'it is under way');
+    const configured = engine.configure({ shares: after });
+    release();
+    await configured;
+    expect(await run).toMatchObject({ code: 'MIRROR_REPLACED' });
+    const files = after.map(({ path }) => path);
+    await until(() => engine.files().length === files.length, 'the new one ran');
+    expect([engine.files(), engine.failure]).toEqual([files, undefined]);
+  });
+
+  it('take the members of a pattern with it', async () => {
+    const { engine } = three();
+    await engine.open({ tables: [{ table: 'prices-*' }] });
+    await engine.run();
+    expect(engine.names).toEqual(['prices-*', 'prices-eu', 'prices-us']);
+    await engine.configure({ tables: [{ table: 'prices-e*' }] });
+    expect(engine.names).toEqual(['prices-e*', 'prices-eu']);
+    expect(engine.files()).toEqual(['tables/prices-eu.csv', 'tables/prices-us.csv']);
+  });
+
+  it('move to another root: everything is written there, and nothing is taken for removed by a person', async () => {
+    const { peer, engine } = three();
+    const settings = { ...shares('a'), tables: [{ table: 'prices-eu', edit: true, deletes: true }] };
+    const both = ['shares/a', 'tables/prices-eu.csv'];
+    await engine.open(settings);
+    engine.start();
+    await until(() => both.every((file) => engine.has(file)), 'both are there');
+    const other = join(temporaryDirectory(), 'other');
+    mkdirSync(other);
+    await engine.configure(settings, other);
+    await until(() => both.every((file) => filesBelow(other).includes(file)), 'both are there as well');
+    expect([[...(peer.tableRows.get('prices-eu')?.keys() ?? [])], peer.writes]).toEqual([['apple'], []]);
+  });
+
+  it('can be told so before they were started, and while they start', async () => {
+    const { engine } = three();
+    await engine.open(shares('a'));
+    await engine.configure(shares('b'));
+    expect((await engine.run()).map(({ name }) => name)).toEqual(['b']);
+    engine.start();
+    await engine.configure(shares('c'));
+    await until(() => engine.has('shares/c'), 'it runs');
+    expect(engine.has('shares/a')).toBe(false);
+  });
+});
+
+it('mirrors that are not configured any more are forgotten with all that is kept of them, which is said; their files stay', async () => {
+  const { engine } = three();
+  await engine.open(shares('a', 'b'));
+  await engine.run();
+  passes.keep(engine.state, 'b', { beganAt: 1, files: 1, changed: false });
+  await engine.open(shares('a'));
+  await engine.run();
+  expect([records.names(engine.state), passes.names(engine.state)]).toEqual([['a'], []]);
+  expect(engine.said).toContain('info: mirror b is not configured any more: it is forgotten, its file stays');
+  expect(engine.read('shares/b')).toBe('object b');
+});
+
+it('what a killed process left unfinished goes with the next run, and nothing else', async () => {
+  const { engine } = three();
+  await engine.open(shares('a'));
+  const theirs = ['shares/.peersync-0123456789abcdef.tmp', 'shares/notes.tmp'];
+  for (const path of theirs) engine.write(path, 'of somebody else');
+  const left = temporaryOf(join(engine.root, 'shares/a'));
+  writeFileSync(left, 'half');
+  await engine.run();
+  expect(existsSync(left)).toBe(false);
+  expect(engine.files()).toEqual([...theirs, 'shares/a'].sort());
+});
+
+it('a mirror that runs and asks the peer for nothing is busy by itself; one that asks, waits for the disk of the state, or is done is not', async () => {
+  const { peer, engine, count } = three();
+  const { mirrors, state } = await engine.open(shares('a'));
+  const check = mirrors.health.find(({ name }) => name === 'mirror runs');
+  const answer = hold(peer, 'share a');
+  const setMeta = state.setMeta.bind(state);
+  let busy: unknown;
+  state.setMeta = (...record) => {
+    busy = check?.busy;
+    setMeta(...record);
+  };
+  const commit = state.commit.bind(state);
+  let keep: (() => void) | undefined;
+  state.commit = async () => {
+    await new Promise<void>((resolve) => {
+      keep = resolve;
+    });
+    await commit();
+  };
+  expect(check?.busy).toBe(false);
+  engine.start();
+  await until(() => count('share a') === 1, 'the peer is asked');
+  expect(check?.busy).toBe(false);
+  answer();
+  // A full disk keeps it waiting for as long as it is full.
+  await until(() => keep !== undefined, 'the record is to be kept');
+  expect([busy, check?.busy]).toEqual([true, false]);
+  keep?.();
+  await until(() => engine.status()?.nextAt !== undefined, 'done');
+  expect(check?.busy).toBe(false);
+});
+
+describe('the mirror root', () => {
+  /** A file system in memory that Linux has at hand; elsewhere there is no second one to be had without rights. */
+  const OTHER = '/dev/shm';
+  const hasTwo = existsSync(OTHER) && statSync(OTHER).dev !== statSync(temporaryDirectory()).dev;
+  const FILE = 'tables/prices-eu.csv';
+
+  /** `prices-eu`, mirrored once below a root that is a link, as good as a mount point: what it leads to can be taken away. */
+  async function mounted(more: object, clock?: Clock) {
+    const { peer, engine } = three(clock);
+    const disk = mkdtempSync(join(OTHER, 'peersync-'));
+    const mountPoint = temporaryDirectory();
+    afterwards('test', async () => rmSync(disk, { recursive: true, force: true }));
+    const lead = (to: string): void => {
+      rmSync(engine.root, { force: true });
+      symlinkSync(to, engine.root);
+    };
+    lead(disk);
+    await engine.open({ tables: [{ table: 'prices-eu', ...more }] });
+    const once = () => engine.once('prices-eu');
+    expect(await once()).toMatchObject({ changed: true });
+    return { peer, engine, once, mount: () => lead(disk), unmount: () => lead(mountPoint) };
+  }
+
+  it.skipIf(!hasTwo)(
+    'is not written to while its disk is not mounted, and what is edited there later is no edit',
+    async () => {
+      const { peer, engine, once, mount, unmount } = await mounted({ edit: true }, A_MINUTE_LATER);
+      unmount();
+      peer.table('prices-eu', { apple: { price: '2' } });
+      expect(await once()).toMatchObject({ failure: { code: 'MIRROR_ROOT_AWAY' } });
+      expect(engine.has('tables')).toBe(false);
+      mount();
+      expect((await once()).failure).toBeUndefined();
+      expect(engine.read(FILE)).toBe('pk,price\napple,2\n');
+      expect(peer.writes).toEqual([]);
+    },
+  );
+
+  it.skipIf(!hasTwo)('may be moved to another disk with its files, or be begun anew', async () => {
+    const { engine, once, unmount } = await mounted({});
+    unmount();
+    writeFileSync(join(engine.root, 'a file'), '');
+    expect((await once()).failure).toBeUndefined();
+    expect(engine.has(FILE)).toBe(true);
+    for (const name of ['tables', 'a file']) rmSync(join(engine.root, name), { recursive: true });
+    expect((await once()).changed).toBe(true);
+  });
+
+  it.skipIf(!hasTwo)('gets no directories by looking for edits while its disk is not mounted', async () => {
+    const clock = new FakeClock(Date.now() + 3_600_000);
+    const { engine, unmount } = await mounted({ edit: true, every: '1h' }, clock);
+    const passUntil = (isSo: () => boolean, what: string) =>
+      until(async () => {
+        await clock.advance(1_000);
+        return isSo();
+      }, what);
+    engine.start();
+    await passUntil(
+      () => engine.status()?.nextAt !== undefined && engine.status()?.running === false,
+      'it ran',
+    );
+    unmount();
+    await passUntil(() => engine.status()?.failure?.code === 'MIRROR_ROOT_AWAY', 'it is noticed');
+    expect(engine.has('tables')).toBe(false);
+  });
+
+  it('that somebody emptied on the same disk is filled again', async () => {
+    const { engine } = three();
+    await engine.open(shares('a'));
+    for (let i = 0; i < 2; i += 1) {
+      expect((await engine.once('a')).changed).toBe(true);
+      rmSync(engine.root, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,455 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { checkContent, HEAD_BYTES, otherThan, versionOf, withHead } from '../../src/mirror/share.js';
+import { State } from '../../src/state/state.js';
+import { afterwards } from '../support/afterwards.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { until } from '../support/wait.js';
+import { Engine, FakePeer, mirrored, peerError, type Shared } from './engine.js';
+
+const LIST: Shared = { type: 'text/plain', content: 'one\n' };
+const LOGIN = '<!DOCTYPE html>\n<html><body>Please log in</body></html>';
+
+/** A shared object that was mirrored once. */
+async function share(more: object = {}, clock?: FakeClock, data = 'list.txt', first = LIST) {
+  const settings = { shares: [{ data, ...more }] };
+  const { peer, engine } = await mirrored(settings, { objects: { [data]: first } }, clock);
+  return {
+    peer,
+    engine,
+    settings,
+    once: () => engine.once(data),
+    put: (content: string) => peer.objects.set(data, { ...first, content }),
+  };
+}
+
+const refuse = () => Promise.reject(peerError('PEER_ANSWER'));
+
+describe('a mirrored share', () => {
+  it('becomes a file; while the peer has the same, nothing of it changes, not even mtime', async () => {
+    const { engine, once, put } = await share();
+    expect(engine.read('shares/list.txt')).toBe('one\n');
+    const before = engine.mtime('shares/list.txt');
+    expect(await once()).toMatchObject({ changed: false, bytes: 4, type: 'text/plain' });
+    expect(engine.mtime('shares/list.txt')).toBe(before);
+    put('two\n');
+    expect(await once()).toMatchObject({ changed: true });
+    expect(engine.read('shares/list.txt')).toBe('two\n');
+  });
+
+  it('has its earlier versions beside it where they are asked for', async () => {
+    const { engine, once, put } = await share({ versions: 2 });
+    for (const content of ['two\n', 'three\n', 'four\n']) {
+      put(content);
+      await once();
+    }
+    expect(engine.files()).toEqual(['shares/list.txt', 'shares/list.txt.1', 'shares/list.txt.2']);
+    expect(engine.read('shares/list.txt.1')).toBe('three\n');
+  });
+
+  it('that the peer never had is a failure, and no alarm', async () => {
+    const { engine } = await mirrored({ shares: [{ data: 'nothing' }] }, {});
+    expect(engine.status()).toMatchObject({ failure: { code: 'MIRROR_NOTHING' }, failures: 1 });
+    expect([engine.status()?.alarm, engine.files()]).toEqual([undefined, []]);
+  });
+
+  it('counts failures in a row, holds up no other, and forgets them when it works again', async () => {
+    const { peer, engine, once } = await share();
+    peer.onAsk = refuse;
+    for (let i = 1; i <= 6; i += 1)
+      expect(await once()).toMatchObject({ failures: i, failure: { code: 'PEER_ANSWER' } });
+    expect([engine.circuit, engine.read('shares/list.txt')]).toEqual(['closed', 'one\n']);
+    peer.onAsk = () => {};
+    const report = await once();
+    expect([report.failures, report.failure]).toEqual([undefined, undefined]);
+    expect(engine.said.filter((line) => line.includes('no usable answer'))).toHaveLength(1);
+    expect(engine.said).toContain('info: mirror list.txt: works again');
+  });
+
+  it('has a failure or an alarm, as the last run was', async () => {
+    const { peer, once } = await share();
+    peer.onAsk = refuse;
+    await once();
+    peer.onAsk = () => {};
+    peer.objects.clear();
+    const { alarm, failure, failures } = await once();
+    expect([alarm?.code, failure, failures]).toEqual(['SHARE_GONE', undefined, undefined]);
+  });
+
+  it.each(['changed', 'removed', 'whose record was lost'])(
+    'that somebody %s is put back if it has to be',
+    async (what) => {
+      const { engine, once } = await share();
+      const before = engine.mtime('shares/list.txt');
+      if (what === 'changed') engine.write('shares/list.txt', 'mine\n');
+      else if (what === 'removed') rmSync(join(engine.root, 'shares/list.txt'));
+      else engine.state.setMeta('mirror/list.txt', undefined);
+      const isSpoilt = what !== 'whose record was lost';
+      expect(await once()).toMatchObject({ changed: isSpoilt, bytes: 4, succeededAt: expect.any(Number) });
+      expect(engine.read('shares/list.txt')).toBe('one\n');
+      expect(engine.said.join().includes('changed or removed shares/list.txt, and it was put back')).toBe(
+        isSpoilt,
+      );
+      if (!isSpoilt) expect(engine.mtime('shares/list.txt')).toBe(before);
+    },
+  );
+
+  it('says when it was tried, when it was known to be right, and when it changed', async () => {
+    const clock = new FakeClock();
+    const { peer, once } = await share({}, clock);
+    const first = clock.now();
+    await clock.advance(1_000);
+    expect(await once()).toMatchObject({ succeededAt: first + 1_000, changedAt: first });
+    peer.objects.clear();
+    await clock.advance(1_000);
+    expect(await once()).toMatchObject({ triedAt: first + 2_000, succeededAt: first + 1_000 });
+  });
+
+  it('has its record on disk when a run is over', async () => {
+    const { engine } = await share();
+    expect(engine.state.figures().unsaved).toBe(0);
+    expect((await State.read(engine.stateDir)).meta('mirror/list.txt')).toMatchObject({ bytes: 4 });
+  });
+
+  it('is written by one run at a time, however many are asked for', async () => {
+    const { peer, once } = await share();
+    let now = 0;
+    const seen: number[] = [];
+    peer.onAsk = async () => {
+      now += 1;
+      seen.push(now);
+      await nextTurn();
+      now -= 1;
+    };
+    await Promise.all([once(), once(), once()]);
+    expect(seen).toEqual([1, 1, 1]);
+  });
+});
+
+const IMAGE: Shared = { type: 'image/png', content: '\x89PNG' };
+const JSON_DATA: Shared = { type: 'application/json', content: '{"a":1}' };
+const LARGE: Shared = { type: 'text/plain', content: Array.from({ length: 100 }, () => 'x'.repeat(100)) };
+
+describe.each<[string, string, Shared, Shared | undefined]>([
+  ['SHARE_GONE', 'list.txt', LIST, undefined],
+  ['SHARE_EMPTY', 'list.txt', LIST, { type: 'text/plain', content: '' }],
+  ['SHARE_HTML', 'list.txt', LIST, { type: 'text/html', content: '<div>Oh no</div>' }],
+  ['SHARE_HTML', 'list.txt', LIST, { type: 'text/plain', content: LOGIN }],
+  ['SHARE_HTML', 'picture.png', IMAGE, { content: ['<!-- proxy -->', '\n<html', '>'] }],
+  ['SHARE_TYPE', 'list.txt', LIST, { type: 'application/json', content: '{"error":"no such object"}' }],
+  ['SHARE_TYPE', 'prices.json', JSON_DATA, { type: 'text/plain', content: 'java.lang.Exception: Error' }],
+  ['SHARE_TYPE', 'picture.png', IMAGE, { content: '<?xml version="1.0"?><Error>AccessDenied</Error>' }],
+  ['SHARE_TYPE', 'picture.png', IMAGE, { type: 'image/png', content: '{"table":"prices","rows":[' }],
+  ['MIRROR_TOO_LARGE', 'list.txt', LIST, LARGE],
+])('%s of %s', (code, data, first, bad) => {
+  it('leaves the old file, is told once, and is over with good data, or when a person accepts it', async () => {
+    const { peer, engine, once, settings } = await share({ maxSize: '1 KiB' }, undefined, data, first);
+    const path = `shares/${data}`;
+    const [text, mtime] = [engine.read(path), engine.mtime(path)];
+    const spoil = () => (bad === undefined ? peer.objects.delete(data) : peer.objects.set(data, bad));
+    spoil();
+    const raised = await once();
+    expect(raised).toMatchObject({ alarm: { code }, changed: false });
+    await engine.open(settings);
+    const again = await once();
+    expect([again.alarm, again.failure]).toEqual([raised.alarm, undefined]);
+    expect([engine.read(path), engine.mtime(path)]).toEqual([text, mtime]);
+    expect(engine.files()).toEqual([path]);
+    expect(engine.said.filter((line) => line.startsWith('warn:'))).toHaveLength(1);
+    peer.objects.set(data, first);
+    expect((await once()).alarm).toBeUndefined();
+    expect(engine.said).toContain(`info: mirror ${data}: the alarm is over`);
+    expect(engine.mtime(path)).toBe(mtime);
+    spoil();
+    await once();
+    expect(await engine.mirrors.accept(data)).toMatchObject({ changed: true });
+    expect(engine.status()?.alarm).toBeUndefined();
+    expect(engine.has(path) ? engine.read(path) : undefined).toBe(bad && [bad.content].flat().join(''));
+    // What was accepted is no alarm the next time; only maxSize says always what it says.
+    expect((await once()).alarm?.code).toBe(code === 'MIRROR_TOO_LARGE' ? code : undefined);
+  });
+});
+
+describe('accepting', () => {
+  it('that an object is gone keeps a version, and waits for the object to come back', async () => {
+    const { peer, engine, once } = await share({ versions: 1 });
+    peer.objects.clear();
+    await once();
+    await engine.mirrors.accept('list.txt');
+    expect(engine.files()).toEqual(['shares/list.txt.1']);
+    const { changed, absentSince, alarm, failure } = await once();
+    expect([changed, absentSince, alarm, failure]).toEqual([false, expect.any(Number), undefined, undefined]);
+    peer.objects.set('list.txt', LIST);
+    const back = await once();
+    expect([back.changed, back.bytes, back.absentSince]).toEqual([true, 4, undefined]);
+  });
+
+  it('one thing does not accept another', async () => {
+    const { engine, once, put } = await share();
+    put('');
+    await once();
+    put(LOGIN);
+    expect(await engine.mirrors.accept('list.txt')).toMatchObject({ alarm: { code: 'SHARE_HTML' } });
+    expect(engine.read('shares/list.txt')).toBe('one\n');
+  });
+
+  it('needs an alarm, and a name that there is', async () => {
+    const { engine } = await share();
+    await expect(engine.mirrors.accept('list.txt')).rejects.toMatchObject({ code: 'MIRROR_NO_ALARM' });
+    await expect(engine.mirrors.accept('lsit.txt')).rejects.toMatchObject({
+      code: 'MIRROR_UNKNOWN',
+      exitCode: 2,
+      message: 'There is no mirror called "lsit.txt"; did you mean "list.txt"?',
+    });
+  });
+});
+
+describe('what an object seems to be', () => {
+  const was = (type: string, bytes = 4) => ({ before: { type, bytes } });
+  const check = (content: string, said: string | undefined, more: object = {}) =>
+    checkContent(Buffer.from(content), said, {
+      data: 'prices.bin',
+      before: undefined,
+      accepted: [],
+      ...more,
+    });
+
+  it.each([
+    ['', 'text/plain', {}, 'SHARE_EMPTY'],
+    [LOGIN, undefined, {}, 'SHARE_HTML'],
+    ['Internal error: no table', 'text/plain', {}, 'SHARE_TYPE'],
+    ['{"error":"no such object"}', 'application/json', { data: 'prices.csv' }, 'SHARE_TYPE'],
+    ['Internal error: no table', 'text/plain', was('image/png'), 'SHARE_TYPE'],
+  ])('%j (%s) is bad after %j, until a person accepts it', (content, said, more, alarm) => {
+    expect(check(content, said, more)).toMatchObject({ alarm });
+    expect(check(content, said, { ...more, accepted: [alarm] })).toHaveProperty('type');
+  });
+
+  it.each([
+    ['', 'text/plain', was('text/plain', 0), 'text/plain'],
+    [LOGIN, 'text/html', was('text/html'), 'text/html'],
+    [LOGIN, 'text/html', { data: 'index.html' }, 'text/html'],
+    ['error: none', 'text/plain', was('text/plain'), 'text/plain'],
+    ['error: none', 'text/plain', { data: 'boot.log' }, 'text/plain'],
+    ['\x89PNG error', 'image/png', was('text/plain'), 'image/png'],
+    ['{"a":1}', 'application/json', {}, 'application/json'],
+    ['{"a":1}', 'text/plain', was('text/plain', 0), 'application/json'],
+    ['{"a":1}', undefined, { data: 'prices.json' }, 'application/json'],
+    ['', 'text/html', { ...was('text/csv'), accepted: ['SHARE_EMPTY', 'SHARE_HTML'] }, 'text/csv'],
+  ])('%j (%s) is good after %j', (content, said, more, type) => {
+    expect(check(content, said, more)).toEqual({ type });
+  });
+
+  it.each([[[]], [[1, 2]], [[HEAD_BYTES]], [[1, HEAD_BYTES - 1, 1]], [[3, 2 * HEAD_BYTES, 5]]])(
+    'is told from its first bytes, and the stream still comes whole (%j)',
+    async (sizes) => {
+      async function* chunks(): AsyncGenerator<Uint8Array> {
+        for (const [i, size] of sizes.entries()) yield Buffer.alloc(size, i);
+      }
+      const whole = Buffer.concat(sizes.map((size, i) => Buffer.alloc(size, i)));
+      const { head, all } = await withHead(chunks());
+      expect(whole.subarray(0, HEAD_BYTES).equals(head)).toBe(true);
+      const read: Uint8Array[] = [];
+      for await (const chunk of all) read.push(chunk);
+      expect(whole.equals(Buffer.concat(read))).toBe(true);
+    },
+  );
+});
+
+describe('a version of an object', () => {
+  const NOW = Date.UTC(2026, 0, 15);
+  const DAY_MS = 86_400_000;
+  const OF = '["http://peer",null,"list.txt"]';
+  const known = { of: OF, at: NOW, etag: '"a"', asOf: NOW - DAY_MS };
+
+  it.each([
+    [
+      'its tag, and when it was changed last',
+      { etag: '"a"', lastModified: NOW - DAY_MS, peerAt: NOW },
+      known,
+    ],
+    [
+      'nothing newer than two seconds before the answer',
+      { lastModified: NOW, peerAt: NOW },
+      { asOf: NOW - 2_000 },
+    ],
+    ['the time of the answer', { lastModified: undefined, peerAt: NOW }, { asOf: NOW - 2_000 }],
+    ['its last change where the peer has no clock', { lastModified: NOW }, { asOf: NOW }],
+  ])('is known again by %s', (_, answer, version) => {
+    expect(versionOf(answer, OF, NOW)).toMatchObject(version);
+  });
+
+  it('is none where the peer says nothing', () => {
+    expect(versionOf({ lastModified: undefined }, OF, NOW)).toBeUndefined();
+  });
+
+  it('is not asked for again, but once a week, and where what is known is another object', () => {
+    const ask = { ifNoneMatch: '"a"', ifModifiedSince: NOW - DAY_MS };
+    expect(otherThan(known, OF, NOW + 7 * DAY_MS)).toEqual(ask);
+    expect(otherThan(known, OF, NOW + 7 * DAY_MS + 1)).toEqual({});
+    expect(otherThan(known, '["http://other",null,"list.txt"]', NOW)).toEqual({});
+  });
+});
+
+describe('an answer', () => {
+  /** The peer sends pieces of 1,000 bytes for ever, and says before each how many there were. */
+  const endless = (peer: FakePeer, onPiece: (sent: number) => void) => {
+    peer.share = async (_query, use, { signal } = {}) => {
+      async function* chunks(): AsyncGenerator<Uint8Array> {
+        for (let sent = 0; ; sent += 1) {
+          signal?.throwIfAborted();
+          await nextTurn();
+          onPiece(sent);
+          yield Buffer.alloc(1_000, 'x');
+        }
+      }
+      return use({ type: 'text/plain', size: undefined, lastModified: undefined, chunks: chunks() });
+    };
+  };
+
+  it('that breaks in the middle leaves the old file, and nothing beside it', async () => {
+    const { peer, engine, once } = await share();
+    endless(peer, (sent) => {
+      if (sent === 10) throw peerError('PEER_ANSWER');
+    });
+    expect(await once()).toMatchObject({ failure: { code: 'PEER_ANSWER' } });
+    expect(engine.files()).toEqual(['shares/list.txt']);
+    expect(engine.read('shares/list.txt')).toBe('one\n');
+  });
+
+  it('without an end ends at once with a stop, which leaves the old file and its record, and nothing beside it', async () => {
+    const { peer, engine } = await share();
+    let pieces = 0;
+    endless(peer, (sent) => {
+      pieces = sent;
+    });
+    engine.start();
+    await until(() => pieces > 100, 'the answer is under way');
+    expect(engine.status()).toMatchObject({ running: true });
+    const before = engine.state.meta('mirror/list.txt');
+    await engine.stop();
+    expect(engine.files()).toEqual(['shares/list.txt']);
+    expect(engine.read('shares/list.txt')).toBe('one\n');
+    expect((await State.read(engine.stateDir)).meta('mirror/list.txt')).toEqual(before);
+  });
+});
+
+describe('several shared objects that take long are all called off at once', () => {
+  /** A peer whose objects take for ever, but for what a test ends: they say when they are called off. */
+  async function slow() {
+    const peer = new FakePeer();
+    const begun = new Map<string, (error?: Error) => void>();
+    const calledOff: string[] = [];
+    peer.share = ({ data }, _use, { signal } = {}) =>
+      new Promise((resolve, reject) => {
+        begun.set(data, (error) => (error === undefined ? resolve(undefined) : reject(error)));
+        signal?.addEventListener('abort', () => void calledOff.push(data));
+      });
+    const end = () => {
+      for (const each of begun.values()) each(new Error('called off'));
+    };
+    const engine = new Engine(peer);
+    afterwards('test', end);
+    await engine.open({ shares: ['a', 'b', 'c'].map((data) => ({ data })) });
+    return {
+      engine,
+      begun,
+      calledOff,
+      end,
+      areUnderWay: () => until(() => begun.size === 3, 'all are under way'),
+    };
+  }
+
+  it('when everything stops, whoever asked for them', async () => {
+    const { engine, calledOff, areUnderWay, end } = await slow();
+    engine.start();
+    await areUnderWay();
+    const stopped = engine.mirrors.stop();
+    await until(() => calledOff.length === 3, 'all are called off');
+    end();
+    await stopped;
+  });
+
+  it('when nobody waits for them any more', async () => {
+    const { engine, begun, calledOff, areUnderWay, end } = await slow();
+    const running = engine.mirrors.run(undefined);
+    const first = running.next();
+    await areUnderWay();
+    begun.get('b')?.();
+    expect((await first).value).toMatchObject({ name: 'b' });
+    const over = running.return();
+    await until(() => calledOff.length === 2, 'the others are called off');
+    end();
+    await over;
+  });
+
+  it('when one ends with what is not its own, such as a disk that fails', async () => {
+    const { engine, begun, calledOff, areUnderWay, end } = await slow();
+    const running = engine.run();
+    await areUnderWay();
+    const commit = engine.state.commit.bind(engine.state);
+    engine.state.commit = () => Promise.reject(new Error('the disk fails'));
+    begun.get('b')?.();
+    await until(() => calledOff.length === 2, 'the others are called off');
+    engine.state.commit = commit;
+    end();
+    await expect(running).rejects.toThrow('the disk fails');
+  });
+});
+
+describe('a pattern', () => {
+  /** The peer lists `a` and `b`, as shared objects and as tables. */
+  async function patterned(kind = 'shares') {
+    const peer = new FakePeer();
+    peer.listed = ['a', 'b'];
+    for (const name of peer.listed) {
+      peer.objects.set(name, { content: 'object' });
+      peer.table(name, { k: { v: '1' } });
+    }
+    const at = (every: string) => ({ [kind]: [{ [kind === 'shares' ? 'data' : 'table']: '*', every }] });
+    const engine = await new Engine(peer).open(at('1h'));
+    await engine.run();
+    return { peer, engine, at };
+  }
+
+  it.each(['shares', 'tables'])(
+    'does not bring back what a person let go, also where that is still listed (%s)',
+    async (kind) => {
+      const { peer, engine, at } = await patterned(kind);
+      peer.objects.delete('a');
+      peer.tableRows.delete('a');
+      await engine.once('a');
+      expect(await engine.mirrors.accept('a')).toMatchObject({ isOver: true, changed: true });
+      expect(engine.names).toEqual(['*', 'b']);
+      await engine.configure(at('2h'));
+      expect(engine.names).toEqual(['*', 'b']);
+    },
+  );
+
+  it('runs no mirror again that ended while that run waited', async () => {
+    const { peer, engine, at } = await patterned();
+    peer.objects.delete('a');
+    await engine.once('a');
+    await engine.open(at('1h'));
+    const accepted = engine.mirrors.accept('a');
+    await expect(engine.once('a')).rejects.toMatchObject({ code: 'MIRROR_REPLACED' });
+    expect(await accepted).toMatchObject({ isOver: true });
+  });
+
+  it('forgets an object that went before it was ever read', async () => {
+    const { peer, engine } = await patterned();
+    peer.listed = ['b', 'c'];
+    await engine.run();
+    expect(engine.status('c')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
+    peer.listed = ['b'];
+    expect(await engine.run()).toContainEqual(expect.objectContaining({ name: 'c', isOver: true }));
+    expect(engine.names).toEqual(['*', 'a', 'b']);
+  });
+
+  it('is told that a peer does not list what it shares', async () => {
+    const { engine } = await mirrored({ shares: [{ data: '*' }] }, {});
+    expect(engine.status()).toMatchObject({ failure: { code: 'MIRROR_NO_LIST' } });
+  });
+});

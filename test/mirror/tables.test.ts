@@ -1,0 +1,455 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
+import {
+  A_MINUTE_LATER,
+  Engine,
+  FakePeer,
+  filesBelow,
+  hold,
+  mirrored,
+  peerError,
+  type Rows,
+} from './engine.js';
+
+const ROWS = { k1: { name: 'Apple', price: '3' }, k2: { name: 'Pear', price: '4' } };
+const TURNED = { k2: { price: '4', name: 'Pear' }, k1: { price: '3', name: 'Apple' } };
+const FILE = 'tables/fruit.csv';
+const TEXT = 'pk,name,price\nk1,Apple,3\nk2,Pear,4\n';
+
+/** The table `fruit`, mirrored once. */
+async function fruit(more: object = {}, rows: Rows = ROWS) {
+  const settings = { tables: [{ table: 'fruit', ...more }] };
+  const { peer, engine } = await mirrored(settings, { tables: { fruit: rows } }, A_MINUTE_LATER);
+  return { peer, engine, once: () => engine.once('fruit'), settings };
+}
+
+describe('a mirrored table', () => {
+  it('becomes a file by key, with its columns as the peer has them; the same table keeps its mtime', async () => {
+    const { peer, engine, once } = await fruit({}, TURNED);
+    const turned = 'pk,price,name\nk1,3,Apple\nk2,4,Pear\n';
+    expect(engine.read(FILE)).toBe(turned);
+    const before = engine.mtime(FILE);
+    peer.table('fruit', ROWS);
+    expect(await once()).toMatchObject({ changed: false, rows: 2, columns: ['price', 'name'], path: FILE });
+    expect([engine.mtime(FILE), engine.read(FILE)]).toEqual([before, turned]);
+  });
+
+  it('has lines that end with LF, or with CRLF where that is asked for; a file of the other kind is written once', async () => {
+    const { engine, settings, once } = await fruit({ newline: 'crlf' });
+    expect(engine.read(FILE)).toBe(TEXT.replaceAll('\n', '\r\n'));
+    expect(await once()).toMatchObject({ changed: false });
+    await engine.open({ tables: [{ ...settings.tables[0], newline: 'lf' }] });
+    expect(await once()).toMatchObject({ changed: true });
+    expect(engine.read(FILE)).toBe(TEXT);
+    expect(await once()).toMatchObject({ changed: false });
+  });
+
+  it('keeps its columns where they are, and puts new ones behind them, also after a restart', async () => {
+    const { peer, engine, once, settings } = await fruit();
+    peer.table('fruit', { k1: { ...ROWS.k1, colour: 'red', age: '1' } });
+    await once();
+    expect(engine.read(FILE)).toBe('pk,name,price,colour,age\nk1,Apple,3,red,1\n');
+    await engine.open(settings);
+    expect(await once()).toMatchObject({ changed: false });
+  });
+
+  it('has the columns that the peer names, also where no cell stands in them', async () => {
+    const { peer, engine, once } = await fruit();
+    peer.columns = ['empty', 'name', 'price'];
+    await once();
+    expect(engine.read(FILE)).toMatch(/^pk,name,price,empty\nk1,Apple,3,\n/);
+    peer.columns = ['name', 'price'];
+    expect((await once()).alarm?.code).toBe('COLUMNS_LOST');
+  });
+
+  it('has the configured columns in that order, also one that the peer does not show, which is noted', async () => {
+    const { engine, once } = await fruit({ columns: ['price', 'weight'] });
+    expect(engine.read(FILE)).toBe('pk,price,weight\nk1,3,\nk2,4,\n');
+    const { alarm, notes } = await once();
+    expect([alarm, notes]).toEqual([undefined, ['The peer shows no column "weight".']]);
+  });
+
+  it('is sorted and asked for as configured', async () => {
+    const { peer, engine, once } = await fruit({
+      sortBy: ['name'],
+      columns: ['name'],
+      search: 'red',
+      count: 5,
+    });
+    const queries: unknown[] = [];
+    const { stream } = peer.tables;
+    peer.tables.stream = (query, use) => {
+      queries.push(query);
+      return stream(query, use);
+    };
+    peer.table('fruit', { k1: { name: 'Pear' }, k2: { name: 'Apple' } });
+    await once();
+    expect(engine.read(FILE)).toBe('pk,name\nk2,Apple\nk1,Pear\n');
+    expect(queries).toEqual([{ table: 'fruit', search: 'red', count: 5 }]);
+  });
+
+  it('that somebody changed or removed comes back, and that is said', async () => {
+    const { engine, once } = await fruit();
+    for (const spoil of [() => rmSync(join(engine.root, FILE)), () => engine.write(FILE, 'mine')]) {
+      spoil();
+      expect(await once()).toMatchObject({ changed: true });
+      expect(engine.read(FILE)).toBe(TEXT);
+      expect(engine.said.splice(0).join()).toContain(`changed or removed ${FILE}, and it was put back`);
+    }
+  });
+
+  it('whose record was lost in a crash, or is older than the file, is not written again', async () => {
+    const { peer, engine, once } = await fruit();
+    const older = engine.state.meta('mirror/fruit');
+    peer.table('fruit', { ...ROWS, k3: { name: 'Plum', price: '5' } });
+    await once();
+    const before = engine.mtime(FILE);
+    for (const record of [undefined, older]) {
+      engine.state.setMeta('mirror/fruit', record);
+      expect(await once()).toMatchObject({ changed: false, rows: 3, succeededAt: expect.any(Number) });
+      expect(engine.mtime(FILE)).toBe(before);
+    }
+    expect(engine.said.join()).not.toContain('put back');
+  });
+
+  it('is not emptied where its record was lost', async () => {
+    const { peer, engine, once } = await fruit();
+    engine.state.setMeta('mirror/fruit', undefined);
+    peer.table('fruit', {});
+    for (let i = 0; i < 2; i += 1) expect(await once()).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
+    expect(engine.read(FILE)).toBe(TEXT);
+    expect(filesBelow(join(engine.stateDir, 'mirrors')), 'where rows waited').toEqual([]);
+    await engine.mirrors.accept('fruit');
+    expect(engine.read(FILE)).toBe('pk\n');
+  });
+
+  it('that is larger than maxSize is an alarm, and a person may take it once', async () => {
+    const { peer, engine, once } = await fruit({ maxSize: '1 KiB' });
+    const { stream } = peer.tables;
+    const limits: number[] = [];
+    peer.tables.stream = (query, use, { maxBytes = 0 }: { readonly maxBytes?: number } = {}) => {
+      limits.push(maxBytes);
+      if (maxBytes === 1024) throw peerError('PEER_ANSWER_TOO_LARGE');
+      return stream(query, use);
+    };
+    expect(await once()).toMatchObject({ alarm: { code: 'MIRROR_TOO_LARGE' }, rows: 2 });
+    expect((await engine.mirrors.accept('fruit')).alarm).toBeUndefined();
+    expect(limits[1]).toBeGreaterThan(1024);
+  });
+
+  it('that the peer never had is a failure; an empty one is an empty file', async () => {
+    const settings = { tables: [{ table: 'empty' }, { table: 'none' }] };
+    const { engine } = await mirrored(settings, { tables: { empty: {} } });
+    expect(engine.status('empty')).toMatchObject({ rows: 0, changedAt: expect.any(Number) });
+    expect(engine.read('tables/empty.csv')).toBe('pk\n');
+    expect(engine.status('none')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
+  });
+});
+
+describe.each<[string, Rows | undefined, string | undefined]>([
+  ['TABLE_GONE', undefined, undefined],
+  ['TABLE_EMPTY', {}, 'pk,name,price\n'],
+  ['COLUMNS_LOST', { k1: { name: 'Apple' }, k2: { name: 'Pear' } }, 'pk,name\nk1,Apple\nk2,Pear\n'],
+])('%s', (code, rows, accepted) => {
+  it.each([false, true])(
+    'leaves the old file, is told once, and is over with the table, or when a person accepts it (edit: %s)',
+    async (edit) => {
+      const { peer, engine, once, settings } = await fruit({ edit });
+      const mtime = engine.mtime(FILE);
+      const spoil = () => (rows === undefined ? peer.tableRows.delete('fruit') : peer.table('fruit', rows));
+      spoil();
+      const raised = await once();
+      expect(raised).toMatchObject({ alarm: { code }, rows: 2, changed: false });
+      await engine.open(settings);
+      expect((await once()).alarm).toEqual(raised.alarm);
+      expect([engine.read(FILE), engine.mtime(FILE)]).toEqual([TEXT, mtime]);
+      expect(engine.said.filter((line) => line.startsWith('warn:'))).toHaveLength(1);
+      peer.table('fruit', ROWS);
+      expect((await once()).alarm).toBeUndefined();
+      expect(engine.mtime(FILE)).toBe(mtime);
+      spoil();
+      await once();
+      expect(await engine.mirrors.accept('fruit')).toMatchObject({ changed: true });
+      expect(engine.has(FILE) ? engine.read(FILE) : undefined).toBe(accepted);
+      const calm = await once();
+      expect([calm.alarm, calm.failure, calm.changed]).toEqual([undefined, undefined, false]);
+      peer.table('fruit', ROWS);
+      expect(await once()).toMatchObject({ changed: true, rows: 2 });
+      expect(engine.read(FILE)).toBe(TEXT);
+    },
+  );
+});
+
+it('lost columns are named, and only those count that are wanted', async () => {
+  const { peer, engine, once } = await fruit();
+  peer.table('fruit', { k1: { colour: 'red' } });
+  expect((await once()).alarm?.message).toContain('"name", "price"');
+  await engine.open({ tables: [{ table: 'fruit', columns: ['colour'] }] });
+  expect(await once()).toMatchObject({ changed: true });
+});
+
+describe('an edited table', () => {
+  const EDITED = 'pk,name\nk1,Quince\nk2,Pear\n';
+
+  async function edited(more: object = {}) {
+    const tables = { fruit: { k1: { name: 'Apple' }, k2: { name: 'Pear' } } };
+    const settings = { tables: [{ table: 'fruit', edit: true, ...more }] };
+    const { peer, engine } = await mirrored(settings, { tables }, A_MINUTE_LATER);
+    return {
+      peer,
+      engine,
+      once: () => engine.once('fruit'),
+      edit: (text: string) => engine.write(FILE, text),
+    };
+  }
+
+  it('reaches the peer soon after a person saved it', async () => {
+    const { peer, engine, edit } = await edited({ every: '1d' });
+    engine.start();
+    await until(() => peer.asked.length >= 2, 'the first run after the start');
+    edit(EDITED);
+    await until(() => peer.writes.length > 0, 'the edit reached the peer');
+    expect(peer.writes).toEqual(['set fruit k1 {"name":"Quince"}']);
+    expect(engine.said.join()).not.toContain('put back');
+  });
+
+  it('may lose all its rows by the hand of a person, up to maxDeletes without an alarm', async () => {
+    for (const maxDeletes of [2, 1]) {
+      const { peer, engine, once, edit } = await edited({ deletes: true, maxDeletes });
+      edit('pk,name\n');
+      const report = await once();
+      if (maxDeletes === 1) {
+        expect(report).toMatchObject({ alarm: { code: 'EDIT_DELETES' }, changed: false });
+        expect(peer.writes).toEqual([]);
+        await engine.mirrors.accept('fruit');
+      }
+      expect(engine.status()).toMatchObject({ rows: 0 });
+      expect(engine.status()?.alarm).toBeUndefined();
+      expect(peer.tableRows.get('fruit')?.size).toBe(0);
+      expect((await once()).alarm).toBeUndefined();
+    }
+  });
+
+  it('that is gone changes nothing where a person had removed its file as well', async () => {
+    const { peer, engine, once } = await edited();
+    peer.tableRows.delete('fruit');
+    await once();
+    rmSync(join(engine.root, FILE));
+    const accepted = await engine.mirrors.accept('fruit');
+    expect(accepted).toMatchObject({ changed: false, absentSince: expect.any(Number) });
+  });
+
+  it('shows what clashed, and the log says so once', async () => {
+    const { peer, engine, once, edit } = await edited();
+    edit(EDITED);
+    peer.table('fruit', { k1: { name: 'Banana' }, k2: { name: 'Pear' } });
+    const { conflicts: [conflict] = [] } = await once();
+    await once();
+    expect(conflict).toMatchObject({ pk: 'k1', column: 'name' });
+    expect(engine.read(FILE)).toContain('Banana');
+    expect(engine.read(conflict?.file ?? '')).toBe(EDITED);
+    expect(engine.said.filter((line) => line.startsWith('warn: '))).toEqual([
+      `warn: mirror fruit: what was changed on both sides stays as the peer has it; the file as it was edited is ${conflict?.file}`,
+    ]);
+    expect(engine.said.join()).not.toContain('put back');
+  });
+
+  it('is not emptied where the peer shows nothing any more right after a row was committed', async () => {
+    const { peer, engine, once, edit } = await edited();
+    edit(EDITED);
+    peer.onAsk = (what) => what.startsWith('did') && peer.table('fruit', {});
+    expect(await once()).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
+    expect(engine.read(FILE)).toBe(EDITED);
+  });
+
+  it('may be stopped in the middle of a run, which has ended then', async () => {
+    const { peer, engine, once, edit } = await edited();
+    edit(EDITED);
+    const goOn = hold(peer, 'set fruit k1 {"name":"Quince"}');
+    const run = once().catch(() => undefined);
+    await until(() => peer.writes.length > 0, 'the run commits');
+    setImmediate(() => setImmediate(goOn));
+    await engine.mirrors.stop();
+    expect(engine.status()?.running).toBe(false);
+    await run;
+  });
+
+  it.each(['is written over', 'is removed'])(
+    'saves what did not reach the peer when `edit` is switched off and the file %s',
+    async (how) => {
+      const { peer, engine, once, edit } = await edited();
+      edit(EDITED);
+      await engine.configure({ tables: [{ table: 'fruit' }] });
+      if (how === 'is removed') peer.tableRows.delete('fruit');
+      await once();
+      if (how === 'is removed') await engine.mirrors.accept('fruit');
+      expect(engine.has(FILE)).toBe(how === 'is written over');
+      expect(peer.writes).toEqual([]);
+      const [conflict, ...others] = engine.status()?.conflicts ?? [];
+      expect(others).toEqual([]);
+      expect(engine.read(conflict?.file ?? '')).toBe(EDITED);
+      expect(engine.said.join()).toContain(conflict?.file);
+      peer.table('fruit', { k1: { name: 'Banana' } });
+      await once();
+      rmSync(join(engine.root, conflict?.file ?? ''));
+      edit('pk,name\nk1,a word\n');
+      expect((await once()).conflicts ?? []).toEqual([]);
+      expect(engine.files()).toEqual([FILE]);
+    },
+  );
+
+  it('saves nothing when `edit` is switched off and all of it is with the peer', async () => {
+    const { engine, once } = await edited();
+    await engine.configure({ tables: [{ table: 'fruit' }] });
+    expect((await once()).conflicts ?? []).toEqual([]);
+    expect(engine.files()).toEqual([FILE]);
+  });
+
+  it('that is configured no more leaves nothing but its file from the next start on, and loses no edit if it comes back', async () => {
+    const { peer, engine, once, edit } = await edited();
+    const kept = () => readdirSync(join(engine.stateDir, 'mirrors')).length;
+    const settings = { tables: [{ table: 'fruit', edit: true }] };
+    await engine.open(settings);
+    expect(kept()).toBe(1);
+    edit(EDITED);
+    await engine.open({});
+    expect(kept()).toBe(0);
+    expect(engine.read(FILE)).toBe(EDITED);
+    await engine.open(settings);
+    const { conflicts: [conflict] = [] } = await once();
+    expect(engine.read(conflict?.file ?? '')).toBe(EDITED);
+    expect(peer.writes).toEqual([]);
+  });
+});
+
+describe('a pattern', () => {
+  const TABLES = { 'price-a': { k: { a: '1' } }, 'price-b': { k: { b: '1' } }, other: { k: { c: '1' } } };
+  const patterned = async (...more: object[]) =>
+    await mirrored({ tables: [{ table: 'price-*' }, ...more] }, { tables: TABLES });
+
+  it('mirrors each table that it matches, also those that come later, and knows them after a restart', async () => {
+    const { peer, engine } = await patterned();
+    expect(engine.files()).toEqual(['tables/price-a.csv', 'tables/price-b.csv']);
+    peer.table('price-c', { k: { a: '1' } });
+    await engine.run('price-*');
+    expect(engine.files()).toContain('tables/price-c.csv');
+    await engine.open({ tables: [{ table: 'price-*' }] });
+    expect(engine.names).toEqual(['price-*', 'price-a', 'price-b', 'price-c']);
+    expect(await engine.once('price-a')).toMatchObject({ changed: false });
+    await engine.open({ tables: [{ table: 'price-*', name: 'prices' }] });
+    await engine.run();
+    expect(engine.names).toEqual(['prices', 'prices/price-a', 'prices/price-b', 'prices/price-c']);
+  });
+
+  it('leaves a table alone that is configured by itself', async () => {
+    const { engine } = await patterned({ table: 'price-a', path: 'own.csv' });
+    expect(engine.files()).toEqual(['own.csv', 'tables/price-b.csv']);
+  });
+
+  it('makes no second mirror of a table that is only configured under another name', async () => {
+    const tables = [{ table: 'price-*' }, { table: 'price-a', name: 'own', path: 'own.csv' }];
+    const peer = new FakePeer();
+    peer.table('price-a', { k: { a: '1' } });
+    peer.tables.list = async () => [];
+    const engine = await new Engine(peer).open({ tables });
+    await engine.run();
+    await engine.open({ tables });
+    expect(engine.names).toEqual(['price-*', 'own']);
+  });
+
+  it('leaves a file where it is, whatever table comes later', async () => {
+    const { peer, engine } = await patterned();
+    for (const name of ['Price-a', 'price-A']) peer.table(name, { k: { a: name } });
+    let files: string[] = [];
+    for (let i = 0; i < 2; i += 1) {
+      await engine.open({ tables: [{ table: '?rice-*' }] });
+      await engine.run();
+      expect(engine.read('tables/price-a.csv')).toContain('k,1');
+      if (i === 1) expect(engine.files()).toEqual(files);
+      files = engine.files();
+      expect(files).toHaveLength(4);
+    }
+  });
+
+  it.each(['unknown to the peer', 'without rows'])(
+    'raises the alarm of a table off the list, %s',
+    async (how) => {
+      const { peer, engine } = await patterned();
+      if (how === 'without rows') peer.table('price-a', {});
+      else peer.tableRows.delete('price-a');
+      peer.tables.list = async () => ['price-b'];
+      await engine.run();
+      expect(engine.status('price-a')).toMatchObject({ alarm: { code: 'TABLE_GONE' } });
+      expect(engine.files()).toEqual(['tables/price-a.csv', 'tables/price-b.csv']);
+      expect(await engine.mirrors.accept('price-a')).toMatchObject({ isOver: true, changed: true });
+      expect(engine.files()).toEqual(['tables/price-b.csv']);
+      await engine.run();
+      expect(engine.names).toEqual(['price-*', 'price-b']);
+    },
+  );
+
+  it('forgets a table that went before it was ever read, and touches no file in its place', async () => {
+    const { peer, engine } = await patterned();
+    engine.write('tables/price-c.csv', 'of somebody else');
+    const { list } = peer.tables;
+    peer.tables.list = async () => [...(await list()), 'price-c'];
+    await engine.run('price-*');
+    expect(engine.status('price-c')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
+    peer.tables.list = list;
+    const report = (await engine.run()).find(({ name }) => name === 'price-c');
+    expect(report).toMatchObject({ isOver: true, changed: false });
+    expect(engine.names).toEqual(['price-*', 'price-a', 'price-b']);
+    expect(engine.read('tables/price-c.csv')).toBe('of somebody else');
+  });
+
+  it('that matches 10,000 tables is followed in slices; more than anybody made are a failure', async () => {
+    const peer = new FakePeer();
+    for (let i = 0; i < 10_000; i += 1) peer.table(`t-${i}`, {});
+    const engine = new Engine(peer);
+    await engine.open({ tables: [{ table: 't-*', versions: 1, every: '1h' }] });
+    // The list comes at once, and its tables one after the other.
+    engine.random = () => (engine.names.length > 1 ? Math.random() : 0);
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      if (engine.names.length < 10_001) setImmediate(count);
+    };
+    peer.onAsk = (what) => what === 'list' && setImmediate(count);
+    engine.start();
+    await until(() => engine.names.length === 10_001, 'all are followed');
+    expect(turns).toBeGreaterThan(200);
+    peer.table('t-10000', {});
+    const { value: pattern } = await engine.mirrors.run(['t-*']).next();
+    expect(pattern).toMatchObject({ failure: { code: 'MIRROR_TOO_MANY' } });
+    expect(engine.names).toHaveLength(10_001);
+  });
+
+  it('that cannot be listed says so, and its tables go on', async () => {
+    const { peer, engine } = await patterned();
+    peer.onAsk = (what) => what === 'list' && Promise.reject(peerError('PEER_ANSWER'));
+    const reports = await engine.run();
+    expect(reports.map(({ failure }) => failure?.code)).toEqual(['PEER_ANSWER', undefined, undefined]);
+  });
+});
+
+it('hostile names of tables stay below the root, apart from each other, and are told', async () => {
+  const NAMES = [
+    ...['../../etc/passwd', '/etc/passwd', '..', '.', 'a/../../b', 'a\\..\\b', 'con', 'x\0y', '\u202eevil'],
+    ...['.peersync-0123456789abcdef.tmp', 'a'.repeat(400), 'Fruit', 'fruit', 'cafe\u0301', 'caf\u00e9'],
+    ...['nested', 'nested.csv/x', 'fruit.csv.1'],
+  ];
+  const tables = Object.fromEntries(NAMES.map((name) => [name, { k: { of: name } }]));
+  const { engine } = await mirrored({ tables: [{ table: '*' }] }, { tables });
+  const reports = engine.mirrors.status().filter(({ name }) => name !== '*');
+  expect(reports.filter(({ succeededAt }) => succeededAt !== undefined)).toHaveLength(NAMES.length);
+  const files = engine.files();
+  expect(files).toHaveLength(NAMES.length);
+  expect(new Set(files.map((file) => file.normalize('NFC').toLowerCase())).size).toBe(NAMES.length);
+  expect(reports.find(({ table }) => table === '../../etc/passwd')?.notes?.join()).toContain('passwd');
+  for (const { name, notes = [] } of reports) expect([name, ...notes].join()).not.toMatch(/\p{C}/u);
+  await engine.open({ tables: [{ table: '*' }] });
+  expect((await engine.run()).filter(({ changed }) => changed)).toEqual([]);
+  expect(engine.files()).toEqual(files);
+});
