@@ -9,20 +9,20 @@ import { silentLogger } from '../../src/lib/logger.js';
 import type { Answerer } from '../../src/report/answers.js';
 import { temporaryDirectory } from '../support/temp.js';
 
+const QUESTION = { ask: 'x', parameters: { n: 1 } };
 const servers: (() => Promise<void>)[] = [];
-async function daemon(answer: Answerer, directory = temporaryDirectory()): Promise<string> {
-  servers.push(await openControl(directory, answer, silentLogger));
-  return directory;
-}
 afterEach(async () => {
   for (const close of servers.splice(0)) await close();
 });
 
-async function ask(
-  directory: string,
-  ...rest: [options?: { readonly patienceMs: number }]
-): Promise<unknown> {
-  const answer = await askDaemon(directory, { ask: 'x', parameters: { n: 1 } }, ...rest);
+/** Asks a daemon that answers so. */
+async function ask(answer: Answerer, patienceMs?: number, directory = temporaryDirectory()) {
+  servers.push(await openControl(directory, answer, silentLogger));
+  return await read(directory, patienceMs === undefined ? {} : { patienceMs });
+}
+
+async function read(directory: string, options = {}): Promise<unknown[] | undefined> {
+  const answer = await askDaemon(directory, QUESTION, options);
   if (answer === undefined) return undefined;
   const lines: unknown[] = [];
   for await (const line of answer) lines.push(line);
@@ -31,76 +31,80 @@ async function ask(
 
 describe('the control socket', () => {
   it('carries a question to the daemon, and its answer back line by line', async () => {
-    const directory = await daemon((question) => [question, 'ä\n€']);
-    expect(await ask(directory)).toEqual([{ ask: 'x', parameters: { n: 1 } }, 'ä\n€']);
+    expect(await ask((question) => [question, 'ä\n€'])).toEqual([QUESTION, 'ä\n€']);
   });
 
   it('is never in reach of others, whatever the umask and the state directory allow', async () => {
     const state = temporaryDirectory();
     chmodSync(state, 0o755);
-    const listen = Server.prototype.listen;
-    const reached: string[] = [];
+    const isOpen = (path: string, mode: number) => (statSync(path).mode & mode) === mode;
     /** What others could open of what is there, at this moment. */
-    const look = (): void => {
-      for (const path of readdirSync(state, { recursive: true, encoding: 'utf8' })) {
-        const isOpen = (mode: number) => (statSync(join(state, dirname(path))).mode & mode) === mode;
-        if (isOpen(0o001) && (statSync(join(state, path)).mode & 0o002) !== 0) reached.push(path);
-      }
-    };
+    const reached = () =>
+      readdirSync(state, { recursive: true, encoding: 'utf8' })
+        .map((path) => join(state, path))
+        .filter((path) => isOpen(dirname(path), 0o001) && isOpen(path, 0o002));
+    const before: string[] = [];
+    const listen = Server.prototype.listen;
     const spy = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server, ...args) {
       const server = Reflect.apply(listen, this, args) as Server;
-      look();
+      before.push(...reached());
       return server;
     });
     const umask = process.umask(0);
     try {
-      await daemon(() => ['here'], state);
+      expect(await ask(() => ['here'], undefined, state)).toEqual(['here']);
     } finally {
       process.umask(umask);
       spy.mockRestore();
     }
-    look();
-    expect(reached).toEqual([]);
-    expect(await ask(state)).toEqual(['here']);
+    expect([...before, ...reached()]).toEqual([]);
   });
 
   it('works in a directory whose path is too long for a socket', async () => {
     const long = join(temporaryDirectory(), 'x'.repeat(200));
     mkdirSync(long);
-    const directory = await daemon(() => ['here'], long);
-    expect(await ask(directory)).toEqual(['here']);
+    expect(await ask(() => ['here'], undefined, long)).toEqual(['here']);
   });
 
   it('tells that no daemon runs: without a directory, without a socket, and when it has stopped', async () => {
-    expect(await ask(join(temporaryDirectory(), 'none'))).toBeUndefined();
-    expect(await ask(temporaryDirectory())).toBeUndefined();
-    const directory = await daemon(() => []);
+    expect(await read(join(temporaryDirectory(), 'none'))).toBeUndefined();
+    const directory = temporaryDirectory();
+    expect(await read(directory)).toBeUndefined();
+    await ask(() => [], undefined, directory);
     await servers.pop()?.();
-    expect(await ask(directory)).toBeUndefined();
+    expect(await read(directory)).toBeUndefined();
   });
 
   it('carries an error of the daemon with its code, hint and exit code', async () => {
-    const directory = await daemon(() => {
-      throw new PeersyncError({ code: 'C', message: 'm', hint: 'h', exitCode: EXIT.usage });
+    const parts = { code: 'C', message: 'm', hint: 'h', exitCode: EXIT.usage };
+    const asking = ask(() => {
+      throw new PeersyncError(parts);
     });
-    await expect(ask(directory)).rejects.toMatchObject({ code: 'C', message: 'm', hint: 'h', exitCode: 2 });
+    await expect(asking).rejects.toMatchObject(parts);
   });
 
   it('waits for a daemon that has begun to answer as long as it takes', async () => {
-    const directory = await daemon(async function* () {
+    const answer = async function* () {
       yield 1;
-      await systemClock.sleep(3_000);
+      await systemClock.sleep(2_200);
       yield 2;
-    });
-    expect(await ask(directory, { patienceMs: 2_000 })).toEqual([1, 2]);
+    };
+    expect(await ask(answer, 2_000)).toEqual([1, 2]);
   });
 
-  it('says so when the daemon does not answer at all', async () => {
-    const directory = await daemon(async function* () {
+  it('says so when the daemon does not answer at all, or ends in the middle of an answer', async () => {
+    const never = async function* () {
       await systemClock.sleep(400);
       yield 1;
-    });
-    await expect(ask(directory, { patienceMs: 100 })).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
+    };
+    await expect(ask(never, 100)).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
+    const ends = async function* () {
+      yield 1;
+      void servers.pop()?.();
+      await systemClock.sleep(400);
+      yield 2;
+    };
+    await expect(ask(ends)).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
   });
 
   it('tells a person who may not look into the state whom to be', () => {
@@ -109,26 +113,6 @@ describe('the control socket', () => {
     expect(error).toMatchObject({ code: 'CONTROL_FAILED', cause: refused });
     expect(error.message).toContain('may not look into the state in /var/lib/peersync/state');
     expect(error.hint).toContain('`sudo -u peersync peersync …`');
-    const other = cannotOpen(Object.assign(new Error('EIO: i/o error'), { code: 'EIO' }), '/state');
-    expect(other.message).toContain('EIO: i/o error');
-  });
-
-  it('says so when the daemon ends in the middle of an answer', async () => {
-    let hear: () => void = () => {};
-    const heard = new Promise<void>((resolve) => {
-      hear = resolve;
-    });
-    const directory = await daemon(async function* () {
-      yield 1;
-      await heard;
-      await servers.pop()?.();
-      yield 2;
-    });
-    const answer = await askDaemon(directory, { ask: 'x', parameters: {} });
-    if (answer === undefined) throw new Error('no answer');
-    const read = async () => {
-      for await (const line of answer) if (line === 1) hear();
-    };
-    await expect(read()).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
+    expect(cannotOpen(new Error('EIO: i/o error'), '/state').message).toContain('EIO: i/o error');
   });
 });

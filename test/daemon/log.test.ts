@@ -1,88 +1,242 @@
 import { spawn } from 'node:child_process';
-import { closeSync, fstatSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { asErrorLines } from '../../src/daemon/log.js';
+import { DaemonLog } from '../../src/daemon/log-repeats.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-let program = '';
-beforeAll(async () => {
-  program = await compiledProgram('test/daemon/talking-program.ts');
-});
-
-/** What a program that logs leaves in a file, where its environment is made of that file's own device and inode. */
-async function said(envOf: (stat: { dev: number; ino: number }) => NodeJS.ProcessEnv): Promise<string> {
-  const file = join(temporaryDirectory(), 'log');
-  const fd = openSync(file, 'w');
-  const env = { ...process.env, ...envOf(fstatSync(fd)) };
-  const child = spawn(process.execPath, [program], { env, stdio: ['ignore', fd, 'inherit'] });
-  closeSync(fd);
-  const code = await new Promise((resolve) => child.on('close', resolve));
-  expect(code).toBe(0);
-  return readFileSync(file, 'utf8');
-}
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
 
 describe('the log', () => {
+  let program = '';
+  beforeAll(async () => {
+    program = await compiledProgram('test/daemon/talking-program.ts');
+  });
+
+  /** What a program leaves in a file that is its output, or its standard error where it has a task. */
+  async function said(envOf: (journal: string) => NodeJS.ProcessEnv, ...task: string[]): Promise<string> {
+    const file = join(temporaryDirectory(), 'log');
+    const fd = openSync(file, 'w');
+    const { dev, ino } = fstatSync(fd);
+    const { JOURNAL_STREAM: _, ...env } = process.env;
+    const child = spawn(process.execPath, [program, ...task], {
+      env: { ...env, ...envOf(`${dev}:${ino}`) },
+      stdio: ['ignore', task.length === 0 ? fd : 'ignore', task.length === 0 ? 'inherit' : fd],
+    });
+    closeSync(fd);
+    expect(await new Promise((resolve) => child.on('close', resolve))).toBe(0);
+    return readFileSync(file, 'utf8');
+  }
+
   it('is for a journal one line an event with its priority, whatever the text holds', async () => {
-    const text = await said(({ dev, ino }) => ({ JOURNAL_STREAM: `${dev}:${ino}` }));
-    const lines = text.trimEnd().split('\n');
-    expect(lines.slice(0, 5)).toEqual([
+    const lines = (await said((journal) => ({ JOURNAL_STREAM: journal }))).trimEnd().split('\n');
+    expect(lines).toEqual([
       '<7>a detail',
       '<6>confirmed inbox/größe.txt (1s after its push)',
       '<4>two | lines,\\u001b[31m red and\\u0007 a bell',
       '<3>broken',
       expect.stringMatching(/^<3>the thread broke down: no \| Error: no \| at /),
     ]);
-    expect(lines).toHaveLength(5);
   });
 
   it('is JSON where the journal is another file', async () => {
-    const text = await said(({ dev, ino }) => ({ JOURNAL_STREAM: `${dev}:${ino + 1}` }));
-    const lines = text
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-    expect(lines.map(({ level }) => level)).toEqual([20, 30, 40, 50, 50]);
-    expect(lines[1]).toMatchObject({
-      event: 'confirmed',
-      msg: 'confirmed inbox/größe.txt (1s after its push)',
-    });
+    const text = await said((journal) => ({ JOURNAL_STREAM: `${journal}0` }));
+    const lines = text.trimEnd().split('\n');
+    const parsed = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(parsed.map(({ level }) => level)).toEqual([20, 30, 40, 50, 50]);
+    const msg = 'confirmed inbox/größe.txt (1s after its push)';
+    expect(parsed[1]).toMatchObject({ event: 'confirmed', msg });
   });
 
   it('takes the form that is asked for', async () => {
-    const { JOURNAL_STREAM: _, ...none } = process.env;
-    expect(await said(() => ({ ...none, PEERSYNC_LOG: 'journal' }))).toMatch(/^<7>a detail\n<6>confirmed/);
-    const pretty = await said(({ dev, ino }) => ({
-      JOURNAL_STREAM: `${dev}:${ino}`,
-      PEERSYNC_LOG: 'pretty',
-      NO_COLOR: '1',
-    }));
+    expect(await said(() => ({ PEERSYNC_LOG: 'journal' }))).toMatch(/^<7>a detail\n<6>confirmed/);
+    const asked = { PEERSYNC_LOG: 'pretty', NO_COLOR: '1' };
+    const pretty = await said((journal) => ({ ...asked, JOURNAL_STREAM: journal }));
     expect(pretty).toMatch(/^\[\d\d:\d\d:\d\d\] DEBUG: a detail\n/);
     expect(pretty).toContain('] WARN: two | lines,\\u001b[31m red and\\u0007 a bell\n');
     expect(pretty.trimEnd().split('\n')).toHaveLength(5);
   });
+
+  it('has what a command complains of in a journal with the priority of errors in each line', async () => {
+    const complaint = '<3>peersync: It did not go well.\n<3>  Do it again.\n';
+    expect(await said((journal) => ({ JOURNAL_STREAM: journal }), 'complain')).toBe(complaint);
+    expect(asErrorLines('peersync: It did not go well.\n  Do it again.\n\n')).toBe(complaint);
+  });
 });
 
-describe('what a command complains of in a journal', () => {
-  it('has the priority of errors in each line', () => {
-    expect(asErrorLines('peersync: There is no file.\n  Name one.\n\n')).toBe(
-      '<3>peersync: There is no file.\n<3>  Name one.\n',
-    );
+/** A log whose lines a test reads, as `level: message`. */
+class Said {
+  readonly clock = new FakeClock();
+  readonly lines: string[] = [];
+  readonly fields: object[] = [];
+  debugLines = 0;
+  readonly log: DaemonLog;
+
+  constructor() {
+    const say = (level: string) => (fields: object, message: string) => {
+      this.lines.push(`${level}: ${message}`);
+      this.fields.push(fields);
+    };
+    const debug = () => {
+      this.debugLines += 1;
+    };
+    const log = { debug, info: say('info'), warn: say('warn'), error: say('error') };
+    this.log = new DaemonLog(log, this.clock);
+  }
+
+  /** What was said since this was last asked, after a time. */
+  async after(ms: number): Promise<string[]> {
+    if (ms > 0) await this.clock.advance(ms);
+    return this.lines.splice(0);
+  }
+
+  confirm(count: number): void {
+    for (let i = 0; i < count; i += 1)
+      this.log.info({ event: 'confirmed', folder: 'f', path: `${i}.txt` }, `confirmed f/${i}.txt (1s after)`);
+  }
+
+  quarantine(count: number, code = 'UNREADABLE', folder = 'f'): void {
+    for (let i = 0; i < count; i += 1)
+      this.log.warn({ event: 'quarantined', folder, path: `${i}`, code }, `quarantined ${folder}/${i}: No.`);
+  }
+}
+
+const MORE = 'more like this in the last';
+
+describe('files that are confirmed', () => {
+  it('have a line each, as long as they are few', async () => {
+    const said = new Said();
+    for (let i = 0; i < 50; i += 1) {
+      said.confirm(10);
+      await said.clock.advance(5 * SECOND + 1);
+    }
+    expect([said.lines.length, said.debugLines]).toEqual([500, 0]);
   });
 
-  it('is written so when the standard error is the journal', async () => {
-    const directory = temporaryDirectory();
-    const file = join(directory, 'stderr');
-    writeFileSync(file, '');
-    const fd = openSync(file, 'w');
-    const { dev, ino } = fstatSync(fd);
-    const child = spawn(process.execPath, [program, 'complain'], {
-      env: { ...process.env, JOURNAL_STREAM: `${dev}:${ino}` },
-      stdio: ['ignore', 'ignore', fd],
-    });
-    closeSync(fd);
-    await new Promise((resolve) => child.on('close', resolve));
-    expect(readFileSync(file, 'utf8')).toBe('<3>peersync: It did not go well.\n<3>  Do it again.\n');
+  it('are counted when very many come at once, and have a line each again afterwards', async () => {
+    const said = new Said();
+    said.confirm(4_532);
+    expect(await said.after(0)).toHaveLength(20);
+    expect(said.debugLines).toBe(4_512);
+    expect(await said.after(10 * SECOND)).toEqual(['info: confirmed 4,512 more files of f in the last 10s']);
+    expect(said.fields.at(-1)).toEqual({ folder: 'f', event: 'repeated', of: 'confirmed', count: 4_512 });
+    said.confirm(100);
+    expect(await said.after(0)).toEqual([]);
+    expect(await said.after(10 * SECOND)).toEqual(['info: confirmed 100 more files of f in the last 10s']);
+    said.confirm(1);
+    expect(await said.after(10 * SECOND)).toEqual(['info: confirmed 1 more file of f in the last 10s']);
+    said.confirm(1);
+    expect(await said.after(0)).toEqual(['info: confirmed f/0.txt (1s after)']);
+    expect(said.clock.waiting).toBe(0);
   });
+});
+
+describe('trouble', () => {
+  it('is said a few times, then counted: after 10 s, 10 min, and every hour', async () => {
+    const said = new Said();
+    said.quarantine(10_000);
+    expect(await said.after(0)).toHaveLength(5);
+    const first = `warn: 9,995 ${MORE} 10s, the last one: quarantined f/9999: No.`;
+    expect(await said.after(10 * SECOND)).toEqual([first]);
+    said.quarantine(3);
+    expect(await said.after(10 * MINUTE - 1)).toEqual([]);
+    expect(await said.after(1)).toEqual([`warn: 3 ${MORE} 10m, the last one: quarantined f/2: No.`]);
+    for (let hour = 0; hour < 3; hour += 1) {
+      said.quarantine(1_234);
+      const words = `warn: 1,234 ${MORE} 1h, the last one: quarantined f/1233: No.`;
+      expect(await said.after(HOUR)).toEqual([words]);
+    }
+    expect(await said.after(HOUR)).toEqual([]);
+    said.quarantine(1);
+    expect(await said.after(0)).toEqual(['warn: quarantined f/0: No.']);
+    expect(said.debugLines).toBe(9_995 + 3 + 3 * 1_234);
+  });
+
+  it('of another code, folder or level is said by itself', () => {
+    const said = new Said();
+    said.quarantine(10);
+    said.quarantine(2, 'NOT_SHOWN');
+    said.quarantine(2, 'UNREADABLE', 'other');
+    said.log.error({ event: 'quarantined', folder: 'f', code: 'UNREADABLE' }, 'an error');
+    expect(said.lines).toHaveLength(5 + 2 + 2 + 1);
+  });
+
+  it('that comes back now and then, as every hour, is said each time', async () => {
+    const said = new Said();
+    for (let i = 0; i < 20; i += 1) {
+      said.log.warn({ kind: 'unreachable', tries: i }, `The peer still does not answer after ${i}h.`);
+      await said.clock.advance(HOUR);
+    }
+    expect(said.lines).toHaveLength(20);
+  });
+
+  it('without a code is alike when it has the same words, whatever the names, paths and numbers', () => {
+    const said = new Said();
+    for (let i = 0; i < 50; i += 1) {
+      said.log.error({ err: i }, `Looking at /data/in ${i}/x failed: EIO after ${i}ms`);
+      said.log.warn({ path: `a b/${i} c` }, `the mail "${i} to X" in a b/${i} c is lost`);
+      said.log.warn({}, 'the mail is late');
+    }
+    expect(said.lines).toHaveLength(15);
+  });
+
+  it('is counted to the end when the daemon stops', async () => {
+    const said = new Said();
+    said.quarantine(30);
+    said.confirm(30);
+    await said.after(0);
+    said.log.flush();
+    const last = `warn: 25 ${MORE} 10s, the last one: quarantined f/29: No.`;
+    expect(await said.after(0)).toEqual([last, 'info: confirmed 10 more files of f in the last 10s']);
+    expect(said.clock.waiting).toBe(0);
+  });
+
+  it('of very many kinds takes bounded room, and each line is still said or counted', () => {
+    const said = new Said();
+    for (let i = 0; i < 3_000; i += 1)
+      for (let j = 0; j < 7; j += 1) said.log.warn({ code: `C${i}` }, `trouble ${i}`);
+    expect(said.clock.waiting).toBeLessThanOrEqual(500);
+    said.log.flush();
+    expect(said.lines).toHaveLength(3_000 * 6);
+  });
+
+  it('is said or counted, whatever comes when', async () => {
+    const step = fc.record({
+      code: fc.constantFrom('A', 'B'),
+      times: fc.nat({ max: 12 }),
+      after: fc.constantFrom(0, SECOND, 10 * SECOND, 9 * MINUTE, 2 * HOUR),
+      level: fc.constantFrom('info' as const, 'warn' as const),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
+        const said = new Said();
+        let sum = 0;
+        for (const { code, times, after, level } of steps) {
+          for (let i = 0; i < times; i += 1) said.log[level]({ code }, 'a line');
+          sum += times;
+          await said.clock.advance(after);
+        }
+        said.log.flush();
+        const counted = said.fields.map((fields) => ('count' in fields ? Number(fields.count) : 1));
+        expect(counted.reduce((a, b) => a + b, 0)).toBe(sum);
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
+
+it('the last 200 lines from info up are remembered, as they were said', () => {
+  const said = new Said();
+  said.log.debug({}, 'a detail');
+  for (let i = 1; i <= 300; i += 1) said.log.info({ event: 'confirmed', folder: `${i}` }, `file ${i}`);
+  expect(said.log.recents).toHaveLength(200);
+  const at = said.clock.now();
+  const first = { id: 101, at, level: 'info', message: 'file 101', event: 'confirmed' };
+  expect(said.log.recents[0]).toEqual(first);
 });

@@ -13,41 +13,30 @@ const configOf = (...names: readonly string[]) =>
     '/etc/peersync/config.json',
   );
 
-/** A promise that somebody else fulfils. */
-function held<T>() {
-  let release: (value: T) => void = () => {};
-  const promise = new Promise<T>((resolve) => {
-    release = resolve;
-  });
-  return { promise, release };
-}
-
 /** Lets everything happen that nothing holds. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
 
-interface Held {
-  readonly load?: Promise<Config>;
-  readonly keep?: Promise<void>;
-}
-
-async function world(holds: Held) {
+/** A reloading that reads `load`, once `loaded` resolves, and changes things, once `kept` resolves. */
+async function setUp() {
   const clock = new FakeClock(1_000);
   const did: string[] = [];
-  const failures: unknown[] = [];
   const current = { config: await configOf('inbox'), restart: [], report: { takenUpAt: 500 } };
-  const wanted = await configOf('inbox', 'notes');
-  const does = (what: string) => async () => void did.push(what);
+  const holds = {
+    load: (await configOf('inbox', 'notes')) as Config | Error,
+    loaded: Promise.resolve(),
+    kept: Promise.resolve(),
+  };
+  const does =
+    (what: string, held = async () => {}) =>
+    async () => {
+      await held();
+      did.push(what);
+    };
   const parts = {
     client: { authenticate: () => false, trust: () => false },
     queue: { limit: () => {}, tryNow: () => {} },
     watcher: { watch: () => did.push('watch') },
-    housekeeping: {
-      keep: async () => {
-        await holds.keep;
-        did.push('keep');
-      },
-      stop: does('no more keeping'),
-    },
+    housekeeping: { keep: does('keep', () => holds.kept), stop: does('no more keeping') },
     mirrors: { configure: does('configure') },
     audit: { start: () => {}, stop: does('audit') },
     state: { commit: does('commit') },
@@ -56,77 +45,69 @@ async function world(holds: Held) {
     ...{ current, parts, clock, log: silentLogger, onReload: () => {} },
     load: async () => {
       did.push('load');
-      return (await holds.load) ?? wanted;
+      await holds.loaded;
+      if (holds.load instanceof Error) throw holds.load;
+      return holds.load;
     },
-    onFailure: (error) => failures.push(error),
+    onFailure: (error) => void did.push(`failed: ${error}`),
   });
-  const stop = () => {
-    let isOver = false;
-    const over = reloading.stop().then(() => {
-      isOver = true;
-    });
-    return { over, isOver: () => isOver };
-  };
-  return { clock, current, did, failures, reloading, stop, wanted };
+  const refused = { code: 'STOPPING' };
+  return { clock, current, did, holds, reloading, refused };
 }
 
-describe('how a daemon stands to the file of its configuration', () => {
-  it('is as after the last reload: refused with the reason, or taken up', async () => {
+/** Begins a reload that `hold` holds, stops meanwhile, and lets go. */
+async function stopDuring({ holds, reloading }: Awaited<ReturnType<typeof setUp>>, hold: 'loaded' | 'kept') {
+  let release = () => {};
+  holds[hold] = new Promise((resolve) => {
+    release = resolve;
+  });
+  const reload = reloading.reload().catch((error: unknown) => error);
+  await settle();
+  let isOver = false;
+  const over = reloading.stop().then(() => {
+    isOver = true;
+  });
+  await settle();
+  expect(isOver).toBe(false);
+  release();
+  await over;
+  return await reload;
+}
+
+describe('a reload', () => {
+  it('says how the daemon stands to the file: refused with the reason, or taken up', async () => {
+    const { clock, current, holds, reloading, refused } = await setUp();
+    const [wanted, code, hint] = [holds.load, 'CONFIG_INVALID', 'Mend it.'];
+    await reloading.reload();
+    expect(current.report).toEqual({ takenUpAt: 1_000 });
+    clock.skip(1_000);
     const problems = 'c.json has 2 problems:\n  push: one\n  watch: two';
-    const wrong = new PeersyncError({ code: 'CONFIG_INVALID', message: problems, hint: 'Mend it.' });
-    const holds: { load?: Promise<Config> } = {};
-    const { clock, current, reloading, stop } = await world(holds);
-    expect(current).toMatchObject({ report: { takenUpAt: 500 } });
-    await reloading.reload();
-    expect(current).toMatchObject({ report: { takenUpAt: 1_000 } });
-    clock.skip(1_000);
-    holds.load = Promise.reject(wrong);
-    await expect(reloading.reload()).rejects.toBe(wrong);
+    holds.load = new PeersyncError({ code, message: problems, hint });
+    await expect(reloading.reload()).rejects.toBe(holds.load);
     const message = 'c.json has 2 problems: push: one; watch: two';
-    const refused = { code: 'CONFIG_INVALID', message, hint: 'Mend it.', at: 2_000 };
-    expect(current.report).toEqual({ takenUpAt: 1_000, refused });
+    expect(current.report).toEqual({ takenUpAt: 1_000, refused: { code, message, hint, at: 2_000 } });
     clock.skip(1_000);
-    delete holds.load;
+    holds.load = wanted;
     await reloading.reload();
     expect(current.report).toEqual({ takenUpAt: 3_000 });
-    await stop().over;
-    await expect(reloading.reload()).rejects.toMatchObject({ code: 'STOPPING' });
+    await reloading.stop();
+    await expect(reloading.reload()).rejects.toMatchObject(refused);
     expect(current.report).toEqual({ takenUpAt: 3_000 });
   });
-});
 
-describe('a reload while the daemon stops', () => {
-  it('is waited for where it changes something, to the end', async () => {
-    const keep = held<void>();
-    const { current, did, failures, reloading, stop, wanted } = await world({ keep: keep.promise });
-    const reload = reloading.reload();
-    await settle();
-    const { over, isOver } = stop();
-    await settle();
-    expect(isOver()).toBe(false);
-    keep.release();
-    await over;
-    expect(did).toEqual(['load', 'watch', 'no more keeping', 'keep', 'configure', 'commit']);
-    expect((await reload).changes).toEqual(['folder notes (/srv/notes): added']);
-    expect(current.config).toEqual(wanted);
-    expect(failures).toEqual([]);
+  it('is waited for by a stop where it changes something, to the end', async () => {
+    const world = await setUp();
+    const report = await stopDuring(world, 'kept');
+    expect(world.did).toEqual(['load', 'watch', 'no more keeping', 'keep', 'configure', 'commit']);
+    expect(report).toMatchObject({ changes: ['folder notes (/srv/notes): added'] });
+    expect(world.current.config).toEqual(world.holds.load);
   });
 
-  it('changes nothing where it still reads, nor does one after it', async () => {
-    const load = held<Config>();
-    const { current, did, failures, reloading, stop, wanted } = await world({ load: load.promise });
-    const before = current.config;
-    const reload = reloading.reload().catch((error: unknown) => error);
-    await settle();
-    const { over, isOver } = stop();
-    await settle();
-    expect(isOver()).toBe(false);
-    load.release(wanted);
-    await over;
-    expect(await reload).toMatchObject({ code: 'STOPPING' });
-    await expect(reloading.reload()).rejects.toMatchObject({ code: 'STOPPING' });
-    expect(did).toEqual(['load', 'no more keeping']);
-    expect(current.config).toBe(before);
-    expect(failures).toEqual([]);
+  it('changes nothing where it still reads when the daemon stops', async () => {
+    const world = await setUp();
+    const before = world.current.config;
+    expect(await stopDuring(world, 'loaded')).toMatchObject(world.refused);
+    expect(world.did).toEqual(['load', 'no more keeping']);
+    expect(world.current.config).toBe(before);
   });
 });

@@ -10,12 +10,11 @@ import { report } from '../commands/report.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-const MINUTE = 60_000;
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
 const items = { pending: 0, accepted: 0, confirmed: 1, quarantined: 0, gone: 0 };
-
-const CONFIG = {
-  ...{ state: { dir: '/state' }, folders: [], mirror: { shares: [], tables: [], citations: [] } },
-};
+const NO_MIRRORS = { shares: [], tables: [], citations: [] };
+const CONFIG = { state: { dir: '/state' }, folders: [], mirror: NO_MIRRORS };
 
 /** A watchdog over one loop that a test plays, at a disk that answers or does not. */
 class Watched {
@@ -25,6 +24,8 @@ class Watched {
   /** Signs of life so far. */
   signs = 0;
   isBusy = false;
+  /** The loop's health cannot be known. */
+  fails = false;
   diskAnswers = true;
   /** Lets a disk answer that did not. */
   answer = () => {};
@@ -33,37 +34,33 @@ class Watched {
   readonly loop: HealthCheck;
   readonly watchdog: Watchdog;
 
-  constructor(deps: Partial<WatchdogDeps> = {}, options: HealthOptions = {}, watchdogMs = 2 * MINUTE) {
+  constructor(options: HealthOptions = {}, watchdogMs = 2 * MINUTE, deps: Partial<WatchdogDeps> = {}) {
     const say = (level: string) => (_: object, message: string) =>
       void this.said.push(`${level}: ${message}`);
-    this.loop = new HealthCheck('loop', 'items that are due are not pushed', {
-      busy: () => this.isBusy,
-      ...options,
-    });
+    const busy = () => {
+      if (this.fails) throw new TypeError('oops');
+      return this.isBusy;
+    };
+    this.loop = new HealthCheck('loop', 'items that are due are not pushed', { busy, ...options });
     const env = { NOTIFY_SOCKET: '/run/systemd/notify', WATCHDOG_USEC: String(watchdogMs * 1_000) };
     const send = async ([word = '']: readonly string[]) => {
       if (word === 'WATCHDOG=1') this.signs += 1;
       else this.sentences.push(word);
     };
     const live = {
-      status: () => this.status,
-      current: { config: CONFIG },
-      clock: this.clock,
+      ...{ status: () => this.status, current: { config: CONFIG }, clock: this.clock },
       log: { debug() {}, info: say('info'), warn: say('warn'), error: say('error') },
     };
-    this.watchdog = new Watchdog(live as unknown as Live, {
-      health: () => [this.loop],
-      notifier: new Notifier(env, { log: silentLogger, send }),
-      ask: () => {
-        this.asked += 1;
-        return this.diskAnswers
-          ? Promise.resolve()
-          : new Promise((resolve) => {
-              this.answer = resolve;
-            });
-      },
-      ...deps,
-    });
+    const ask = () => {
+      this.asked += 1;
+      if (this.diskAnswers) return Promise.resolve();
+      return new Promise<void>((resolve) => {
+        this.answer = resolve;
+      });
+    };
+    const notifier = new Notifier(env, { log: silentLogger, send });
+    const health = () => [this.loop];
+    this.watchdog = new Watchdog(live as unknown as Live, { health, notifier, ask, ...deps });
     void this.watchdog.start();
   }
 
@@ -71,13 +68,19 @@ class Watched {
   async longestSilence(ms: number): Promise<number> {
     let longest = 0;
     let silence = 0;
-    for (let at = 0; at < ms; at += 1_000) {
+    for (let at = 0; at < ms; at += SECOND) {
       const before = this.signs;
-      await this.clock.advance(1_000);
-      silence = this.signs > before ? 0 : silence + 1_000;
+      await this.clock.advance(SECOND);
+      silence = this.signs > before ? 0 : silence + SECOND;
       longest = Math.max(longest, silence);
     }
     return longest;
+  }
+
+  /** Whether the loop counts as stuck after a time. */
+  async isStuckAfter(ms: number): Promise<boolean> {
+    await this.clock.advance(ms);
+    return this.watchdog.stuck.length > 0;
   }
 }
 
@@ -88,164 +91,113 @@ describe('a watchdog', () => {
     expect(w.signs).toBe(1);
     expect(await w.longestSilence(20 * MINUTE)).toBeLessThanOrEqual(MINUTE);
     expect(w.signs).toBeLessThan(35);
-    expect(w.said).toEqual([]);
+    // No disk is asked while all goes on.
+    expect([w.said, w.asked]).toEqual([[], 0]);
   });
 
-  it('gives no more signs once a loop was busy for 90 s without progress, and says once which and since when', async () => {
+  it('gives no more signs once a loop was busy for 90 s without progress, says so once, and when it goes on', async () => {
     const w = new Watched();
     await w.clock.advance(5 * MINUTE);
     w.isBusy = true;
-    await w.clock.advance(80_000);
-    expect(w.watchdog.stuck).toEqual([]);
-    await w.clock.advance(30_000);
+    expect(await w.isStuckAfter(80 * SECOND)).toBe(false);
+    expect(await w.isStuckAfter(30 * SECOND)).toBe(true);
     expect(w.watchdog.stuck).toMatchObject([{ name: 'loop', what: 'items that are due are not pushed' }]);
     const { signs } = w;
     await w.clock.advance(10 * MINUTE);
     expect(w.signs).toBe(signs);
-    expect(w.said).toEqual([
-      expect.stringMatching(
-        /^error: stuck: items that are due are not pushed, for 1m (3|4)\ds, and nothing keeps it from going on; systemd is left to restart peersync$/,
-      ),
-    ]);
-  });
-
-  it('goes on giving signs while a busy loop makes progress now and then', async () => {
-    const w = new Watched();
-    w.isBusy = true;
-    for (let i = 0; i < 40; i += 1) {
-      expect(await w.longestSilence(60_000)).toBeLessThanOrEqual(MINUTE);
-      w.loop.progress();
-    }
-    expect(w.watchdog.stuck).toEqual([]);
-    expect(w.said).toEqual([]);
-  });
-
-  it('goes on giving signs while a loop has a reason to wait now and then', async () => {
-    const w = new Watched();
-    for (let i = 0; i < 20; i += 1) {
-      w.isBusy = true;
-      await w.clock.advance(60_000);
-      w.isBusy = false;
-      await w.clock.advance(20_000);
-    }
-    expect(w.watchdog.stuck).toEqual([]);
-  });
-
-  it('gives signs again when what stood still goes on after all, and says so', async () => {
-    const w = new Watched();
-    w.isBusy = true;
-    await w.clock.advance(2 * MINUTE);
-    expect(w.watchdog.stuck).not.toEqual([]);
-    const { signs } = w;
+    const words =
+      /^error: stuck: items that are due are not pushed, for 1m (3|4)\ds, and nothing keeps it from going on; systemd is left to restart peersync$/;
+    expect(w.said).toEqual([expect.stringMatching(words)]);
     w.loop.progress();
-    await w.clock.advance(20_000);
+    expect(await w.isStuckAfter(20 * SECOND)).toBe(false);
     expect(w.signs).toBeGreaterThan(signs);
     expect(w.said.at(-1)).toBe('info: what stood still goes on');
-    expect(w.watchdog.stuck).toEqual([]);
+  });
+
+  it('goes on giving signs while a busy loop makes progress, or has a reason to wait, now and then', async () => {
+    const w = new Watched();
+    for (let i = 0; i < 40; i += 1) {
+      w.isBusy = true;
+      expect(await w.longestSilence(MINUTE)).toBeLessThanOrEqual(MINUTE);
+      if (i < 20) w.loop.progress();
+      else {
+        w.isBusy = false;
+        await w.clock.advance(20 * SECOND);
+      }
+    }
+    expect([w.watchdog.stuck, w.said]).toEqual([[], []]);
   });
 
   it('takes a disk that does not answer for a reason to wait, and says so once, long before anything is stuck', async () => {
-    const w = new Watched({}, { limitMs: 15 * MINUTE });
+    const w = new Watched({ limitMs: 15 * MINUTE });
     const began = w.clock.now();
     w.isBusy = true;
     w.diskAnswers = false;
-    await w.clock.advance(15_000);
+    await w.clock.advance(15 * SECOND);
     expect(w.watchdog.diskTrouble).toBeUndefined();
-    await w.clock.advance(25_000);
-    expect(w.watchdog.diskTrouble).toMatchObject({
-      code: 'DISK_SILENT',
-      message: `The disk of /state does not answer: ${w.loop.what}.`,
-    });
-    expect((w.watchdog.diskTrouble?.since ?? 0) - began).toBeLessThan(20_000);
+    await w.clock.advance(25 * SECOND);
+    const message = `The disk of /state does not answer: ${w.loop.what}.`;
+    expect(w.watchdog.diskTrouble).toMatchObject({ code: 'DISK_SILENT', message });
+    expect((w.watchdog.diskTrouble?.since ?? 0) - began).toBeLessThan(20 * SECOND);
     expect(await w.longestSilence(20 * MINUTE)).toBeLessThan(2 * MINUTE);
-    expect(w.asked).toBe(1);
-    expect(w.watchdog.stuck).toEqual([]);
-    expect(w.said).toEqual([
-      expect.stringMatching(
-        /^warn: The disk of \/state does not answer: items .* are not pushed\. It is waited for, for \d+s so far\.$/,
-      ),
-    ]);
+    expect([w.asked, w.watchdog.stuck]).toEqual([1, []]);
+    const words =
+      /^warn: The disk of \/state does not answer: items .* are not pushed\. It is waited for, for \d+s so far\.$/;
+    expect(w.said).toEqual([expect.stringMatching(words)]);
     w.answer();
     w.isBusy = false;
-    await w.clock.advance(20_000);
+    await w.clock.advance(20 * SECOND);
     expect(w.watchdog.diskTrouble).toBeUndefined();
     expect(w.said.at(-1)).toBe('info: what stood still goes on');
   });
 
-  it('asks no disk while all goes on, and says nothing where the disks answer', async () => {
-    const w = new Watched({}, { limitMs: 15 * MINUTE });
-    await w.clock.advance(2 * MINUTE);
-    expect(w.asked).toBe(0);
+  it('says nothing where the disks answer, be it with an error, and lets a loop take longer whose limit is longer', async () => {
+    const w = new Watched({ limitMs: 15 * MINUTE });
     w.isBusy = true;
-    await w.clock.advance(2 * MINUTE);
+    expect(await w.isStuckAfter(14 * MINUTE)).toBe(false);
     expect(w.asked).toBeGreaterThan(0);
     expect([w.watchdog.diskTrouble, w.said]).toEqual([undefined, []]);
+    expect(await w.isStuckAfter(2 * MINUTE)).toBe(true);
+    const other = new Watched({}, 2 * MINUTE, { ask: () => Promise.reject(new Error('ENOENT')) });
+    other.isBusy = true;
+    expect(await other.isStuckAfter(2 * MINUTE)).toBe(true);
   });
 
-  it('takes an error of a disk for an answer', async () => {
-    const w = new Watched({ ask: () => Promise.reject(new Error('ENOENT')) });
+  it('keeps within less time where systemd grants less, also while disks do not answer, and finds sooner what is stuck', async () => {
+    const w = new Watched({}, 8 * SECOND);
+    expect(await w.longestSilence(MINUTE)).toBeLessThanOrEqual(5 * SECOND);
     w.isBusy = true;
-    await w.clock.advance(2 * MINUTE);
-    expect(w.watchdog.stuck).not.toEqual([]);
-  });
-
-  it('lets a loop take longer whose limit is longer', async () => {
-    const w = new Watched({}, { limitMs: 15 * MINUTE });
-    w.isBusy = true;
-    await w.clock.advance(14 * MINUTE);
-    expect(w.watchdog.stuck).toEqual([]);
-    await w.clock.advance(2 * MINUTE);
-    expect(w.watchdog.stuck).not.toEqual([]);
-  });
-
-  it('finds what is stuck sooner where systemd grants less time, and keeps within that before', async () => {
-    const w = new Watched({}, {}, 8_000);
-    expect(await w.longestSilence(MINUTE)).toBeLessThanOrEqual(5_000);
-    w.isBusy = true;
-    await w.clock.advance(7_500);
-    expect(w.watchdog.stuck).not.toEqual([]);
-  });
-
-  it('keeps within a short time also while it asks disks that do not answer', async () => {
-    const w = new Watched({}, {}, 4_000);
-    w.isBusy = true;
-    w.diskAnswers = false;
-    expect(await w.longestSilence(MINUTE)).toBeLessThan(4_000);
+    expect(await w.isStuckAfter(7.5 * SECOND)).toBe(true);
+    const other = new Watched({}, 4 * SECOND);
+    other.isBusy = true;
+    other.diskAnswers = false;
+    expect(await other.longestSilence(MINUTE)).toBeLessThan(4 * SECOND);
   });
 
   it('does not count the time in which the process could not run', async () => {
     const w = new Watched();
     w.isBusy = true;
-    await w.clock.advance(20_000);
+    await w.clock.advance(20 * SECOND);
     // Stopped and continued: the timers come late, and a look finds that much time has passed.
     w.clock.skip(10 * MINUTE);
-    await w.clock.advance(20_000);
-    expect(w.watchdog.stuck).toEqual([]);
+    expect(await w.isStuckAfter(20 * SECOND)).toBe(false);
   });
 
   it('says without systemd what is stuck, too, but that a person has to restart it', async () => {
-    const w = new Watched({ notifier: new Notifier({}, { log: silentLogger }) });
+    const notifier = new Notifier({}, { log: silentLogger });
+    const w = new Watched({}, 2 * MINUTE, { notifier });
     w.isBusy = true;
-    await w.clock.advance(5 * MINUTE);
+    expect(await w.isStuckAfter(5 * MINUTE)).toBe(true);
     expect(w.said).toEqual([expect.stringMatching(/^error: stuck: items .*; restart peersync$/)]);
-    expect(w.watchdog.stuck).toMatchObject([{ name: 'loop' }]);
   });
 
   it('gives no sign at a look that fails, says why, and looks again', async () => {
-    let fails = true;
-    const w = new Watched(
-      {},
-      {
-        busy: () => {
-          if (fails) throw new TypeError('oops');
-          return false;
-        },
-      },
-    );
+    const w = new Watched();
+    w.fails = true;
     await w.clock.advance(5 * MINUTE);
     expect(w.signs).toBe(1);
     expect(w.said[0]).toBe('error: The health of the loops is unknown: oops');
-    fails = false;
+    w.fails = false;
     await w.clock.advance(MINUTE);
     expect(w.signs).toBeGreaterThan(1);
   });
@@ -259,11 +211,9 @@ describe('a watchdog', () => {
     const refused = { code: 'X', message: 'It is wrong.', hint: 'Mend it.', at: at('10:05:00') };
     w.status = report({ items, figures, configuration: { takenUpAt: 0, refused } });
     await w.clock.advance(MINUTE);
-    const calm = '1 document confirmed, nothing waiting, last confirmation 2026-11-21 10:04:12';
-    expect(w.sentences.slice(1)).toEqual([
-      `STATUS=${calm}`,
-      `STATUS=${calm}; The changed configuration was refused, and the one before holds: It is wrong (since 2026-11-21 10:05:00)`,
-    ]);
+    const calm = 'STATUS=1 document confirmed, nothing waiting, last confirmation 2026-11-21 10:04:12';
+    const wrong = `${calm}; The changed configuration was refused, and the one before holds: It is wrong (since 2026-11-21 10:05:00)`;
+    expect(w.sentences.slice(1)).toEqual([calm, wrong]);
   });
 
   it('asks nothing any more when it is stopped', async () => {
@@ -271,8 +221,7 @@ describe('a watchdog', () => {
     w.watchdog.stop();
     w.isBusy = true;
     await w.clock.advance(10 * MINUTE);
-    expect(w.signs).toBe(1);
-    expect(w.clock.waiting).toBe(0);
+    expect([w.signs, w.clock.waiting]).toEqual([1, 0]);
   });
 });
 
@@ -289,16 +238,13 @@ describe('the disks of a daemon', () => {
 
   it('are written to where the directory is our own, for else a frozen one would seem to answer, and nowhere else', async () => {
     const [own, theirs] = [temporaryDirectory(), temporaryDirectory()];
+    const none = join(own, 'none');
     for (const path of [own, theirs]) utimesSync(path, 1_000, 1_000);
     await askDisk({ path: own, isOwn: true });
     await askDisk({ path: theirs, isOwn: false });
     expect(statSync(own).mtimeMs).toBeGreaterThan(1_000_000);
     expect(statSync(theirs).mtimeMs).toBe(1_000_000);
-  });
-
-  it('answer where the directory is not there, and it is not made', async () => {
-    const path = join(temporaryDirectory(), 'gone');
-    for (const isOwn of [true, false]) await askDisk({ path, isOwn });
-    expect(() => statSync(path)).toThrow();
+    for (const isOwn of [true, false]) await askDisk({ path: none, isOwn });
+    expect(() => statSync(none)).toThrow();
   });
 });

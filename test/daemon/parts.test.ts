@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import { checkConfig } from '../../src/config/load.js';
+import { pathOf, queueLimits, Shutdown } from '../../src/daemon/parts.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+describe('where the file of an item is', () => {
+  const url = 'https://x.example/docs/';
+  const folders = [
+    { name: 'one', path: '/srv/one', url },
+    { name: 'two', path: '/srv/two', url: 'https://x.example/two/' },
+  ];
+
+  it.each([
+    ['is known', { folder: 'one', url: `${url}a/b%20c.txt` }, '/srv/one/a/b c.txt'],
+    ['is not where its folder is not configured any more', { folder: 'three', url: `${url}a/b%20c.txt` }],
+    [
+      'is not where its folder has another URL now',
+      { folder: 'one', url: 'https://x.example/old/a/b%20c.txt' },
+    ],
+    ['is not where another folder has that URL', { folder: 'one', url: 'https://x.example/two/a/b%20c.txt' }],
+    ['is not where the URL was a longer one', { folder: 'one', url: `${url}old/a/b%20c.txt` }],
+  ])('%s', (_, item, path?: string) => {
+    expect(pathOf({ ...item, path: 'a/b c.txt' }, folders)).toBe(path);
+  });
+});
+
+describe('the rates of requests', () => {
+  const spared = { interactive: 200, confirm: 200, push: 20, mirror: 20, audit: 10 };
+  const infinite = Number.POSITIVE_INFINITY;
+  const unlimited = { interactive: infinite, confirm: infinite, push: infinite, mirror: infinite, audit: 10 };
+  const configured = {
+    ...{ push: { requestsPerSecond: 3 }, confirm: { requestsPerSecond: 5 } },
+    mirror: { requestsPerSecond: 0.5 },
+  };
+  const held = { interactive: 5, confirm: 5, push: 3, mirror: 0.5, audit: 5 };
+
+  it.each([
+    ['spare a peer of somebody else', 'http://peer.example:8090', {}, spared],
+    ['are none for the embedded peer, but of the audit', 'embedded', {}, unlimited],
+    ['hold as they are configured', 'http://peer.example:8090', configured, held],
+    ['hold as they are configured for the embedded peer', 'embedded', configured, held],
+  ])('%s', async (_, url, more, rates) => {
+    const folders = [{ path: '/srv/inbox', collection: 'inbox' }];
+    const config = await checkConfig({ folders, peer: { url }, ...more }, '/etc/config.json');
+    const lanes = Object.entries(queueLimits(config).lanes);
+    expect(
+      Object.fromEntries(lanes.map(([lane, { requestsPerSecond }]) => [lane, requestsPerSecond])),
+    ).toEqual(rates);
+  });
+});
+
+describe('a stop', () => {
+  const fails = () => Promise.reject(new Error('no'));
+
+  /** A stop of these, of which the last is begun first. */
+  function setUp(steps: Readonly<Record<string, (clock: FakeClock) => Promise<void> | void>>) {
+    const clock = new FakeClock();
+    const ended: string[] = [];
+    const shutdown = new Shutdown(clock, silentLogger);
+    for (const [name, work] of Object.entries(steps))
+      shutdown.add(name, async () => {
+        await work(clock);
+        ended.push(name);
+      });
+    return { clock, ended, shutdown };
+  }
+  const done = () => {};
+
+  it('ends what was begun last first, also where some of it fails', async () => {
+    const { clock, ended, shutdown } = setUp({ lock: done, state: fails, page: done });
+    await expect(shutdown.all()).rejects.toThrow('no');
+    expect(ended).toEqual(['page', 'lock']);
+    expect(clock.waiting).toBe(0);
+  });
+
+  it('waits for what takes long', async () => {
+    const { clock, ended, shutdown } = setUp({ lock: done, state: (time) => time.sleep(13_000) });
+    const all = shutdown.all();
+    await clock.advance(14_000);
+    await all;
+    expect(ended).toEqual(['state', 'lock']);
+  });
+
+  it.each([
+    [false, 20_000],
+    [true, 3_000],
+  ])(
+    'gives up after its grace, sooner where a disk is known to hang (%s), and begins nothing more',
+    async (isDiskSilent, graceMs) => {
+      let goOn = () => {};
+      const hangs = () =>
+        new Promise<void>((resolve) => {
+          goOn = resolve;
+        });
+      const { clock, ended, shutdown } = setUp({ lock: done, watcher: hangs, page: done, first: fails });
+      let failure: unknown;
+      const all = shutdown.all(isDiskSilent).catch((error: unknown) => {
+        failure = error;
+      });
+      await clock.advance(graceMs - 1);
+      expect(failure).toBeUndefined();
+      await clock.advance(1);
+      await all;
+      const message = 'Stopped without waiting any longer for the watcher.';
+      expect(failure).toMatchObject({ code: 'STOP_GAVE_UP', message });
+      goOn();
+      await clock.advance(1_000);
+      expect(ended).toEqual(['page', 'watcher']);
+    },
+  );
+});
