@@ -3,159 +3,149 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { HashQueue, type ReadGroup } from '../../src/content/hash-queue.js';
-import { type Fingerprint, fingerprintNow } from '../../src/content/reader.js';
+import { type Fingerprint, fingerprintNow, type ReadOrder } from '../../src/content/reader.js';
 import { fileStat } from '../../src/lib/file.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
+const LARGE = 'x'.repeat(2 * 1024 * 1024);
 const readGroupNow: ReadGroup = async (orders) => orders.map(fingerprintNow);
 
-function setUp(readers: number, crowd: number, readGroup: ReadGroup = readGroupNow) {
-  const directory = temporaryDirectory();
-  const done: [string, Fingerprint['kind'] | undefined][] = [];
-  const queue = new HashQueue(readGroup, readers, crowd);
-  let isWanted = true;
-  const reads: Promise<unknown>[] = [];
-  const add = (path: string, content = path, wanted = () => isWanted) => {
-    const file = join(directory, path);
-    writeFileSync(file, content);
-    const stat = fileStat(lstatSync(file));
-    reads.push(queue.read({ file, stat }, wanted).then((found) => done.push([path, found?.kind])));
-  };
-  const forget = () => {
-    isWanted = false;
-  };
-  return { queue, add, done, forget, quiet: () => Promise.all(reads) };
+/** A queue to which files are added, and what came of each; `sizes` are those of the groups. */
+class Setting {
+  readonly #directory = temporaryDirectory();
+  readonly #reads: Promise<unknown>[] = [];
+  readonly done: [path: string, Fingerprint['kind'] | undefined][] = [];
+  readonly sizes: number[] = [];
+  readonly queue: HashQueue;
+  isWanted = true;
+
+  constructor(readers: number, crowd: number, readGroup = readGroupNow) {
+    const read = (orders: readonly ReadOrder[]) => {
+      this.sizes.push(orders.length);
+      return readGroup(orders);
+    };
+    this.queue = new HashQueue(read, readers, crowd);
+  }
+
+  add(count: number, name = 'f', content = name, isWanted = () => this.isWanted): void {
+    for (let i = 0; i < count; i += 1) {
+      const path = `${name}${i}`;
+      const file = join(this.#directory, path);
+      writeFileSync(file, content);
+      const reading = this.queue.read({ file, stat: fileStat(lstatSync(file)) }, isWanted);
+      this.#reads.push(reading.then((found) => this.done.push([path, found?.kind])));
+    }
+  }
+
+  async quiet(): Promise<void> {
+    await Promise.all(this.#reads);
+  }
+
+  /** Waits until all is read, each file once. */
+  async expectRead(count: number): Promise<void> {
+    await this.quiet();
+    expect(new Set(this.done.map(([path]) => path)).size).toBe(count);
+    expect(this.done.map(([, kind]) => kind)).toEqual(Array.from({ length: count }, () => 'version'));
+  }
 }
 
 describe('the hash queue', () => {
-  it('reads every file that is added', async () => {
-    const { add, done, quiet } = setUp(3, 100);
-    for (let i = 0; i < 20; i += 1) add(`f${i}`);
-    await quiet();
-    expect(done.map(([path]) => path).sort()).toEqual(Array.from({ length: 20 }, (_, i) => `f${i}`).sort());
-  });
-
   it('makes progress with every piece of a large file, for as long as that takes', async () => {
-    const { queue, add, done, quiet } = setUp(1, 100);
+    const s = new Setting(1, 100);
+    const { health } = s.queue;
     let steps = 0;
-    const progress = queue.health.progress.bind(queue.health);
-    queue.health.progress = () => {
+    const progress = health.progress.bind(health);
+    health.progress = () => {
       steps += 1;
       progress();
     };
-    add('large', 'x'.repeat(20 * 1024 * 1024));
-    expect(queue.health.busy).toBe(true);
-    await until(() => done.length > 0, 'it was read');
-    await quiet();
+    s.add(1, 'large', 'x'.repeat(20 * 1024 * 1024));
+    expect(health.busy).toBe(true);
+    await s.expectRead(1);
     expect(steps).toBeGreaterThanOrEqual(20);
-    expect(queue.health.busy).toBe(false);
+    expect(health.busy).toBe(false);
   });
 
   it('is not busy while groups are under way in the thread, and is crowded by what waits behind them', async () => {
-    let answer: () => void = () => {};
-    const readGroup: ReadGroup = (orders) =>
-      new Promise((resolve) => {
-        const before = answer;
-        answer = () => {
-          before();
-          resolve(orders.map(fingerprintNow));
-        };
-      });
-    const { queue, add, quiet } = setUp(1, 100, readGroup);
-    for (let i = 0; i < 150; i += 1) add(`f${i}`);
+    const answers: (() => void)[] = [];
+    const s = new Setting(1, 100, (orders) => {
+      return new Promise((resolve) => answers.push(() => resolve(orders.map(fingerprintNow))));
+    });
+    const { queue } = s;
+    s.add(150);
     await until(() => !queue.isCrowded, 'two groups are under way');
     expect(queue.health.busy).toBe(false);
-    for (let i = 0; i < 100; i += 1) add(`g${i}`);
+    s.add(100, 'g');
     expect([queue.isCrowded, queue.health.busy]).toEqual([true, false]);
-    const isQuiet = quiet().then(() => true);
     await until(() => {
-      answer();
-      return Promise.race([isQuiet, new Promise<false>((resolve) => setImmediate(resolve, false))]);
+      for (const answer of answers.splice(0)) answer();
+      return s.done.length === 250;
     }, 'all was read');
     expect(queue.health.busy).toBe(false);
   });
 
   it('keeps nobody waiting for files that were forgotten, nor for room among them', async () => {
-    const { queue, add, done, forget, quiet } = setUp(1, 2);
-    const large = 'x'.repeat(2 * 1024 * 1024);
-    for (let i = 0; i < 5; i += 1) add(`f${i}`, large);
-    add('of another folder', large, () => true);
-    const room = queue.room();
-    forget();
+    const s = new Setting(1, 2);
+    s.add(5, 'f', LARGE);
+    s.add(1, 'of another folder ', LARGE, () => true);
+    const room = s.queue.room();
+    s.isWanted = false;
     await room;
-    await quiet();
-    expect(done.filter(([, kind]) => kind === undefined)).toHaveLength(4);
-    expect(done).toContainEqual(['of another folder', 'version']);
+    await s.quiet();
+    expect(s.done.filter(([, kind]) => kind === undefined)).toHaveLength(4);
+    expect(s.done).toContainEqual(['of another folder 0', 'version']);
   });
 
   it('makes a scan wait as long as it is crowded', async () => {
-    const { queue, add, done } = setUp(1, 5);
-    await queue.room();
-    for (let i = 0; i < 10; i += 1) add(`f${i}`, 'x'.repeat(2 * 1024 * 1024));
-    await queue.room();
+    const s = new Setting(1, 5);
+    await s.queue.room();
+    s.add(10, 'f', LARGE);
+    await s.queue.room();
     // One of ten is read at once, and five of the others must be taken up before there are fewer than five.
-    expect(done.length).toBeGreaterThanOrEqual(5);
+    expect(s.done.length).toBeGreaterThanOrEqual(5);
   });
 });
 
 describe('small files', () => {
-  const names = Array.from({ length: 300 }, (_, i) => `f${i}`);
-  const all = names.map((name) => [name, 'version']).sort();
-
   it('are read once each, in groups where many wait', async () => {
-    const sizes: number[] = [];
-    const { add, done, quiet } = setUp(2, 1_000, (orders) => {
-      sizes.push(orders.length);
-      return readGroupNow(orders);
-    });
-    for (const name of names) add(name);
-    await quiet();
-    expect(done.sort()).toEqual(all);
-    expect(sizes.length).toBeLessThan(10);
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
+    const s = new Setting(2, 1_000);
+    s.add(300);
+    await s.expectRead(300);
+    expect(s.sizes.length).toBeLessThan(10);
+    expect(Math.max(...s.sizes)).toBeLessThanOrEqual(64);
   });
 
   it('are not held up by large ones, which are read by themselves', async () => {
-    const sizes: number[] = [];
-    const { add, done, quiet } = setUp(2, 1_000, (orders) => {
-      sizes.push(orders.length);
-      return readGroupNow(orders);
-    });
-    const large = 'x'.repeat(1024 * 1024 + 1);
-    for (let i = 0; i < 70; i += 1) add(`large${i}`, large);
-    add('small');
-    await quiet();
-    expect(done).toHaveLength(71);
-    expect(sizes).toEqual([1]);
+    const s = new Setting(2, 1_000);
+    s.add(70, 'large', LARGE);
+    s.add(1);
+    await s.expectRead(71);
+    expect(s.sizes).toEqual([1]);
+    expect(s.done[0]?.[0]).toBe('f0');
   });
 
-  it('are read here when the thread breaks down', async () => {
-    const { add, done, quiet } = setUp(2, 1_000, () => Promise.reject(new Error('broken')));
-    for (const name of names) add(name);
-    await quiet();
-    expect(done.sort()).toEqual(all);
-  });
-
-  it('are not read here when they were forgotten before the thread ended', async () => {
-    const { add, done, forget, quiet } = setUp(2, 1_000, () => {
-      forget();
+  it('are read here when the thread breaks down, but not when they were forgotten before', async () => {
+    const s = new Setting(2, 1_000, () => Promise.reject(new Error('broken')));
+    s.add(300);
+    await s.expectRead(300);
+    const other = new Setting(2, 1_000, () => {
+      other.isWanted = false;
       return Promise.reject(new Error('ended'));
     });
-    add('f0');
-    await quiet();
-    expect(done).toEqual([['f0', undefined]]);
+    other.add(1);
+    await other.quiet();
+    expect(other.done).toEqual([['f0', undefined]]);
   });
 
   it('are read in a thread, which may break down', async () => {
     const program = await compiledProgram(resolve(import.meta.dirname, '../../src/file-thread.ts'));
     const thread = new WorkThread(pathToFileURL(program));
-    const { add, done, quiet } = setUp(2, 1_000, (orders) => thread.ask('read', orders));
-    for (const name of names) add(name);
-    await quiet();
-    expect(done.sort()).toEqual(all);
+    const s = new Setting(2, 1_000, (orders) => thread.ask('read', orders));
+    s.add(300);
+    await s.expectRead(300);
     await expect(thread.ask('dance', [])).rejects.toThrow('does not know the work "dance"');
     expect(await thread.ask('read', [])).toEqual([]);
     await thread.close();

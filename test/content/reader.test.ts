@@ -8,7 +8,6 @@ import {
   openSync,
   renameSync,
   symlinkSync,
-  truncateSync,
   utimesSync,
   writeFileSync,
   writeSync,
@@ -17,118 +16,99 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
-import { fingerprint, fingerprintNow } from '../../src/content/reader.js';
-import { type FileStat, fileStat } from '../../src/lib/file.js';
+import { type Fingerprint, fingerprint, fingerprintNow, type ReadOrder } from '../../src/content/reader.js';
+import { fileStat } from '../../src/lib/file.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-const pieces = { read: (file: string, stat: FileStat) => fingerprint({ file, stat }) };
-const READERS = [
-  ['in pieces', pieces],
-  ['at once', { read: async (file: string, stat: FileStat) => fingerprintNow({ file, stat }) }],
-] as const;
+const PIECE = 1_048_576;
 
 afterEach(() => {
   vi.restoreAllMocks();
 });
 
-function statOf(path: string) {
-  return fileStat(lstatSync(path));
+const statOf = (path: string) => fileStat(lstatSync(path));
+
+function written(content: string | Buffer): string {
+  const path = join(temporaryDirectory(), 'f');
+  writeFileSync(path, content);
+  return path;
 }
 
-describe.each(READERS)('a fingerprint taken %s', (_how, reader) => {
+describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]>([
+  ['in pieces', (order) => fingerprint(order)],
+  ['at once', fingerprintNow],
+])('a fingerprint taken %s', (_how, read) => {
+  const readAsIs = async (file: string) => await read({ file, stat: statOf(file) });
+
   it.each([
     ['an empty file', Buffer.alloc(0)],
     ['a small file', Buffer.from('Grüße')],
-    ['a file of exactly one piece', randomBytes(1_048_576)],
+    ['a file of exactly one piece', randomBytes(PIECE)],
     ['a file of several pieces', Buffer.concat([randomBytes(2_500_000), Buffer.from('end')])],
+    ['a character across a border', Buffer.from(`${'x'.repeat(PIECE - 1)}ü${'y'.repeat(100)}`)],
   ])('is the stat, the hash and the encoding of %s', async (_what, content) => {
-    const path = join(temporaryDirectory(), 'f');
-    writeFileSync(path, content);
+    const path = written(content);
     const sha256 = createHash('sha256').update(content).digest('hex');
-    const encoding = content.includes(0) ? 'binary' : 'utf-8';
-    expect(await reader.read(path, statOf(path))).toEqual({
-      kind: 'version',
-      version: { ...statOf(path), sha256, encoding },
-    });
-  });
-
-  it('finds a character that lies across the border of two pieces', async () => {
-    const path = join(temporaryDirectory(), 'f');
-    writeFileSync(path, `${'x'.repeat(1_048_575)}ü${'y'.repeat(100)}`);
-    expect(await reader.read(path, statOf(path))).toMatchObject({ version: { encoding: 'utf-8' } });
+    const version = { ...statOf(path), sha256, encoding: content.includes(0) ? 'binary' : 'utf-8' };
+    expect(await readAsIs(path)).toEqual({ kind: 'version', version });
   });
 
   it('is thrown away when the file is not the one that was found at rest', async () => {
-    const directory = temporaryDirectory();
-    const path = join(directory, 'f');
-    writeFileSync(path, 'one');
-    const before = statOf(path);
-    appendFileSync(path, 'two');
-    expect(await reader.read(path, before)).toEqual({ kind: 'raced' });
-    writeFileSync(join(directory, 'g'), 'onetwo');
-    const { mtimeMs } = before;
-    const found = statOf(path);
-    utimesSync(join(directory, 'g'), mtimeMs / 1_000, mtimeMs / 1_000);
-    renameSync(join(directory, 'g'), path);
-    expect(await reader.read(path, found)).toEqual({ kind: 'raced' });
+    const file = written('one');
+    const before = statOf(file);
+    appendFileSync(file, 'two');
+    expect(await read({ file, stat: before })).toEqual({ kind: 'raced' });
+    const found = statOf(file);
+    writeFileSync(`${file}.new`, 'onetwo');
+    utimesSync(`${file}.new`, before.mtimeMs / 1_000, before.mtimeMs / 1_000);
+    renameSync(`${file}.new`, file);
+    expect(await read({ file, stat: found })).toEqual({ kind: 'raced' });
   });
 
-  it('is none of what vanished, nor of a link', async () => {
-    const directory = temporaryDirectory();
-    writeFileSync(join(directory, 'f'), 'x');
-    const stat = statOf(join(directory, 'f'));
-    symlinkSync('f', join(directory, 'link'));
-    mkdirSync(join(directory, 'd'));
-    expect(await reader.read(join(directory, 'none'), stat)).toEqual({ kind: 'vanished' });
-    expect(await reader.read(join(directory, 'f/none'), stat)).toEqual({ kind: 'vanished' });
-    expect(await reader.read(join(directory, 'link'), stat)).toEqual({ kind: 'notRegular' });
-    expect(await reader.read(join(directory, 'd'), stat)).toEqual({ kind: 'notRegular' });
+  it('is none of what vanished, and of no regular file, for which it does not wait', async () => {
+    const file = written('x');
+    const at = (name: string) => join(file, '..', name);
+    for (const none of [at('none'), at('f/none')])
+      expect(await read({ file: none, stat: statOf(file) })).toEqual({ kind: 'vanished' });
+    symlinkSync('f', at('link'));
+    mkdirSync(at('directory'));
+    execFileSync('mkfifo', [at('pipe')]);
+    const server = createServer().listen(at('socket'));
+    await new Promise((resolve) => server.once('listening', resolve));
+    for (const other of [at('link'), at('directory'), at('pipe'), at('socket'), '/dev/zero'])
+      expect(await readAsIs(other), other).toEqual({ kind: 'notRegular' });
+    server.close();
   });
 
   it("is none where the reading fails for a reason that is not the system's, and that is said", async () => {
-    const path = join(temporaryDirectory(), 'f');
-    writeFileSync(path, 'x');
     vi.spyOn(EncodingDetector.prototype, 'write').mockImplementation(() => {
       throw new Error('no such luck');
     });
-    expect(await reader.read(path, statOf(path))).toEqual({ kind: 'unreadable', code: 'no such luck' });
-  });
-
-  it('does not wait for a pipe, a socket or a device', async () => {
-    const directory = temporaryDirectory();
-    execFileSync('mkfifo', [join(directory, 'pipe')]);
-    const server = createServer().listen(join(directory, 'socket'));
-    await new Promise((resolve) => server.once('listening', resolve));
-    for (const path of [join(directory, 'pipe'), join(directory, 'socket'), '/dev/zero']) {
-      expect(await reader.read(path, statOf(path)), path).toEqual({ kind: 'notRegular' });
-    }
-    server.close();
+    expect(await readAsIs(written('x'))).toEqual({ kind: 'unreadable', code: 'no such luck' });
   });
 });
 
-describe('a fingerprint', () => {
-  it('is thrown away when the file is written or replaced while it is read', async () => {
-    const directory = temporaryDirectory();
-    for (const disturb of [
-      (path: string) => appendFileSync(path, 'more'),
-      (path: string) => {
-        const file = openSync(path, 'r+');
-        writeSync(file, 'the same size, and the end was not read yet', 63 * 1_048_576);
-        closeSync(file);
-      },
-      (path: string) => {
-        writeFileSync(`${path}.new`, 'new');
-        renameSync(`${path}.new`, path);
-      },
-    ]) {
-      const path = join(directory, 'f');
-      writeFileSync(path, '');
-      truncateSync(path, 64 * 1_048_576);
-      const reading = pieces.read(path, statOf(path));
-      // Some way into the reading, which takes several times as long.
-      await new Promise((resolve) => setTimeout(resolve, 10));
-      disturb(path);
-      expect(await reading).toEqual({ kind: 'raced' });
-    }
+function overwriteEnd(path: string): void {
+  const file = openSync(path, 'r+');
+  writeSync(file, 'of the same size', 7 * PIECE);
+  closeSync(file);
+}
+
+function replace(path: string): void {
+  writeFileSync(`${path}.new`, 'new');
+  renameSync(`${path}.new`, path);
+}
+
+it.each([
+  ['grows', (path: string) => appendFileSync(path, 'more')],
+  ['is written where it was not read yet', overwriteEnd],
+  ['is replaced', replace],
+])('a file that %s while it is read has no fingerprint', async (_, disturb) => {
+  const file = written(Buffer.alloc(8 * PIECE));
+  let pieces = 0;
+  const found = await fingerprint({ file, stat: statOf(file) }, () => {
+    pieces += 1;
+    if (pieces === 2) disturb(file);
   });
+  expect(found).toEqual({ kind: 'raced' });
 });

@@ -41,28 +41,28 @@ describe('the type of a file by its first bytes', () => {
     expect(signedType(bytes(`${begin} and more`))?.type).toBe(type);
   });
 
-  it('of a ZIP is that of what is inside', () => {
-    const word: [string, string][] = [
-      ['[Content_Types].xml', '<Types/>'],
-      ['_rels/.rels', '<x/>'],
-      ['word/document.xml', '<w/>'],
-    ];
-    const odt: [string, string][] = [
-      ['mimetype', 'application/vnd.oasis.opendocument.text'],
-      ['content.xml', '<office/>'],
-    ];
-    expect(signedType(zip(...word))).toEqual({
-      type: `${OFFICE}.wordprocessingml.document`,
-      isContainer: false,
-    });
-    expect(signedType(zip(['xl/workbook.xml', '']))?.type).toBe(`${OFFICE}.spreadsheetml.sheet`);
-    expect(signedType(zip(['ppt/presentation.xml', '']))?.type).toBe(`${OFFICE}.presentationml.presentation`);
-    expect(signedType(zip(...odt))?.type).toBe('application/vnd.oasis.opendocument.text');
-    expect(signedType(zip(['mimetype', 'application/epub+zip']))?.type).toBe('application/epub+zip');
-    expect(signedType(zip(['notes.txt', 'the word/ directory']))).toEqual({
-      type: 'application/zip',
-      isContainer: true,
-    });
+  const odt = 'application/vnd.oasis.opendocument.text';
+  it.each<[string, (readonly [name: string, content: string])[]]>([
+    [
+      `${OFFICE}.wordprocessingml.document`,
+      [
+        ['_rels/.rels', '<x/>'],
+        ['word/document.xml', '<w/>'],
+      ],
+    ],
+    [`${OFFICE}.spreadsheetml.sheet`, [['xl/workbook.xml', '']]],
+    [`${OFFICE}.presentationml.presentation`, [['ppt/presentation.xml', '']]],
+    [
+      odt,
+      [
+        ['mimetype', odt],
+        ['content.xml', '<office/>'],
+      ],
+    ],
+    ['application/epub+zip', [['mimetype', 'application/epub+zip']]],
+    ['application/zip', [['notes.txt', 'the word/ directory']]],
+  ])('of a ZIP is that of what is inside: %s', (type, entries) => {
+    expect(signedType(zip(...entries))).toEqual({ type, isContainer: type === 'application/zip' });
   });
 
   it.each([
@@ -71,7 +71,7 @@ describe('the type of a file by its first bytes', () => {
     'x %PDF-1.4',
     'PK',
     'RIFF\x10\0\0\0WAVE',
-    'BZh is not a signature',
+    'BZh is no signature',
     'GIF of a cat',
   ])('is not told by %j', (begin) => {
     expect(isSigned(bytes(begin))).toBe(false);
