@@ -49,9 +49,8 @@ export async function desk(limitMs?: number): Promise<Desk> {
   return made;
 }
 
-export function expectNear(told: number | undefined, ms: number): void {
-  expect(told).toBeGreaterThan(ms * 0.96);
-  expect(told).toBeLessThan(ms * 1.04);
+export function expectNear(told: number | undefined, ms: number, within = 0.04): void {
+  expect(Math.abs((told ?? Number.NaN) - ms)).toBeLessThanOrEqual(ms * within);
 }
 
 /** A state in which a test lets files come and become searchable, and the figures of it. */

@@ -39,14 +39,8 @@ const at = fc.integer({ min: 0, max: 4e12 });
 const ms = fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (n === 0 ? 0 : n));
 const bytes = fc.nat({ max: Number.MAX_SAFE_INTEGER });
 const hash = fc.stringMatching(/^[0-9a-f]{64}$/);
-const status = fc.constantFrom<Entry['status']>(
-  'pending',
-  'accepted',
-  'confirmed',
-  'quarantined',
-  'gone',
-  'passed',
-);
+const statuses = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed'] as const;
+const status = fc.constantFrom(...statuses);
 
 const stat: Fields<FileStat> = { size: bytes, mtimeMs: ms, ctimeMs: ms, ino: bytes };
 const version: Arbitrary<Version> = any<Version>({
@@ -54,28 +48,15 @@ const version: Arbitrary<Version> = any<Version>({
   sha256: hash,
   encoding: fc.constantFrom('utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'),
 });
-const sent: Arbitrary<Sent> = any<Sent>(
-  {
-    sha256: hash,
-    size: bytes,
-    digest: hash,
-    url: text,
-    collection: text,
-    at,
-    peerAt: at,
-    lastModified: at,
-    words: bytes,
-  },
-  ['peerAt', 'lastModified', 'words'],
-);
-const evidence = any<Evidence>({
-  kind: fc.constantFrom('digest', 'lastModified', 'loadDate', 'size', 'present'),
-  at,
-  shown: fc.oneof(
-    text,
-    at.map((ms) => new Date(ms).toISOString().replace('.000Z', 'Z')),
-  ),
-});
+const document = { sha256: hash, size: bytes, digest: hash, url: text, collection: text };
+const sent: Arbitrary<Sent> = any<Sent>({ ...document, at, peerAt: at, lastModified: at, words: bytes }, [
+  'peerAt',
+  'lastModified',
+  'words',
+]);
+const date = at.map((ms) => new Date(ms).toISOString().replace('.000Z', 'Z'));
+const kind = fc.constantFrom<Evidence['kind']>('digest', 'lastModified', 'loadDate', 'size', 'present');
+const evidence = any<Evidence>({ kind, at, shown: fc.oneof(text, date) });
 const trouble = any<Trouble>({ code: text, message: text, hint: text });
 const history = fc.array(any<HistoryEntry>({ status, at, note: text }, ['note']), { maxLength: 8 });
 const folder = fc.constantFrom('inbox', 'other', 'ümläut 😀', '');
@@ -86,19 +67,21 @@ const item = { ...core, url: text, collection: text, sent, attempts: fc.nat(), t
 const sameTimes = version.map((v) => ({ ...v, ctimeMs: v.mtimeMs }));
 const eitherVersion = fc.oneof(version, sameTimes, any<FileStat>(stat));
 
+const pending = { ...item, status: fc.constant('pending' as const), version, notBefore: at, doubt: sent };
+const passed = {
+  ...core,
+  status: fc.constant('passed' as const),
+  version: any<FileStat>(stat),
+  trouble,
+  sent,
+};
 const entries: readonly Arbitrary<Entry>[] = [
-  any<PendingItem>({ ...item, status: fc.constant('pending'), version, notBefore: at, doubt: sent }, [
-    'sent',
-    'trouble',
-    'doubt',
-  ]),
+  any<PendingItem>(pending, ['sent', 'trouble', 'doubt']),
   any<AcceptedItem>({ ...item, status: fc.constant('accepted'), version }, ['trouble']),
   any<ConfirmedItem>({ ...item, status: fc.constant('confirmed'), version, evidence }, ['trouble']),
   any<QuarantinedItem>({ ...item, status: fc.constant('quarantined'), version: eitherVersion }, ['sent']),
   any<GoneItem>({ ...item, status: fc.constant('gone'), version: eitherVersion }, ['sent', 'trouble']),
-  any<PassedOver>({ ...core, status: fc.constant('passed'), version: any<FileStat>(stat), trouble, sent }, [
-    'sent',
-  ]),
+  any<PassedOver>(passed, ['sent']),
 ];
 
 /** Some of them repeat themselves as real ones do. */
