@@ -2,18 +2,13 @@ import { readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { silentLogger } from '../../src/lib/logger.js';
 import type { Entry } from '../../src/state/entry.js';
-import { State } from '../../src/state/state.js';
+import type { State } from '../../src/state/state.js';
 import { anyEntry } from '../state/arbitrary.js';
-import { FakeClock } from '../support/fake-clock.js';
+import { opened } from '../state/records.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-const options = {
-  clock: new FakeClock(),
-  log: silentLogger,
-  policy: { compactMinBytes: 3_000, writeBytes: 300 },
-};
+const options = { policy: { compactMinBytes: 3_000, writeBytes: 300 } };
 
 const name = fc.constantFrom('a', 'b', 'd/a', 'd/e/a', 'ü');
 type Step =
@@ -86,7 +81,7 @@ describe('a crash', () => {
         const dir = temporaryDirectory();
         const model = new Model();
         for (const { steps, unacknowledged, survives, garbage } of lives) {
-          const state = await State.open(dir, options);
+          const state = await opened(dir, options);
           model.expect(state);
           await perform(state, [...steps, { do: 'commit' }], model);
           const journal = newestJournal(dir);
@@ -98,7 +93,7 @@ describe('a crash', () => {
           truncateSync(journal, Math.ceil(size + survives * (statSync(journal).size - size)));
           writeFileSync(journal, garbage, { flag: 'a' });
         }
-        const state = await State.open(dir, options);
+        const state = await opened(dir, options);
         model.expect(state);
         await state.close();
       }),

@@ -3,27 +3,27 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import type { AdapterOptions } from '../../src/state/journal.js';
-import { State } from '../../src/state/state.js';
-import { lifeOf, pendingRecord } from '../state/records.js';
+import { lifeOf, opened, pathsOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { DiskWithFaults } from './state-disk.js';
 
-const options: AdapterOptions = { clock: new FakeClock(), log: silentLogger };
+const FULL = { code: 'STATE_FULL' };
 
-async function pathsOf(dir: string): Promise<string[]> {
-  return [...(await State.read(dir)).entries.all()].map((entry) => entry.path).sort();
+/** A state on a disk with faults, on which `before` is. */
+async function setUp() {
+  const dir = temporaryDirectory();
+  const disk = new DiskWithFaults();
+  const state = await opened(dir, { open: disk.open });
+  state.put(pendingRecord('before'));
+  await state.commit();
+  return { dir, disk, state };
 }
 
 describe('a full disk', () => {
   it.each([0, 1, 100, 300])('that takes %i bytes of a commit more loses nothing', async (space) => {
-    const dir = temporaryDirectory();
-    const disk = new DiskWithFaults();
-    const state = await State.open(dir, { ...options, open: disk.open });
-    state.put(pendingRecord('before'));
-    await state.commit();
+    const { dir, disk, state } = await setUp();
     const journal = readFileSync(join(dir, 'journal-1'));
 
     disk.space = space;
@@ -37,8 +37,8 @@ describe('a full disk', () => {
     expect(readFileSync(join(dir, 'journal-1'))).toEqual(journal);
     expect(state.get('inbox', 'during')?.status).toBe('pending');
     expect(state.figures().unsaved).toBe(2);
-    await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
-    expect(state.figures().failure).toMatchObject({ code: 'STATE_FULL' });
+    await expect(state.commit()).rejects.toMatchObject(FULL);
+    expect(state.figures().failure).toMatchObject(FULL);
 
     disk.space = Number.POSITIVE_INFINITY;
     const [, accepted] = lifeOf(pendingRecord('during too'));
@@ -46,16 +46,13 @@ describe('a full disk', () => {
     await state.commit();
     expect(state.figures().failure).toBeUndefined();
     await state.close();
-    const again = await State.open(dir, options);
+    const again = await opened(dir);
     expect([...again.entries.all()]).toEqual([pendingRecord('before'), pendingRecord('during'), accepted]);
     expect(again.repairs).toEqual([]);
-    await again.close();
   });
 
   it('fails only those whose records are not on disk', async () => {
-    const dir = temporaryDirectory();
-    const disk = new DiskWithFaults();
-    const state = await State.open(dir, { ...options, open: disk.open });
+    const { dir, disk, state } = await setUp();
     const release = disk.holdSyncs();
     state.put(pendingRecord('first'));
     const first = state.commit();
@@ -66,12 +63,12 @@ describe('a full disk', () => {
     const third = state.commit();
     release();
     await first;
-    await expect(second).rejects.toMatchObject({ code: 'STATE_FULL' });
-    await expect(third).rejects.toMatchObject({ code: 'STATE_FULL' });
-    expect(await pathsOf(dir)).toEqual(['first']);
+    await expect(second).rejects.toMatchObject(FULL);
+    await expect(third).rejects.toMatchObject(FULL);
+    expect(await pathsOf(dir)).toEqual(['before', 'first']);
     disk.space = Number.POSITIVE_INFINITY;
     await state.close();
-    expect(await pathsOf(dir)).toEqual(['first', 'second']);
+    expect(await pathsOf(dir)).toEqual(['before', 'first', 'second']);
   });
 
   it('is waited out where that is asked for, which is said once, until there is space or the wait is ended', async () => {
@@ -82,7 +79,7 @@ describe('a full disk', () => {
     const log = { ...silentLogger, error: say, info: say };
     const stop = new AbortController();
     const how = { clock, log, open: disk.open, waitsUntil: stop.signal };
-    const state = await State.open(temporaryDirectory(), how);
+    const state = await opened(temporaryDirectory(), how);
     disk.space = 0;
     state.put(pendingRecord('a'));
     const commits = Promise.all([state.commit(), state.commit()]);
@@ -102,7 +99,7 @@ describe('a full disk', () => {
     await until(() => said.length > 2, 'the commit waits');
     stop.abort();
     await ended;
-    await expect(state.close()).rejects.toMatchObject({ code: 'STATE_FULL' });
+    await expect(state.close()).rejects.toMatchObject(FULL);
   });
 
   it('puts off a compaction, says so once, and goes on with the journal', async () => {
@@ -111,7 +108,7 @@ describe('a full disk', () => {
     const warnings: string[] = [];
     const log = { ...silentLogger, warn: (_: object, message: string) => void warnings.push(message) };
     const policy = { compactMinBytes: 2_000 };
-    const state = await State.open(dir, { ...options, log, policy, open: disk.open });
+    const state = await opened(dir, { log, policy, open: disk.open });
     for (let i = 0; i < 15; i += 1) state.put(pendingRecord(`${i}`));
     disk.refuses = (path) => path.endsWith('.tmp');
     await state.commit();
@@ -134,12 +131,7 @@ describe('a disk that fails to sync', () => {
   it.each([false, true])(
     'is not trusted with the same file again (cutting it back fails: %s)',
     async (stuck) => {
-      const dir = temporaryDirectory();
-      const disk = new DiskWithFaults();
-      const state = await State.open(dir, { ...options, open: disk.open });
-      state.put(pendingRecord('before'));
-      await state.commit();
-
+      const { dir, disk, state } = await setUp();
       disk.nextSyncFails = 'EIO';
       disk.truncateFails = stuck;
       state.put(pendingRecord('during'));
@@ -153,23 +145,18 @@ describe('a disk that fails to sync', () => {
       expect(new Set(disk.writes.map((write) => write.path))).toEqual(new Set([join(dir, 'journal-2.tmp')]));
       expect(readFileSync(join(dir, 'journal-2'), 'utf8')).toContain('"during"');
       await state.close();
-      const again = await State.open(dir, options);
-      expect([...again.entries.all()]).toEqual([pendingRecord('before'), pendingRecord('during')]);
-      await again.close();
+      const found = [...(await opened(dir)).entries.all()];
+      expect(found).toEqual([pendingRecord('before'), pendingRecord('during')]);
     },
   );
 
   it('when the state is opened keeps it from being used', async () => {
-    const dir = temporaryDirectory();
-    const first = await State.open(dir, options);
-    first.put(pendingRecord('a'));
-    await first.close();
-    const disk = new DiskWithFaults();
+    const { dir, disk, state } = await setUp();
+    await state.close();
     disk.nextSyncFails = 'EIO';
-    await expect(State.open(dir, { ...options, open: disk.open })).rejects.toMatchObject({
-      code: 'STATE_UNWRITABLE',
-    });
-    expect(await pathsOf(dir)).toEqual(['a']);
+    const opening = opened(dir, { open: disk.open });
+    await expect(opening).rejects.toMatchObject({ code: 'STATE_UNWRITABLE' });
+    expect(await pathsOf(dir)).toEqual(['before']);
   });
 });
 
@@ -183,7 +170,7 @@ describe(`a file system of one megabyte${mounts ? '' : ' (skipped: mounting need
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir]);
       try {
         writeFileSync(join(dir, 'other'), Buffer.alloc(500_000));
-        const state = await State.open(join(dir, 'state'), options);
+        const state = await opened(join(dir, 'state'));
         let put = 0;
         const fill = async () => {
           for (;;) {
@@ -191,12 +178,12 @@ describe(`a file system of one megabyte${mounts ? '' : ' (skipped: mounting need
             await state.commit();
           }
         };
-        await expect(fill()).rejects.toMatchObject({ code: 'STATE_FULL' });
+        await expect(fill()).rejects.toMatchObject(FULL);
         expect(state.figures().unsaved).toBe(50);
         expect(await pathsOf(join(dir, 'state'))).toHaveLength(put - 50);
-        await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
+        await expect(state.commit()).rejects.toMatchObject(FULL);
         expect(() => writeFileSync(join(dir, 'rest'), Buffer.alloc(1_000_000))).toThrow('ENOSPC');
-        await expect(State.open(join(dir, 'another'), options)).rejects.toMatchObject({ code: 'STATE_FULL' });
+        await expect(opened(join(dir, 'another'))).rejects.toMatchObject(FULL);
         rmSync(join(dir, 'other'));
         await state.commit();
         await state.close();
