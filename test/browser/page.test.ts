@@ -62,6 +62,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
       (await page.locator(place).innerText()).match(/ECONNREFUSED/g)?.length ?? 0;
     expect(await wordsIn('.detail')).toBe(1);
     expect([await wordsIn('#attention'), await wordsIn('#peer')]).toEqual([0, 0]);
+    await page.locator('.station.s-pending .note', { hasText: 'wait for the peer' }).waitFor();
     await page.getByRole('button', { name: 'Try now' }).click();
     await page.getByText('The peer is asked again.').waitFor();
     await shoot(page, 'real-peer-away-desktop');
@@ -134,6 +135,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await until(async () => (await rows.count()) === 3, 'three rows');
     const reason = page.locator('#files .below').first();
     expect(await reason.textContent()).toContain('The peer refused it: url is in the blacklist.');
+    expect((await page.locator('#files').innerText()).match(/blacklist/g)).toHaveLength(1);
     await page.locator('.detail').getByText('3 files cannot be delivered without a change.').waitFor();
     await shoot(page, 'real-quarantine-desktop');
 

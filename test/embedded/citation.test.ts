@@ -1,87 +1,61 @@
 import { describe, expect, it } from 'vitest';
+import { LONGEST_SENTENCE, sentencesOf } from '../../src/embedded/citations.js';
 import { TEXT_PART } from '../../src/embedded/documents.js';
-import type { PeerInstance } from '../../src/embedded/peer-instance.js';
-import { openPeer, peerdoc, push, send } from './support.js';
+import { answered, type Parameters, type Peer, peerdoc, peerWith, push, send } from './support.js';
+
+interface Citing {
+  readonly url: string;
+  readonly title: string;
+  readonly sentences: number;
+}
 
 interface CitationJson {
   readonly url: string;
   readonly urlhash: string;
-  readonly title: string;
   readonly sentences: readonly { number: number; text: string; appearsIn: string[] }[];
-  readonly citing: readonly { url: string; title: string; sentences: number }[];
-  readonly similar: readonly { url: string; title: string; sentences: number }[];
+  readonly citing: readonly Citing[];
+  readonly similar: readonly Citing[];
   readonly more: boolean;
 }
 
-async function citation(peer: PeerInstance, parameters: Record<string, string>): Promise<CitationJson> {
-  const query = new URLSearchParams(parameters);
-  const response = await fetch(`${peer.url}/api/citation.json`, { method: 'POST', body: query });
-  if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
-  return (await response.json()) as CitationJson;
-}
+const citation = (peer: Peer, url: string, parameters: Parameters = {}): Promise<CitationJson> =>
+  answered(peer, '/api/citation.json', { url, ...parameters });
 
 const visible = { commit: 'true' };
 const BIRDS = 'This is a long enough sentence about the habits of northern sea birds in winter.';
 const KEEPERS = 'Every keeper wrote notes about the weather & the ships that "passed" along the coast.';
 const ONE = 'http://one.example/a.txt';
 const TWO = 'http://two.example/b.txt';
+const THREE = 'http://three.example/c.html';
 
 describe('the citations of a document', () => {
   it('are its sentences and where else they stand, whatever lines, quotes and case they have there', async () => {
-    const peer = await openPeer();
-    const lines = `Notes\n\nsee below: ${KEEPERS.toUpperCase().replaceAll('"', '”').replace('WEATHER ', 'WEATHER\n   ')} End.`;
-    await push(
-      peer,
-      [
-        {
-          url: ONE,
-          data: `${BIRDS} ${KEEPERS} Short one. Only here is there this rather unusual sentence of some length.`,
-        },
-        { url: TWO, data: lines },
-        {
-          url: 'http://three.example/c.html',
-          data: `<p>Ads</p><p>${BIRDS.replace('birds', '<b>birds</b>')}</p><p>KEEPERS wrote</p>`,
-        },
+    const shouted = KEEPERS.toUpperCase().replaceAll('"', '”').replace('WEATHER ', 'WEATHER\n   ');
+    const only = 'Only here is there this rather unusual sentence of some length.';
+    const peer = await peerWith({
+      [ONE]: `${BIRDS} ${KEEPERS} Short one. ${only}`,
+      [TWO]: `Notes\n\nsee below: ${shouted} End.`,
+      [THREE]: `<p>Ads</p><p>${BIRDS.replace('birds', '<b>birds</b>')}</p><p>KEEPERS wrote</p>`,
+    });
+    const cited = await citation(peer, ONE);
+    expect(cited).toMatchObject({
+      url: ONE,
+      sentences: [
+        { number: 0, text: BIRDS, appearsIn: [THREE] },
+        { number: 1, text: KEEPERS, appearsIn: [TWO] },
+        { number: 2, text: 'Short one.', appearsIn: [] },
+        { number: 3, text: only, appearsIn: [] },
       ],
-      visible,
-    );
-    const cited = await citation(peer, { url: ONE });
-    expect(cited.url).toBe(ONE);
-    expect(cited.sentences.map(({ number, text }) => [number, text])).toEqual([
-      [0, BIRDS],
-      [1, KEEPERS],
-      [2, 'Short one.'],
-      [3, 'Only here is there this rather unusual sentence of some length.'],
-    ]);
-    expect(cited.sentences.map(({ appearsIn }) => appearsIn)).toEqual([
-      ['http://three.example/c.html'],
-      [TWO],
-      [],
-      [],
-    ]);
-    expect(cited.citing).toEqual([
-      { url: TWO, title: 'Notes', sentences: 1 },
-      { url: 'http://three.example/c.html', title: 'Ads', sentences: 1 },
-    ]);
-    expect(cited.similar).toEqual([]);
-    expect(cited.more).toBe(false);
-    expect(await citation(peer, { hash: cited.urlhash, url: 'http://nowhere.example/' })).toEqual(cited);
-  });
-
-  it('with filter are only the sentences that stand elsewhere, under the same numbers', async () => {
-    const peer = await openPeer();
-    await push(
-      peer,
-      [
-        { url: ONE, data: `First. ${KEEPERS}` },
-        { url: TWO, data: KEEPERS },
+      citing: [
+        { url: TWO, title: 'Notes', sentences: 1 },
+        { url: THREE, title: 'Ads', sentences: 1 },
       ],
-      visible,
-    );
-    const all = await citation(peer, { url: ONE, filter: 'false' });
-    const filtered = await citation(peer, { url: ONE, filter: 'true' });
-    expect(all.sentences.map(({ number }) => number)).toEqual([0, 1]);
-    expect(filtered).toEqual({ ...all, sentences: [all.sentences[1]] });
+      similar: [],
+      more: false,
+    });
+    expect(await citation(peer, 'http://nowhere.example/', { hash: cited.urlhash })).toEqual(cited);
+    const filtered = await citation(peer, ONE, { filter: 'true' });
+    expect(filtered).toEqual({ ...cited, sentences: cited.sentences.slice(0, 2) });
   });
 
   it.each([
@@ -98,54 +72,32 @@ describe('the citations of a document', () => {
       'He said: <b>\'Never & "ever" — 5 > 3\'</b>; [so] {what}/\\ * OR NEAR(it) AND NOT col: end^2.',
     ],
   ])('are found in any script: %s', async (_, sentence) => {
-    const peer = await openPeer();
     const before = '前の文です。Eine andere Zeile.';
-    await push(
-      peer,
-      [
-        { url: ONE, data: sentence },
-        { url: TWO, data: `${before}\n\n${sentence} ${before}` },
-        { url: 'http://three.example/', data: [...sentence].reverse().join('') },
-      ],
-      visible,
-    );
-    const { sentences, citing } = await citation(peer, { url: ONE });
+    const peer = await peerWith({
+      [ONE]: sentence,
+      [TWO]: `${before}\n\n${sentence} ${before}`,
+      [THREE]: [...sentence].reverse().join(''),
+    });
+    const { sentences, citing } = await citation(peer, ONE);
     expect(sentences).toEqual([{ number: 0, text: sentence, appearsIn: [TWO] }]);
-    expect(citing).toEqual([expect.objectContaining({ url: TWO, sentences: 1 })]);
+    expect(citing).toMatchObject([{ url: TWO, sentences: 1 }]);
   });
 
   it('do not take the same words in another order, or of two sentences, for the sentence', async () => {
-    const peer = await openPeer();
     const sentence = 'The quiet harbour master counted seventeen painted boats before noon.';
-    await push(
-      peer,
-      [
-        { url: ONE, data: sentence },
-        { url: TWO, data: 'The quiet harbour master counted seventeen. Painted boats before noon.' },
-        {
-          url: 'http://h/order',
-          data: 'Before noon the quiet harbour master counted seventeen painted boats.',
-        },
-        { url: 'http://h/less', data: 'The quiet harbour master counted seventeen painted boats before.' },
-        { url: 'http://h/title', data: `# ${sentence}` },
-      ],
-      visible,
-    );
-    expect((await citation(peer, { url: ONE })).citing.map(({ url }) => url)).toEqual(['http://h/title']);
+    const peer = await peerWith({
+      [ONE]: sentence,
+      [TWO]: 'The quiet harbour master counted seventeen. Painted boats before noon.',
+      'http://h/order': 'Before noon the quiet harbour master counted seventeen painted boats.',
+      'http://h/less': 'The quiet harbour master counted seventeen painted boats before.',
+      'http://h/title': `# ${sentence}`,
+    });
+    expect((await citation(peer, ONE)).citing.map(({ url }) => url)).toEqual(['http://h/title']);
   });
 
   it('leave out sentences of less than 40 characters', async () => {
-    const peer = await openPeer();
     const data = `${'A'.repeat(20)} ${'b'.repeat(17)}. ${'C'.repeat(20)} ${'d'.repeat(18)}.`;
-    await push(
-      peer,
-      [
-        { url: ONE, data },
-        { url: TWO, data },
-      ],
-      visible,
-    );
-    const { sentences } = await citation(peer, { url: ONE });
+    const { sentences } = await citation(await peerWith({ [ONE]: data, [TWO]: data }), ONE);
     expect(sentences.map(({ text, appearsIn }) => [text.length, appearsIn])).toEqual([
       [39, []],
       [40, [TWO]],
@@ -153,151 +105,147 @@ describe('the citations of a document', () => {
   });
 
   it('count as similar from ch common sentences on another host, ten unless said', async () => {
-    const peer = await openPeer();
-    const sentences = Array.from(
+    const texts = Array.from(
       { length: 10 },
       (_, n) => `Sentence number${n} is about lighthouse keepers and their lamps.`,
     );
-    await push(
-      peer,
-      [
-        { url: ONE, data: sentences.join(' ') },
-        { url: 'http://one.example/copy.txt', data: sentences.join(' ') },
-        { url: 'http://nine.example/', data: sentences.slice(1).join(' ') },
-        { url: 'http://ten.example/', data: sentences.toReversed().join(' ') },
-        { url: 'http://ten.example:8080/', data: sentences.slice(8).join(' ') },
-      ],
-      visible,
-    );
-    const similar = async (ch: Record<string, string>): Promise<string[]> =>
-      (await citation(peer, { url: ONE, ...ch })).similar.map(({ url, sentences }) => `${sentences} ${url}`);
+    const peer = await peerWith({
+      [ONE]: texts.join(' '),
+      'http://one.example/copy.txt': texts.join(' '),
+      'http://nine.example/': texts.slice(1).join(' '),
+      'http://ten.example/': texts.toReversed().join(' '),
+      'http://ten.example:8080/': texts.slice(8).join(' '),
+    });
+    const similar = async (ch: Parameters): Promise<string[]> =>
+      (await citation(peer, ONE, ch)).similar.map(({ url, sentences }) => `${sentences} ${url}`);
     expect(await similar({})).toEqual(['10 http://ten.example/']);
     expect(await similar({ ch: '9' })).toEqual(['10 http://ten.example/', '9 http://nine.example/']);
     expect(await similar({ ch: '1' })).toHaveLength(3);
     expect(await similar({ ch: '11' })).toEqual([]);
-    expect((await citation(peer, { url: ONE })).citing.map(({ sentences }) => sentences)).toEqual([
-      10, 10, 9, 2,
-    ]);
+    expect((await citation(peer, ONE)).citing.map(({ sentences }) => sentences)).toEqual([10, 10, 9, 2]);
   });
 
   it('follow a document that changed, and one that changed what it cites', async () => {
-    const peer = await openPeer();
-    await push(
-      peer,
-      [
-        { url: ONE, data: BIRDS },
-        { url: TWO, data: BIRDS },
-      ],
-      visible,
-    );
-    await push(peer, [{ url: TWO, data: KEEPERS }], visible);
-    expect((await citation(peer, { url: ONE })).citing).toEqual([]);
-    await push(peer, [{ url: ONE, data: KEEPERS }], visible);
-    expect((await citation(peer, { url: ONE })).sentences).toEqual([
-      { number: 0, text: KEEPERS, appearsIn: [TWO] },
-    ]);
+    const peer = await peerWith({ [ONE]: BIRDS, [TWO]: BIRDS });
+    await push(peer, { [TWO]: KEEPERS }, visible);
+    expect((await citation(peer, ONE)).citing).toEqual([]);
+    await push(peer, { [ONE]: KEEPERS }, visible);
+    expect((await citation(peer, ONE)).sentences).toEqual([{ number: 0, text: KEEPERS, appearsIn: [TWO] }]);
   });
 
   it('are found across the parts in which a long text is kept', async () => {
-    const peer = await openPeer();
     const filler = (length: number): string => 'a b. '.repeat(Math.ceil(length / 5)).slice(0, length);
-    const items = Array.from({ length: 12 }, (_, n) => ({
-      url: `http://h/${n}`,
-      data: `${filler(TEXT_PART - 100 + 9 * n)} ${KEEPERS} End.`,
-    }));
-    await push(peer, [{ url: ONE, data: KEEPERS }, ...items], visible);
-    const { sentences } = await citation(peer, { url: ONE });
+    const long = Array.from({ length: 12 }, (_, n) => [
+      `http://h/${n}`,
+      `${filler(TEXT_PART - 100 + 9 * n)} ${KEEPERS} End.`,
+    ]);
+    const { sentences } = await citation(
+      await peerWith({ [ONE]: KEEPERS, ...Object.fromEntries(long) }),
+      ONE,
+    );
     expect(sentences[0]?.appearsIn).toHaveLength(12);
   });
 
   it('go up to 100 documents a sentence and 1,000 sentences, and say that there is more', async () => {
-    const peer = await openPeer();
-    const copies = Array.from({ length: 130 }, (_, n) => ({ url: `http://h${n}/`, data: BIRDS }));
-    const long = Array.from(
+    const copies = Array.from({ length: 130 }, (_, n) => [`http://h${n}/`, BIRDS]);
+    const book = Array.from(
       { length: 1_200 },
-      (_, n) => `Line ${n} of a very long book about the sea and its many lights.`,
+      (_, n) => `Line ${n} of a very long book about the sea and its lights.`,
     );
-    await push(peer, [{ url: ONE, data: BIRDS }, { url: TWO, data: long.join('\n') }, ...copies], visible);
-    const { sentences, citing } = await citation(peer, { url: ONE });
+    const peer = await peerWith({ [ONE]: BIRDS, [TWO]: book.join('\n'), ...Object.fromEntries(copies) });
+    const { sentences, citing } = await citation(peer, ONE);
     expect([sentences[0]?.appearsIn.length, citing.length]).toEqual([100, 100]);
-    const book = await citation(peer, { url: TWO });
-    expect([book.sentences.length, book.more]).toEqual([1_000, true]);
+    const { sentences: lines, more } = await citation(peer, TWO);
+    expect([lines.length, more]).toEqual([1_000, true]);
   });
 });
 
 describe('a request for citations', () => {
-  it('for a document that is not there is answered 404, in the form asked for', async () => {
-    const peer = await openPeer();
-    for (const [form, type] of [
-      ['html', /^text\/html/],
-      ['json', /^application\/json/],
-    ] as const) {
-      for (const query of ['url=http://nowhere.example/', 'hash=AAAAAAAAAAAA', 'hash=%22%00']) {
-        const answer = await send(peer, `/api/citation.${form}?${query}`);
-        expect([answer.status, answer.headers['content-type']]).toEqual([404, expect.stringMatching(type)]);
-      }
-    }
+  it('for a document that is not there, or that says nonsense, is refused in the form asked for', async () => {
+    const peer = await peerWith({ [ONE]: BIRDS });
+    for (const [status, queries] of [
+      [404, ['url=http://nowhere.example/', 'hash=AAAAAAAAAAAA', 'hash=%22%00']],
+      [400, ['', 'url=', 'url=nonsense', `url=${ONE}&filter=yes`, `url=${ONE}&ch=ten`, `url=${ONE}&ch=-1`]],
+    ] as const)
+      for (const query of queries)
+        for (const form of ['html', 'json']) {
+          const { status: given, headers } = await send(peer, `/api/citation.${form}?${query}`);
+          expect([query, given, headers['content-type']]).toEqual([
+            query,
+            status,
+            expect.stringContaining(form),
+          ]);
+        }
   });
 
-  it.each(['', 'url=', 'url=nonsense', `url=${ONE}&filter=yes`, `url=${ONE}&ch=ten`, `url=${ONE}&ch=-1`])(
-    'that names no document or says nonsense is refused: %s',
-    async (query) => {
-      const peer = await openPeer();
-      await push(peer, [{ url: ONE, data: BIRDS }], visible);
-      expect((await send(peer, `/api/citation.json?${query}`)).status).toBe(400);
-    },
-  );
-
   it('is answered as a page that people can read and programs as well, with nothing of the text taken for markup', async () => {
-    const peer = await openPeer();
     const text = `<script>alert(1)</script> & "more" \u0001 of this in a sentence that is long enough to cite.`;
-    await push(
-      peer,
-      [
-        { url: ONE, data: text },
-        { url: 'http://two.example/?a=1&b="<', data: text },
-      ],
-      visible,
-    );
+    const peer = await peerWith({ [ONE]: text, 'http://two.example/?a=1&b="<': text });
     const page = await send(peer, `/api/citation.html?url=${ONE}&ch=1`);
     expect(page.body).not.toContain('<script>');
     expect(page.body).toContain(
       '<td>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more&quot; of this in a sentence that is long enough to cite.</td>' +
         '<td><a href="http://two.example/?a=1&amp;b=%22%3C" rel="noreferrer">http://two.example/?a=1&amp;b=%22%3C</a></td>',
     );
-    expect(page.body).toContain('<dt>similar</dt><dd><table>');
-    expect(page.body).toMatch(/<\/html>\n$/);
-    const json = await send(peer, `/api/citation.html?url=${ONE}`, {
-      headers: { accept: 'application/json' },
-    });
-    expect(JSON.parse(json.body)).toEqual(await citation(peer, { url: ONE }));
+    expect(page.body).toMatch(/<dt>similar<\/dt><dd><table>.*<\/html>\n$/s);
+    const headers = { accept: 'application/json' };
+    const json = await send(peer, `/api/citation.html?url=${ONE}`, { headers });
+    expect(json.json()).toEqual(await citation(peer, ONE));
   });
 
   it('is answered while others wait in line, and by nobody who is gone', async () => {
-    const peer = await openPeer();
     const book = Array.from(
       { length: 100 },
-      (_, n) => `Line ${n} of a very long book about the sea and its many lights.`,
+      (_, n) => `Line ${n} of a very long book about the sea and its lights.`,
     ).join('\n');
-    await push(
-      peer,
-      [
-        { url: ONE, data: book },
-        { url: TWO, data: book },
-      ],
-      visible,
-    );
+    const peer = await peerWith({ [ONE]: book, [TWO]: book });
     const gone = new AbortController();
-    const lost = Array.from({ length: 5 }, () =>
-      fetch(`${peer.url}/api/citation.json?url=${ONE}`, { signal: gone.signal }),
-    );
-    const kept = [citation(peer, { url: ONE }), citation(peer, { url: TWO })];
+    const url = `${peer.url}/api/citation.json?url=${ONE}`;
+    const lost = Array.from({ length: 5 }, () => fetch(url, { signal: gone.signal }));
+    const kept = [citation(peer, ONE), citation(peer, TWO)];
     expect(await peerdoc(peer, ONE)).toMatchObject({ url: ONE });
     gone.abort();
     await Promise.allSettled(lost);
-    expect((await Promise.all(kept)).map(({ citing }) => citing)).toEqual([
-      [expect.objectContaining({ url: TWO, sentences: 100 })],
-      [expect.objectContaining({ url: ONE, sentences: 100 })],
-    ]);
+    const citing = (await Promise.all(kept)).map((each) => each.citing);
+    expect(citing).toMatchObject([[{ url: TWO, sentences: 100 }], [{ url: ONE, sentences: 100 }]]);
   });
+});
+
+describe('a text is cut into sentences', () => {
+  // Each sentence of the text ends at a bar.
+  it.each([
+    ['One ends here.| Two asks?| Three cries!| Four'],
+    ['Es war am 3. Oktober, z. B. in Köln.| „Schön war es.“ Danach kam Schnee.'],
+    ['今天下雨了。|你带伞了吗？|“带了！”|他说。'],
+    ['It costs 3.5 euros, e.g. at noon.| Then more.'],
+    ['He said "Stop."| Then he left (at once!)| Nobody saw.'],
+    ['Well…| Perhaps...| Who knows?!|  Nobody.'],
+    [' \n\t \n\n '],
+    // At blank lines and items of lists, while a line may break within a sentence.
+    ['# A heading|\n\nA sentence that goes on.| Another|\n\t\n- one item|\n- another item|\n1. first\n'],
+    // At every line where there are no blank lines, as in what was HTML.
+    ['A heading|\nA paragraph.| Its end|\nThe next'],
+  ])('at their ends: %j', (marked) => {
+    const sentences = marked.split('|').map((sentence) => sentence.trim());
+    const text = marked
+      .replaceAll('|', '')
+      .replace('that goes', 'that\r\ngoes')
+      .replace('another item', 'another\n  item');
+    expect([...sentencesOf(text)]).toEqual(sentences.filter((sentence) => sentence !== ''));
+  });
+
+  it('that are never longer than the most, and lose nothing', () => {
+    const words = Array.from({ length: 20_000 }, (_, n) => `word${n}`).join(' ');
+    const sentences = [...sentencesOf(words)];
+    expect(sentences.join(' ')).toBe(words);
+    expect(Math.max(...sentences.map((s) => s.length))).toBeLessThanOrEqual(LONGEST_SENTENCE);
+    const faces = [...sentencesOf('😀'.repeat(35_001))];
+    expect(faces.join('')).toBe('😀'.repeat(35_001));
+    expect(faces.every((face) => /^(?:😀)+$/u.test(face))).toBe(true);
+  });
+
+  it('in a time that grows with its length only', () => {
+    const texts = [' \n'.repeat(40_000), '. '.repeat(40_000), 'a.'.repeat(40_000), `.${'"'.repeat(65_536)}`];
+    for (const text of ['.'.repeat(65_536), '"'.repeat(65_536), ...texts]) [...sentencesOf(text.repeat(8))];
+  }, 3_000);
 });

@@ -22,7 +22,7 @@ describe('the database of an older peer', () => {
       const peer = await openPeer({ dir });
       expect(await peerdoc(peer, 'http://h/kept')).toMatchObject({ collections: ['old'] });
       expect((await search(peer, { query: 'older' })).total).toBe(1);
-      expect(await push(peer, [{ url: 'http://h/new', data: 'new' }])).toMatchObject({ countsuccess: 1 });
+      expect(await push(peer, { 'http://h/new': 'new' })).toMatchObject({ countsuccess: 1 });
       await peer.close();
     }
     const database = new Database(dir);

@@ -1,39 +1,25 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import sqlite from 'node-sqlite3-wasm';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { EmbeddedPeer } from '../../src/embedded/embedded-peer.js';
+import type { PeersyncError } from '../../src/lib/errors.js';
 import { type Logger, silentLogger } from '../../src/lib/logger.js';
+import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { builtPeer, builtStart, peerdoc, push, search, send } from './support.js';
-
-const running: EmbeddedPeer[] = [];
-const children: ChildProcess[] = [];
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((peer) => peer.close()));
-  for (const child of children.splice(0)) child.kill('SIGKILL');
-});
+import { builtPeer, builtStart, type Peer, peerdoc, push, search, send } from './support.js';
 
 async function start(
   dir: string,
-  options: { port?: number } = {},
-  log: Logger = silentLogger,
+  { log = silentLogger, port = 0 }: { log?: Logger; port?: number } = {},
 ): Promise<EmbeddedPeer> {
-  const startEmbeddedPeer = await builtStart();
-  const peer = await startEmbeddedPeer({ dir, port: 0, commitEveryMs: 50, log, ...options });
-  running.push(peer);
+  const peer = await (await builtStart())({ dir, port, commitEveryMs: 50, log });
+  afterwards('test', () => peer.close());
   return peer;
-}
-
-interface PeerProcess {
-  readonly url: string;
-  readonly credentials: { readonly username: string; readonly password: string };
-  readonly pid: number;
-  kill(): Promise<void>;
 }
 
 const RUNNER = `
@@ -45,29 +31,28 @@ const RUNNER = `
 `;
 
 /** A peer in a process of its own. */
-async function spawnPeer(dir: string, commitEveryMs = 200): Promise<PeerProcess> {
+async function spawnPeer(dir: string, commitEveryMs = 200) {
   const args = ['--input-type=module', '-e', RUNNER, builtPeer, dir, String(commitEveryMs)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  children.push(child);
+  afterwards('test', () => void child.kill('SIGKILL'));
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const line = await new Promise<string>((resolve, reject) => {
     child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString()));
     void ended.then(() => reject(new Error('the peer ended before it was ready')));
   });
-  const ready = JSON.parse(line) as Pick<PeerProcess, 'url' | 'credentials'>;
+  const ready = JSON.parse(line) as Peer;
   const kill = (): Promise<void> => {
     child.kill('SIGKILL');
     return ended;
   };
-  return { ...ready, pid: child.pid ?? 0, kill };
+  return { ...ready, kill };
 }
 
-async function failure(
-  started: Promise<unknown>,
-): Promise<{ code?: string; message: string; hint?: string }> {
-  return started.then(
+/** Why it does not start in a directory. */
+async function failure(dir: string, options = {}): Promise<Partial<PeersyncError>> {
+  return await start(dir, options).then(
     () => ({ message: 'it started' }),
-    (error: Error) => error,
+    (error: PeersyncError) => error,
   );
 }
 
@@ -76,7 +61,7 @@ describe('an embedded peer', () => {
     const dir = join(temporaryDirectory(), 'made', 'for it');
     const first = await start(dir);
     expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    await push(first, [{ url: 'http://h/', data: 'kept' }]);
+    await push(first, { 'http://h/': 'kept' });
     await first.close();
     expect(await first.exited).toBeUndefined();
     const second = await start(dir);
@@ -94,39 +79,39 @@ describe('an embedded peer', () => {
     writeFileSync(path, 'my own password\n', { mode: 0o644 });
     chmodSync(path, 0o644);
     const warnings: string[] = [];
-    const peer = await start(dir, {}, { ...silentLogger, warn: (_, message) => warnings.push(message) });
+    const log = { ...silentLogger, warn: (_: object, message: string) => void warnings.push(message) };
+    const peer = await start(dir, { log });
     expect(peer.credentials.password).toBe('my own password');
     expect(warnings.join()).toContain('chmod 600');
     expect(warnings.join()).not.toContain('my own password');
     await peer.close();
     writeFileSync(path, '\n');
-    expect(await failure(start(dir))).toMatchObject({ code: 'EMBEDDED_PASSWORD_UNUSABLE' });
+    expect(await failure(dir)).toMatchObject({ code: 'EMBEDDED_PASSWORD_UNUSABLE' });
   });
 
   it('keeps a second one out of its directory, and lets it in afterwards', async () => {
     const dir = temporaryDirectory();
     const first = await start(dir);
-    const refused = await failure(start(dir));
-    expect(refused).toMatchObject({
+    expect(await failure(dir)).toMatchObject({
       code: 'EMBEDDED_DIR_LOCKED',
+      message: expect.stringMatching(`Another embedded peer \\(pid ${process.pid}, since .*${dir}`),
       hint: 'Stop it, or name another directory.',
     });
-    expect(refused.message).toContain(`Another embedded peer (pid ${process.pid}, since `);
-    expect(refused.message).toContain(dir);
     const lock = readFileSync(join(dir, 'peer.lock'), 'utf8');
     await first.close();
     await (await start(dir)).close();
     writeFileSync(join(dir, 'peer.lock'), lock.replace('"host":"', '"host":"not-'));
-    const elsewhere = await failure(start(dir));
-    expect(elsewhere).toMatchObject({ code: 'EMBEDDED_DIR_LOCKED_ELSEWHERE' });
-    expect(elsewhere.message).toContain(`on not-${hostname()}, since `);
-    expect(elsewhere.hint).toContain('remove the file "peer.lock"');
+    expect(await failure(dir)).toMatchObject({
+      code: 'EMBEDDED_DIR_LOCKED_ELSEWHERE',
+      message: expect.stringContaining(`on not-${hostname()}, since `),
+      hint: expect.stringContaining('remove the file "peer.lock"'),
+    });
   });
 
   it('lets exactly one of many in, also after a dead one', async () => {
     const dir = temporaryDirectory();
     await (await spawnPeer(dir)).kill();
-    const outcomes = await Promise.all(Array.from({ length: 12 }, () => failure(start(dir))));
+    const outcomes = await Promise.all(Array.from({ length: 12 }, () => failure(dir)));
     const codes = outcomes.map((outcome) => outcome.code ?? outcome.message).sort();
     expect(codes).toEqual([...Array(11).fill('EMBEDDED_DIR_LOCKED'), 'it started']);
   });
@@ -135,37 +120,36 @@ describe('an embedded peer', () => {
     const other = createServer().listen(0, '127.0.0.1');
     await until(() => other.listening, 'listening');
     const { port } = other.address() as { port: number };
-    const refused = await failure(start(temporaryDirectory(), { port }));
-    expect(refused).toMatchObject({ code: 'EMBEDDED_PORT_IN_USE', exitCode: 1 });
-    expect(refused.message).toContain(`127.0.0.1:${port}`);
-    expect(refused.hint).toContain('peer.embedded.port');
+    expect(await failure(temporaryDirectory(), { port })).toMatchObject({
+      ...{ code: 'EMBEDDED_PORT_IN_USE', exitCode: 1 },
+      message: expect.stringContaining(`127.0.0.1:${port}`),
+      hint: expect.stringContaining('peer.embedded.port'),
+    });
     other.close();
   });
 
   it('says what is wrong with its directory', async () => {
     const dir = temporaryDirectory();
     writeFileSync(join(dir, 'file'), '');
-    expect(await failure(start(join(dir, 'file', 'below')))).toMatchObject({
-      code: 'EMBEDDED_DIR_UNWRITABLE',
-    });
-    expect(await failure(start(join(dir, 'file')))).toMatchObject({ code: 'EMBEDDED_DIR_UNWRITABLE' });
+    for (const path of ['file', 'file/below'])
+      expect(await failure(join(dir, path))).toMatchObject({ code: 'EMBEDDED_DIR_UNWRITABLE' });
   });
 
   it('does not start on a database that is damaged or of a newer peersync, and leaves it as it is', async () => {
     const dir = temporaryDirectory();
     const path = join(dir, 'peer.sqlite');
     writeFileSync(path, 'this is no database at all '.repeat(200));
-    expect(await failure(start(dir))).toMatchObject({ code: 'EMBEDDED_DIR_DAMAGED' });
+    expect(await failure(dir)).toMatchObject({ code: 'EMBEDDED_DIR_DAMAGED' });
     expect(readFileSync(path, 'utf8')).toMatch(/^this is no database/);
     writeFileSync(path, '');
     await (await start(dir)).close();
     truncateSync(path, 20_000);
-    expect(await failure(start(dir))).toMatchObject({ code: 'EMBEDDED_DIR_DAMAGED' });
+    expect(await failure(dir)).toMatchObject({ code: 'EMBEDDED_DIR_DAMAGED' });
     const newer = temporaryDirectory();
     const database = new sqlite.Database(join(newer, 'peer.sqlite'));
     database.exec('PRAGMA user_version = 99');
     database.close();
-    expect(await failure(start(newer))).toMatchObject({ code: 'EMBEDDED_DIR_NEWER' });
+    expect(await failure(newer)).toMatchObject({ code: 'EMBEDDED_DIR_NEWER' });
   });
 
   it('ends at once with a process that is killed', async () => {
@@ -185,11 +169,9 @@ describe('an embedded peer', () => {
         for (;;) {
           const numbers = [next, next + 1, next + 2];
           next += 3;
-          const items = numbers.map((n) => ({
-            url: `http://h/${n}.txt`,
-            data: `unique${n} ${'filler '.repeat(200)}`,
-          }));
-          const { successall } = await push(peer, items);
+          const text = 'filler '.repeat(200);
+          const documents = numbers.map((n) => [`http://h/${n}.txt`, `unique${n} ${text}`]);
+          const { successall } = await push(peer, Object.fromEntries(documents));
           if (successall === 'true') for (const n of numbers) accepted.add(n);
         }
       });
@@ -217,41 +199,26 @@ describe('an embedded peer', () => {
   it('tells of a disk that is full, accepts nothing meanwhile, and goes on when there is room', async (context) => {
     const dir = join(temporaryDirectory(), 'small');
     mkdirSync(dir);
-    const mount = (...args: string[]): Promise<number> =>
-      new Promise((resolve) => {
-        spawn(args[0] ?? '', args.slice(1), { stdio: 'ignore' })
-          .on('exit', (code) => resolve(code ?? 1))
-          .on('error', () => resolve(1));
-      });
-    if ((await mount('mount', '-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', dir)) !== 0)
+    const run = (command: string, ...args: string[]) => spawnSync(command, args, { stdio: 'ignore' }).status;
+    if (run('mount', '-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', dir) !== 0)
       return context.skip('a small file system can be mounted by root only');
     try {
       const peer = await start(dir);
       const large = 'filler '.repeat(60_000);
-      let refused = '';
       let taken = 0;
-      for (let n = 0; n < 40 && refused === ''; n += 1) {
-        await push(peer, [{ url: `http://h/${n}`, data: `${n} ${large}` }]).then(
-          () => {
-            taken += 1;
-          },
-          (error: Error) => {
-            refused = error.message;
-          },
-        );
-      }
-      expect(refused).toMatch(/^507: .*disk/s);
+      const fill = async () => {
+        for (; taken < 40; taken += 1) await push(peer, { [`http://h/${taken}`]: `${taken} ${large}` });
+      };
+      await expect(fill()).rejects.toThrow(/^507: .*disk/s);
       await peer.close();
-      expect(await mount('mount', '-o', 'remount,size=64m', dir)).toBe(0);
+      expect(run('mount', '-o', 'remount,size=64m', dir)).toBe(0);
       const again = await start(dir);
-      await until(
-        async () => (await send(again, '/')).body.includes(`${taken} documents, 0 waiting`),
-        'all indexed',
-      );
-      expect(await push(again, [{ url: 'http://h/more', data: large }])).toMatchObject({ countsuccess: 1 });
+      const isIndexed = async () => (await send(again, '/')).body.includes(`${taken} documents, 0 waiting`);
+      await until(isIndexed, 'all indexed');
+      expect(await push(again, { 'http://h/more': large })).toMatchObject({ countsuccess: 1 });
       await again.close();
     } finally {
-      await mount('umount', '-l', dir);
+      run('umount', '-l', dir);
     }
     return undefined;
   });

@@ -1,105 +1,100 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { openPeerInstance, type PeerInstance } from '../../src/embedded/peer-instance.js';
-import { systemClock } from '../../src/lib/clock.js';
-import { silentLogger } from '../../src/lib/logger.js';
-import { type Item, openPeer, push, search, send } from './support.js';
+import type { PeerInstance } from '../../src/embedded/peer-instance.js';
+import { marked, readQuestion, snippetAt, snippetOf } from '../../src/embedded/search.js';
+import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
+import { until } from '../support/wait.js';
+import { openPeer, type Parameters, peerWith, push, search, send } from './support.js';
 
 describe('a search', () => {
   it('finds words whatever their case, accents and script, and phrases in their order', async () => {
-    const peer = await openPeer();
-    await push(
-      peer,
-      [
-        { url: 'http://h/1', data: 'Die Größe der Straße in Köln', collection: 'de' },
-        { url: 'http://h/2', data: '検索エンジンと文書 한국어 문서', collection: 'cjk' },
-        { url: 'http://h/3', data: 'हिन्दी में खोज 😀 emoji', collection: 'in' },
-        { url: 'http://h/4', data: 'green tea, not tea green', collection: 'en' },
-        { url: 'http://h/reports/J%C3%A4nner%20plan.txt', data: 'nothing of it inside', collection: 'en' },
-      ],
-      { commit: 'true' },
-    );
-    const found = async (query: string): Promise<string[]> =>
-      (await search(peer, { query })).items.map((item) => item.url.slice(9)).sort();
-    expect(await found('GROSSE strasse koln')).toEqual(['1']);
-    expect(await found('エンジン')).toEqual(['2']);
-    expect(await found('ンエ')).toEqual([]);
-    expect(await found('한국')).toEqual(['2']);
-    expect(await found('हिन्दी')).toEqual(['3']);
-    expect(await found('"green tea"')).toEqual(['4']);
-    expect(await found('"tea tea"')).toEqual([]);
-    expect(await found('green missing')).toEqual([]);
-    expect(await found('jänner')).toEqual(['reports/J%C3%A4nner%20plan.txt']);
+    const peer = await peerWith({
+      'http://h/1': 'Die Größe der Straße in Köln',
+      'http://h/2': '検索エンジンと文書 한국어 문서',
+      'http://h/3': 'हिन्दी में खोज 😀 emoji',
+      'http://h/4': 'green tea, not tea green',
+      'http://h/J%C3%A4nner%20plan.txt': 'nothing of it inside',
+    });
+    for (const [query, found] of [
+      ['GROSSE strasse koln', '1'],
+      ['エンジン', '2'],
+      ['ンエ', ''],
+      ['한국', '2'],
+      ['हिन्दी', '3'],
+      ['"green tea"', '4'],
+      ['"tea tea"', ''],
+      ['green missing', ''],
+      ['jänner', 'J%C3%A4nner%20plan.txt'],
+    ] as const) {
+      const { items } = await search(peer, { query });
+      expect([query, items.map(({ url }) => url.slice(9)).join()]).toEqual([query, found]);
+    }
   });
 
   it('shows where the words stand, marked on the page and plain in JSON', async () => {
     const peer = await openPeer();
     const data = `${'filler '.repeat(60)} the <b>Größe</b> & more ${'filler '.repeat(60)}`;
-    await push(peer, [{ url: 'http://h/1', data, collection: '<i>c</i>' }], { commit: 'true' });
-    const { items } = await search(peer, { query: 'grosse' });
-    expect(items[0]?.snippet).toMatch(/^… filler .* the <b>Größe<\/b> & more filler/);
-    expect(items[0]).toMatchObject({
-      url: 'http://h/1',
-      collections: ['<i>c</i>'],
-      size: Buffer.byteLength(data),
-    });
+    await push(peer, { 'http://h/1': data }, { collection: '<i>c</i>', commit: 'true' });
+    expect((await search(peer, { query: 'grosse' })).items).toMatchObject([
+      {
+        ...{ url: 'http://h/1', collections: ['<i>c</i>'], size: Buffer.byteLength(data) },
+        snippet: expect.stringMatching(/^… filler .* the <b>Größe<\/b> & more filler/),
+      },
+    ]);
     const page = (await send(peer, `/?query=${encodeURIComponent('größe')}`)).body;
-    expect(page).toContain('the &lt;b&gt;<mark>Größe</mark>&lt;/b&gt; &amp; more');
-    expect(page).toContain('&lt;i&gt;c&lt;/i&gt;');
-    expect(page).toContain('1–1 of 1 result');
+    for (const shown of [
+      'the &lt;b&gt;<mark>Größe</mark>&lt;/b&gt; &amp; more',
+      '&lt;i&gt;c',
+      '1–1 of 1 result',
+    ])
+      expect(page).toContain(shown);
   });
 
   it('finds the snippet of a word that stands far inside', async () => {
-    const peer = await openPeer();
-    const data = `${'filler '.repeat(20_000)}needle ${'filler '.repeat(20_000)}`;
-    await push(peer, [{ url: 'http://h/1', data }], { commit: 'true' });
+    const far = 'filler '.repeat(20_000);
+    const peer = await peerWith({ 'http://h/1': `${far}needle ${far}` });
     expect((await search(peer, { query: 'needle' })).items[0]?.snippet).toContain('needle');
   });
 
-  it.each([
-    '"',
-    '""',
-    '"a',
-    'a"b',
-    '*',
-    'a*',
-    '(',
-    'a AND',
-    'NOT',
-    'title:x',
-    'NEAR(a b)',
-    '-a',
-    '{a}',
-    '^a',
-    'a + b',
-    "'; DROP TABLE words",
-    '\0',
-    '😀',
-    '%',
-    '\ud800',
-    'a'.repeat(5_000),
-    '"'.repeat(999),
-  ])('survives whatever is typed: %j', async (query) => {
-    const peer = await openPeer();
-    await push(peer, [{ url: 'http://h/1', data: 'a b x' }], { commit: 'true' });
-    expect((await search(peer, { query })).total).toBeLessThanOrEqual(1);
-    expect((await send(peer, `/?${new URLSearchParams({ query })}`)).status).toBe(200);
+  it('survives whatever is typed', async () => {
+    const peer = await peerWith({ 'http://h/1': 'a b x' });
+    const words = [
+      '"',
+      '""',
+      '"a',
+      'a"b',
+      '*',
+      'a*',
+      '(',
+      'a AND',
+      'NOT',
+      'title:x',
+      'NEAR(a b)',
+      '-a',
+      '{a}',
+      '^a',
+    ];
+    const odd = [
+      "'; DROP TABLE words",
+      '\0',
+      '😀',
+      '%',
+      '\ud800',
+      'a'.repeat(5_000),
+      '"'.repeat(999),
+      'a + b',
+    ];
+    for (const query of [...words, ...odd]) {
+      expect((await search(peer, { query })).total).toBeLessThanOrEqual(1);
+      expect((await send(peer, `/?${new URLSearchParams({ query })}`)).status).toBe(200);
+    }
     expect((await search(peer, { query: 'x' })).total).toBe(1);
   });
 
-  it('never shows what was typed as markup', async () => {
-    const peer = await openPeer();
+  it('never shows what was typed as markup, nor a link that would run a script', async () => {
+    const peer = await peerWith({ 'smb://host/share/x.txt': 'tea' });
     const typed = { query: '"><script>alert(1)</script>', collection: '\'"><img src=x>' };
-    const page = (await send(peer, `/?${new URLSearchParams(typed)}`)).body;
-    expect(page).not.toContain('<script');
-    expect(page).not.toContain('<img');
-  });
-
-  it('shows no link that would run a script', async () => {
-    const peer = await openPeer();
-    await push(peer, [{ url: 'smb://host/share/x.txt', data: 'tea', collection: 'c' }], { commit: 'true' });
+    expect((await send(peer, `/?${new URLSearchParams(typed)}`)).body).not.toMatch(/<script|<img/);
     expect((await send(peer, '/?query=tea')).body).not.toContain('href="smb:');
   });
 
@@ -111,46 +106,41 @@ describe('a search', () => {
 });
 
 describe('a peer with 3,000 documents', () => {
-  const count = 3_000;
   let peer: PeerInstance;
-
   beforeAll(async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'peersync-'));
-    const options = { dir, port: 0, commitEveryMs: 20, maxBody: 67_108_864 };
-    peer = await openPeerInstance({ ...options, requireAuthEverywhere: false }, systemClock, silentLogger);
-    for (let start = 0; start < count; start += 100) {
-      const items = Array.from({ length: 100 }, (_, i): Item => {
-        const n = start + i;
-        const data = `# Note ${n}\n\nunique${n} common ${n % 3 === 0 ? 'third ' : ''}${'filler '.repeat(30)}`;
-        return { url: `http://h/${n}.md`, data, collection: n % 2 === 0 ? 'even' : 'odd' };
-      });
-      await push(peer, items);
-    }
-    for (let waiting = true; waiting; )
-      waiting = !(await send(peer, '/')).body.includes('3,000 documents, 0 waiting to be indexed');
-    return async () => {
-      await peer.close();
-      rmSync(dir, { recursive: true });
-    };
+    peer = await openPeer({}, 'file');
+    for (const [at, collection] of ['even', 'odd'].entries())
+      for (let start = 0; start < 3_000; start += 200) {
+        const documents = Array.from({ length: 100 }, (_, i) => {
+          const n = start + 2 * i + at;
+          const words = `unique${n} common ${n % 3 === 0 ? 'third ' : ''}${'filler '.repeat(30)}`;
+          return [`http://h/${n}.md`, `# Note ${n}\n\n${words}`];
+        });
+        await push(peer, Object.fromEntries(documents), { collection });
+      }
+    const isIndexed = async () => (await send(peer, '/')).body.includes('3,000 documents, 0 waiting');
+    await until(isIndexed, 'all are indexed');
   });
 
   it('finds each by a word of its own', async () => {
-    for (let n = 0; n < count; n += 37) {
+    for (let n = 0; n < 3_000; n += 37) {
       const { total, items } = await search(peer, { query: `unique${n}` });
       expect([total, items[0]?.url]).toEqual([1, `http://h/${n}.md`]);
     }
   });
 
   it('counts what it finds, in a collection or in all, and pages through it without a gap', async () => {
-    expect((await search(peer, { query: 'common' })).total).toBe(3_000);
+    const totalOf = async (asked: Parameters) => (await search(peer, asked)).total;
     const even = { query: 'third', collection: 'even' };
-    expect((await search(peer, even)).total).toBe(500);
+    expect(await totalOf({ query: 'common' })).toBe(3_000);
+    expect(await totalOf(even)).toBe(500);
+    expect(await totalOf({ query: 'third', collection: 'nobody' })).toBe(0);
     const seen = new Set<string>();
-    for (let offset = 0; offset < 500; offset += 100)
-      for (const item of (await search(peer, { ...even, offset: String(offset), limit: '100' })).items)
-        seen.add(item.url);
+    for (let offset = 0; offset < 500; offset += 100) {
+      const { items } = await search(peer, { ...even, offset: String(offset), limit: '100' });
+      for (const { url } of items) seen.add(url);
+    }
     expect(seen.size).toBe(500);
-    expect((await search(peer, { query: 'third', collection: 'nobody' })).total).toBe(0);
   });
 
   it('shows the newest where nothing is asked for', async () => {
@@ -160,13 +150,93 @@ describe('a peer with 3,000 documents', () => {
 
   it('leads from page to page on the search page', async () => {
     const page = (await send(peer, '/?query=third&collection=even&offset=490')).body;
-    expect(page).toContain('491–500 of 500 results in even');
-    expect(page).toContain('rel="prev"');
+    for (const shown of [
+      '491–500 of 500 results in even',
+      'rel="prev"',
+      '<option value="even" selected>even</option>',
+    ])
+      expect(page).toContain(shown);
     expect(page).not.toContain('rel="next"');
-    expect(page).toContain('<option value="even" selected>even</option>');
-    const next = /rel="next" href="([^"]+)"/.exec((await send(peer, '/?query=third')).body)?.[1];
-    expect((await send(peer, (next ?? '').replaceAll('&amp;', '&'))).body).toContain(
-      '11–20 of 1,000 results',
-    );
+    const next = /rel="next" href="([^"]+)"/.exec((await send(peer, '/?query=third')).body)?.[1] ?? '';
+    expect((await send(peer, next.replaceAll('&amp;', '&'))).body).toContain('11–20 of 1,000 results');
+  });
+});
+
+describe('words', () => {
+  it.each([
+    ['Größe', 'GROSSE'],
+    ['\u00fcber', 'u\u0308ber'],
+    ['Straße', 'STRASSE'],
+    ['ﬁle', 'file'],
+    ['ＡＢＣ１', 'abc1'],
+    ['ΟΔΟΣ', 'οδος'],
+    ['İstanbul', 'istanbul'],
+    ['한국어', '한국어'.normalize('NFD')],
+  ])('are the same however accents, case and compatibility forms are written: %s', (a, b) => {
+    expect(fold(a)).toBe(fold(b));
+  });
+
+  it('are single characters in scripts written without blanks, and whole words with vowel signs in Hindi', () => {
+    expect(wordsOf('検索 engine')).toEqual(['検', '索', 'engine']);
+    expect(wordsOf('हिन्दी')).toHaveLength(1);
+  });
+
+  it('are counted as the index sees them, also where long texts are prepared in pieces', () => {
+    expect(countWords(indexable('one, two_three — four! 検索 Größe'))).toBe(7);
+    expect(countWords(indexable(Buffer.from('one,two three\n')))).toBe(3);
+    expect(countWords(indexable('😀 … \0'))).toBe(0);
+    expect(countWords(indexable('wörterbuch '.repeat(20_000)))).toBe(20_000);
+  });
+
+  const text = fc.string({ unit: 'grapheme', maxLength: 60 });
+
+  it('are found at their places as they are indexed, and counted alike in a document and in a question', () => {
+    const isAlike = fc.property(text, (any) => {
+      expect(countWords(indexable(any))).toBe(wordsOf(any).length);
+      // A compatibility character may become several words; of an accent that stands alone nothing is left.
+      const normal = any.normalize('NFKC');
+      const placed = [...placedWords(normal)].map(({ word }) => word).filter((word) => word !== '');
+      expect(placed).toEqual(wordsOf(normal));
+    });
+    fc.assert(isAlike, { numRuns: 500 });
+  });
+});
+
+describe('a question', () => {
+  it('asks for every word, and for quoted words together; without words for nothing', () => {
+    expect(readQuestion('red "green tea" blue-ish').match).toBe('"red" "green tea" "blue ish"');
+    expect(readQuestion('検索').match).toBe('"検 索"');
+    expect(readQuestion(' "" * ( ').match).toBeUndefined();
+  });
+
+  it('never hands FTS5 anything but letters and digits in quotes', () => {
+    const isSafe = fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (any) => {
+      const { match = '"x"' } = readQuestion(any);
+      expect(match).toMatch(/^"[\p{L}\p{N}\p{M} ]+"( "[\p{L}\p{N}\p{M} ]+")*$/u);
+    });
+    fc.assert(isSafe);
+  });
+});
+
+describe('a snippet', () => {
+  it('shows the words asked for as they stand in the text, each character of a Chinese phrase', () => {
+    const asked = readQuestion('GROSSE').highlights;
+    const found = snippetOf(`${'filler '.repeat(100)}the Größe of <it>`, asked) ?? '';
+    expect(found).toMatch(/^… filler .*the Größe of <it>$/);
+    expect(marked(found, asked)).toMatch(/ the <mark>Größe<\/mark> of &lt;it&gt;$/);
+    const chinese = readQuestion('検索').highlights;
+    const shown = marked(snippetOf('中文検索です', chinese) ?? '', chinese);
+    expect(shown).toBe('中文<mark>検</mark><mark>索</mark>です');
+  });
+
+  it('is none where no word was found, and then the beginning stands for it', () => {
+    expect(snippetOf('nothing here', new Set(['else']))).toBeUndefined();
+    expect(snippetAt('short', 0)).toBe('short');
+    expect(snippetAt('word '.repeat(200), 0)).toMatch(/^word .* …$/);
+  });
+
+  it('never cuts a pair of surrogates', () => {
+    const found = snippetOf(`${'😀'.repeat(100)} tea ${'😀'.repeat(300)}`, new Set(['tea']));
+    expect(found).not.toMatch(/\p{Cs}/u);
   });
 });

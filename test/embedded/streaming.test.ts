@@ -1,5 +1,4 @@
-import { connect } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Administrator } from '../../src/embedded/access.js';
 import { FormReader } from '../../src/embedded/form.js';
 import {
@@ -11,54 +10,53 @@ import {
 } from '../../src/embedded/server.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { afterwards } from '../support/afterwards.js';
 import { until } from '../support/wait.js';
-import { rawRequest, send } from './support.js';
+import { Connection, send } from './support.js';
 
-const servers: PeerServer[] = [];
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.close()));
-});
-
-async function serve(body: () => Body, timeouts: Partial<ServerTimeouts> = {}): Promise<PeerServer> {
-  const server = await openServer(
-    { '/': body },
-    { port: 0, requireAuthEverywhere: false, timeouts },
-    // Its only page needs no more.
-    {
-      administrator: new Administrator('password', systemClock),
-      forms: new FormReader(),
-      clock: systemClock,
-      log: silentLogger,
-    } as Partial<PeerDeps> as PeerDeps,
-  );
-  servers.push(server);
-  return server;
+/** A server whose only page is made of these pieces; what was made of it, and whether that is over. */
+async function serve(
+  pieces: () => Iterable<string> | AsyncIterable<string>,
+  timeouts: Partial<ServerTimeouts> = {},
+) {
+  const made = { begun: 0, pieces: 0, isOver: false };
+  async function* counted(): AsyncGenerator<string> {
+    made.begun += 1;
+    try {
+      for await (const piece of pieces()) {
+        made.pieces += 1;
+        yield piece;
+      }
+    } finally {
+      made.isOver = true;
+    }
+  }
+  const administrator = new Administrator('password', systemClock);
+  // The page needs no more.
+  const deps = { administrator, forms: new FormReader(), clock: systemClock, log: silentLogger };
+  const body = (): Body => counted();
+  const server: PeerServer = await openServer({ '/': body }, { port: 0, timeouts }, deps as PeerDeps);
+  afterwards('test', () => server.close());
+  return { server, made };
 }
 
-/** Opens a connection that asks and never reads. */
-function askWithoutReading(url: string): Promise<ReturnType<typeof connect>> {
-  const { port } = new URL(url);
-  return new Promise((resolve) => {
-    const socket = connect(Number(port), '127.0.0.1', () => {
-      socket.pause();
-      socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n', () => resolve(socket));
-    });
-    socket.on('error', () => undefined);
-  });
+const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
+/** A client that asks and reads nothing of the answer. */
+function askWithoutReading(server: PeerServer): Connection {
+  const connection = new Connection(server, GET);
+  connection.socket.pause();
+  return connection;
 }
 
 describe('an answer that is made while it is sent', () => {
   it('comes whole, and nothing of it is made for HEAD', async () => {
-    let made = 0;
-    const peer = await serve(() =>
-      (function* () {
-        made += 1;
-        for (let n = 0; n < 1_000; n += 1) yield n % 2 === 0 ? `${n}\n` : '';
-      })(),
+    const { server, made } = await serve(() =>
+      Array.from({ length: 1_000 }, (_, n) => (n % 2 ? '' : `${n}\n`)),
     );
-    const head = await send(peer, '/', { method: 'HEAD' });
-    expect([head.status, head.body, made]).toEqual([200, '', 0]);
-    const answer = await send(peer, '/');
+    const head = await send(server, '/', { method: 'HEAD' });
+    expect([head.status, head.body, made.begun]).toEqual([200, '', 0]);
+    const answer = await send(server, '/');
     expect(answer.headers['transfer-encoding']).toBe('chunked');
     expect(answer.body.trim().split('\n')).toHaveLength(500);
   });
@@ -67,46 +65,31 @@ describe('an answer that is made while it is sent', () => {
     ['is made no faster than it is read, and ended when its client is gone', {}],
     ['is broken off when nobody takes any of it for long', { idle: 100 }],
   ])('%s', async (_, timeouts: Partial<ServerTimeouts>) => {
-    let made = 0;
-    let ended = false;
-    const { url } = await serve(
-      () =>
-        (function* () {
-          try {
-            for (;;) {
-              made += 1;
-              yield 'x'.repeat(100_000);
-            }
-          } finally {
-            ended = true;
-          }
-        })(),
-      timeouts,
-    );
-    const socket = await askWithoutReading(url);
+    function* endless(): Generator<string> {
+      for (;;) yield 'x'.repeat(100_000);
+    }
+    const { server, made } = await serve(endless, timeouts);
+    const { socket } = askWithoutReading(server);
     let before = -1;
     await until(async () => {
-      const still = before === made && made > 0;
-      before = made;
+      const isStill = before === made.pieces && before > 0;
+      before = made.pieces;
       await new Promise((resolve) => setTimeout(resolve, 50));
-      return still;
+      return isStill;
     }, 'the server has stopped making more');
-    expect(made).toBeLessThan(500);
+    expect(made.pieces).toBeLessThan(500);
     if (timeouts.idle === undefined) socket.destroy();
-    await until(() => ended, 'the answer ends');
-    socket.destroy();
+    await until(() => made.isOver, 'the answer ends');
   });
 
   it('never looks whole when it fails', async () => {
-    const peer = await serve(() =>
-      (function* () {
-        yield 'begin'.repeat(20_000);
-        throw new Error('broken');
-      })(),
-    );
-    await expect(send(peer, '/')).rejects.toThrow(/aborted|socket hang up/);
-    const raw = await rawRequest(peer, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
-    expect(raw).not.toContain('\r\n0\r\n');
+    function* broken(): Generator<string> {
+      yield 'begin'.repeat(20_000);
+      throw new Error('broken');
+    }
+    const { server } = await serve(broken);
+    await expect(send(server, '/')).rejects.toThrow(/aborted|socket hang up/);
+    expect(await new Connection(server, GET).closed).not.toContain('\r\n0\r\n');
   });
 
   it.each([
@@ -114,69 +97,51 @@ describe('an answer that is made while it is sent', () => {
     ['while all of it is taken at once', 'x'.repeat(20_000)],
   ])('lets others have their turn %s', async (_, piece) => {
     let turns = 0;
-    const peer = await serve(() =>
-      (function* () {
-        const timer = setInterval(() => {
-          turns += 1;
-        }, 1);
-        for (let pieces = 0; pieces < 60; pieces += 1) {
-          const made = performance.now() + 3;
-          while (performance.now() < made);
-          yield piece;
-        }
-        clearInterval(timer);
-        yield 'done';
-      })(),
-    );
-    expect((await send(peer, '/')).body.endsWith('done')).toBe(true);
+    function* slow(): Generator<string> {
+      const timer = setInterval(() => {
+        turns += 1;
+      }, 1);
+      for (let pieces = 0; pieces < 60; pieces += 1) {
+        const made = performance.now() + 3;
+        while (performance.now() < made);
+        yield piece;
+      }
+      clearInterval(timer);
+      yield 'done';
+    }
+    const { server } = await serve(slow);
+    expect((await send(server, '/')).body.endsWith('done')).toBe(true);
     expect(turns).toBeGreaterThan(5);
   });
 
   it('is at its end before the server is closed', async () => {
-    let isAsked = false;
-    let ended = false;
-    const server = await serve(
-      () =>
-        (async function* () {
-          isAsked = true;
-          try {
-            for (;;) {
-              await new Promise((resolve) => setTimeout(resolve, 5));
-              yield 'more';
-            }
-          } finally {
-            ended = true;
-          }
-        })(),
-      { close: 100 },
-    );
-    const socket = await askWithoutReading(server.url);
-    await until(() => isAsked, 'the answer is under way');
+    async function* endless(): AsyncGenerator<string> {
+      for (;;) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        yield 'more';
+      }
+    }
+    const { server, made } = await serve(endless, { close: 100 });
+    askWithoutReading(server);
+    await until(() => made.begun > 0, 'the answer is under way');
     await server.close();
-    await until(() => ended, 'nothing more is made');
-    socket.destroy();
+    await until(() => made.isOver, 'nothing more is made');
   });
 
   it('keeps nobody waiting for the connection it came by, when the server closes meanwhile', async () => {
     let finish = (): void => undefined;
-    let isAsked = false;
-    const server = await serve(
-      () =>
-        (async function* () {
-          isAsked = true;
-          yield 'begin';
-          await new Promise<void>((resolve) => {
-            finish = resolve;
-          });
-        })(),
-      { close: 60_000 },
-    );
-    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    socket.resume().write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
-    await until(() => isAsked, 'the answer is under way');
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    async function* patient(): AsyncGenerator<string> {
+      yield 'begin';
+      await finished;
+    }
+    const { server, made } = await serve(patient, { close: 60_000 });
+    new Connection(server, GET);
+    await until(() => made.pieces > 0, 'the answer is under way');
     const closed = server.close();
     finish();
     await closed;
-    socket.destroy();
   });
 });

@@ -1,31 +1,28 @@
 import { existsSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { startEmbeddedPeer } from '../../src/embedded/embedded-peer.js';
 import { openPeerInstance, type PeerInstance, type PeerOptions } from '../../src/embedded/peer-instance.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { afterwards } from '../support/afterwards.js';
+import { afterwards, type Life } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-/** A peer in this thread, closed after the test. */
+/** A peer in this thread, closed at the end of a life. */
 export async function openPeer(
   options: Partial<PeerOptions> = {},
-  log = silentLogger,
+  life: Life = 'test',
 ): Promise<PeerInstance> {
-  const peer = await openPeerInstance(
-    {
-      dir: temporaryDirectory(),
-      port: 0,
-      commitEveryMs: 20,
-      maxBody: 67_108_864,
-      requireAuthEverywhere: false,
-      ...options,
-    },
-    systemClock,
-    log,
-  );
-  afterwards('test', () => peer.close());
+  const given = { dir: temporaryDirectory(life), port: 0, commitEveryMs: 20, ...options };
+  const peer = await openPeerInstance(given, systemClock, silentLogger);
+  afterwards(life, () => peer.close());
+  return peer;
+}
+
+/** A peer that shows these documents: data by URL. */
+export async function peerWith(documents: Readonly<Record<string, string>>): Promise<PeerInstance> {
+  const peer = await openPeer();
+  await push(peer, documents, { commit: 'true' });
   return peer;
 }
 
@@ -38,23 +35,78 @@ export async function builtStart(): Promise<typeof startEmbeddedPeer> {
     .startEmbeddedPeer;
 }
 
-type Peer = Pick<PeerInstance, 'url' | 'credentials'>;
+export type Peer = Pick<PeerInstance, 'url' | 'credentials'>;
+type Place = Pick<Peer, 'url'>;
+export type Parameters = Readonly<Record<string, string>>;
+type Headers = Readonly<Record<string, string>>;
 
-export function basic({ credentials }: Pick<PeerInstance, 'credentials'>): string {
+export const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+export function basic({ credentials }: Pick<Peer, 'credentials'>): string {
   return `Basic ${Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')}`;
 }
 
-export interface Item {
-  readonly url?: string;
-  readonly data?: string;
-  readonly collection?: string;
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: Buffer;
+  readonly body: string;
+  // biome-ignore lint/suspicious/noExplicitAny: what a test expects of it is said where it is read.
+  json(): any;
 }
 
-export function pushForm(items: readonly Item[], extra: Record<string, string> = {}): URLSearchParams {
-  const form = new URLSearchParams({ count: String(items.length), ...extra });
-  for (const [n, item] of items.entries())
-    for (const [name, value] of Object.entries(item)) form.set(`${name}-${n}`, value);
-  return form;
+interface SendOptions {
+  readonly method?: string;
+  readonly headers?: Headers;
+  readonly body?: string | Buffer;
+}
+
+/** A request with every header as given, which fetch does not allow. */
+export function send(peer: Place, path: string, options: SendOptions = {}): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    const { method = 'GET', headers = {}, body } = options;
+    const all = { connection: 'close', ...headers };
+    const sent = request(new URL(peer.url), { path, method, headers: all, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const [bytes, status] = [Buffer.concat(chunks), response.statusCode ?? 0];
+        const text = bytes.toString();
+        resolve({ status, headers: response.headers, bytes, body: text, json: () => JSON.parse(text) });
+      });
+    });
+    sent.on('error', reject).end(body);
+  });
+}
+
+/** Posts a form as the administrator. */
+export function ask(
+  peer: Peer,
+  path: string,
+  parameters: Parameters | URLSearchParams = {},
+  headers: Headers = {},
+): Promise<RawAnswer> {
+  const body = new URLSearchParams(parameters).toString();
+  const all = { ...FORM, authorization: basic(peer), ...headers };
+  return send(peer, path, { method: 'POST', headers: all, body });
+}
+
+/** What is answered to `ask`, as it was read; the status where it is an error. */
+// biome-ignore lint/suspicious/noExplicitAny: what a test expects of it is said where it is read.
+export async function answered(peer: Peer, path: string, parameters: Parameters = {}): Promise<any> {
+  const answer = await ask(peer, path, parameters);
+  return answer.status === 200 ? answer.json() : answer.status;
+}
+
+/** The fields of items, each data by its URL. */
+export function pushForm(documents: Readonly<Record<string, string>>, collection?: string): Parameters {
+  const fields = Object.entries(documents).flatMap(([url, data], n) => [
+    [`url-${n}`, url],
+    [`data-${n}`, data],
+    ...(collection === undefined ? [] : [[`collection-${n}`, collection]]),
+  ]);
+  return Object.fromEntries(fields) as Parameters;
 }
 
 export interface PushJson {
@@ -65,115 +117,70 @@ export interface PushJson {
   readonly [item: `item-${number}`]: { item: string; url: string; success: string; message: string };
 }
 
-/** Pushes as the administrator and reads the JSON answer. */
+/** Pushes data by its URL as the administrator, and reads the JSON answer. */
 export async function push(
   peer: Peer,
-  items: readonly Item[],
-  extra: Record<string, string> = {},
+  documents: Readonly<Record<string, string>>,
+  { collection, ...extra }: Parameters = {},
 ): Promise<PushJson> {
-  const response = await fetch(`${peer.url}/api/push_p.json`, {
-    method: 'POST',
-    headers: { authorization: basic(peer) },
-    body: pushForm(items, extra),
-  });
-  if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
-  return (await response.json()) as PushJson;
+  const answer = await ask(peer, '/api/push_p.json', { ...pushForm(documents, collection), ...extra });
+  if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`);
+  return answer.json() as PushJson;
 }
 
 export interface PeerdocJson {
   readonly url: string;
   readonly urlhash: string;
-  readonly title: string;
   readonly collections: string[];
   readonly size: number;
-  readonly words: number;
   readonly digest: string;
   readonly lastModified: string;
   readonly loadDate: string;
 }
 
-export async function peerdoc(
-  peer: Pick<PeerInstance, 'url'>,
-  url: string,
-): Promise<PeerdocJson | undefined> {
-  const response = await fetch(`${peer.url}/api/peerdoc.json`, {
-    method: 'POST',
-    body: new URLSearchParams({ url }),
-  });
-  const body: unknown = await response.json();
-  if (response.status === 404) return undefined;
-  if (response.status !== 200) throw new Error(`${response.status}: ${JSON.stringify(body)}`);
-  return body as PeerdocJson;
+/** What the peer shows of a document; undefined where it has none. */
+export async function peerdoc(peer: Place, url: string): Promise<PeerdocJson | undefined> {
+  const answer = await send(peer, `/api/peerdoc.json?${new URLSearchParams({ url })}`);
+  if (answer.status !== 200 && answer.status !== 404) throw new Error(`${answer.status}: ${answer.body}`);
+  return answer.status === 200 ? (answer.json() as PeerdocJson) : undefined;
 }
 
 export interface SearchJson {
-  readonly query: string;
   readonly total: number;
-  readonly totalIsExact: boolean;
-  readonly items: readonly {
-    url: string;
-    title: string;
-    snippet: string;
-    collections: string[];
-    size: number;
-    loadDate: string;
-  }[];
+  readonly items: readonly { url: string; title: string; snippet: string; collections: string[] }[];
 }
 
-export async function search(
-  peer: Pick<PeerInstance, 'url'>,
-  parameters: Record<string, string>,
-): Promise<SearchJson> {
-  const response = await fetch(`${peer.url}/search.json?${new URLSearchParams(parameters)}`);
-  if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
-  return (await response.json()) as SearchJson;
+export async function search(peer: Place, parameters: Parameters): Promise<SearchJson> {
+  const answer = await send(peer, `/search.json?${new URLSearchParams(parameters)}`);
+  if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`);
+  return answer.json() as SearchJson;
 }
 
-export interface RawAnswer {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-}
+/** A connection that sent `text`, and goes on being open on this side whatever the peer does. */
+export class Connection {
+  answer = '';
+  /** Whether nothing can be sent any more: a peer that only ends its own side still holds the connection. */
+  isCut = false;
+  readonly socket: Socket;
+  readonly closed: Promise<string>;
 
-/** A request with every header as given, which fetch does not allow. */
-export function send(
-  peer: Pick<PeerInstance, 'url'>,
-  path: string,
-  options: { method?: string; headers?: Record<string, string>; body?: string | Buffer } = {},
-): Promise<RawAnswer> {
-  return new Promise((resolve, reject) => {
-    const { method = 'GET', headers = {}, body } = options;
-    const sent = request(
-      new URL(peer.url),
-      { path, method, headers: { connection: 'close', ...headers } },
-      (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            body: Buffer.concat(chunks).toString(),
-          }),
-        );
-        response.on('error', reject);
-      },
-    );
-    sent.on('error', reject);
-    sent.end(body);
-  });
+  constructor(peer: Place, text: string) {
+    this.socket = connect({ port: Number(new URL(peer.url).port), host: '127.0.0.1', allowHalfOpen: true });
+    this.socket.setEncoding('utf8').on('data', (chunk: string) => {
+      this.answer += chunk;
+    });
+    this.socket.on('error', () => {
+      this.isCut = true;
+    });
+    this.closed = new Promise((resolve) => {
+      for (const event of ['end', 'close']) this.socket.on(event, () => resolve(this.answer));
+    });
+    this.socket.write(text);
+    afterwards('test', () => void this.socket.destroy());
+  }
 }
 
 /** Writes `text` to the peer's port and gives what came until the peer closed. */
-export function rawRequest(peer: Pick<PeerInstance, 'url'>, text: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(peer.url);
-    const socket = connect(Number(port), hostname, () => socket.write(text));
-    let came = '';
-    socket.on('data', (chunk) => {
-      came += chunk.toString();
-    });
-    socket.on('close', () => resolve(came));
-    socket.on('error', reject);
-  });
+export function rawRequest(peer: Place, text: string): Promise<string> {
+  return new Connection(peer, text).closed;
 }

@@ -1,26 +1,16 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Database, int } from '../../src/embedded/database.js';
-import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { TableStore } from '../../src/embedded/table-store.js';
 import { systemClock } from '../../src/lib/clock.js';
+import { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { basic, openPeer, type RawAnswer, send } from './support.js';
+import { answered, ask, basic, FORM, openPeer, type Parameters, type Peer, send } from './support.js';
 
-const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
-
-type Peer = Pick<PeerInstance, 'url' | 'credentials'>;
-type Parameters = Readonly<Record<string, string>>;
-
-/** Asks as the administrator, by POST. */
-function ask(peer: Peer, path: string, parameters: Parameters, headers: Parameters = {}): Promise<RawAnswer> {
-  const body = new URLSearchParams(parameters).toString();
-  return send(peer, path, {
-    method: 'POST',
-    headers: { ...FORM, authorization: basic(peer), ...headers },
-    body,
-  });
-}
+const API = '/api/table_p.json';
 
 interface TableJson {
   readonly table: string;
@@ -29,347 +19,254 @@ interface TableJson {
   readonly rows: { readonly pk: string; readonly cells: Record<string, string> }[];
 }
 
-async function table(peer: Peer, parameters: Parameters, path = '/api/table_p.json'): Promise<TableJson> {
-  const answer = await ask(peer, path, parameters);
-  if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`);
-  return JSON.parse(answer.body) as TableJson;
+/** Questions about one table of a peer. */
+class AskedTable {
+  constructor(
+    readonly peer: Peer,
+    readonly name = 't',
+  ) {}
+
+  /** The table as it is answered; the status where it is an error. */
+  ask(parameters: Parameters = {}): Promise<TableJson> {
+    return answered(this.peer, API, { table: this.name, ...parameters });
+  }
+
+  commit(pk: string, cells: Parameters): Promise<TableJson> {
+    const columns = Object.entries(cells).map(([column, value]) => [`col_${column}`, value]);
+    return this.ask({ pk, commitrow: '1', ...Object.fromEntries(columns) });
+  }
+
+  /** Makes a row without a key. @returns the key that it was given */
+  async add(cells: Parameters = {}): Promise<string | undefined> {
+    return (await this.ask({ commitrow: '1', ...cells })).rows[0]?.pk;
+  }
+
+  delete(...keys: string[]): Promise<TableJson> {
+    return this.ask({
+      deleterows: '1',
+      ...Object.fromEntries(keys.map((key, n) => [`item_${n}`, `pk_${key}`])),
+    });
+  }
+
+  async keys(parameters: Parameters = {}): Promise<string[]> {
+    return (await this.ask(parameters)).rows.map(({ pk }) => pk);
+  }
+
+  async refusal(parameters: Parameters): Promise<[status: number, message: string]> {
+    const answer = await ask(this.peer, API, { table: this.name, ...parameters });
+    return [answer.status, answer.json().message];
+  }
+
+  async names(): Promise<string[]> {
+    return (await answered(this.peer, '/Tables_p.json')).tables;
+  }
 }
 
-async function refused(peer: Peer, parameters: Parameters): Promise<[status: number, message: string]> {
-  const answer = await ask(peer, '/api/table_p.json', parameters);
-  return [answer.status, (JSON.parse(answer.body) as { message: string }).message];
-}
-
-async function commit(peer: Peer, name: string, pk: string, cells: Parameters): Promise<TableJson> {
-  const columns = Object.entries(cells).map(([column, value]) => [`col_${column}`, value]);
-  return table(peer, { table: name, pk, commitrow: '1', ...Object.fromEntries(columns) });
-}
-
-async function names(peer: Peer): Promise<string[]> {
-  const answer = await ask(peer, '/Tables_p.json', {});
-  return (JSON.parse(answer.body) as { tables: string[] }).tables;
-}
-
-async function keys(peer: Peer, parameters: Parameters): Promise<string[]> {
-  return (await table(peer, parameters)).rows.map((row) => row.pk);
+/** The table `t` of a new peer, with these rows by their keys. */
+async function tableWith(rows: Readonly<Record<string, Parameters>> = {}): Promise<AskedTable> {
+  const table = new AskedTable(await openPeer());
+  for (const [pk, cells] of Object.entries(rows)) await table.commit(pk, cells);
+  return table;
 }
 
 describe('a table', () => {
   it('comes into being with its first row, and with no question', async () => {
-    const peer = await openPeer();
-    expect(await names(peer)).toEqual([]);
-    expect(await refused(peer, { table: 't' })).toEqual([404, 'There is no table "t".']);
-    expect((await refused(peer, { table: 't', addrow: '1', edittable: 'Edit Table' }))[0]).toBe(404);
-    expect((await refused(peer, { table: 't', deletetable: '1' }))[0]).toBe(404);
-    expect((await refused(peer, { table: 't', deleterows: '1', item_0: 'pk_a' }))[0]).toBe(404);
-    expect(await names(peer)).toEqual([]);
-    expect(await commit(peer, 't', 'k', { a: 'x', b: '' })).toEqual({
-      table: 't',
-      columns: ['a', 'b'],
-      rows: [{ pk: 'k', cells: { a: 'x' } }],
-    });
-    expect(await names(peer)).toEqual(['t']);
+    const t = await tableWith();
+    expect(await t.refusal({})).toEqual([404, 'There is no table "t".']);
+    for (const action of [{ addrow: '1', edittable: 'Edit Table' }, { deletetable: '1' }] as Parameters[])
+      expect(await t.ask(action)).toBe(404);
+    expect(await t.delete('a')).toBe(404);
+    expect(await t.names()).toEqual([]);
+    const rows = [{ pk: 'k', cells: { a: 'x' } }];
+    expect(await t.commit('k', { a: 'x', b: '' })).toEqual({ table: 't', columns: ['a', 'b'], rows });
+    expect(await t.names()).toEqual(['t']);
   });
 
   it('has one row a line in JSON', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k1', { a: 'x\ny' });
-    await commit(peer, 't', 'k2', { b: '{' });
-    const { body } = await ask(peer, '/api/table_p.json', { table: 't' });
-    expect(body).toBe(
+    const t = await tableWith({ k1: { a: 'x\ny' }, k2: { b: '{' } });
+    expect((await ask(t.peer, API, { table: 't' })).body).toBe(
       '{"table":"t","columns":["a","b"],"rows":[\n{"pk":"k1","cells":{"a":"x\\ny"}},\n{"pk":"k2","cells":{"b":"{"}}\n]}\n',
     );
   });
 
   it('merges the cells that are given into a row that is there; an empty one empties', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k', { a: '1', b: '2', c: '3' });
-    await commit(peer, 't', 'k', { b: 'two', c: '', d: '4' });
-    expect(await table(peer, { table: 't' })).toEqual({
+    const t = await tableWith({ k: { a: '1', b: '2', c: '3' } });
+    await t.commit('k', { b: 'two', c: '', d: '4' });
+    expect(await t.ask()).toEqual({
       table: 't',
       columns: ['a', 'b', 'c', 'd'],
       rows: [{ pk: 'k', cells: { a: '1', b: 'two', d: '4' } }],
     });
   });
 
-  it('gives a row without a key the next free number, as YaCy does', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', '000000000002', { a: 'taken' });
-    const made: string[] = [];
-    for (let n = 0; n < 3; n += 1)
-      made.push(...(await table(peer, { table: 't', commitrow: '1', col_a: `${n}` })).rows.map((r) => r.pk));
+  it('gives a row without a key the next free number, as YaCy does, and none twice', async () => {
+    const t = await tableWith({ '000000000002': { a: 'taken' } });
+    const made = [await t.add(), await t.add(), await t.add()];
     expect(made).toEqual(['000000000001', '000000000003', '000000000004']);
-    await table(peer, { table: 't', deleterows: '1', item_0: 'pk_000000000004' });
-    expect((await table(peer, { table: 't', commitrow: '1' })).rows[0]?.pk).toBe('000000000005');
-  });
-
-  it('is sorted by the code points of its keys', async () => {
-    const peer = await openPeer();
-    const sorted = ['', ' ', '0', '10', '9', 'A', 'a', 'aa', 'é', '\uffee', '😀'].filter((k) => k !== '');
-    for (const pk of [...sorted].reverse()) await commit(peer, 't', pk, { a: pk });
-    expect(await keys(peer, { table: 't' })).toEqual(sorted);
-  });
-
-  it('shows the rows that are asked for', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k1', { a: 'Straße', b: 'x' });
-    await commit(peer, 't', 'k2', { a: '.*', b: 'ÄPFEL' });
-    await commit(peer, 't', 'K3', { a: 'ascii' });
-    const all = ['K3', 'k1', 'k2'];
-    expect(await keys(peer, { table: 't', count: 'all' })).toEqual(all);
-    expect(await keys(peer, { table: 't', count: '2' })).toEqual(all.slice(0, 2));
-    expect(await keys(peer, { table: 't', count: '0' })).toEqual([]);
-    expect(await keys(peer, { table: 't', count: '' })).toEqual(all);
-    expect(await keys(peer, { table: 't', search: 'äpfel' })).toEqual(['k2']);
-    expect(await keys(peer, { table: 't', search: '.*' })).toEqual(['k2']);
-    expect(await keys(peer, { table: 't', search: 'k3' })).toEqual(['K3']);
-    expect(await keys(peer, { table: 't', search: 'nothing' })).toEqual([]);
-    expect(await keys(peer, { table: 't', search: 'k', count: '1' })).toEqual(['K3']);
-    expect(await keys(peer, { table: 't', pk: 'k1' })).toEqual(['k1']);
-    expect(await keys(peer, { table: 't', pk: 'k' })).toEqual([]);
-    expect(await keys(peer, { table: 't', pk: 'k1', search: 'ÄPFEL' })).toEqual([]);
-    expect(await keys(peer, { table: 't', after: 'K3' })).toEqual(['k1', 'k2']);
-    expect((await refused(peer, { table: 't', count: '-1' }))[1]).toMatch(/count has to be a number from 0/);
-  });
-
-  it('is read and written alike by both paths, by GET and by POST, in all forms', async () => {
-    const peer = await openPeer();
-    const headers = { authorization: basic(peer) };
-    let n = 0;
-    for (const path of ['/api/table_p', '/Tables_p']) {
-      for (const as of ['html', 'json']) {
-        for (const method of ['GET', 'POST']) {
-          n += 1;
-          const write = `table=t&commitrow=1&pk=k${n}&col_a=v${n}`;
-          const url = `${path}.${as}`;
-          const wrote =
-            method === 'GET'
-              ? await send(peer, `${url}?${write}`, { headers })
-              : await send(peer, url, { method, headers: { ...headers, ...FORM }, body: write });
-          expect([wrote.status, wrote.body.includes(`v${n}`)]).toEqual([200, true]);
-          expect(await keys(peer, { table: 't', search: `v${n}` })).toContain(`k${n}`);
-        }
-      }
-    }
-    const multipart = new FormData();
-    for (const [name, value] of Object.entries({ table: 't', commitrow: '1', pk: 'm', 'col_ü "x"': 'é\r\n' }))
-      multipart.set(name, value);
-    const made = await fetch(`${peer.url}/api/table_p.json`, { method: 'POST', headers, body: multipart });
-    expect(((await made.json()) as TableJson).rows).toHaveLength(1);
-  });
-
-  it('answers a page as JSON to who prefers that, refusals too', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k', { a: '1' });
-    const accept = { accept: 'application/json' };
-    for (const path of ['/api/table_p.html', '/Tables_p.html']) {
-      const { body, headers } = await ask(peer, path, { table: 't' }, accept);
-      expect(headers['content-type']).toBe('application/json; charset=utf-8');
-      expect(JSON.parse(body)).toMatchObject({ rows: [{ pk: 'k' }] });
-      expect((await ask(peer, path, { table: 't' }, { accept: '*/*' })).headers['content-type']).toMatch(
-        /html/,
-      );
-      const none = await ask(peer, path, { table: 'none' }, accept);
-      expect([none.status, JSON.parse(none.body)]).toMatchObject([404, { status: 404 }]);
-    }
-  });
-
-  it('tells by HEAD that it is there, and is not changed by it', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k', { a: '1' });
-    const headers = { authorization: basic(peer) };
-    const head = await send(peer, '/api/table_p.json?table=t', { method: 'HEAD', headers });
-    expect([head.status, head.body]).toEqual([200, '']);
-    const path = '/api/table_p.json?table=t&deletetable=1';
-    expect((await send(peer, path, { method: 'HEAD', headers })).status).toBe(405);
-    expect(await names(peer)).toEqual(['t']);
-  });
-
-  it('has no key that ends with NUL, which readers take for padding and so for another key', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k', { a: 'x' });
-    const answer = await ask(peer, '/Tables_p.json', { table: 't', commitrow: '1', pk: 'k\0', col_a: 'y' });
-    expect(answer.status).toBe(400);
-    expect(await keys(peer, { table: 't' })).toEqual(['k']);
-    expect(await keys(peer, { table: 't', pk: 'k\0' })).toEqual([]);
+    await t.delete('000000000004');
+    expect(await t.add()).toBe('000000000005');
   });
 
   it('survives a restart, with the keys that it gave', async () => {
     const dir = temporaryDirectory();
-    const first = await openPeer({ dir });
-    await table(first, { table: 't', commitrow: '1', col_a: 'kept' });
-    await table(first, { table: 't', deleterows: '1', item_0: 'pk_000000000001' });
-    await first.close();
-    const second = await openPeer({ dir });
-    expect(await table(second, { table: 't' })).toEqual({ table: 't', columns: ['a'], rows: [] });
-    expect((await table(second, { table: 't', commitrow: '1' })).rows[0]?.pk).toBe('000000000002');
+    const first = new AskedTable(await openPeer({ dir }));
+    await first.add({ col_a: 'kept' });
+    await first.delete('000000000001');
+    await (first.peer as Awaited<ReturnType<typeof openPeer>>).close();
+    const second = new AskedTable(await openPeer({ dir }));
+    expect(await second.ask()).toEqual({ table: 't', columns: ['a'], rows: [] });
+    expect(await second.add()).toBe('000000000002');
+  });
+
+  it('is sorted by the code points of its keys', async () => {
+    const sorted = [' ', '0', '10', '9', 'A', 'a', 'aa', 'é', '\uffee', '😀'];
+    const t = await tableWith(Object.fromEntries(sorted.toReversed().map((pk) => [pk, { a: pk }])));
+    expect(await t.keys()).toEqual(sorted);
+  });
+
+  it('shows the rows that are asked for', async () => {
+    const t = await tableWith({
+      k1: { a: 'Straße', b: 'x' },
+      k2: { a: '.*', b: 'ÄPFEL' },
+      K3: { a: 'ascii' },
+    });
+    for (const [asked, keys] of [
+      [{ count: 'all' }, 'K3 k1 k2'],
+      [{ count: '2' }, 'K3 k1'],
+      [{ count: '0' }, ''],
+      [{ count: '' }, 'K3 k1 k2'],
+      [{ search: 'äpfel' }, 'k2'],
+      [{ search: '.*' }, 'k2'],
+      [{ search: 'k3' }, 'K3'],
+      [{ search: 'nothing' }, ''],
+      [{ search: 'k', count: '1' }, 'K3'],
+      [{ pk: 'k1' }, 'k1'],
+      [{ pk: 'k' }, ''],
+      [{ pk: 'k1', search: 'ÄPFEL' }, ''],
+      [{ after: 'K3' }, 'k1 k2'],
+    ] as [Parameters, string][])
+      expect([asked, (await t.keys(asked)).join(' ')]).toEqual([asked, keys]);
+    expect((await t.refusal({ count: '-1' }))[1]).toMatch(/count has to be a number from 0/);
+  });
+
+  it('is read and written alike by both paths, by GET and by POST, in all forms', async () => {
+    const t = await tableWith();
+    const headers = { authorization: basic(t.peer), ...FORM };
+    const paths = ['/api/table_p', '/Tables_p'].flatMap((path) => [`${path}.html`, `${path}.json`]);
+    for (const [n, path] of [...paths, ...paths].entries()) {
+      const body = `table=t&commitrow=1&pk=k${n}&col_a=v${n}`;
+      const isGet = n < paths.length;
+      const wrote = isGet
+        ? await send(t.peer, `${path}?${body}`, { headers })
+        : await send(t.peer, path, { method: 'POST', headers, body });
+      expect([wrote.status, wrote.body.includes(`v${n}`)]).toEqual([200, true]);
+      expect(await t.keys({ search: `v${n}` })).toEqual([`k${n}`]);
+    }
+    const body = new FormData();
+    for (const [name, value] of Object.entries({ table: 't', commitrow: '1', pk: 'm', 'col_ü x': 'é\r\n' }))
+      body.set(name, value);
+    const { authorization } = headers;
+    const made = await fetch(t.peer.url + API, { method: 'POST', headers: { authorization }, body });
+    expect(await made.json()).toMatchObject({ rows: [{ pk: 'm', cells: { 'ü x': 'é\r\n' } }] });
+  });
+
+  it('answers a page as JSON to who prefers that, refusals too', async () => {
+    const t = await tableWith({ k: { a: '1' } });
+    for (const path of ['/api/table_p.html', '/Tables_p.html']) {
+      const asked = (table: string, accept: string) => ask(t.peer, path, { table }, { accept });
+      expect((await asked('t', 'application/json')).json()).toMatchObject({ rows: [{ pk: 'k' }] });
+      expect((await asked('none', 'application/json')).json()).toMatchObject({ status: 404 });
+      expect((await asked('t', '*/*')).headers['content-type']).toMatch(/html/);
+    }
+  });
+
+  it('tells by HEAD that it is there, and is not changed by it', async () => {
+    const t = await tableWith({ k: { a: '1' } });
+    const options = { method: 'HEAD', headers: { authorization: basic(t.peer) } };
+    const head = await send(t.peer, `${API}?table=t`, options);
+    expect([head.status, head.body]).toEqual([200, '']);
+    expect((await send(t.peer, `${API}?table=t&deletetable=1`, options)).status).toBe(405);
+    expect(await t.names()).toEqual(['t']);
+  });
+
+  it('has no key that ends with NUL, which readers take for padding and so for another key', async () => {
+    const t = await tableWith({ k: { a: 'x' } });
+    expect(await t.commit('k\0', { a: 'y' })).toBe(400);
+    expect([await t.keys(), await t.keys({ pk: 'k\0' })]).toEqual([['k'], []]);
   });
 });
 
 describe('rows are deleted', () => {
-  it('by their exact keys, and what went is told', async () => {
-    const peer = await openPeer();
-    for (const pk of ['k', 'k1', 'k2', 'pk_k']) await commit(peer, 't', pk, { a: 'x' });
-    const answer = await table(peer, {
-      table: 't',
-      deleterows: 'Delete',
-      item_0: 'pk_k',
-      item_7: 'pk_nobody',
-      item_9: 'pk_k2',
-    });
-    expect(answer.deleted).toEqual(['k', 'k2']);
-    expect(answer.rows.map((row) => row.pk)).toEqual(['k1', 'pk_k']);
-  });
-
-  it('to the last one, which leaves the table and its columns', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k', { a: 'x', b: 'y' });
-    await table(peer, { table: 't', deleterows: '1', item_0: 'pk_k' });
-    expect(await table(peer, { table: 't' })).toEqual({ table: 't', columns: ['a', 'b'], rows: [] });
+  it('by their exact keys, and what went is told; to the last one, which leaves the columns', async () => {
+    const t = await tableWith({ k: { a: 'x' }, k1: {}, k2: {}, pk_k: { b: 'y' } });
+    const { deleted, rows } = await t.delete('k', 'nobody', 'k2');
+    expect([deleted, rows.map(({ pk }) => pk)]).toEqual([
+      ['k', 'k2'],
+      ['k1', 'pk_k'],
+    ]);
+    await t.delete('k1', 'pk_k');
+    expect(await t.ask()).toEqual({ table: 't', columns: ['a', 'b'], rows: [] });
   });
 
   it('only where they are named: nothing given deletes nothing', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k', { a: 'pk_k' });
-    for (const more of [{}, { pk: 'k' }, { item: 'pk_k' }, { col_a: 'pk_k' }]) {
-      const [status, message] = await refused(peer, { table: 't', deleterows: '1', ...more } as Parameters);
-      expect([status, message]).toEqual([400, expect.stringMatching(/^Nothing was deleted/)]);
-    }
+    const t = await tableWith({ k: { a: 'pk_k' } });
+    for (const more of [{}, { pk: 'k' }, { item: 'pk_k' }, { col_a: 'pk_k' }] as Parameters[])
+      expect(await t.refusal({ deleterows: '1', ...more })).toEqual([
+        400,
+        expect.stringMatching(/^Nothing was deleted/),
+      ]);
     for (const item of ['', 'k', 'pk_', 'PK_k', `pk_${'k'.repeat(501)}`])
-      expect((await refused(peer, { table: 't', deleterows: '1', item_0: item }))[0]).toBe(400);
-    expect(await keys(peer, { table: 't' })).toEqual(['k']);
+      expect(await t.ask({ deleterows: '1', item_0: item })).toBe(400);
+    expect(await t.keys()).toEqual(['k']);
   });
 
   it('by hundreds', async () => {
-    const peer = await openPeer();
-    const items: [string, string][] = [];
-    for (let n = 0; n < 250; n += 1) {
-      await commit(peer, 't', `k${n}`, {});
-      if (n % 2 === 0) items.push([`item_${n}`, `pk_k${n}`]);
-    }
-    const answer = await table(peer, {
-      table: 't',
-      deleterows: '1',
-      count: '0',
-      ...Object.fromEntries(items),
-    });
-    expect([answer.deleted?.length, answer.rows]).toEqual([125, []]);
-    expect(await keys(peer, { table: 't' })).toHaveLength(125);
+    const keys = Array.from({ length: 250 }, (_, n) => `k${n}`);
+    const t = await tableWith(Object.fromEntries(keys.map((pk) => [pk, {}])));
+    const { deleted } = await t.delete(...keys.filter((_, n) => n % 2 === 0));
+    expect([deleted?.length, (await t.keys()).length]).toEqual([125, 125]);
   });
 });
 
 describe('a table is deleted', () => {
   it('by its exact name alone, and another one of this name begins anew', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k', { a: 'x' });
-    await commit(peer, 'T', 'k', { a: 'x' });
-    expect((await refused(peer, { deletetable: '1' }))[0]).toBe(400);
-    expect((await refused(peer, { table: '', deletetable: '1' }))[0]).toBe(400);
-    expect((await refused(peer, { table: 't ', deletetable: '1' }))[0]).toBe(404);
-    expect(await names(peer)).toEqual(['T', 't']);
-    const left = await ask(peer, '/api/table_p.json', { table: 't', deletetable: '1' });
-    expect(JSON.parse(left.body)).toEqual({ tables: ['T'] });
-    await commit(peer, 't', 'new', { b: 'y' });
-    expect(await table(peer, { table: 't' })).toEqual({
-      table: 't',
-      columns: ['b'],
-      rows: [{ pk: 'new', cells: { b: 'y' } }],
-    });
+    const t = await tableWith({ k: { a: 'x' } });
+    await new AskedTable(t.peer, 'T').commit('k', { a: 'x' });
+    for (const [named, status] of [
+      [{}, 400],
+      [{ table: '' }, 400],
+      [{ table: 't ' }, 404],
+    ] as [Parameters, number][])
+      expect(await answered(t.peer, API, { ...named, deletetable: '1' })).toBe(status);
+    expect(await t.names()).toEqual(['T', 't']);
+    expect(await t.ask({ deletetable: '1' })).toEqual({ tables: ['T'] });
+    const rows = [{ pk: 'new', cells: { b: 'y' } }];
+    expect(await t.commit('new', { b: 'y' })).toEqual({ table: 't', columns: ['b'], rows });
   });
 
   it('not by a form that sends the field empty, and not together with something else', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k', { a: 'x' });
-    const all = { table: 't', edittable: '', addrow: '', commitrow: '', deleterows: '', deletetable: '' };
-    expect((await table(peer, all)).rows).toHaveLength(1);
-    const both = await refused(peer, { ...all, deleterows: '1', deletetable: '1', item_0: 'pk_k' });
+    const t = await tableWith({ k: { a: 'x' } });
+    const all = { edittable: '', addrow: '', commitrow: '', deleterows: '', deletetable: '' };
+    expect((await t.ask(all)).rows).toHaveLength(1);
+    const both = await t.refusal({ ...all, deleterows: '1', deletetable: '1', item_0: 'pk_k' });
     expect(both).toEqual([400, 'One at a time: deleterows, deletetable.']);
-    expect(await keys(peer, { table: 't' })).toEqual(['k']);
+    expect(await t.keys()).toEqual(['k']);
   });
 
   it('while it is read: the reader never takes the part it has for the whole', async () => {
-    const peer = await openPeer();
-    for (let n = 0; n < 40; n += 1) await commit(peer, 't', `k${n}`, { a: 'x'.repeat(300_000) });
-    const response = await fetch(`${peer.url}/api/table_p.json?table=t`, {
-      headers: { authorization: basic(peer) },
-    });
-    const reader = response.body?.getReader();
+    const t = await tableWith();
+    for (let n = 0; n < 40; n += 1) await t.commit(`k${n}`, { a: 'x'.repeat(300_000) });
+    const headers = { authorization: basic(t.peer) };
+    const reader = (await fetch(`${t.peer.url}${API}?table=t`, { headers })).body?.getReader();
     await reader?.read();
-    await ask(peer, '/api/table_p.json', { table: 't', deletetable: '1' });
+    await t.ask({ deletetable: '1' });
     const rest = async (): Promise<void> => {
       while (!(await reader?.read())?.done);
     };
     await expect(rest()).rejects.toThrow();
   });
-});
 
-describe('a table of a page of another site', () => {
-  it('is not written, by GET neither, but may be linked to', async () => {
-    const peer = await openPeer();
-    await commit(peer, 't', 'k', { a: 'x' });
-    const writes = ['commitrow=1&pk=new', 'deleterows=1&item_0=pk_k', 'deletetable=1'];
-    const browser = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0' };
-    const elsewhere = [
-      { origin: 'http://evil.example' },
-      { 'sec-fetch-site': 'cross-site' },
-      { ...browser, 'sec-fetch-site': 'same-site' },
-    ];
-    for (const path of ['/api/table_p.html', '/Tables_p.json']) {
-      for (const from of elsewhere as Record<string, string>[]) {
-        const headers = { authorization: basic(peer), ...from };
-        for (const write of writes)
-          expect((await send(peer, `${path}?table=t&${write}`, { headers })).status).toBe(403);
-        expect((await send(peer, `${path}?table=t`, { headers })).status).toBe(200);
-      }
-    }
-    expect(await keys(peer, { table: 't' })).toEqual(['k']);
-    for (const own of [{ 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }]) {
-      const headers = { authorization: basic(peer), ...browser, ...own } as Record<string, string>;
-      const path = '/Tables_p.json?table=t&commitrow=1&pk=k&col_a=y';
-      expect((await send(peer, path, { headers })).status).toBe(200);
-    }
-  });
-});
-
-describe('the bounds of a table', () => {
-  it('are told, and what passes them changes nothing', async () => {
-    const peer = await openPeer({ maxBody: 100_000 });
-    const long = 'x'.repeat(501);
-    await commit(peer, 't', 'k', { a: 'x'.repeat(60_000) });
-    for (const [parameters, status] of [
-      [{ table: long, commitrow: '1' }, 400],
-      [{ table: 't', commitrow: '1', pk: long }, 400],
-      [{ table: 't', commitrow: '1', [`col_${long}`]: '' }, 400],
-      [{ table: 't', commitrow: '1', col_: 'x' }, 400],
-      [{ table: 't', commitrow: '1', pk: 'k', col_b: 'x'.repeat(60_000) }, 413],
-      [{ table: 'u', commitrow: '1', col_a: 'x'.repeat(100_001) }, 413],
-    ] as [Parameters, number][])
-      expect((await refused(peer, parameters))[0]).toBe(status);
-    const wide = Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`col_c${n}`, '']));
-    expect(await refused(peer, { table: 'u', commitrow: '1', ...wide })).toEqual([
-      400,
-      'A table has at most 1000 columns.',
-    ]);
-    expect(await names(peer)).toEqual(['t']);
-    expect((await table(peer, { table: 't' })).columns).toEqual(['a']);
-    const edge = '☃'.repeat(500);
-    expect(await commit(peer, edge, edge, { [edge]: edge })).toEqual({
-      table: edge,
-      columns: [edge],
-      rows: [{ pk: edge, cells: { [edge]: edge } }],
-    });
-  });
-
-  it('let a cell of 5 MB through', async () => {
-    const peer = await openPeer();
-    const value = 'ü\0"<&>\n'.repeat(800_000);
-    await commit(peer, 't', 'k', { a: value });
-    expect((await table(peer, { table: 't' })).rows[0]?.cells).toEqual({ a: value });
-  });
-});
-
-describe('the rows of a deleted table', () => {
-  it('are cleared away, also where the peer ended before it got to them', async () => {
+  it('and its rows are cleared away, also where the peer ended before it got to them', async () => {
     const dir = temporaryDirectory();
     const before = new Database(dir);
     const store = new TableStore(before, systemClock, 1_000);
@@ -378,20 +275,186 @@ describe('the rows of a deleted table', () => {
     const dropped = store.find('t');
     if (dropped) store.drop(dropped);
     before.close();
-    const left = (): [rows: number, refuse: number] => {
+    const left = (): number[] => {
       const database = new Database(dir);
       const count = (of: string): number => int(database.row(`SELECT count(*) AS n FROM ${of}`), 'n');
-      const counts: [number, number] = [count('table_rows'), count('table_refuse')];
+      const counts = [count('table_rows'), count('table_refuse')];
       database.close();
       return counts;
     };
     expect(left()).toEqual([121, 1]);
     await until(async () => {
       const peer = await openPeer({ dir });
-      for (let n = 0; n < 5; n += 1) expect(await names(peer)).toEqual(['other']);
+      expect(await new AskedTable(peer).names()).toEqual(['other']);
       await peer.close();
       return left()[1] === 0;
     }, 'nothing is left');
     expect(left()).toEqual([1, 0]);
   });
+});
+
+it('a table is not written by a page of another site, by GET neither, but may be linked to', async () => {
+  const t = await tableWith({ k: { a: 'x' } });
+  const agent = 'Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0';
+  const statusOf = async (path: string, from: Parameters) =>
+    (await send(t.peer, path, { headers: { authorization: basic(t.peer), 'user-agent': agent, ...from } }))
+      .status;
+  const writes = ['commitrow=1&pk=new', 'deleterows=1&item_0=pk_k', 'deletetable=1'];
+  const sites = [
+    { origin: 'http://evil.example' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+  ];
+  for (const path of ['/api/table_p.html?table=t', '/Tables_p.json?table=t'])
+    for (const from of sites as Parameters[]) {
+      for (const write of writes) expect(await statusOf(`${path}&${write}`, from)).toBe(403);
+      expect(await statusOf(path, from)).toBe(200);
+    }
+  expect(await t.keys()).toEqual(['k']);
+  for (const site of ['same-origin', 'none'])
+    expect(await statusOf('/Tables_p.json?table=t&commitrow=1&pk=k', { 'sec-fetch-site': site })).toBe(200);
+});
+
+describe('the bounds of a table', () => {
+  it('are told, and what passes them changes nothing', async () => {
+    const t = new AskedTable(await openPeer({ maxBody: 100_000 }));
+    const long = 'x'.repeat(501);
+    await t.commit('k', { a: 'x'.repeat(60_000) });
+    for (const [status, parameters] of [
+      [400, { table: long }],
+      [400, { pk: long }],
+      [400, { [`col_${long}`]: '' }],
+      [400, { col_: 'x' }],
+      [413, { pk: 'k', col_b: 'x'.repeat(60_000) }],
+      [413, { table: 'u', col_a: 'x'.repeat(100_001) }],
+    ] as [number, Parameters][])
+      expect(await t.ask({ commitrow: '1', ...parameters })).toBe(status);
+    const wide = Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`col_c${n}`, '']));
+    const refused = await t.refusal({ table: 'u', commitrow: '1', ...wide });
+    expect(refused).toEqual([400, 'A table has at most 1000 columns.']);
+    expect([await t.names(), (await t.ask()).columns]).toEqual([['t'], ['a']]);
+    const edge = '☃'.repeat(500);
+    const rows = [{ pk: edge, cells: { [edge]: edge } }];
+    expect(await new AskedTable(t.peer, edge).commit(edge, { [edge]: edge })).toMatchObject({
+      table: edge,
+      rows,
+    });
+  });
+
+  it('let a cell of 5 MB through', async () => {
+    const value = 'ü\0"<&>\n'.repeat(800_000);
+    const t = await tableWith({ k: { a: value } });
+    expect((await t.ask()).rows[0]?.cells).toEqual({ a: value });
+  });
+});
+
+/** Texts that formats trip over, and any other. */
+const ODD = [
+  '"',
+  "'",
+  '<',
+  '&',
+  '>',
+  ']]>',
+  '&amp;',
+  '\0',
+  '\n',
+  '\r',
+  '\r\n',
+  '\t',
+  ' ',
+  '\u0085',
+  '\u2028',
+];
+const ODDER = [
+  '\ufffe',
+  '\ufffd',
+  '😀',
+  'é',
+  'שלום',
+  'مرحبا',
+  '__proto__',
+  'constructor',
+  '=1+1',
+  '\\',
+  '\u007f',
+];
+const text = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.array(fc.constantFrom(...ODD, ...ODDER), { maxLength: 6 }).map((parts) => parts.join('')),
+);
+const name = text.filter((value) => value !== '');
+const key = name.filter((value) => !value.endsWith('\0'));
+
+describe('any names, keys and cells', () => {
+  it('go in and come out the same', async () => {
+    const peer = await openPeer();
+    const first = { selector: ([one]: [string, unknown]) => one, maxLength: 4 };
+    const cells = fc.uniqueArray(fc.tuple(name, text), first);
+    const rows = fc.uniqueArray(fc.tuple(key, cells), { ...first, minLength: 1 });
+    await fc.assert(
+      fc.asyncProperty(name, rows, async (name, given) => {
+        const table = new AskedTable(peer, name);
+        for (const left of await table.names()) await new AskedTable(peer, left).ask({ deletetable: '1' });
+        for (const [pk, cells] of given) await table.commit(pk, Object.fromEntries(cells));
+        const read = await table.ask();
+        const found = read.rows.map(({ pk, cells }): [string, unknown] => [
+          pk,
+          new Map(Object.entries(cells)),
+        ]);
+        const filled = (cells: [string, string][]) => new Map(cells.filter(([, value]) => value !== ''));
+        expect(new Map(found)).toEqual(new Map(given.map(([pk, cells]) => [pk, filled(cells)])));
+        expect([read.table, ...(await table.names())]).toEqual([name, name]);
+        expect((await ask(peer, '/api/table_p.html', { table: name })).body).toMatch(/<\/html>\n$/);
+        await table.delete(...given.map(([pk]) => pk));
+        expect(await table.keys()).toEqual([]);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('keep their ends of lines in a text area of a browser whose reader left them alone', async () => {
+    const t = await tableWith({ k: { unix: 'a\nb', dos: 'a\r\nb', new: 'a' } });
+    const edited = { page: 'true', col_unix: 'a\r\nb', col_dos: 'a\r\nb', col_new: 'a\r\nc' };
+    await ask(t.peer, '/Tables_p.html', { table: 't', pk: 'k', commitrow: '1', ...edited });
+    expect((await t.ask()).rows[0]?.cells).toEqual({ unix: 'a\nb', dos: 'a\r\nb', new: 'a\nc' });
+    const form = await ask(t.peer, '/Tables_p.html', { table: 't', edittable: 'Edit Table', pk: 'k' });
+    expect(form.body).toContain('<textarea name="col_dos" dir="auto" rows="2">\na&#13;\nb</textarea>');
+  });
+});
+
+it('a table of a peer that is killed has every row that was answered for, whole, and none that was deleted', async () => {
+  const data = temporaryDirectory();
+  const kept = new Map<string, string>();
+  const deleted = new Set<string>();
+  const start = async () => {
+    const { running, url } = await PeerProcess.start(data);
+    const password = readFileSync(join(data, 'admin-password'), 'utf8').trim();
+    return { running, table: new AskedTable({ url, credentials: { username: 'admin', password } }) };
+  };
+  for (let round = 0; round < 2; round += 1) {
+    const { running, table } = await start();
+    const writers = Array.from({ length: 4 }, async (_, writer) => {
+      for (let n = 0; ; n += 1) {
+        const value = `${round}.${writer}.${n} ${'x'.repeat((n % 10) * 1_000)}`;
+        const pk = (await table.add({ col_a: value, col_b: value })) ?? '';
+        if (n % 3 > 0) {
+          kept.set(pk, value);
+        } else {
+          await table.delete(pk);
+          deleted.add(pk);
+        }
+      }
+    });
+    const ended = Promise.allSettled(writers);
+    const aim = kept.size + 8;
+    await until(() => kept.size > aim, 'some rows are there');
+    await running.kill('SIGKILL');
+    await ended;
+  }
+  const { rows } = await (await start()).table.ask();
+  const found = new Map(rows.map(({ pk, cells }) => [pk, cells]));
+  for (const [pk, value] of kept) expect(found.get(pk)).toEqual({ a: value, b: value });
+  for (const pk of deleted) expect(found.has(pk)).toBe(false);
+  for (const { cells } of rows) expect(cells.a).toBe(cells.b);
 });

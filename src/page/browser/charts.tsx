@@ -50,13 +50,16 @@ const CHARTS: readonly Chart[] = [
       { token: '--soft', dash: [4, 3], value: ({ p95Ms }) => (p95Ms === undefined ? null : p95Ms / 1_000) },
     ],
     unit: (value) => (value < 60 ? `${amount(value)}s` : duration(value * 1_000)),
-    now: ({ samples }) => percentiles(samples.findLast(({ p50Ms }) => p50Ms !== undefined)),
+    now({ samples }) {
+      const last = samples.findLast(({ p50Ms }) => p50Ms !== undefined);
+      return last ? percentiles(last) : 'nothing to draw yet';
+    },
     at: percentiles,
   },
 ];
 
-function percentiles(sample: Sample | undefined): string {
-  if (sample?.p50Ms === undefined) return 'nothing confirmed';
+function percentiles(sample: Sample): string {
+  if (sample.p50Ms === undefined) return 'nothing confirmed';
   return `p50 ${duration(sample.p50Ms)}, p95 ${duration(sample.p95Ms ?? sample.p50Ms)}`;
 }
 

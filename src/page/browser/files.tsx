@@ -90,25 +90,34 @@ export function Files({ model }: Props) {
       : `No file is ${STATUS_WORDS[status].toLowerCase()}.`;
   const none = typeof page === 'string' ? page : name === '' ? empty : `No name of a file holds "${name}".`;
   const names = model.status?.folders.map((one) => one.name) ?? [];
-  const cells = ({ attempts, code, file, folder: where, hint, message, path, since, size }: ItemLine) => [
-    <a key={file} class="path" href={whyHref(file)}>
-      <span class="in">{where}/</span>
-      {path}
-    </a>,
-    ago(since, model.now()),
-    formatBytes(size),
-    attempts ? count(attempts) : '–',
-    RETRIED.has(status) && (
-      <Act model={model} work={again({ paths: [file] })} aria-label={`Retry ${path}`}>
-        Retry
-      </Act>
-    ),
-    message !== undefined && (
-      <p class="voice">
-        <Prose text={sentences(message, hint)} /> <span class="hint">{code}</span>
-      </p>
-    ),
-  ];
+  // Files that follow each other for one reason say it once.
+  const isRepeated = ({ file, message, hint }: ItemLine) => {
+    const before = items[items.findIndex((one) => one.file === file) - 1];
+    return before?.message === message && before?.hint === hint;
+  };
+  const cells = (item: ItemLine) => {
+    const { attempts, code, file, folder: where, hint, message, path, since, size } = item;
+    const reason = isRepeated(item) ? 'For the same reason.' : sentences(message, hint);
+    return [
+      <a key={file} class="path" href={whyHref(file)}>
+        <span class="in">{where}/</span>
+        {path}
+      </a>,
+      ago(since, model.now()),
+      formatBytes(size),
+      attempts ? count(attempts) : '–',
+      RETRIED.has(status) && (
+        <Act model={model} work={again({ paths: [file] })} aria-label={`Retry ${path}`}>
+          Retry
+        </Act>
+      ),
+      message !== undefined && (
+        <p class="voice">
+          <Prose text={reason} /> <span class="hint">{code}</span>
+        </p>
+      ),
+    ];
+  };
   return (
     <>
       <Head id="files" title="Files">

@@ -98,7 +98,8 @@ export function World({ model }: Props) {
 }
 
 const NOTES: Readonly<Record<Entry['status'], (status: StatusReport) => string>> = {
-  pending({ folders, uplink }) {
+  pending({ folders, peer, uplink }) {
+    if (peer.queue?.circuit.reason !== undefined) return 'wait for the peer';
     const settling = folders.reduce((sum, { watch }) => sum + (watch?.settling ?? 0), 0);
     if (uplink !== undefined && uplink.inFlight > 0) return `${count(uplink.inFlight)} on their way`;
     return settling > 0 ? `${count(settling)} being written` : 'to be pushed';
