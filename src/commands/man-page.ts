@@ -60,7 +60,7 @@ ${tagged(ENVIRONMENT)}
 .SH FILES
 ${tagged(FILES)}
 .SH SEE ALSO
-The README of the package explains the configuration;
+README.md and src/config/README.md in the package explain the configuration;
 .B peersync schema
 prints its JSON Schema.
 `;

@@ -82,7 +82,7 @@ async function report(
     progress.end();
   }
   if (mirrors === 0 && !options.json)
-    print('The configuration names no mirrors: see `mirror` in the README for what they do.');
+    print('The configuration names no mirrors: see src/mirror/README.md for what they do.');
   return exitCode;
 }
 

@@ -34,7 +34,7 @@ export const initCommand = define({
     return answer(options, { path, folder, collection }, () => [
       `Wrote ${path}: the folder ${folder} goes into the collection "${collection}" of the embedded peer.`,
       'Documents are named by file:// URLs. Where people open the files at another address, set `url` of the',
-      'folder to it before the first run: it names the documents for ever. The README explains every option.',
+      'folder to it before the first run: it names the documents for ever. `peersync schema` explains every option.',
       `Then try \`peersync check -c ${options.config}\` and \`peersync run -c ${options.config}\`.`,
     ]);
   },

@@ -23,7 +23,7 @@ import {
 } from './fields.js';
 import { isLoopback, parseListen } from './url.js';
 
-// A description says what the value is, then when to change it. It is shown by editors and stands in the README.
+// A description says what the value is, then when to change it. It is shown by editors and stands in src/config/README.md.
 
 const peer = section('The search service that documents go to.', {
   url: peerUrl()

@@ -38,7 +38,7 @@ const ERRORS = {
   BAD_REQUEST: [
     400,
     'The request could not be understood.',
-    'See "Status page" in the README for what can be asked.',
+    'See "Monitoring" in src/report/README.md for what can be asked.',
   ],
   NOT_FOUND: [404, 'There is nothing at this address.', 'The status page is at /.'],
   TOO_MANY_FOLLOWERS: [

@@ -7,7 +7,7 @@ import type { Live } from '../report/status.js';
 export const MIRRORS_NAMED = 200;
 
 /**
- * Every metric of peersync's own with its labels, and what it means: one sentence, also for the README, without double quotes,
+ * Every metric of peersync's own with its labels, and what it means: one sentence, also for src/report/README.md, without double quotes,
  * which one of the two formats does not bear. What ends in `_total` is a counter, and all but the two histograms is a gauge.
  */
 export const METRICS = {
@@ -113,7 +113,7 @@ export function described(key: string): {
   return { name, type, labels: labels === '' ? [] : labels.split(', ') };
 }
 
-/** The README's table of them. */
+/** The table of them in src/report/README.md. */
 export function metricDocs(): string {
   const rows = Object.entries(METRICS).map(
     ([key, help]) => `| \`${key}\` | ${described(key).type} | ${help} |`,

@@ -107,7 +107,7 @@ function request<Schema extends z.ZodType>(
     if (asked.success) return answer(asked.data);
     const { issues } = asked.error;
     const words = `${issues.map(({ message, path }) => [...path, message].join(': ')).join('; ')}.`;
-    throw wrongly('BAD_REQUEST', words, 'See "Status page" in the README for what can be asked.');
+    throw wrongly('BAD_REQUEST', words, 'See "Monitoring" in src/report/README.md for what can be asked.');
   };
 }
 

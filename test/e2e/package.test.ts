@@ -14,6 +14,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { linksOf } from '../tools/links.js';
 
 const REPOSITORY = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
@@ -78,7 +79,7 @@ describe('the package', () => {
       return parts.length > depth ? `${parts.slice(0, depth).join('/')}/` : file;
     });
     const expected = [
-      ...['LICENSE', 'README.md', 'config.example.json', 'package.json', 'systemd/'],
+      ...['LICENSE', 'README.md', 'config.example.json', 'package.json', 'src/', 'systemd/'],
       ...['build.json', 'chunks/', 'cli.js', 'completions/', 'embedded/', 'file-thread.js'].map(inDist),
       ...['index.d.ts', 'index.js', 'lib/', 'licenses.txt', 'man/', 'page/', 'peer/'].map(inDist),
     ];
@@ -113,6 +114,14 @@ describe('the package', () => {
     for (const name of readdirSync(join(source, 'systemd'))) expect(files).toContain(`systemd/${name}`);
     for (const name of readdirSync(join(source, 'src/page/browser')))
       if (/\.(html|css|svg)$/.test(name)) expect(files).toContain(`dist/page/browser/${name}`);
+  });
+
+  it('holds every page that another one of its pages links to', () => {
+    const links = [...files].filter((file) => file.endsWith('README.md')).flatMap(linksOf(content));
+    expect(links.length).toBeGreaterThan(15);
+    const isPicture = ({ target }: { target: string }) => target.endsWith('.png');
+    for (const { page, target } of links.filter((link) => !isPicture(link)))
+      expect(existsSync(join(content, target)), `${page} links to ${target}`).toBe(true);
   });
 
   it('is a library whose types need no package but those of Node', () => {

@@ -211,8 +211,8 @@ describe('the names of the metrics', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it('stand in the README as they are', () => {
-    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  it('stand in src/report/README.md as they are', () => {
+    const readme = readFileSync(new URL('../../src/report/README.md', import.meta.url), 'utf8');
     expect(readme).toContain(metricDocs());
   });
 });

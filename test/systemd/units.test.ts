@@ -35,6 +35,7 @@ const analyze = hasAnalyze() ? '' : ' (skipped: systemd-analyze is not installed
 describe('the units', () => {
   it('are all there', () => {
     expect(readdirSync(units).sort()).toEqual([
+      'README.md',
       'peersync.service',
       'peersync.sysusers.conf',
       'peersync.tmpfiles.conf',

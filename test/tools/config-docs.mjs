@@ -1,4 +1,4 @@
-// The README's configuration section, as Markdown: a table for each part of the file, from the JSON Schema.
+// The reference of the configuration, as Markdown: a table for each part of the file, from the JSON Schema.
 
 const PREAMBLE =
   'Durations are text with units (`"250ms"`, `"2s"`, `"15m"`, `"1h30m"`, `"7d"`), sizes text with a unit (`"64 KiB"`, ' +
