@@ -49,15 +49,12 @@ describe('the documentation of the configuration', () => {
 
 describe('the JSON Schema', () => {
   it('speaks of the file as a person writes it', () => {
-    const schema = jsonSchema();
-    expect(schema).toMatchObject({
+    const maxItems = { type: 'integer', minimum: 1, maximum: 1000, default: 50 };
+    const folder = { required: ['path', 'collection'], properties: { settle: { default: '2s' } } };
+    expect(jsonSchema()).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
-      required: ['folders'],
-      additionalProperties: false,
-      properties: {
-        folders: { items: { required: ['path', 'collection'], properties: { settle: { default: '2s' } } } },
-        push: { properties: { maxItems: { type: 'integer', minimum: 1, maximum: 1000, default: 50 } } },
-      },
+      ...{ required: ['folders'], additionalProperties: false },
+      properties: { folders: { items: folder }, push: { properties: { maxItems } } },
     });
   });
 
@@ -82,12 +79,8 @@ describe('the JSON Schema', () => {
   });
 });
 
-describe('the example configuration', () => {
-  const file = join(root, 'config.example.json');
-
-  it('is a good one', async () => {
-    const { config } = await loadConfig(file);
-    expect(config.peer.url).toBe('embedded');
-    expect(config.folders[0]?.path).toBe(join(root, 'data/inbox'));
-  });
+it('the example configuration is a good one', async () => {
+  const { config } = await loadConfig(join(root, 'config.example.json'));
+  expect(config.peer.url).toBe('embedded');
+  expect(config.folders[0]?.path).toBe(join(root, 'data/inbox'));
 });

@@ -69,9 +69,9 @@ describe('a secret that cannot be had', () => {
   });
 
   it('is one that is set and empty, or a credential that the unit does not have', async () => {
-    const empty = resolveSecret({ env: 'PW' }, { PW: '\n' });
-    expect((await configErrorOf(empty)).code).toBe('SECRET_EMPTY');
-    const none = resolveSecret({ credential: 'pw' }, { CREDENTIALS_DIRECTORY: temporaryDirectory() });
-    expect((await configErrorOf(none)).code).toBe('SECRET_MISSING');
+    const none = { PW: '\n', CREDENTIALS_DIRECTORY: temporaryDirectory() };
+    expect(await configErrorOf(resolveSecret({ env: 'PW' }, none))).toMatchObject({ code: 'SECRET_EMPTY' });
+    const missing = await configErrorOf(resolveSecret({ credential: 'pw' }, none));
+    expect(missing.code).toBe('SECRET_MISSING');
   });
 });
