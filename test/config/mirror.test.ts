@@ -108,19 +108,15 @@ describe('mirrors', () => {
   });
 
   it.each([
-    [{ path: 'c/{folder}.json' }, 'path: received "c/{folder}.json"; expected a path with "{path}" in it'],
-    [
-      { path: 'c/{path}/{url}' },
-      'path: received "c/{path}/{url}"; expected a path with no variables but "{fol',
-    ],
-    [{ folder: 'inbx' }, 'folder: received "inbx"; expected "inbox": did you mean that?'],
-    [
-      { folder: 'elsewhere' },
-      'folder: received "elsewhere"; expected the name of a watched folder: "inbox", "a',
-    ],
-  ])('the citations %j are answered by %j', async (part, rest) => {
-    const told = await problems({ citations: [{ folder: 'inbox', ...part }] });
-    expect(told).toEqual([expect.stringContaining(`mirror.citations[0].${rest}`)]);
+    ['path', 'c/{folder}.json', 'a path with "{path}" in it'],
+    ['path', 'c/{path}/{url}', 'a path with no variables but "{folder}" and "{path}"'],
+    ['folder', 'inbx', '"inbox": did you mean that?'],
+    ['folder', 'elsewhere', 'the name of a watched folder: "inbox", "archive"'],
+  ])('citations whose %s is %s are answered by %j', async (key, value, expected) => {
+    const told = `mirror.citations[0].${key}: received "${value}"; expected ${expected}`;
+    expect(await problems({ citations: [{ folder: 'inbox', [key]: value }] })).toEqual([
+      expect.stringContaining(told),
+    ]);
   });
 
   it('must not need a file where another needs a directory', async () => {

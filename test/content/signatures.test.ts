@@ -3,8 +3,10 @@ import { isSigned, signedType } from '../../src/content/signatures.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 
+type Entry = readonly [name: string, content: string];
+
 /** A ZIP as it begins: stored entries, without checksums. */
-function zip(...entries: readonly (readonly [name: string, content: string])[]): Buffer {
+function zip(...entries: readonly Entry[]): Buffer {
   return Buffer.concat(
     entries.map(([name, content]) => {
       const header = Buffer.alloc(30);
@@ -17,6 +19,7 @@ function zip(...entries: readonly (readonly [name: string, content: string])[]):
   );
 }
 
+const ODT = 'application/vnd.oasis.opendocument.text';
 const OFFICE = 'application/vnd.openxmlformats-officedocument';
 
 describe('the type of a file by its first bytes', () => {
@@ -41,27 +44,14 @@ describe('the type of a file by its first bytes', () => {
     expect(signedType(bytes(`${begin} and more`))?.type).toBe(type);
   });
 
-  const odt = 'application/vnd.oasis.opendocument.text';
-  it.each<[string, (readonly [name: string, content: string])[]]>([
-    [
-      `${OFFICE}.wordprocessingml.document`,
-      [
-        ['_rels/.rels', '<x/>'],
-        ['word/document.xml', '<w/>'],
-      ],
-    ],
-    [`${OFFICE}.spreadsheetml.sheet`, [['xl/workbook.xml', '']]],
-    [`${OFFICE}.presentationml.presentation`, [['ppt/presentation.xml', '']]],
-    [
-      odt,
-      [
-        ['mimetype', odt],
-        ['content.xml', '<office/>'],
-      ],
-    ],
-    ['application/epub+zip', [['mimetype', 'application/epub+zip']]],
-    ['application/zip', [['notes.txt', 'the word/ directory']]],
-  ])('of a ZIP is that of what is inside: %s', (type, entries) => {
+  it.each([
+    [`${OFFICE}.wordprocessingml.document`, ['[Content_Types].xml', '<x/>'], ['word/document.xml', '<w/>']],
+    [`${OFFICE}.spreadsheetml.sheet`, ['xl/workbook.xml', '']],
+    [`${OFFICE}.presentationml.presentation`, ['ppt/presentation.xml', '']],
+    [ODT, ['mimetype', ODT], ['content.xml', '<office/>']],
+    ['application/epub+zip', ['mimetype', 'application/epub+zip']],
+    ['application/zip', ['notes.txt', 'the word/ directory']],
+  ] as [string, ...Entry[]][])('of a ZIP is that of what is inside: %s', (type, ...entries) => {
     expect(signedType(zip(...entries))).toEqual({ type, isContainer: type === 'application/zip' });
   });
 

@@ -148,14 +148,9 @@ describe('a path', () => {
     const at = (name: string) => join(directory, name);
     for (const name of ['real/sub', 'elsewhere']) mkdirSync(at(name), { recursive: true });
     writeFileSync(at('real/sub/a.md'), 'a');
-    for (const [target, link] of [
-      ['real', 'linked'],
-      ['real', 'another'],
-      ['real/sub/a.md', 'real/link.md'],
-      ['elsewhere', 'real/out'],
-      ['real/sub', 'real/back'],
-    ] as const)
-      symlinkSync(at(target), at(link));
+    const links = { linked: 'real', another: 'real', 'real/link.md': 'real/sub/a.md' };
+    for (const [link, to] of Object.entries({ ...links, 'real/out': 'elsewhere', 'real/back': 'real/sub' }))
+      symlinkSync(at(to), at(link));
     const folders = [{ name: 'notes', path: at('linked') }, { name: 'inbox' }];
     const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'embedded' }, folders }));
     const located = await locate(config, at(path));

@@ -111,31 +111,19 @@ describe('where the work on a version begins', () => {
   const [RESTED, FOUND] = [LATER, LATER + 2_000];
   const other = { ...TO, collection: 'other' };
   const moved = read(known, other, known.version, FOUND, RESTED);
+  const movedBack = read({ ...moved, sent: known.sent } as PendingItem, TO, known.version, LATER + 9, RESTED);
+  const back = read(gone(known, NOW), TO, version('a'), FOUND, RESTED);
+  const keptOut = passedOver(undefined, TO, version('a'), TROUBLE, NOW);
   const wasQuarantined = quarantined(pending('a'), TO, version('a'), TROUBLE, NOW + 50);
 
   it.each([
     ['a new file', pending('a', undefined, FOUND, RESTED), BEGINNINGS.newFile, RESTED],
     ['a changed one', pending('b', known, FOUND, RESTED), BEGINNINGS.fileChanged, RESTED],
     ['one that is back', pending('b', gone(known, NOW), FOUND, RESTED), BEGINNINGS.fileBack, RESTED],
-    [
-      'one that is back as the peer was sent it',
-      read(gone(known, NOW), TO, version('a'), FOUND, RESTED),
-      BEGINNINGS.sentBefore,
-      RESTED,
-    ],
+    ['one that is back as the peer was sent it', back, BEGINNINGS.sentBefore, RESTED],
     ['the same under another rule', moved, BEGINNINGS.takenAnew, FOUND],
-    [
-      'the same under the rule of before',
-      read({ ...moved, sent: known.sent } as PendingItem, TO, known.version, FOUND + 9, RESTED),
-      BEGINNINGS.takenAnewSentBefore,
-      FOUND + 9,
-    ],
-    [
-      'the same that a rule kept out',
-      read(passedOver(undefined, TO, version('a'), TROUBLE, NOW), TO, version('a'), FOUND, RESTED),
-      BEGINNINGS.takenAnew,
-      FOUND,
-    ],
+    ['the same under the rule of before', movedBack, BEGINNINGS.takenAnewSentBefore, LATER + 9],
+    ['the same, kept out before', pending('a', keptOut, FOUND, RESTED), BEGINNINGS.takenAnew, FOUND],
     ['a missed document', missed(known, 'no', FOUND), 'confirmed before and missed now: no', FOUND],
     ['a retry', retried(wasQuarantined, FOUND), BEGINNINGS.retry, FOUND],
   ])('is noted, and dated by when the file was at rest: %s', (_, item, note, since) => {
