@@ -2,12 +2,8 @@
 // promise was not kept. Arguments: names of the benches to run, all when none is given; `--files N`: how many files `scale` takes.
 import { parseArgs } from 'node:util';
 import { mirrorBench } from './mirror.bench.js';
-import { pageBench } from './page.bench.js';
-import { pushBench } from './push.bench.js';
 import type { BenchRow } from './rows.js';
 import { scaleBench } from './scale.bench.js';
-import { stateBench } from './state.bench.js';
-import { watchBench } from './watch.bench.js';
 import { yacyBench } from './yacy.bench.js';
 
 const { positionals: chosen, values } = parseArgs({
@@ -19,11 +15,7 @@ if (!Number.isInteger(files) || files < 1)
   throw new Error(`--files ${values.files}: a number of files is needed`);
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   mirror: mirrorBench,
-  page: pageBench,
-  push: pushBench,
   scale: () => scaleBench(files),
-  state: stateBench,
-  watch: watchBench,
   yacy: yacyBench,
 };
 

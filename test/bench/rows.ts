@@ -1,11 +1,19 @@
-/** One line of the bench's table: a figure, what it is laid beside, and their ratio. */
+/** One line of the table. */
 export interface BenchRow {
   readonly name: string;
   readonly measured: number;
   readonly baseline: number;
-  /** measured/baseline or its inverse, whichever `reads` says. */
   readonly ratio: number;
   readonly unit: string;
-  /** What is promised of the ratio or the figure, and whether it was kept. */
   readonly promise?: { readonly text: string; readonly kept: boolean };
+}
+
+export function row(name: string, measured: number, baseline: number, unit: string): BenchRow {
+  return { name, measured, baseline, ratio: measured / baseline, unit };
+}
+
+/** A row with a promise: no more than a limit. */
+export function below(name: string, measured: number, limit: number, unit: string): BenchRow {
+  const promise = { text: `at most ${limit.toPrecision(3)} ${unit}`, kept: measured <= limit };
+  return { ...row(name, measured, limit, unit), promise };
 }

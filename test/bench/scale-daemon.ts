@@ -37,7 +37,7 @@ export class NotReached extends Error {}
 
 /** A report of `peersync status --json`, as far as the bench reads it. */
 interface Status {
-  readonly items: { readonly confirmed: number };
+  readonly items: { readonly accepted: number; readonly confirmed: number };
   readonly folders: readonly { readonly watch?: { readonly state: string; readonly lastScan?: unknown } }[];
 }
 
@@ -49,18 +49,20 @@ export class ScaleDaemon {
   readonly stateDir: string;
   readonly #dir: string;
   readonly #config: string;
+  readonly #settings: object;
   /** What the event loop did at the last start until the code was loaded. */
   loading: Probed | undefined;
   #child: ChildProcess | undefined;
   #ended: string | undefined;
 
-  constructor(dir: string, folder: string, peer: string) {
+  /** @param more what is otherwise in its configuration */
+  constructor(dir: string, folder: string, peer: string, more: object = {}) {
     mkdirSync(join(dir, 'bin'), { recursive: true });
     this.#dir = dir;
     this.#config = join(dir, 'config.json');
     this.stateDir = join(dir, 'state');
     // As many requests at once as the bare script: the defaults.
-    const config = {
+    this.#settings = {
       peer: { url: peer, dialect: 'standard' },
       folders: [
         { name: 'bench', path: folder, collection: 'bench', url: 'https://bench.example/', settle: '0s' },
@@ -70,8 +72,9 @@ export class ScaleDaemon {
       push: { requestsPerSecond: 10_000 },
       confirm: { requestsPerSecond: 10_000 },
       status: { listen: 'off' },
+      ...more,
     };
-    writeFileSync(this.#config, JSON.stringify(config));
+    this.configure({});
     // Takes the place of the program that notifies systemd: the daemon itself says when it is ready.
     const notify = join(dir, 'bin/systemd-notify');
     writeFileSync(
@@ -79,6 +82,11 @@ export class ScaleDaemon {
       `#!/bin/sh\ncase "$1" in READY=1) : > '${this.#ready}' ;; STATUS=starting*) : > '${this.#reading}' ;; esac\n`,
     );
     chmodSync(notify, 0o755);
+  }
+
+  /** Takes effect with the next start. */
+  configure(more: object): void {
+    writeFileSync(this.#config, JSON.stringify({ ...this.#settings, ...more }));
   }
 
   get #ready(): string {
@@ -142,6 +150,14 @@ export class ScaleDaemon {
     await this.#until(`${files} files confirmed`, limitMs, 1_000, async () => {
       const { items, folders } = await this.#status();
       return items.confirmed === files && isScanned(folders);
+    });
+  }
+
+  /** Resolves when the peer took all files. */
+  async accepted(files: number, limitMs: number): Promise<void> {
+    await this.#until(`${files} files accepted`, limitMs, 1_000, async () => {
+      const { accepted, confirmed } = (await this.#status()).items;
+      return accepted + confirmed === files;
     });
   }
 

@@ -1,5 +1,5 @@
-// A server with one table, of as many rows as the first argument says and 8 columns, in the JSON of the embedded peer or,
-// where that is not asked for, in XML. Its own process, so that its work is not counted as ours. Prints its port.
+// A server with one table, of as many rows as the first argument says and 8 columns, in the JSON of the embedded peer. Its own
+// process, so that its work is not counted as ours. Prints its port.
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 
@@ -20,11 +20,7 @@ function cells(row: number): string[] {
   ];
 }
 
-function escaped(text: string): string {
-  return text.replace(/[<&"]/g, (c) => `&#${c.charCodeAt(0)};`);
-}
-
-function* json(): Generator<string> {
+function* table(): Generator<string> {
   yield `{"table":"bench","columns":${JSON.stringify(COLUMNS)},"rows":[`;
   for (let first = 0; first < rows; first += GROUP) {
     let text = '';
@@ -38,27 +34,10 @@ function* json(): Generator<string> {
   yield '\n]}\n';
 }
 
-function* xml(): Generator<string> {
-  yield '<tables>\n<table name="bench">\n';
-  for (let first = 0; first < rows; first += GROUP) {
-    let text = '';
-    for (let row = first; row < Math.min(rows, first + GROUP); row += 1) {
-      text += `<row count="${row}" pk="${String(row).padStart(12, '0')}">\n`;
-      cells(row).forEach((cell, i) => {
-        text += `<cell col="${COLUMNS[i]}">${escaped(cell)}</cell>\n`;
-      });
-      text += '</row>\n';
-    }
-    yield text;
-  }
-  yield '</table>\n</tables>\n';
-}
-
 const server = createServer((request, response) => {
   request.resume().on('end', () => {
-    const asJson = request.headers.accept?.includes('application/json') === true;
-    response.writeHead(200, { 'content-type': asJson ? 'application/json' : 'text/xml' });
-    Readable.from(asJson ? json() : xml(), { objectMode: false }).pipe(response);
+    response.writeHead(200, { 'content-type': 'application/json' });
+    Readable.from(table(), { objectMode: false }).pipe(response);
   });
 });
 server.listen(0, '127.0.0.1', () => {

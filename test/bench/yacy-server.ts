@@ -1,21 +1,26 @@
 // The model of a YaCy, ten times as fast as one in all it waits for, but with a fixed time a document and a look-up. Its own
-// process. Prints its URL, and the counts of its requests whenever a line comes in.
+// process. Prints its URL, and what it knows of the pushes since the line before whenever a line comes in.
 import { createInterface } from 'node:readline';
 import { timing } from '../wire/yacy/timing.js';
 import { YacyModel } from '../wire/yacy/yacy-model.js';
 
-const [perDocument, perLookUp, perPush] = process.argv.slice(2).map(Number);
+/** The pushes that came; times are in ms from the first to the last. */
+export interface Pushes {
+  readonly count: number;
+  readonly ms: number;
+  readonly longestGapMs: number;
+}
+
+const [perDocument = 0, perLookUp = 0, perPush = 0] = process.argv.slice(2).map(Number);
 const model = await YacyModel.start({
-  timing: timing(10, { perDocument: perDocument ?? 0, perLookUp: perLookUp ?? 0, perPush: perPush ?? 0 }),
+  timing: timing(10, { perDocument, perLookUp, perPush }),
   life: 'file',
 });
 process.stdout.write(`${model.url}\n`);
 for await (const _ of createInterface({ input: process.stdin })) {
-  const count = (page: string) => model.served.filter(({ target }) => target.startsWith(page)).length;
-  const pushes = model.served.filter(({ target }) => target.startsWith('/api/push_p')).map(({ at }) => at);
-  const gaps = pushes.map((at, i) => at - (pushes[i - 1] ?? at));
-  process.stdout.write(
-    `${JSON.stringify({ pushes: count('/api/push_p'), lookUps: count('/api/yacydoc'), longestGapMs: Math.max(...gaps) })}\n`,
-  );
+  const times = model.served.filter(({ target }) => target.startsWith('/api/push_p')).map(({ at }) => at);
+  const longestGapMs = Math.max(0, ...times.map((at, i) => at - (times[i - 1] ?? at)));
+  const pushes: Pushes = { count: times.length, ms: (times.at(-1) ?? 0) - (times[0] ?? 0), longestGapMs };
+  process.stdout.write(`${JSON.stringify(pushes)}\n`);
   model.served.length = 0;
 }
