@@ -23,6 +23,18 @@ import { FakePeer } from './engine.js';
 export type Cells = Record<string, string>;
 export type Rows = Record<string, Cells>;
 
+/** Where a run can be cut short: as the debug log says it. */
+const STEPS: Readonly<Record<string, string>> = {
+  intended: 'the intents are kept',
+  telling: 'rows are about to be committed',
+  told: 'rows were committed',
+  deleted: 'rows were deleted',
+  saved: 'what clashes is saved',
+  based: 'the new base is prepared',
+  written: 'the file is written',
+  settled: 'the new base holds',
+};
+
 /** How a run ended: what a report says, `later`, or an alarm. */
 type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & { readonly kind: string; readonly changed?: boolean };
 
@@ -41,7 +53,7 @@ export class Desk {
   known: Partial<MirrorRecord> = {};
   table: TwoWayTable;
   /** Throw here, to end a run as a crash would. */
-  onStep: (step: string) => void = () => {};
+  onStep: (step: string) => unknown = () => {};
   readonly #settings: object;
   #edits = 0;
 
@@ -116,18 +128,41 @@ export class Desk {
     this.open();
   }
 
-  /** Others change a row of the peer, or remove it, and a minute later that reaches the file. */
-  async change(pk: string, cells: Cells | undefined): Promise<void> {
-    await this.clock.advance(60_000);
-    if (cells === undefined) this.remote.delete(pk);
-    else this.remote.set(pk, { ...this.remote.get(pk), ...cells });
-    await this.settled();
-    this.peer.asked.length = 0;
+  /**
+   * Plays what happens, and a last run. `edit`, `they` change cells of a row (`k1 a=1`; `+` under a new key, `k1 -` removes it) in the file
+   * and in the peer; `open` keeps the file as it is in an editor, `save` changes that and saves it; `run` comes a minute later;
+   * `crash` is a run that is cut short (see STEPS), `wait` takes days.
+   */
+  async play(script: string): Promise<Outcome> {
+    let opened: Cells[] = [];
+    for (const step of script.split(' · ')) {
+      const [what, pk = '', ...rest] = step.split(' ');
+      const cells = rest[0] === '-' ? undefined : Object.fromEntries(rest.map((cell) => cell.split('=')));
+      if (what === 'open') opened = this.rows();
+      else if (what === 'save') {
+        opened = changed(opened, pk, cells);
+        this.save(opened);
+      } else if (what === 'edit') this.save(changed(this.rows(), pk, cells));
+      else if (what === 'they' && cells === undefined) this.remote.delete(pk);
+      else if (what === 'they') this.remote.set(pk, { ...this.remote.get(pk), ...cells });
+      else if (what === 'crash') await this.crashAt(STEPS[pk] ?? pk);
+      else if (what === 'wait') await this.clock.advance(Number(pk) * 86_400_000);
+      else if (what === 'run') {
+        await this.clock.advance(60_000);
+        await this.settled();
+      }
+    }
+    return await this.settled();
   }
 
-  /** What was written to the peer: `set k1 {"a":"1"}`. */
+  /** What was written to the peer: `k1 a=1` for a row, `+ a=1` for one under a new key, `-k1` for a removed one. */
   get writes(): string[] {
-    return this.peer.writes.map((what) => what.replace(' T', ''));
+    return this.peer.writes.map((what) => {
+      const [, pk = '', json] = /^(?:set|delete) T (\S+)(?: (.*))?$/.exec(what) ?? [];
+      if (json === undefined) return `-${pk}`;
+      const cells = Object.entries(JSON.parse(json)).map((cell) => cell.join('='));
+      return [/^[0-9a-z]{12}$/.test(pk) ? '+' : pk, ...cells].join(' ');
+    });
   }
 
   text(): string {
@@ -156,20 +191,6 @@ export class Desk {
     this.write(rows.map((row) => `${JSON.stringify(row)}\n`).join(''), how);
   }
 
-  /** Changes cells of a row in an NDJSON file, or adds one. */
-  set(pk: string, cells: Cells): void {
-    const rows = this.rows();
-    const row = pk === '' ? undefined : rows.find((row) => row.pk === pk);
-    this.save(
-      row ? rows.map((each) => (each === row ? { ...row, ...cells } : each)) : [...rows, { pk, ...cells }],
-    );
-  }
-
-  /** Removes rows from an NDJSON file. */
-  remove(...keys: string[]): void {
-    this.save(this.rows().filter(({ pk = '' }) => !keys.includes(pk)));
-  }
-
   /** The rows of the file without their empty cells. */
   content(): Rows {
     return Object.fromEntries(this.rows().map(({ pk = '', ...cells }) => [pk, filled(cells)]));
@@ -192,6 +213,15 @@ export class Desk {
   conflicts(): string[] {
     return (this.known.conflicts ?? []).map(({ pk, column = '' }) => `${pk} ${column}`.trim());
   }
+}
+
+/** The rows with other cells in one of them, with one more, or with one less. */
+function changed(rows: readonly Cells[], pk: string, cells: Cells | undefined): Cells[] {
+  if (cells === undefined) return rows.filter((row) => row.pk !== pk);
+  if (pk === '') return [...rows];
+  const known = rows.find((row) => row.pk === pk);
+  if (known === undefined) return [...rows, { pk: pk === '+' ? '' : pk, ...cells }];
+  return rows.map((row) => (row === known ? { ...row, ...cells } : row));
 }
 
 export function filled(cells: Cells): Cells {
