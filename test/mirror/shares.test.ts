@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { checkContent, HEAD_BYTES, otherThan, versionOf, withHead } from '../../src/mirror/share.js';
+import { checkContent } from '../../src/mirror/share.js';
 import { State } from '../../src/state/state.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -241,56 +241,6 @@ describe('what an object seems to be', () => {
   ])('%j (%s) is good after %j', (content, said, more, type) => {
     expect(check(content, said, more)).toEqual({ type });
   });
-
-  it.each([[[]], [[1, 2]], [[HEAD_BYTES]], [[1, HEAD_BYTES - 1, 1]], [[3, 2 * HEAD_BYTES, 5]]])(
-    'is told from its first bytes, and the stream still comes whole (%j)',
-    async (sizes) => {
-      async function* chunks(): AsyncGenerator<Uint8Array> {
-        for (const [i, size] of sizes.entries()) yield Buffer.alloc(size, i);
-      }
-      const whole = Buffer.concat(sizes.map((size, i) => Buffer.alloc(size, i)));
-      const { head, all } = await withHead(chunks());
-      expect(whole.subarray(0, HEAD_BYTES).equals(head)).toBe(true);
-      const read: Uint8Array[] = [];
-      for await (const chunk of all) read.push(chunk);
-      expect(whole.equals(Buffer.concat(read))).toBe(true);
-    },
-  );
-});
-
-describe('a version of an object', () => {
-  const NOW = Date.UTC(2026, 0, 15);
-  const DAY_MS = 86_400_000;
-  const OF = '["http://peer",null,"list.txt"]';
-  const known = { of: OF, at: NOW, etag: '"a"', asOf: NOW - DAY_MS };
-
-  it.each([
-    [
-      'its tag, and when it was changed last',
-      { etag: '"a"', lastModified: NOW - DAY_MS, peerAt: NOW },
-      known,
-    ],
-    [
-      'nothing newer than two seconds before the answer',
-      { lastModified: NOW, peerAt: NOW },
-      { asOf: NOW - 2_000 },
-    ],
-    ['the time of the answer', { lastModified: undefined, peerAt: NOW }, { asOf: NOW - 2_000 }],
-    ['its last change where the peer has no clock', { lastModified: NOW }, { asOf: NOW }],
-  ])('is known again by %s', (_, answer, version) => {
-    expect(versionOf(answer, OF, NOW)).toMatchObject(version);
-  });
-
-  it('is none where the peer says nothing', () => {
-    expect(versionOf({ lastModified: undefined }, OF, NOW)).toBeUndefined();
-  });
-
-  it('is not asked for again, but once a week, and where what is known is another object', () => {
-    const ask = { ifNoneMatch: '"a"', ifModifiedSince: NOW - DAY_MS };
-    expect(otherThan(known, OF, NOW + 7 * DAY_MS)).toEqual(ask);
-    expect(otherThan(known, OF, NOW + 7 * DAY_MS + 1)).toEqual({});
-    expect(otherThan(known, '["http://other",null,"list.txt"]', NOW)).toEqual({});
-  });
 });
 
 describe('an answer', () => {
@@ -436,16 +386,6 @@ describe('a pattern', () => {
     const accepted = engine.mirrors.accept('a');
     await expect(engine.once('a')).rejects.toMatchObject({ code: 'MIRROR_REPLACED' });
     expect(await accepted).toMatchObject({ isOver: true });
-  });
-
-  it('forgets an object that went before it was ever read', async () => {
-    const { peer, engine } = await patterned();
-    peer.listed = ['b', 'c'];
-    await engine.run();
-    expect(engine.status('c')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
-    peer.listed = ['b'];
-    expect(await engine.run()).toContainEqual(expect.objectContaining({ name: 'c', isOver: true }));
-    expect(engine.names).toEqual(['*', 'a', 'b']);
   });
 
   it('is told that a peer does not list what it shares', async () => {

@@ -90,16 +90,6 @@ describe('a mirrored table', () => {
     expect(queries).toEqual([{ table: 'fruit', search: 'red', count: 5 }]);
   });
 
-  it('that somebody changed or removed comes back, and that is said', async () => {
-    const { engine, once } = await fruit();
-    for (const spoil of [() => rmSync(join(engine.root, FILE)), () => engine.write(FILE, 'mine')]) {
-      spoil();
-      expect(await once()).toMatchObject({ changed: true });
-      expect(engine.read(FILE)).toBe(TEXT);
-      expect(engine.said.splice(0).join()).toContain(`changed or removed ${FILE}, and it was put back`);
-    }
-  });
-
   it('whose record was lost in a crash, or is older than the file, is not written again', async () => {
     const { peer, engine, once } = await fruit();
     const older = engine.state.meta('mirror/fruit');
