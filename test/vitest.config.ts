@@ -1,8 +1,14 @@
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-/** Tests that start whole programs, and take most of the time. */
-const PROGRAMS = ['fault', 'systemd', 'wire', 'e2e', 'browser'];
+/** What is broken on purpose or looked at from outside, and takes minutes: kills, full disks, systemd, a browser. */
+const LONG = ['test/fault/**/*.test.ts', 'test/browser/**/*.test.ts', 'test/systemd/boot.test.ts'];
+
+/** Other tests that start whole programs. */
+const PROGRAMS = ['test/e2e/**/*.test.ts', 'test/wire/**/*.test.ts', 'test/systemd/**/*.test.ts'];
+
+/** No measure of anything, but the end of what hangs: on a throttled machine a start takes seconds. */
+const SLOW = { testTimeout: 240_000, hookTimeout: 240_000 };
 
 export default defineConfig({
   test: {
@@ -14,22 +20,14 @@ export default defineConfig({
     maxWorkers: 4,
     setupFiles: ['test/support/lives.ts'],
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'programs',
-          include: [`test/{${PROGRAMS.join(',')}}/**/*.test.ts`],
-          // No measure of anything, but the end of what hangs: on a throttled machine a start takes seconds.
-          testTimeout: 240_000,
-          hookTimeout: 240_000,
-        },
-      },
+      { extends: true, test: { name: 'long', include: LONG, ...SLOW } },
+      { extends: true, test: { name: 'programs', include: PROGRAMS, exclude: LONG, ...SLOW } },
       {
         extends: true,
         test: {
           name: 'parts',
           include: ['test/**/*.test.ts'],
-          exclude: PROGRAMS.map((directory) => `test/${directory}/**`),
+          exclude: [...PROGRAMS, ...LONG],
           // A process and a module for each file would cost more than most tests do.
           isolate: false,
         },
