@@ -98,7 +98,7 @@ export async function pushCanaries(
     const looks = probed.map(async (each): Promise<Probed> => {
       if (each.kind === 'address' || each.outcome?.status !== 'confirmed') return each;
       const { url } = each;
-      const doc = await client.peerdoc({ url }, { signal });
+      const doc = await client.peerdoc({ url }, { signal }).catch(failure);
       return { ...each, doc, citation: await client.citation({ url }, { signal }).catch(failure) };
     });
     return reportOf(await Promise.all(looks), dialect, config.confirm.hold ?? dialect.holdMs);
@@ -211,7 +211,7 @@ type Failed = Extract<Outcome, { readonly status: 'failed' }>;
 export interface Probed extends Canary {
   readonly outcome: Outcome | undefined;
   readonly sent?: SentVersion | undefined;
-  readonly doc?: Peerdoc | undefined;
+  readonly doc?: Peerdoc | Failed | undefined;
   readonly citation?: Citation | Failed | undefined;
   readonly visibleMs?: number | undefined;
 }
@@ -264,30 +264,38 @@ const WORDS = { works: 'ok', fails: 'TROUBLE', 'not tried': '-' } as const;
 
 /** Whether the peer took a kind of document, shows it, and read its words. */
 function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
-  const { doc, outcome, what } = probed;
+  const { outcome, what } = probed;
   if (outcome === undefined) return row(what, 'not tried', 'not sent: this peer takes only text');
   if (outcome.status !== 'confirmed') return failedRow(what, outcome, probed.url, dialect);
   const unread = unreadBecause(probed);
   if (unread !== undefined)
     return row(what, 'fails', unread, 'What the peer cannot read is not found by its words.');
-  const words = doc?.words === undefined ? '' : `, ${doc.words} words`;
-  return row(what, 'works', `confirmed (${outcome.evidence.kind}: ${outcome.evidence.shown})${words}`);
+  const { words } = shownOf(probed);
+  const read = words === undefined ? '' : `, ${words} words`;
+  return row(what, 'works', `confirmed (${outcome.evidence.kind}: ${outcome.evidence.shown})${read}`);
 }
 
 function row(check: string, status: CanaryRow['status'], message: string, hint?: string): CanaryRow {
   return { check, status, message, ...(hint !== undefined && { hint }) };
 }
 
+/** What a look-up showed, if it could be used. */
+function shownOf({ doc }: Probed): Partial<Peerdoc> {
+  return doc === undefined || 'status' in doc ? {} : doc;
+}
+
 /** What shows that the peer has the document and not its words; undefined where nothing does. */
-function unreadBecause({ citation, doc, sentence, words }: Probed): string | undefined {
+function unreadBecause(probed: Probed): string | undefined {
+  const { citation, sentence, words } = probed;
+  const { words: shown } = shownOf(probed);
   const { ascii, whole } = sentence;
   const sentences = citation === undefined || 'status' in citation ? [] : citation.sentences;
   const about = sentences.find(({ text }) => comparable(text).includes(comparable(ascii)));
   if (about !== undefined && !comparable(about.text).includes(comparable(whole)))
     return `the peer changed its letters: "${whole}" became "${about.text}"`;
   // The words of the URL are what is left of a document that a peer cannot read.
-  if (about === undefined && doc?.words !== undefined && doc.words < words * READ_SHARE)
-    return `the peer shows ${doc.words} words of about ${words}`;
+  if (about === undefined && shown !== undefined && shown < words * READ_SHARE)
+    return `the peer shows ${shown} words of about ${words}`;
   return undefined;
 }
 
@@ -296,15 +304,18 @@ function comparable(text: string): string {
 }
 
 /** What the peer shows of a document, beside that it has it. */
-function viewRows({ citation, doc, sent }: Probed, { content }: Dialect): CanaryRow[] {
-  const { words, size, lastModified = Number.NaN } = doc ?? {};
+function viewRows(probed: Probed, { content }: Dialect): CanaryRow[] {
+  const { citation, doc, sent } = probed;
+  const { words, size, lastModified = Number.NaN } = shownOf(probed);
   const shown = [...(words === undefined ? [] : [`${words} words`]), ...(size ? [`${size} bytes`] : [])];
   const modified = (status: CanaryRow['status'], message: string) => row('last modified', status, message);
   const isKept = Math.floor(lastModified / 1000) * 1000 === sent?.lastModified;
   return [
     doc === undefined
       ? row('document page', 'fails', 'the document is gone again')
-      : row('document page', 'works', shown.join(', ') || 'shows the document'),
+      : 'status' in doc
+        ? row('document page', 'fails', doc.error.message, doc.error.hint)
+        : row('document page', 'works', shown.join(', ') || 'shows the document'),
     citation === undefined
       ? row('citations', 'fails', 'the peer knows none of a document that it shows')
       : 'status' in citation
@@ -312,11 +323,13 @@ function viewRows({ citation, doc, sent }: Probed, { content }: Dialect): Canary
         : row('citations', 'works', `${citation.sentences.length} sentences shown`),
     !content.takesBinary
       ? modified('not tried', 'not sent: this dialect has no place for it')
-      : sent?.lastModified === undefined
-        ? modified('not tried', 'the clock of the peer is too far behind ours to tell')
-        : isKept
-          ? modified('works', 'kept to the second')
-          : modified('fails', 'not kept: versions are told apart by load date or size'),
+      : doc !== undefined && 'status' in doc
+        ? modified('not tried', 'the document page is not known')
+        : sent?.lastModified === undefined
+          ? modified('not tried', 'the clock of the peer is too far behind ours to tell')
+          : isKept
+            ? modified('works', 'kept to the second')
+            : modified('fails', 'not kept: versions are told apart by load date or size'),
   ];
 }
 

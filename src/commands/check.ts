@@ -139,8 +139,7 @@ export async function checkFolder(folder: FolderConfig, config: Config) {
         }
       } catch (error) {
         unreadable.push(`${path} (${messageOf(error)})`);
-        if (directory === '' && systemCode(error) === 'ENOENT')
-          throw new Wrong(`${path} does not exist`, await missingHint(folder, config));
+        if (directory === '' && systemCode(error) === 'ENOENT') return await missingFolder(folder, config);
         if (directory === '') throw new Wrong(`${path} cannot be read: ${messageOf(error)}`, `${hint}.`);
       }
       directories += 1;
@@ -153,17 +152,24 @@ export async function checkFolder(folder: FolderConfig, config: Config) {
   return { finding, directories };
 }
 
-/** A directory made in the place of one that was there would stand below the mount point, and what it held would seem removed. */
-async function missingHint(folder: FolderConfig, config: Config): Promise<string> {
+/**
+ * What a folder is that is not there: to be made, or away. A directory made in the place of one that was there would stand below the
+ * mount point, and what it held would seem removed.
+ */
+async function missingFolder(folder: FolderConfig, config: Config): Promise<string> {
   const { wasSeen } = await import('../watch/root.js');
   // A state that cannot be read may know the folder; its own finding says what is wrong with it.
   const isKnown = await readState(config).then(
     (state) => wasSeen(folder, state),
     () => true,
   );
-  return isKnown
-    ? 'Mount it or bring it back, or mend the path in `folders`.'
-    : 'Create it, mend the path in `folders`, or start with `peersync run --create`.';
+  if (isKnown)
+    throw new Wrong(
+      `${folder.path} does not exist`,
+      'Mount it or bring it back, or mend the path in `folders`.',
+    );
+  await writableAbove(folder.path, 'folders');
+  return `${folder.path} does not exist yet: create it, or start with \`peersync run --create\``;
 }
 
 async function watchLimit(directories: number): Promise<string> {
@@ -306,18 +312,7 @@ export async function checkWritable(
   freeBytes: (path: string) => Promise<number> = freeOf,
 ): Promise<Finding> {
   return await find(check, async () => {
-    let path = directory;
-    const tried = (): Promise<void> =>
-      access(path, constants.W_OK | constants.X_OK).catch((error: unknown) => {
-        if (systemCode(error) !== 'ENOENT' || path === dirname(path))
-          throw new Wrong(
-            `${path} cannot be written: ${messageOf(error)}`,
-            `Let the user that peersync runs as write there, or mend \`${key}\`.`,
-          );
-        path = dirname(path);
-        return tried();
-      });
-    await tried();
+    const path = await writableAbove(directory, key);
     if ((await freeBytes(path)) === 0)
       throw new Wrong(
         `no space is left on the disk of ${directory}`,
@@ -332,6 +327,21 @@ export async function checkWritable(
       hint: `Close it to them: chmod 700 ${path}`,
     };
   });
+}
+
+/** The directory, or the nearest one above that is there. @throws Wrong where it cannot be written */
+async function writableAbove(directory: string, key: string): Promise<string> {
+  try {
+    await access(directory, constants.W_OK | constants.X_OK);
+    return directory;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT' && directory !== dirname(directory))
+      return await writableAbove(dirname(directory), key);
+    throw new Wrong(
+      `${directory} cannot be written: ${messageOf(error)}`,
+      `Let the user that peersync runs as write there, or mend \`${key}\`.`,
+    );
+  }
 }
 
 async function freeOf(path: string): Promise<number> {

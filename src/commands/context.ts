@@ -53,6 +53,7 @@ export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
     .version(versionText())
     .alias({ help: 'h', version: 'V' })
     .options(GLOBAL_OPTIONS)
+    .group([...Object.keys(GLOBAL_OPTIONS), 'help', 'version'], 'General options:')
     .default(
       'config',
       process.env.PEERSYNC_CONFIG ?? DEFAULT_CONFIG,
@@ -125,7 +126,8 @@ export function moduleOf(command: Command, above = ''): CommandModule<GlobalOpti
     ...{ command: usage, describe },
     builder: (yargs) => {
       for (const [argument, words] of Object.entries(positionals)) yargs.positional(argument, words);
-      yargs.options(options).example(examples.map(([line, what]) => [line, what]));
+      yargs.options(options).group(Object.keys(options), 'Options:');
+      yargs.example(examples.map(([line, what]) => [line, what]));
       for (const below of commands) yargs.command(moduleOf(below, `${name} `));
       return run === undefined ? yargs.demandCommand(1, nameOne(name, commands)).recommendCommands() : yargs;
     },

@@ -15,20 +15,6 @@ import type { StateView } from '../state/state.js';
 import { complain, configOf, type GlobalOptions, isThere, onSignals, openLog } from './context.js';
 
 /**
- * What the running daemon answers in one line, or, where none runs, what `offline` finds out by itself.
- *
- * @throws PeersyncError of either
- */
-export async function askOnce<T>(
-  config: Config,
-  ask: string,
-  parameters: Readonly<Record<string, unknown>>,
-  offline: () => Promise<T>,
-): Promise<T> {
-  return (await firstOf<T>(await askDaemon(config.state.dir, { ask, parameters }))) ?? (await offline());
-}
-
-/**
  * The configuration of a command that asks the daemon. Where its file is broken and the daemon goes on with the one before, that is
  * said, and what is needed to ask it is taken from the file as far as it can be read.
  */
@@ -52,16 +38,21 @@ export async function configToAsk(options: GlobalOptions): Promise<Config> {
   }
 }
 
-/** What the running daemon answers or, where none runs, one that is opened for this question alone: never on a broken configuration. */
+/** How a question is asked. */
+interface Asking {
+  readonly patienceMs?: number;
+  /** Where no daemon runs; one that warns on the standard error unless given. */
+  readonly log?: Logger;
+}
+
+/** What the running daemon answers or, where none runs, what would answer is opened for this question alone. */
 export async function* askAnyone(
   options: GlobalOptions,
   { state }: Config,
-  log: Logger,
   question: Question,
-  patience: { readonly patienceMs?: number } = {},
+  asking: Asking = {},
 ): AsyncGenerator<unknown> {
-  const answer = await askDaemon(state.dir, question, patience);
-  yield* answer ?? answerAlone((await configOf(options)).config, log, question);
+  yield* (await askDaemon(state.dir, question, asking)) ?? answerAlone(options, question, asking.log);
 }
 
 /** The same for a question that is answered in one line. */
@@ -70,8 +61,7 @@ export async function askAnyoneOnce<T>(
   config: Config,
   question: Question,
 ): Promise<T> {
-  const log = await openLog(options, 2, 'warn');
-  return (await firstOf<T>(askAnyone(options, config, log, question))) as T;
+  return (await firstOf<T>(askAnyone(options, config, question))) as T;
 }
 
 /** The status of the running daemon; undefined where none runs. */
@@ -109,12 +99,55 @@ export async function missingState(stateDir: string) {
   };
 }
 
+const READS: readonly string[] = ['status', 'list', 'why'];
+const CHANGES: readonly string[] = ['retry', 'pause', 'resume'];
+
 /**
- * What a daemon would answer, where none runs: everything is opened for that, and nothing is scanned or pushed.
+ * What a daemon would answer, where none runs: never on a broken configuration, and only what the question needs is opened, so
+ * that the peer and its password are left alone where the state is enough.
+ */
+export async function* answerAlone(
+  options: GlobalOptions,
+  question: Question,
+  given?: Logger,
+): AsyncGenerator<unknown> {
+  const { config } = await configOf(options);
+  const { dir } = config.state;
+  if (READS.includes(question.ask)) {
+    const { answersOfState } = await import('../report/answers.js');
+    yield* answersOfState(config, await readState(config))(question);
+    return;
+  }
+  const log = given ?? (await openLog(options, 2, 'warn'));
+  if (!CHANGES.includes(question.ask)) {
+    yield* answerOfDaemon(config, log, question);
+    return;
+  }
+  const [{ answersOfChanges }, { lockState }, { State }] = await Promise.all([
+    import('../report/answers.js'),
+    import('../state/directory.js'),
+    import('../state/state.js'),
+  ]);
+  const clock = systemClock;
+  const lock = await lockState(dir, { clock });
+  try {
+    const state = await State.open(dir, { clock, log });
+    try {
+      yield* answersOfChanges(config, { state, clock, log })(question);
+    } finally {
+      await state.close();
+    }
+  } finally {
+    await lock.release();
+  }
+}
+
+/**
+ * What a daemon answers that is opened for the question, and neither scans nor pushes.
  *
  * @throws PeersyncError STOPPED at the first SIGINT or SIGTERM; what the trouble of the peer is, where that lasts
  */
-async function* answerAlone(config: Config, log: Logger, question: Question): AsyncGenerator<unknown> {
+async function* answerOfDaemon(config: Config, log: Logger, question: Question): AsyncGenerator<unknown> {
   const ending = new AbortController();
   const { signal } = ending;
   const stopped = new PeersyncError({

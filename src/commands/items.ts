@@ -4,19 +4,11 @@ import { askDaemonText } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
-import {
-  knownFolder,
-  LISTED_STATUSES,
-  type ListedEntry,
-  type ListFilter,
-  listEntries,
-  namedPath,
-} from '../report/items.js';
+import { LISTED_STATUSES, type ListedEntry, locate } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
-import type { StateView } from '../state/state.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
 import { answer, define, isThere, openLog, print, printJson, UsageError } from './context.js';
-import { askAnyone, askAnyoneOnce, askOnce, configToAsk, readState } from './daemon-access.js';
+import { answerAlone, askAnyone, askAnyoneOnce, configToAsk } from './daemon-access.js';
 import * as option from './option.js';
 import { Progress, type Step } from './terminal.js';
 import { counted, named, safe, timeText } from './text.js';
@@ -33,19 +25,18 @@ export const listCommand = define({
   ],
   run: async (options) => {
     const config = await configToAsk(options);
-    const parameters = { status: options.status, folder: options.folder };
-    const told = await askDaemonText(config.state.dir, { ask: 'list', parameters });
+    const question = { ask: 'list', parameters: { status: options.status, folder: options.folder } };
+    const told = await askDaemonText(config.state.dir, question);
     // Many lines at a time: each by itself, a million took longer to hand on than to find.
-    for await (const lines of told ?? listText(config, await readState(config), parameters))
+    for await (const lines of told ?? textOf(answerAlone(options, question)))
       process.stdout.write(options.json ? lines : linesOf(lines, systemClock.now()));
     return EXIT.done;
   },
 });
 
-/** What a daemon would answer. */
-async function* listText(config: Config, state: StateView, filter: ListFilter): AsyncGenerator<string> {
-  knownFolder(config, filter.folder);
-  for await (const lot of listEntries(state, filter))
+/** As a daemon would send it. */
+async function* textOf(lots: AsyncIterable<unknown>): AsyncGenerator<string> {
+  for await (const lot of lots as AsyncIterable<readonly ListedEntry[]>)
     yield lot.map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }
 
@@ -61,16 +52,12 @@ function lineOf(entry: ListedEntry, now: number): string {
 
 /** Everything about one path: the rule, the status and how it came about, the evidence or the error, and what is next. */
 export const whyCommand = define({
-  positionals: { path: option.needed('A file, present or not') },
+  positionals: { path: option.needed('A file, present or not: its path, FOLDER/path, or its name alone') },
   examples: [['$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?']],
   run: async (options) => {
     const config = await configToAsk(options);
     const path = await typedPath(config, options.path);
-    const offline = async () => {
-      const { explain } = await import('../report/why.js');
-      return await explain(path, config, await readState(config), undefined);
-    };
-    const report = await askOnce(config, 'why', { path }, offline);
+    const report = await askAnyoneOnce<WhyReport>(options, config, { ask: 'why', parameters: { path } });
     return answer(options, report, () => whyText(report, systemClock.now()));
   },
 });
@@ -155,11 +142,13 @@ export const retryCommand = define({
   },
 });
 
-/** The absolute path of what a person typed: a path from here, or `FOLDER/path` as lists, the log and the page print it. */
+/** What a person typed as the daemon understands it: a path from here, else `FOLDER/path` or the bare name of a known file. */
 async function typedPath(config: Config, text: string): Promise<string> {
   const path = resolve(text);
-  const isOfFolder = config.folders.some(({ name }) => text.startsWith(`${name}/`));
-  return isOfFolder && !(await isThere(path)) ? namedPath(config, text) : path;
+  if (await isThere(path)) return path;
+  if (config.folders.some(({ name }) => text.startsWith(`${name}/`))) return text;
+  const isName = !text.includes('/') && (await locate(config, path)) === undefined;
+  return isName ? text : path;
 }
 
 /** What a retry did, for a person. */
@@ -203,7 +192,7 @@ export const verifyCommand = define({
     const question = { ask: 'verify', parameters: how };
     const log = progress.beside(await openLog(options, 2, 'warn'));
     try {
-      for await (const each of askAnyone(options, config, log, question, { patienceMs: 0 })) {
+      for await (const each of askAnyone(options, config, question, { patienceMs: 0, log })) {
         const line = each as Missed | Verified | Verifying;
         if (line.kind === 'verifying') progress.show(stepOf(line));
         else {

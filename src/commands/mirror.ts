@@ -68,7 +68,7 @@ async function report(
   };
   const shown = show();
   try {
-    for await (const each of askAnyone(options, config, told, { ask, parameters }, { patienceMs: 0 })) {
+    for await (const each of askAnyone(options, config, { ask, parameters }, { patienceMs: 0, log: told })) {
       const report = each as MirrorReport;
       mirrors += 1;
       waiting.delete(report.name);
@@ -144,10 +144,15 @@ function outcomeOf({ kind, path, changed, rows, bytes, absentSince, isOver }: Mi
 }
 
 /** All mirrors for `status`: a line for each, and below it what a person has to know or do. */
-export function mirrorLines(mirrors: readonly MirrorReport[], root: string, now: number): string[] {
+export function mirrorLines(
+  mirrors: readonly MirrorReport[],
+  root: string,
+  now: number,
+  width?: number,
+): string[] {
   if (mirrors.length === 0) return [];
   const ago = (at: number | undefined) => (at === undefined ? 'never' : `${durationText(now - at)} ago`);
-  const [head = '', ...lines] = columns([
+  const rows = [
     ['mirror', 'last success', 'last change', 'rows', 'size', 'next run', `file, below ${safe(root)}`],
     ...mirrors.map(({ bytes, changedAt, name, nextAt, path, rows, running, succeededAt }) => {
       const next = nextAt === undefined ? '' : nextAt <= now ? 'now' : `in ${durationText(nextAt - now)}`;
@@ -156,7 +161,8 @@ export function mirrorLines(mirrors: readonly MirrorReport[], root: string, now:
         ...[bytes === undefined ? '' : formatBytes(bytes), running ? 'now' : next, safe(path)],
       ];
     }),
-  ]);
+  ];
+  const [head = '', ...lines] = columns(rows, width);
   return [
     head,
     ...mirrors.flatMap((mirror, i) => [

@@ -5,41 +5,49 @@ import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
 import { answer, define } from './context.js';
-import { askOnce, configToAsk, type MissingState, missingState, readState } from './daemon-access.js';
+import { askAnyoneOnce, configToAsk, type MissingState, missingState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
 import { rateText } from './terminal.js';
-import { columns, counted, dueText, numberText, safe, timeText } from './text.js';
+import { columns, counted, dueText, numberText, safe, terminalWidth, timeText, wrapped } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand = define({
   examples: [['$0 status', 'Folders, items, the peer, and what is in trouble']],
   run: async (options) => {
     const config = await configToAsk(options);
-    const offline = async () => {
-      const { statusReport } = await import('../report/status.js');
-      return statusReport(config, await readState(config), undefined);
-    };
-    const report = await askOnce(config, 'status', {}, offline);
+    const report = await askAnyoneOnce<StatusReport>(options, config, { ask: 'status', parameters: {} });
     const missing = report.running ? undefined : await missingState(config.state.dir);
     return answer(options, report, () => {
-      return statusText(report, systemClock.now() - (report.wallAheadMs ?? 0), missing);
+      const now = systemClock.now() - (report.wallAheadMs ?? 0);
+      return statusText(report, now, missing, terminalWidth(process.stdout));
     });
   },
 });
 
-/** The report for a person, line by line; `missing` where there is no state that it could be of. */
-export function statusText(report: StatusReport, now: number, missing?: MissingState): string[] {
+/**
+ * The report for a person, line by line.
+ *
+ * @param missing where there is no state that it could be of
+ * @param width of the terminal
+ */
+export function statusText(
+  report: StatusReport,
+  now: number,
+  missing?: MissingState,
+  width?: number,
+): string[] {
   const { pid, running, startedAt } = report;
   const standing =
     running && startedAt !== undefined
       ? `peersync runs (pid ${pid}, for ${durationText(now - startedAt)})`
       : 'peersync does not run; this is what the state says';
-  return [
+  const lines = [
     ...(missing === undefined ? [standing] : [safe(missing.message), `  ${missing.hint}`]),
     ...summaryLines(report, now),
     ...conditionLines(report, now),
-    ...statusSections(report, now).flatMap((lines) => ['', ...lines]),
+    ...statusSections(report, now, width).flatMap((section) => ['', ...section]),
   ];
+  return wrapped(lines, width);
 }
 
 /** The peer, and what keeps it from answering; how far the files are; the page. */
@@ -87,19 +95,19 @@ export function peerWords({ peer: { queue } }: StatusReport, now: number): strin
 }
 
 /** What a report tells of everything but the daemon and the peer: sections with lines, the first of which is a head. */
-export function statusSections(report: StatusReport, now: number): string[][] {
+export function statusSections(report: StatusReport, now: number, width?: number): string[][] {
   const sections = [
-    folderLines(report),
-    figuresLines(report.figures, now),
+    folderLines(report, width),
+    figuresLines(report.figures, now, width),
     quarantineLines(report),
-    mirrorLines(report.mirrors, report.mirrorRoot, now),
+    mirrorLines(report.mirrors, report.mirrorRoot, now, width),
     problemLines(report),
     report.repairs.map((repair) => `state: ${safe(repair)}`),
   ];
   return sections.filter((lines) => lines.length > 0);
 }
 
-function folderLines({ folders, items, uplink }: StatusReport): string[] {
+function folderLines({ folders, items, uplink }: StatusReport, width?: number): string[] {
   const rows: (string | number)[][] = [
     ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed over', ''],
   ];
@@ -108,9 +116,9 @@ function folderLines({ folders, items, uplink }: StatusReport): string[] {
     const state = folder.watch?.state ?? '';
     rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, folder.passedOver, state]);
   }
-  if (uplink === undefined || items.accepted === 0) return columns(rows);
+  if (uplink === undefined || items.accepted === 0) return columns(rows, width);
   const visible = durationText(uplink.timeToVisibleMs);
-  return [...columns(rows), `The peer shows a document about ${visible} after a push.`];
+  return [...columns(rows, width), `The peer shows a document about ${visible} after a push.`];
 }
 
 function quarantineLines({ items, quarantined }: StatusReport): string[] {
@@ -175,7 +183,7 @@ function peerTrouble({ peer: { queue } }: StatusReport, now: number): string[] {
 const SHOWN = 20;
 
 /** Time-to-search by collection, where there is something to tell. */
-export function figuresLines(figures: StatisticsReport | undefined, now: number): string[] {
+export function figuresLines(figures: StatisticsReport | undefined, now: number, width?: number): string[] {
   const told = (figures?.timeToSearch ?? []).filter(({ day, waiting }) => day.count > 0 || waiting > 0);
   if (told.length === 0) return [];
   const rows: (string | number)[][] = [
@@ -184,7 +192,7 @@ export function figuresLines(figures: StatisticsReport | undefined, now: number)
   for (const row of told.slice(0, SHOWN))
     rows.push([safe(row.collection), ...cells(row.hour), ...cells(row.day), waitingText(row, now)]);
   const more = told.length - SHOWN;
-  return [...columns(rows), ...(more > 0 ? [`  and ${more} more: \`peersync status --json\``] : [])];
+  return [...columns(rows, width), ...(more > 0 ? [`  and ${more} more: \`peersync status --json\``] : [])];
 }
 
 function cells({ count, p50Ms, p95Ms, p99Ms }: Percentiles): (string | number)[] {

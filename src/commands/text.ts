@@ -38,16 +38,46 @@ export function safe(text: string): string {
   });
 }
 
-/** Rows under each other, each column as wide as its widest cell; numbers to the right. */
-export function columns(rows: readonly (readonly (string | number)[])[]): string[] {
+/**
+ * Rows under each other, each column as wide as its widest cell; numbers to the right.
+ *
+ * @param room in columns of the terminal: the widest cells are cut until all fits
+ */
+export function columns(
+  rows: readonly (readonly (string | number)[])[],
+  room = Number.POSITIVE_INFINITY,
+): string[] {
   const texts = rows.map((row) => row.map((cell) => (typeof cell === 'number' ? numberText(cell) : cell)));
   const widths = (texts[0] ?? []).map((_, i) => Math.max(...texts.map((row) => displayWidth(row[i] ?? ''))));
+  const gaps = GAP.length * (widths.length - 1);
+  for (let over = widths.reduce((sum, width) => sum + width, gaps) - room; over > 0; over -= 1) {
+    const widest = widths.indexOf(Math.max(...widths));
+    if ((widths[widest] ?? 0) <= NARROWEST) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
   return rows.map((row, at) =>
     widths
       .map((width, i) => fitted(texts[at]?.[i] ?? '', width, typeof row[i] === 'number' ? 'right' : 'left'))
-      .join('  ')
+      .join(GAP)
       .trimEnd(),
   );
+}
+
+/** Lines that are longer than `width` are broken at blanks; what follows stands under the text of its line. */
+export function wrapped(lines: readonly string[], width = Number.POSITIVE_INFINITY): string[] {
+  return lines.flatMap((line) => {
+    const indent = ' '.repeat((/^(?:\S+ {2,}| *)/.exec(line)?.[0] ?? '').length);
+    const broken: string[] = [];
+    let rest = line;
+    while (displayWidth(rest) > width) {
+      const begin = beginOf(rest, width);
+      const blank = begin.lastIndexOf(' ');
+      const at = blank > indent.length ? blank : begin.length;
+      broken.push(rest.slice(0, at).trimEnd());
+      rest = indent + rest.slice(at).trimStart();
+    }
+    return [...broken, rest];
+  });
 }
 
 /** A line for each value that is there, behind its name; values are made safe. */

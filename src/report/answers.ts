@@ -1,7 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
+import type { Config } from '../config/config.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
+import type { State, StateView } from '../state/state.js';
 import { retryItems } from '../uplink/retry.js';
 import { verify } from '../uplink/verify.js';
 import {
@@ -14,9 +16,9 @@ import {
   scopesOf,
   wrongly,
 } from './items.js';
-import { LONGEST_PAUSE_MS, pause, resume, SHORTEST_PAUSE_MS } from './pausing.js';
+import { LONGEST_PAUSE_MS, type PausingDeps, pause, resume, SHORTEST_PAUSE_MS } from './pausing.js';
 import type { Sample } from './statistics.js';
-import type { Live, RecentEvent, StatusReport } from './status.js';
+import { type Live, type RecentEvent, type StatusReport, statusReport } from './status.js';
 import { explain } from './why.js';
 
 const nothing = z.object({});
@@ -33,15 +35,10 @@ const page = filter.extend({
 
 type Answer = AsyncIterable<unknown> | Iterable<unknown>;
 
-/** What can be asked of the daemon, and with which parameters: by commands, and by the page. */
-function requestsTo(live: Live, feed: LiveFeed) {
-  const { clock, current, log, parts } = live;
-  const { client, dialect, mirrors, queue, state, watcher } = parts;
-  const pausing = { state, queue, clock, log };
+/** What the state answers, with a daemon or without. */
+function requestsToState(current: { readonly config: Config }, state: StateView, live?: Live) {
   return {
-    status: request(nothing, () => [live.status()]),
-    /** Follows what the daemon does; see `LiveLine`. */
-    live: request(nothing, () => feed.follow(live.stopping)),
+    status: request(nothing, () => [live?.status() ?? statusReport(current.config, state, undefined)]),
     list: request(filter, ({ folder, status }) =>
       listEntries(state, { folder: knownFolder(current.config, folder), status }),
     ),
@@ -50,22 +47,52 @@ function requestsTo(live: Live, feed: LiveFeed) {
       knownFolder(current.config, asked.folder);
       return [await itemsPage(current.config, state.entries, asked)];
     }),
-    /** Of an absolute path, or `FOLDER/path`. */
+    /** Of an absolute path, `FOLDER/path`, or a bare name. */
     why: request(z.object({ path: z.string() }), async ({ path }) => [
-      await explain(namedPath(current.config, path), current.config, state, live),
+      await explain(await namedPath(current.config, state.entries, path), current.config, state, live),
     ]),
+  };
+}
+
+/** What changes the state, with a daemon or without. */
+function requestsToChange(
+  current: { readonly config: Config },
+  pausing: PausingDeps & { readonly state: State },
+  live?: Live,
+) {
+  const { clock, state } = pausing;
+  return {
     retry: request(toRetry, async (asked) => {
-      const scopes = 'paths' in asked ? await scopesOf(current.config, asked.paths) : undefined;
+      const scopes =
+        'paths' in asked ? await scopesOf(current.config, state.entries, asked.paths) : undefined;
       const { lookedAt, retried } = await retryItems(state, scopes, clock);
       await state.commit();
-      // Their records are gone, so that any look reads them: of very many it is one a directory.
+      // Their records are gone, so that any look reads them, and the next scan does: of very many it is one a directory.
       for (const [i, place] of lookedAt.entries()) {
         if (i % 1_000 === 999) await nextTurn();
-        watcher.lookSoon(place, false);
+        live?.parts.watcher.lookSoon(place, false);
       }
-      queue.tryNow();
+      live?.parts.queue.tryNow();
       return [{ retried, lookedAt: lookedAt.length }];
     }),
+    /** Until `resume` unless it is given for how long. */
+    pause: request(
+      z.object({ forMs: z.number().min(SHORTEST_PAUSE_MS).max(LONGEST_PAUSE_MS).optional() }),
+      async ({ forMs }) => [await pause(pausing, forMs)],
+    ),
+    resume: request(nothing, async () => [{ wasPaused: await resume(pausing) }]),
+  };
+}
+
+/** What can be asked of the daemon, and with which parameters: by commands, and by the page. */
+function requestsTo(live: Live, feed: LiveFeed) {
+  const { clock, current, log, parts } = live;
+  const { client, dialect, mirrors, queue, state, watcher } = parts;
+  return {
+    ...requestsToState(current, state, live),
+    ...requestsToChange(current, { state, queue, clock, log }, live),
+    /** Follows what the daemon does; see `LiveLine`. */
+    live: request(nothing, () => feed.follow(live.stopping)),
     rescan: request(z.object({ folder: z.string().optional() }), ({ folder }) =>
       watcher.rescan(knownFolder(current.config, folder)),
     ),
@@ -79,12 +106,6 @@ function requestsTo(live: Live, feed: LiveFeed) {
       },
     ),
     reload: request(nothing, async () => [await live.reload()]),
-    /** Until `resume` unless it is given for how long. */
-    pause: request(
-      z.object({ forMs: z.number().min(SHORTEST_PAUSE_MS).max(LONGEST_PAUSE_MS).optional() }),
-      async ({ forMs }) => [await pause(pausing, forMs)],
-    ),
-    resume: request(nothing, async () => [{ wasPaused: await resume(pausing) }]),
     /** All mirrors unless given. */
     mirror: request(z.object({ names: names.optional() }), (asked) => {
       unlessPaused(queue);
@@ -126,15 +147,29 @@ export type Answerer = (question: Question) => Answer;
 
 /** What the running daemon answers, to commands and to the page alike. */
 export function answers(live: Live, feed: LiveFeed): Answerer {
-  const requests = requestsTo(live, feed);
-  return async function* ({ ask, parameters }) {
-    if (!Object.hasOwn(requests, ask))
+  return answerer(requestsTo(live, feed));
+}
+
+/** What a state answers that was only read, where no daemon runs. */
+export function answersOfState(config: Config, state: StateView): Answerer {
+  return answerer(requestsToState({ config }, state));
+}
+
+/** The same of a state that was opened to be changed. */
+export function answersOfChanges(config: Config, deps: PausingDeps & { readonly state: State }): Answerer {
+  return answerer(requestsToChange({ config }, deps));
+}
+
+function answerer(requests: Readonly<Record<string, (parameters: never) => Answer | Promise<Answer>>>) {
+  return async function* ({ ask, parameters }: Question) {
+    const request = Object.hasOwn(requests, ask) ? requests[ask] : undefined;
+    if (request === undefined)
       throw new PeersyncError({
         code: 'UNKNOWN_QUESTION',
         message: `The daemon does not know the question "${ask}".`,
         hint: 'Use the command of the same version as the daemon.',
       });
-    yield* await requests[ask as keyof Requests](parameters as never);
+    yield* await request(parameters as never);
   };
 }
 

@@ -184,21 +184,38 @@ async function realOf(path: string): Promise<readonly [named: string, real: stri
 /** The longest that Linux takes, in bytes. */
 const LONGEST_PATH = 4_096;
 
-/** The absolute path that a text names; `FOLDER/path` is one of a folder. @throws PeersyncError BAD_REQUEST */
-export function namedPath({ folders }: Config, text: string): string {
+/**
+ * The absolute path that a text names: such a path, `FOLDER/path`, or a bare name that only one known file has.
+ *
+ * @throws PeersyncError BAD_REQUEST, UNKNOWN_FILE, AMBIGUOUS
+ */
+export async function namedPath({ folders }: Config, entries: EntriesView, text: string): Promise<string> {
   const isPath = text !== '' && !text.includes('\0') && Buffer.byteLength(text) <= LONGEST_PATH;
   if (isPath && isAbsolute(text)) return text;
   const folder = isPath ? folders.find(({ name }) => text.startsWith(`${name}/`)) : undefined;
   if (folder !== undefined) return join(folder.path, text.slice(folder.name.length + 1));
   const hint = 'A path is absolute, or begins with the name of a folder.';
-  throw wrongly('BAD_REQUEST', 'That is no path of a file.', hint);
+  if (!isPath || text.includes('/')) throw wrongly('BAD_REQUEST', 'That is no path of a file.', hint);
+  const found: string[] = [];
+  let passed = 0;
+  for (const [folder, directory, name] of entries.lines()) {
+    passed += 1;
+    if (passed % SLICE === 0) await nextTurn();
+    const root = name === text ? folders.find((each) => each.name === folder) : undefined;
+    if (root !== undefined) found.push(join(root.path, directory, name));
+  }
+  const [first, ...others] = found;
+  if (first === undefined) throw wrongly('UNKNOWN_FILE', `No known file is named "${text}".`, hint);
+  if (others.length === 0) return first;
+  const named = `${found.slice(0, 3).join(', ')}${found.length > 3 ? ', …' : ''}`;
+  throw wrongly('AMBIGUOUS', `${found.length} files are named "${text}": ${named}.`, 'Give the path of one.');
 }
 
 /** Files, and directories with all below, as `retry` takes them. @throws PeersyncError OUTSIDE */
-export function scopesOf(config: Config, paths: readonly string[]): Promise<Scope[]> {
+export function scopesOf(config: Config, entries: EntriesView, paths: readonly string[]): Promise<Scope[]> {
   return Promise.all(
     paths.map(async (path) => {
-      const absolute = namedPath(config, path);
+      const absolute = await namedPath(config, entries, path);
       const located = await locate(config, absolute);
       if (located) return { folder: located.folder.name, path: located.path };
       const hint = `Name a path in ${config.folders.map((folder) => folder.path).join(' or ')}.`;

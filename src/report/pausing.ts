@@ -18,7 +18,8 @@ export function keptPause(state: Pick<StateView, 'meta'>, now: number): Paused |
 
 export interface PausingDeps {
   readonly state: Pick<State, 'meta' | 'setMeta' | 'commit'>;
-  readonly queue: RequestQueue;
+  /** None where no daemon runs. */
+  readonly queue?: RequestQueue | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -40,7 +41,7 @@ export async function resume({ state, queue, clock }: PausingDeps): Promise<bool
   const wasPaused = keptPause(state, clock.now()) !== undefined;
   state.setMeta(META, undefined);
   await state.commit();
-  queue.resume();
+  queue?.resume();
   return wasPaused;
 }
 
@@ -48,7 +49,7 @@ export async function resume({ state, queue, clock }: PausingDeps): Promise<bool
 export function restorePause({ clock, log, queue, state }: PausingDeps, why = ', as before the start'): void {
   const paused = keptPause(state, clock.now());
   if (paused === undefined) return;
-  queue.pause(paused);
+  queue?.pause(paused);
   const { until } = paused;
   const end = until === undefined ? 'until `peersync resume`' : `for ${durationText(until - clock.now())}`;
   const words = 'nothing is sent to the peer, what changes on disk is read and waits';

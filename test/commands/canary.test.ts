@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type CanaryPeer, type CanaryReport, canaryPlan, pushCanaries } from '../../src/commands/canary.js';
 import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
+import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { PushItem } from '../../src/peer/push.js';
 
@@ -61,6 +62,21 @@ describe('a canary', () => {
   it('does not work when the peer changed its letters', async () => {
     const mangled = { ...TEXTS, 'greetings.txt': 'Greetings from afar: GrÃ¼Ãe aus Å\x81Ã³dÅº und KrakÃ³w.' };
     expect(await statuses(showing(mangled, 40))).toMatchObject({ PDF: 'works', 'non-ASCII text': 'fails' });
+  });
+
+  it('tells of a look-up that fails once all are confirmed, beside what works', async () => {
+    const peer = showing(TEXTS, 40);
+    const seen = new Set<string>();
+    const fails: CanaryPeer['peerdoc'] = async (query) => {
+      const url = 'url' in query ? query.url : '';
+      if (seen.has(url)) throw new PeersyncError({ code: 'PEER_TIMEOUT', message: 'Too late.', hint: '' });
+      const doc = await peer.peerdoc(query);
+      if (doc !== undefined) seen.add(url);
+      return doc;
+    };
+    expect(await statuses({ ...peer, peerdoc: fails })).toMatchObject({
+      ...{ 'plain text': 'works', 'document page': 'fails', citations: 'works' },
+    });
   });
 
   it('tells that the last modification was not kept', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { pausedLine } from '../../src/commands/control.js';
 import { statusText } from '../../src/commands/status.js';
-import { NOW, queue, report } from './report.js';
+import { folder, NOW, queue, report } from './report.js';
 
 /** A peer that does not answer, and is tried again at `nextProbeAt`. */
 function away(nextProbeAt: number | undefined, tries = 4) {
@@ -17,6 +17,23 @@ function away(nextProbeAt: number | undefined, tries = 4) {
     },
   });
 }
+
+it('status fits a terminal of 80 columns, and tells all of it', () => {
+  const name = 'a-folder-with-quite-a-long-name';
+  const url = `https://search.example.org/${'a-long-path/'.repeat(8)}`;
+  const quarantined = [
+    { file: `${name}/${'x'.repeat(90)}.md`, code: 'X', message: 'It is too large for it.' },
+  ];
+  const shown = report({
+    ...{ folders: [folder(name)], quarantined, peer: { url, dialect: 'yacy', queue } },
+    paused: { since: NOW - 60_000 },
+  });
+  const lines = statusText(shown, NOW, undefined, 80);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+  const text = lines.join('').replaceAll(' ', '');
+  for (const words of [url, quarantined[0]?.file ?? '', '1,204,311', '`peersyncresume`endsit'])
+    expect(text).toContain(words);
+});
 
 describe('status, of a peer that is away', () => {
   it.each([
