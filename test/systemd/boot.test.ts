@@ -6,68 +6,47 @@ import { rootDirectory, whyNoSystemd } from './root-directory.js';
 const CONFIG = '/etc/peersync/config.json';
 const UNIT = 'peersync.service';
 const LONG_MS = 120_000;
+/** What the installation leaves below /etc, but for the configuration. */
+const FIND_INSTALLED = 'find /etc -name "*peersync*" -not -path "/etc/peersync*"';
 const reason = whyNoSystemd();
 
 if (reason !== undefined) console.warn(`No real systemd is booted: ${reason}.`);
 
 vi.setConfig({ testTimeout: 240_000 });
 
+const folderOf = (name: string, path: string) => {
+  return { name, path, collection: name, url: `http://h.example/${name}/`, settle: '150ms' };
+};
+// Systemd has a meaning of its own for much of this.
+const [odd, slash, notes] = ['/home/my "docs" %n $HOME ü', '/srv/a\\b', '/home/ada/notes'] as const;
 const config = {
   peer: { url: 'embedded', embedded: { dir: '/var/lib/peersync/peer', port: 0 } },
-  folders: [
-    // Systemd has a meaning of its own for much of this.
-    {
-      name: 'odd',
-      path: '/home/my "docs" %n $HOME ü',
-      collection: 'odd',
-      url: 'http://h.example/odd/',
-      settle: '150ms',
-    },
-    {
-      name: 'slash',
-      path: '/srv/a\\b',
-      collection: 'slash',
-      url: 'http://h.example/slash/',
-      settle: '150ms',
-    },
-    {
-      name: 'notes',
-      path: '/home/ada/notes',
-      collection: 'notes',
-      url: 'http://h.example/notes/',
-      settle: '150ms',
-    },
-  ],
+  folders: [folderOf('odd', odd), folderOf('slash', slash), folderOf('notes', notes)],
   state: { dir: '/var/lib/peersync/state' },
   log: { level: 'debug' },
 };
-const [odd = '', slash = '', notes = ''] = config.folders.map(({ path }) => path);
 
 let container: Container;
+const show = (property: string) => container.show(UNIT, property);
+const hears = (words: RegExp, limitMs?: number) => container.hears(UNIT, words, limitMs);
+const signal = (name: string) => container.sh(`systemctl kill --kill-whom=main -s ${name} ${UNIT}`);
+const configure = (more: object = {}, path = CONFIG) =>
+  container.write(path, JSON.stringify({ ...config, ...more }));
+const isActive = () => until(async () => (await show('ActiveState')) === 'active', 'it is active', LONG_MS);
 
 /** Another drop-in of the service, which is then started anew; resolves when it is another run of it that is asked. */
-async function startWith(settings: Readonly<Record<string, string>>): Promise<void> {
-  const { WatchdogSec, ...env } = settings;
-  const environment = Object.entries({
-    DIST: `file://${PACKAGE}/dist`,
-    NODE_OPTIONS: `--import=file://${PACKAGE}/test/systemd/hooks.mjs`,
-    ...env,
-  });
-  const lines = [
-    ...environment.map(([name, value]) => `Environment=${name}=${value}`),
-    'RestartSec=200ms',
-    ...(WatchdogSec === undefined ? [] : [`WatchdogSec=${WatchdogSec}`]),
-  ];
-  const text = `[Service]\n${lines.join('\n')}\n`;
+async function startWith(
+  env: Readonly<Record<string, string>>,
+  ...settings: readonly string[]
+): Promise<void> {
+  const hooks = `--import=file://${PACKAGE}/test/systemd/hooks.mjs`;
+  const all = { DIST: `file://${PACKAGE}/dist`, NODE_OPTIONS: hooks, ...env };
+  const environment = Object.entries(all).map(([name, value]) => `Environment=${name}=${value}`);
+  const text = ['[Service]', ...environment, 'RestartSec=200ms', ...settings, ''].join('\n');
   await container.write('/run/systemd/system/peersync.service.d/90-test.conf', text);
-  const run = () => container.show(UNIT, 'InvocationID');
-  const before = await run();
+  const before = await show('InvocationID');
   await container.sh('systemctl daemon-reload; systemctl restart --no-block peersync.service');
-  await until(async () => (await run()) !== before, 'it is started anew', LONG_MS);
-}
-
-async function isActive(): Promise<void> {
-  await until(async () => (await container.show(UNIT, 'ActiveState')) === 'active', 'active', LONG_MS);
+  await until(async () => (await show('InvocationID')) !== before, 'it is started anew', LONG_MS);
 }
 
 describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped: ${reason})` : ''}`, () => {
@@ -75,7 +54,7 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     container = await Container.boot(rootDirectory());
     await container.sh('mkdir -p "$@"; chmod 777 "$@"', odd, slash, notes);
     await container.write(`${slash}/s.txt`, 'hello from a place with a backslash');
-    await container.write(CONFIG, JSON.stringify(config));
+    await configure();
   }, 600_000);
   afterAll(() => container?.stop(), 60_000);
 
@@ -84,11 +63,8 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     expect(code).toBe(0);
     expect(stdout).toContain('would write /etc/systemd/system/peersync.service:\n');
     expect(stdout).toContain('would run systemctl restart peersync.service\nNothing was done.\n');
-    expect(
-      await container.sh(
-        'find /etc -name "*peersync*" -not -path "/etc/peersync*"; id peersync 2>&1 || true',
-      ),
-    ).toBe('id: ‘peersync’: no such user\n');
+    const found = await container.sh(`${FIND_INSTALLED}; id peersync 2>&1 || true`);
+    expect(found).toBe('id: ‘peersync’: no such user\n');
   });
 
   it('is put in place and started by one command, which tells each thing that it did', async () => {
@@ -99,8 +75,8 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     expect(stdout).toMatch(/^peersync\.service runs\.$/m);
     expect(stdout).toMatch(/journalctl -u peersync\.service -f/);
     expect(stdout).not.toMatch(/^!/m);
-    expect(await container.show(UNIT, 'ActiveState')).toBe('active');
-    expect(await container.show(UNIT, 'UnitFileState')).toBe('enabled');
+    expect(await show('ActiveState')).toBe('active');
+    expect(await show('UnitFileState')).toBe('enabled');
     const status = await container.peersync('service', 'status', '--json');
     expect(JSON.parse(status.stdout)).toMatchObject({ installed: true, enabled: true, active: 'active' });
     expect(status.code).toBe(0);
@@ -109,39 +85,37 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
   it('confirms files that are dropped, in folders with odd names and in homes', async () => {
     await container.write(`${odd}/a.txt`, 'hello from an odd place');
     await container.write(`${notes}/b.txt`, 'hello from a home');
-    await container.hears(UNIT, /^confirmed slash\/s\.txt/);
-    await container.hears(UNIT, /^confirmed odd\/a\.txt/);
+    await hears(/^confirmed slash\/s\.txt/);
+    await hears(/^confirmed odd\/a\.txt/);
     // A thread that reads files may step back behind the others, and ends half a minute later.
-    const pid = await container.show(UNIT, 'MainPID');
+    const pid = await show('MainPID');
     expect((await container.sh(`cat /proc/${pid}/task/*/stat | cut -d" " -f19`)).split('\n')).toContain('5');
-    await container.hears(UNIT, /^confirmed notes\/b\.txt/);
-    await until(
-      async () =>
-        /^3 documents confirmed, nothing waiting, last/.test(await container.show(UNIT, 'StatusText')),
-      'systemd knows it',
-    );
+    await hears(/^confirmed notes\/b\.txt/);
+    const isKnown = async () =>
+      /^3 documents confirmed, nothing waiting, last/.test(await show('StatusText'));
+    await until(isKnown, 'systemd knows it');
   });
 
   it('says everything to the journal with its priority, as peersync', async () => {
     await container.sh('mkdir "$1"; chmod 000 "$1"', `${slash}/closed`);
-    const warning = await container.hears(UNIT, /The directory cannot be listed/);
+    const warning = await hears(/The directory cannot be listed/);
     expect(warning).toMatchObject({ PRIORITY: '4', SYSLOG_IDENTIFIER: 'peersync' });
     await container.sh('rmdir "$1"', `${slash}/closed`);
-    const confirmed = await container.hears(UNIT, /^confirmed odd\/a\.txt/);
+    const confirmed = await hears(/^confirmed odd\/a\.txt/);
     expect(confirmed.PRIORITY).toBe('6');
-    expect((await container.hears(UNIT, /^pushed \d+ items/)).PRIORITY).toBe('7');
+    expect((await hears(/^pushed \d+ items/)).PRIORITY).toBe('7');
   });
 
   it('is ready only when it is', async () => {
     await startWith({ HOLD_START: '/run/start-now' });
-    await container.hears(UNIT, /^held back$/);
-    const pid = await container.show(UNIT, 'MainPID');
+    await hears(/^held back$/);
+    const pid = await show('MainPID');
     for (let i = 0; i < 10; i += 1)
       expect((await container.run('systemctl', 'is-active', UNIT)).stdout).toBe('activating\n');
-    expect(await container.show(UNIT, 'StatusText')).toBe('starting: reading what is known');
+    expect(await show('StatusText')).toBe('starting: reading what is known');
     await container.sh('touch /run/start-now');
     await isActive();
-    expect(await container.show(UNIT, 'MainPID')).toBe(pid);
+    expect(await show('MainPID')).toBe(pid);
   });
 
   it('can write where it has to, and nowhere else', async () => {
@@ -153,7 +127,7 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     const result = '/var/lib/peersync/state/probe.json';
     await startWith({ AT_SIGUSR2: 'probe', PROBE: paths.join(':'), PROBE_RESULT: result });
     await isActive();
-    await container.sh('systemctl kill --kill-whom=main -s USR2 peersync.service');
+    await signal('USR2');
     await until(async () => (await container.run('test', '-s', result)).code === 0, 'the result is there');
     const came = JSON.parse(await container.sh('cat "$1"', result));
     expect(came).toMatchObject({
@@ -169,84 +143,82 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
   it('takes up a changed configuration without a restart, and says why where it is wrong', async () => {
     await startWith({});
     await isActive();
-    const pid = await container.show(UNIT, 'MainPID');
+    const pid = await show('MainPID');
     await container.write('/srv/more/m.txt', 'hello from a new folder');
-    const more = { ...config.folders[0], name: 'more', path: '/srv/more', url: 'http://h.example/more/' };
-    await container.write(CONFIG, JSON.stringify({ ...config, folders: [...config.folders, more] }));
+    await configure({ folders: [...config.folders, folderOf('more', '/srv/more')] });
     await container.sh('systemctl reload peersync.service');
-    await container.hears(UNIT, /^confirmed more\/m\.txt/);
+    await hears(/^confirmed more\/m\.txt/);
     await isActive();
     await container.write(CONFIG, '{ "peer": ');
     expect((await container.run('systemctl', 'reload', UNIT)).code).not.toBe(0);
-    expect((await container.hears(UNIT, /is not JSON/)).PRIORITY).toBe('3');
+    expect((await hears(/is not JSON/)).PRIORITY).toBe('3');
     await isActive();
-    await container.write(CONFIG, JSON.stringify(config));
-    await container.sh('systemctl kill --kill-whom=main -s HUP peersync.service');
-    await container.hears(UNIT, /^reloaded the configuration: .*more.*: removed/);
+    await configure();
+    await signal('HUP');
+    await hears(/^reloaded the configuration: .*more.*: removed/);
     await container.write(`${notes}/after.txt`, 'it works on as it did');
-    await container.hears(UNIT, /^confirmed notes\/after\.txt/);
-    expect(await container.show(UNIT, 'MainPID')).toBe(pid);
-    expect(await container.show(UNIT, 'NRestarts')).toBe('0');
-    await container.write(CONFIG, JSON.stringify(config));
+    await hears(/^confirmed notes\/after\.txt/);
+    expect(await show('MainPID')).toBe(pid);
+    expect(await show('NRestarts')).toBe('0');
   });
 
   it('is killed by the watchdog when a loop is stuck, and recovers by itself', async () => {
-    await startWith({ AT_SIGUSR2: 'deaf', WatchdogSec: '8s' });
+    await startWith({ AT_SIGUSR2: 'deaf' }, 'WatchdogSec=8s');
     await isActive();
-    await container.hears(UNIT, /^Started/);
-    await container.sh('systemctl kill --kill-whom=main -s USR2 peersync.service');
+    await hears(/^Started/);
+    await signal('USR2');
     await container.write(`${notes}/stuck.txt`, 'who takes me along?');
-    const stuck = await container.hears(UNIT, /^stuck: items that are due are not pushed/, LONG_MS);
+    const stuck = await hears(/^stuck: items that are due are not pushed/, LONG_MS);
     expect(stuck.PRIORITY).toBe('3');
-    await container.hears(UNIT, /^peersync\.service: Watchdog timeout/, LONG_MS);
-    await container.hears(UNIT, /^confirmed notes\/stuck\.txt/, LONG_MS);
-    expect(await container.show(UNIT, 'ActiveState')).toBe('active');
-    expect(await container.show(UNIT, 'NRestarts')).toBe('1');
+    await hears(/^peersync\.service: Watchdog timeout/, LONG_MS);
+    await hears(/^confirmed notes\/stuck\.txt/, LONG_MS);
+    expect(await show('ActiveState')).toBe('active');
+    expect(await show('NRestarts')).toBe('1');
   });
 
   it('is killed by the watchdog when its event loop is blocked, and recovers by itself', async () => {
-    await startWith({ AT_SIGUSR2: 'spin', WatchdogSec: '8s' });
+    await startWith({ AT_SIGUSR2: 'spin' }, 'WatchdogSec=8s');
     await isActive();
-    const pid = await container.show(UNIT, 'MainPID');
-    await container.sh('systemctl kill --kill-whom=main -s USR2 peersync.service');
-    await until(async () => (await container.show(UNIT, 'NRestarts')) === '1', 'restarted', LONG_MS);
+    const pid = await show('MainPID');
+    await signal('USR2');
+    await until(async () => (await show('NRestarts')) === '1', 'restarted', LONG_MS);
     await isActive();
-    expect(await container.show(UNIT, 'MainPID')).not.toBe(pid);
+    expect(await show('MainPID')).not.toBe(pid);
     await container.write(`${notes}/spun.txt`, 'after the spin');
-    await container.hears(UNIT, /^confirmed notes\/spun\.txt/, LONG_MS);
+    await hears(/^confirmed notes\/spun\.txt/, LONG_MS);
   });
 
   it('stays up with a watchdog while it has nothing to do', async () => {
-    await startWith({ WatchdogSec: '8s' });
+    await startWith({}, 'WatchdogSec=8s');
     await isActive();
-    const pid = await container.show(UNIT, 'MainPID');
+    const pid = await show('MainPID');
     const since = performance.now();
     await until(() => performance.now() - since > 17_000, 'more than twice the time of the watchdog is over');
-    expect(await container.show(UNIT, 'MainPID')).toBe(pid);
-    expect(await container.show(UNIT, 'NRestarts')).toBe('0');
+    expect(await show('MainPID')).toBe(pid);
+    expect(await show('NRestarts')).toBe('0');
   });
 
   it('stops cleanly within 10 s', async () => {
     await container.sh('for i in $(seq 200); do echo "text $i" > "$1/many-$i.txt"; done', notes);
-    await container.hears(UNIT, /^confirmed notes\/many-/);
+    await hears(/^confirmed notes\/many-/);
     const began = performance.now();
     await container.sh('systemctl stop peersync.service');
     expect(performance.now() - began).toBeLessThan(10_000);
-    expect(await container.show(UNIT, 'Result')).toBe('success');
-    expect(await container.show(UNIT, 'ActiveState')).toBe('inactive');
-    await container.hears(UNIT, /^stopped; everything known is on disk$/);
+    expect(await show('Result')).toBe('success');
+    expect(await show('ActiveState')).toBe('inactive');
+    await hears(/^stopped; everything known is on disk$/);
     expect((await container.peersync('service', 'status')).code).toBe(1);
   });
 
   it('is not started again and again with a wrong configuration, and says what is wrong as an error', async () => {
-    await container.write(CONFIG, JSON.stringify({ ...config, folders: [] }));
+    await configure({ folders: [] });
     expect((await container.run('systemctl', 'start', UNIT)).code).not.toBe(0);
-    expect(await container.show(UNIT, 'ActiveState')).toBe('failed');
-    expect(await container.show(UNIT, 'NRestarts')).toBe('0');
-    expect((await container.hears(UNIT, /^peersync: .*has a problem/)).PRIORITY).toBe('3');
+    expect(await show('ActiveState')).toBe('failed');
+    expect(await show('NRestarts')).toBe('0');
+    expect((await hears(/^peersync: .*has a problem/)).PRIORITY).toBe('3');
     const refused = await container.peersync('service', 'install', '-c', CONFIG);
     expect(refused.code).toBe(2);
-    await container.write(CONFIG, JSON.stringify(config));
+    await configure();
   });
 
   it('goes without a trace but for what it knows', async () => {
@@ -254,7 +226,7 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     expect(code).toBe(0);
     expect(stdout).toContain('removed /etc/systemd/system/peersync.service\n');
     expect(stdout).toContain('The configuration, what peersync remembers, and its user stay.\n');
-    expect(await container.sh('find /etc -name "*peersync*" -not -path "/etc/peersync*"')).toBe('');
+    expect(await container.sh(FIND_INSTALLED)).toBe('');
     await container.sh('test -s /var/lib/peersync/state/journal-1 -o -n "$(ls /var/lib/peersync/state)"');
     const again = await container.peersync('service', 'uninstall');
     expect(again.code).toBe(1);
@@ -263,66 +235,42 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
 
   it('runs for a user, who sees to it alone', async () => {
     await container.sh('useradd -m bob; loginctl enable-linger bob; install -d -o bob /home/bob/notes');
-    const home = { ...config.folders[0], name: 'notes', path: './notes' };
     const peer = { url: 'embedded', embedded: { dir: './ps/peer', port: 0 } };
-    await container.write(
-      '/home/bob/config.json',
-      JSON.stringify({ ...config, peer, folders: [home], state: { dir: './ps/state' } }),
-    );
+    const folders = [folderOf('notes', './notes')];
+    await configure({ peer, folders, state: { dir: './ps/state' } }, '/home/bob/config.json');
     await container.write('/home/bob/notes/n.txt', 'hello from bob');
+    const runtime = '/run/user/$(id -u bob)';
     const as = (line: string): Promise<string> =>
-      container.sh(
-        `runuser -u bob -- env HOME=/home/bob XDG_RUNTIME_DIR=/run/user/$(id -u bob) bash -ec '${line}'`,
-      );
-    await until(
-      async () =>
-        (await container.run('bash', '-c', 'test -S /run/user/$(id -u bob)/systemd/private')).code === 0,
-      'bob has a manager',
-    );
+      container.sh(`runuser -u bob -- env HOME=/home/bob XDG_RUNTIME_DIR=${runtime} bash -ec '${line}'`);
+    const hasManager = `test -S ${runtime}/systemd/private`;
+    await until(async () => (await container.run('bash', '-c', hasManager)).code === 0, 'bob has a manager');
     const said = await as(`cd; node ${PACKAGE}/dist/cli.js service install --user`);
     expect(said).toContain('peersync.service runs.\n');
     expect(said).not.toContain('enable-linger');
-    await until(
-      async () => (await as('journalctl --user -u peersync -o cat')).includes('confirmed notes/n.txt'),
-      'ok',
-    );
-    await until(
-      async () => /^\d documents? confirmed/.test(await as('systemctl --user show -P StatusText peersync')),
-      'systemd knows how it stands',
-    );
+    const journal = () => as('journalctl --user -u peersync -o cat');
+    await until(async () => (await journal()).includes('confirmed notes/n.txt'), 'it is confirmed');
+    const status = () => as('systemctl --user show -P StatusText peersync');
+    await until(async () => /^\d documents? confirmed/.test(await status()), 'systemd knows how it stands');
     expect(await as(`node ${PACKAGE}/dist/cli.js service uninstall --user`)).toContain('removed ');
     expect(await as('find ~/.config -name "*peersync*"')).toBe('');
   });
 
   it('runs one instance a configuration, each with its credential', async () => {
-    await container.sh(
-      `systemd-run --unit=a-peer -E PATH="$PATH" node ${PACKAGE}/dist/cli.js peer --data /var/tmp/a-peer --port 8399 --require-auth`,
-    );
+    const run = `systemd-run --unit=a-peer -E PATH="$PATH" node ${PACKAGE}/dist/cli.js`;
+    await container.sh(`${run} peer --data /var/tmp/a-peer --port 8399 --require-auth`);
     const password = '/var/tmp/a-peer/admin-password';
-    await until(
-      async () => (await container.run('test', '-s', password)).code === 0,
-      'the peer has a password',
-    );
+    await until(async () => (await container.run('test', '-s', password)).code === 0, 'it has a password');
     await container.sh('install -m 600 "$1" /etc/peersync/docs.peer-password', password);
-    await container.write(
-      '/etc/peersync/docs.json',
-      JSON.stringify({
-        ...config,
-        peer: {
-          url: 'http://127.0.0.1:8399',
-          auth: { username: 'admin', password: { credential: 'peer-password' } },
-        },
-        folders: [{ ...config.folders[0], name: 'docs', path: '/srv/docs' }],
-        state: { dir: '/var/lib/peersync/docs' },
-      }),
-    );
+    const auth = { username: 'admin', password: { credential: 'peer-password' } };
+    const peer = { url: 'http://127.0.0.1:8399', auth };
+    const folders = [folderOf('docs', '/srv/docs')];
+    await configure({ peer, folders, state: { dir: '/var/lib/peersync/docs' } }, '/etc/peersync/docs.json');
     await container.write('/srv/docs/d.txt', 'with a credential');
-    const { code, stderr } = await container.peersync(
-      ...['service', 'install', '--name', 'docs', '-c', '/etc/peersync/docs.json'],
-    );
+    const words = ['service', 'install', '--name', 'docs', '-c', '/etc/peersync/docs.json'];
+    const { code, stderr } = await container.peersync(...words);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     await container.hears('peersync@docs.service', /^confirmed docs\/d\.txt/);
     expect((await container.peersync('service', 'uninstall', '--name', 'docs')).code).toBe(0);
-    expect(await container.sh('find /etc -name "*peersync*" -not -path "/etc/peersync*"')).toBe('');
+    expect(await container.sh(FIND_INSTALLED)).toBe('');
   });
 });

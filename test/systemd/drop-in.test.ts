@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -25,41 +25,37 @@ import {
 import { checkConfig } from '../../src/config/load.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-async function runsOf(config: object, parts: Partial<Runs> = {}): Promise<Runs> {
+/** The drop-in of an installation. */
+async function dropInOf(config: object, parts: Partial<Runs> = {}): Promise<string> {
   const configPath = parts.configPath ?? '/etc/peersync/config.json';
-  return {
-    scope: 'system',
-    node: '/usr/bin/node',
-    program: '/usr/lib/node_modules/peersync/dist/cli.js',
-    programRoot: '/usr/lib/node_modules',
-    credentialFile: (name) => `/etc/peersync/${name}`,
-    systemd: 252,
-    ...parts,
-    configPath,
+  const program = '/usr/lib/node_modules/peersync/dist/cli.js';
+  return dropIn({
+    ...{ scope: 'system', node: '/usr/bin/node', program, programRoot: '/usr/lib/node_modules' },
+    ...{ credentialFile: (name) => `/etc/peersync/${name}`, systemd: 252, ...parts, configPath },
     config: await checkConfig(config, configPath),
-  };
+  });
 }
 
-const remote = { peer: { url: 'https://peer.example.org' }, state: { dir: '/var/lib/peersync/state' } };
-const folder = { path: '/srv/docs', collection: 'c' };
+const folders = [{ path: '/srv/docs', collection: 'c' }];
+const state = { dir: '/var/lib/peersync/state' };
+const remote = { peer: { url: 'https://peer.example.org' }, state, folders };
+const auth = { username: 'admin', password: { credential: 'peer-password' } };
+const withAuth = { ...remote, peer: { ...remote.peer, auth } };
+const unsafe = expect.objectContaining({ code: 'SERVICE_WORD' }) as Error;
 
-describe('a word in a unit', () => {
-  it('is quoted, and holds nothing that systemd would take for its own', () => {
-    expect(unitWord('/srv/a b')).toBe('"/srv/a b"');
-    expect(unitWord('/srv/100%n "x" \\y')).toBe('"/srv/100%%n \\"x\\" \\\\y"');
-    expect(() => unitWord('/srv/a\nExecStart=/bin/evil')).toThrow(
-      expect.objectContaining({ code: 'SERVICE_WORD' }),
-    );
-  });
+/** The lines of a drop-in that begin so. */
+const linesOf = (text: string, begin: string) => text.split('\n').filter((line) => line.startsWith(begin));
 
-  it('is no variable in a command', () => {
-    expect(unitCommand(['/usr/bin/node', '/a/$HOME', 'run'])).toBe('":/usr/bin/node" "/a/$HOME" "run"');
-  });
+it('a word in a unit is quoted, and holds nothing that systemd would take for its own', () => {
+  expect(unitWord('/srv/a b')).toBe('"/srv/a b"');
+  expect(unitWord('/srv/100%n "x" \\y')).toBe('"/srv/100%%n \\"x\\" \\\\y"');
+  expect(() => unitWord('/srv/a\nExecStart=/bin/evil')).toThrow(unsafe);
+  expect(unitCommand(['/usr/bin/node', '/a/$HOME', 'run'])).toBe('":/usr/bin/node" "/a/$HOME" "run"');
 });
 
 describe('what is particular to an installation', () => {
   it('is what runs, what it reads and what it writes', async () => {
-    expect(dropIn(await runsOf({ ...remote, folders: [folder] }))).toBe(`[Service]
+    expect(await dropInOf(remote)).toBe(`[Service]
 ExecStart=
 ExecStart=":/usr/bin/node" "/usr/lib/node_modules/peersync/dist/cli.js" "run" "--config" "/etc/peersync/config.json"
 ExecReload=
@@ -70,38 +66,26 @@ ReadWritePaths="/var/lib/peersync/state"
   });
 
   it('brings in what lies in homes and temporary directories: folders, configuration, node, peersync, what is written', async () => {
-    const runs = await runsOf(
-      {
-        peer: { url: 'embedded' },
-        folders: [{ path: '/home/ada/notes', collection: 'c' }],
-        mirror: { root: '/tmp/mirrored', shares: [{ data: 'x.csv' }] },
-      },
-      {
-        node: '/root/.nvm/versions/node/v22.0.0/bin/node',
-        programRoot: '/home/ada/peersync',
-        configPath: '/home/ada/sync/config.json',
-      },
-    );
-    const lines = dropIn(runs).split('\n');
-    expect(lines.filter((line) => line.startsWith('BindReadOnlyPaths='))).toEqual([
-      'BindReadOnlyPaths="-/home/ada/sync"',
-      'BindReadOnlyPaths="-/root/.nvm/versions/node/v22.0.0/bin/node"',
-      'BindReadOnlyPaths="-/home/ada/peersync"',
-      'BindReadOnlyPaths="-/home/ada/notes"',
-    ]);
-    expect(lines.filter((line) => line.startsWith('BindPaths='))).toEqual([
-      'BindPaths="/home/ada/sync/data/state"',
-      'BindPaths="/home/ada/sync/data/peer"',
-      'BindPaths="/tmp/mirrored"',
-    ]);
+    const node = '/root/.nvm/versions/node/v22.0.0/bin/node';
+    const mirror = { root: '/tmp/mirrored', shares: [{ data: 'x.csv' }] };
+    const config = {
+      peer: { url: 'embedded' },
+      folders: [{ path: '/home/ada/notes', collection: 'c' }],
+      mirror,
+    };
+    const configPath = '/home/ada/sync/config.json';
+    const text = await dropInOf(config, { node, programRoot: '/home/ada/peersync', configPath });
+    const read = ['/home/ada/sync', node, '/home/ada/peersync', '/home/ada/notes'];
+    const bound = read.map((path) => `BindReadOnlyPaths="-${path}"`);
+    expect(linesOf(text, 'BindReadOnlyPaths=')).toEqual(bound);
+    const written = ['/home/ada/sync/data/state', '/home/ada/sync/data/peer', '/tmp/mirrored'];
+    expect(linesOf(text, 'BindPaths=')).toEqual(written.map((path) => `BindPaths="${path}"`));
   });
 
   it('hides nothing from the service of a user, and opens what it writes', async () => {
-    const runs = await runsOf(
-      { peer: { url: 'embedded' }, folders: [{ path: './notes', collection: 'c' }] },
-      { scope: 'user', configPath: '/home/ada/config.json' },
-    );
-    expect(dropIn(runs).split('\n').slice(5)).toEqual([
+    const config = { peer: { url: 'embedded' }, folders: [{ path: './notes', collection: 'c' }] };
+    const text = await dropInOf(config, { scope: 'user', configPath: '/home/ada/config.json' });
+    expect(text.split('\n').slice(5)).toEqual([
       'ReadOnlyPaths="-/home/ada/notes"',
       'ReadWritePaths="/home/ada/data/state"',
       'ReadWritePaths="/home/ada/data/peer"',
@@ -110,71 +94,40 @@ ReadWritePaths="/var/lib/peersync/state"
   });
 
   it('loads the credential of the peer, runs as who it is told, and waits longer where systemd can', async () => {
-    const auth = { username: 'admin', password: { credential: 'peer-password' } };
-    const config = { ...remote, peer: { ...remote.peer, auth }, folders: [folder] };
-    const text = dropIn(
-      await runsOf(config, { runAs: 'ada', systemd: 255, credentialFile: () => '/etc/100% mine' }),
-    );
+    const parts = { runAs: 'ada', systemd: 255, credentialFile: () => '/etc/100% mine' };
+    const text = await dropInOf(withAuth, parts);
     expect(text).toContain('\nLoadCredential=peer-password:/etc/100%% mine\n');
     expect(text).toContain('\nUser=ada\nGroup=\n');
     expect(text).toContain('\nRestartSteps=6\nRestartMaxDelaySec=5min\n');
-    expect(dropIn(await runsOf(config))).not.toMatch(/RestartSteps|User=/);
-    for (const path of ['/etc/x\nUser=root', '/etc/x\\', '/etc/x ']) {
-      const runs = await runsOf(config, { credentialFile: () => path });
-      expect(() => dropIn(runs)).toThrow(expect.objectContaining({ code: 'SERVICE_WORD' }));
-    }
+    expect(await dropInOf(withAuth)).not.toMatch(/RestartSteps|User=/);
+    for (const path of ['/etc/x\nUser=root', '/etc/x\\', '/etc/x '])
+      await expect(dropInOf(withAuth, { credentialFile: () => path })).rejects.toThrow(unsafe);
   });
 
   it('brings in the token of the status page, too', async () => {
-    const auth = { username: 'admin', password: { credential: 'peer-password' } };
-    const of = (token: object, peer: object = {}) =>
-      runsOf({ ...remote, peer: { ...remote.peer, ...peer }, folders: [folder], status: { token } });
-    const both = dropIn(await of({ credential: 'page-token' }, { auth }));
-    expect(both.split('\n').filter((line) => line.startsWith('LoadCredential='))).toEqual([
-      'LoadCredential=peer-password:/etc/peersync/peer-password',
-      'LoadCredential=page-token:/etc/peersync/page-token',
-    ]);
-    const one = dropIn(await of({ credential: 'peer-password' }, { auth }));
-    expect(one.match(/LoadCredential=/g)).toHaveLength(1);
-    expect(dropIn(await of({ file: '/home/ada/token' }))).toContain(
-      '\nBindReadOnlyPaths="-/home/ada/token"\n',
-    );
+    const both = await dropInOf({ ...withAuth, status: { token: { credential: 'page-token' } } });
+    const load = 'LoadCredential=peer-password:/etc/peersync/peer-password';
+    const page = 'LoadCredential=page-token:/etc/peersync/page-token';
+    expect(linesOf(both, 'LoadCredential=')).toEqual([load, page]);
+    const one = await dropInOf({ ...withAuth, status: { token: { credential: 'peer-password' } } });
+    expect(linesOf(one, 'LoadCredential=')).toEqual([load]);
+    const file = await dropInOf({ ...remote, status: { token: { file: '/home/ada/token' } } });
+    expect(file).toContain('\nBindReadOnlyPaths="-/home/ada/token"\n');
   });
 
   it('is something that systemd understands', async (context) => {
-    try {
-      execFileSync('systemd-analyze', ['--version'], { stdio: 'ignore' });
-    } catch {
+    if (spawnSync('systemd-analyze', ['--version']).status !== 0)
       context.skip('systemd-analyze is not installed');
-    }
     const odd = '/srv/my "docs" %n $HOME \\x ü';
-    const text = dropIn(
-      await runsOf(
-        { ...remote, folders: [{ name: 'odd', path: odd, collection: 'c' }] },
-        { node: '/bin/sh', systemd: 252, programRoot: odd },
-      ),
-    );
-    const directory = temporaryDirectory();
-    const unit = join(directory, 'peersync-test.service');
-    writeFileSync(
-      unit,
-      `[Unit]\nDescription=x\n${text.replace('ExecStart=\n', '').replace('ExecReload=\n', '')}`,
-    );
-    const { stderr, status } = await verified(unit);
-    expect(stderr).toBe('');
-    expect(status).toBe(0);
+    const config = { ...remote, folders: [{ name: 'odd', path: odd, collection: 'c' }] };
+    const text = await dropInOf(config, { node: '/bin/sh', programRoot: odd });
+    const unit = join(temporaryDirectory(), 'peersync-test.service');
+    const service = text.replace('ExecStart=\n', '').replace('ExecReload=\n', '');
+    writeFileSync(unit, `[Unit]\nDescription=x\n${service}`);
+    const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' });
+    expect(verified).toMatchObject({ stderr: '', status: 0 });
   });
 });
-
-async function verified(unit: string): Promise<{ readonly stderr: string; readonly status: number }> {
-  try {
-    execFileSync('systemd-analyze', ['verify', '--man=no', unit], { stdio: 'pipe' });
-    return { stderr: '', status: 0 };
-  } catch (error) {
-    const { stderr, status } = error as { readonly stderr: Buffer; readonly status: number };
-    return { stderr: stderr.toString(), status };
-  }
-}
 
 describe('an installation', () => {
   const steps = new Steps({ dryRun: false, json: true });

@@ -2,33 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { silentLogger } from '../../src/lib/logger.js';
-import { gone } from '../../src/state/entry.js';
-import { State } from '../../src/state/state.js';
-import { wasSeen } from '../../src/watch/root.js';
-import { pendingRecord } from '../state/records.js';
 import { afterwards } from '../support/afterwards.js';
-import { FakeClock } from '../support/fake-clock.js';
-import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox } from './inbox.js';
-
-it('a folder was seen when its root was there, or when files of it are known that are not gone', async () => {
-  const clock = new FakeClock();
-  const state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
-  const inbox = { name: 'inbox', path: '/mnt/inbox' };
-  const elsewhere = { ...inbox, path: '/mnt/other' };
-  const seen = () => [inbox, { ...inbox, name: 'notes' }, elsewhere].map((folder) => wasSeen(folder, state));
-  expect(seen()).toEqual([false, false, false]);
-  state.setMeta('watch.root.inbox', { path: '/mnt/inbox', dev: 1, ino: 2 });
-  expect(seen()).toEqual([true, false, false]);
-  const item = pendingRecord('a');
-  state.put(item);
-  expect(seen()).toEqual([true, false, true]);
-  state.put(gone(item, clock.now()));
-  expect(seen()).toEqual([true, false, false]);
-  await state.close();
-});
 
 describe('a folder whose root', () => {
   it('is missing at the start is held, said once, and scanned when it comes', async () => {

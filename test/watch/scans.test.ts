@@ -1,18 +1,21 @@
-import { rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { HashQueue } from '../../src/content/hash-queue.js';
 import type { Encoding } from '../../src/lib/file.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { WorkThread } from '../../src/lib/work-thread.js';
 import { accepted, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { FolderWatch } from '../../src/watch/folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from '../../src/watch/fs-events.js';
-import { entriesOf, type List, listHere } from '../../src/watch/lister.js';
+import { entriesOf, type List, listHere, listIn } from '../../src/watch/lister.js';
 import { Reconciler, WATCH_POLICY } from '../../src/watch/reconciler.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { busyIn, goesOn } from '../support/health.js';
+import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { folderOf, gate, Inbox, refusesBinary } from './inbox.js';
@@ -83,25 +86,55 @@ describe('a scan', () => {
     expect(again.entries).toBe(17 + 5);
   });
 
-  it('finds a file that is back as it was, though its removal was seen and its return was not', async () => {
-    const { inbox } = await scanned(new Inbox(TREE));
-    inbox.rename('a/d0/f0', '../away');
-    await inbox.look('a/d0/f0');
-    inbox.expect({ 'a/d0/f0': 'gone' });
-    inbox.rename('../away', 'a/d0/f0');
-    await inbox.rescan();
-    inbox.expect({ 'a/d0/f0': 'pending' });
+  it.each([
+    ['times', ({ root }: Inbox) => utimesSync(join(root, 'a/d0/f0'), 1, 1)],
+    ['content', (inbox: Inbox) => inbox.append('a/d0/f0', 'more')],
+    ['mode', ({ root }: Inbox) => chmodSync(join(root, 'a/d0/f0'), 0o600)],
+    ['name', (inbox: Inbox) => inbox.rename('a/d0/f0', 'a/d0/other')],
+  ])(
+    'compares a directory where the %s of a file changed, and not where something in one below did',
+    async (_, change) => {
+      const { inbox, compared } = await scanned(new Inbox([...TREE, 'a/d0/e/f']));
+      inbox.append('a/d0/e/f', 'more');
+      // Just the one file of e, until it is at rest.
+      expect([await compared(), await compared()]).toEqual([1, 1]);
+      change(inbox);
+      expect(await compared()).toBe(5);
+    },
+  );
+
+  it('is as good in threads, which share the work', async () => {
+    const program = await compiledProgram('src/file-thread.ts');
+    const thread = () => new WorkThread(pathToFileURL(program));
+    const threads = [thread(), thread()] as const;
+    afterwards('test', () => Promise.all(threads.map((each) => each.close())).then(() => {}));
+    const most = [0, 0];
+    const list = listIn(threads);
+    const { inbox } = await scanned(new Inbox(TREE), {
+      list: (order) => {
+        const listing = list(order);
+        for (const [i, { waiting }] of threads.entries()) most[i] = Math.max(most[i] ?? 0, waiting);
+        return listing;
+      },
+    });
+    expect(Math.min(...most)).toBeGreaterThan(1);
+    inbox.write('a/d3/new');
+    inbox.remove('a/d4');
+    expect(await inbox.rescan()).toMatchObject({ files: 17, directories: 6 });
+    inbox.expect({ 'a/d0/f0': 'pending', 'a/d3/new': 'pending', 'a/d4/f0': 'gone' });
   });
 
-  it('finds what is back with its directory, and decides by the rules that came back, too', async () => {
+  it('finds what is back as it was, also with its directory, and decides by the rules that came back, too', async () => {
     const rules = { 'a/d0/.peersyncignore': 'secret', 'a/d0/deep/open': 'x', 'a/d0/deep/secret': 'x' };
     const { inbox } = await scanned(new Inbox({ 'a/d0/f0': 'x', ...rules }));
-    inbox.rename('a', '../away');
-    await inbox.look('a');
-    inbox.expect({ 'a/d0/deep/open': 'gone' });
-    inbox.rename('../away', 'a');
-    await inbox.rescan();
-    inbox.expect({ 'a/d0/f0': 'pending', 'a/d0/deep/open': 'pending', 'a/d0/deep/secret': undefined });
+    for (const path of ['a/d0/f0', 'a']) {
+      inbox.rename(path, '../away');
+      await inbox.look(path);
+      inbox.expect({ 'a/d0/f0': 'gone' });
+      inbox.rename('../away', path);
+      await inbox.rescan();
+      inbox.expect({ 'a/d0/f0': 'pending', 'a/d0/deep/open': 'pending', 'a/d0/deep/secret': undefined });
+    }
   });
 
   it('takes nothing from a file that came in the place of a directory while that was listed', async () => {
@@ -202,13 +235,22 @@ describe('a scan', () => {
   });
 });
 
-describe('what a scan found,', () => {
+describe('that a file is gone,', () => {
   const to = { folder: 'inbox', path: 'a', url: 'https://files.example.org/inbox/a', collection: 'inbox' };
   const version = { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1, sha256: 'aa', encoding: 'utf-8' } as const;
   const item = read(undefined, to, version, 0);
+  const again = read(item, to, { ...version, sha256: 'bb' }, 0);
+  const taken =
+    item.status === 'pending'
+      ? accepted(item, { ...to, sha256: 'aa', digest: 'aa', size: 1, at: 0 }, 0)
+      : item;
 
-  /** A state with one item, and what reconciles it. */
-  async function setUp(isCertain = true) {
+  it.each([
+    ['holds', true, item, { status: 'gone' }],
+    ['is dropped when the file was found again meanwhile', true, again, { status: 'pending' }],
+    ['holds when the peer took it meanwhile', true, taken, { status: 'gone', sent: { sha256: 'aa' } }],
+    ['means nothing while the root is not certain', false, item, { status: 'pending' }],
+  ])('%s', async (_, isCertain, meanwhile, outcome) => {
     const [clock, log] = [new FakeClock(), silentLogger];
     const state = await State.open(temporaryDirectory(), { clock, log });
     afterwards('test', () => state.close());
@@ -216,35 +258,12 @@ describe('what a scan found,', () => {
     const shared = { state, clock, log, hashQueue, list: listHere, accepts: refusesBinary };
     const all = { ...shared, changed: () => {}, policy: WATCH_POLICY };
     const { deps } = new FolderWatch(folderOf(temporaryDirectory()), all, undefined);
+    const is = { mayLook: () => true, isCertain: async () => isCertain };
     state.put(item);
-    const isCertainSoon = async () => isCertain;
-    return { state, reconciler: new Reconciler({ ...deps, mayLook: () => true, isCertain: isCertainSoon }) };
-  }
-
-  it('that a file is gone, is dropped when the file was found again meanwhile', async () => {
-    const { state, reconciler } = await setUp();
-    const removing = reconciler.removed([item]);
-    const again = read(item, to, { ...version, sha256: 'bb' }, 0);
-    state.put(again);
+    const removing = new Reconciler({ ...deps, ...is }).removed([item]);
+    state.put(meanwhile);
     await removing;
-    expect(state.get('inbox', 'a')?.status).toBe('pending');
-    await reconciler.removed([again]);
-    expect(state.get('inbox', 'a')?.status).toBe('gone');
-  });
-
-  it('that a file is gone, holds when the peer took it meanwhile', async () => {
-    const { state, reconciler } = await setUp();
-    const removing = reconciler.removed([item]);
-    if (item.status === 'pending')
-      state.put(accepted(item, { ...to, sha256: 'aa', digest: 'aa', size: 1, at: 0 }, 0));
-    await removing;
-    expect(state.get('inbox', 'a')).toMatchObject({ status: 'gone', sent: { sha256: 'aa' } });
-  });
-
-  it('that a file is gone, means nothing while the root is not certain', async () => {
-    const { state, reconciler } = await setUp(false);
-    await reconciler.removed([item]);
-    expect(state.get('inbox', 'a')?.status).toBe('pending');
+    expect(state.get('inbox', 'a')).toMatchObject(outcome);
   });
 });
 
