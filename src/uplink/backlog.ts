@@ -5,8 +5,8 @@ import { keyOf, LONGEST_WAIT_MS, type UplinkDeps } from './deps.js';
 
 /** What there is no room for waits for so long at least, or there would be a pass for each such item. In ms. */
 const BETWEEN_PASSES_MS = 30_000;
-/** So many pending items are held that are due, and so many that are due later. */
-const HELD = 10_000;
+/** See `UplinkDeps.held`. */
+export const HELD = 10_000;
 /** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
 const LONGEST_OTHER_WAIT_MS = 10_000;
 /** How long an item waits whose URL another item is on its way to, in ms. */
@@ -148,7 +148,7 @@ export class Backlog extends ReadyQueue<Place> {
   readonly #urls = new Set<string>();
 
   constructor(deps: UplinkDeps, onDue: () => void) {
-    super(deps.clock, HELD, () => this.#pending(), onDue);
+    super(deps.clock, deps.held ?? HELD, () => this.#pending(), onDue);
     this.#deps = deps;
   }
 

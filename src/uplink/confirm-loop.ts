@@ -5,7 +5,7 @@ import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed } from '../state/entry.js';
-import { ReadyQueue } from './backlog.js';
+import { HELD, ReadyQueue } from './backlog.js';
 import { Background, goesThrough, holdMs, keyOf, placeName, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
 
@@ -22,11 +22,8 @@ const VISIBLE_META = 'timeToVisibleMs';
 const REMEMBERED = 64;
 const FIRST_GUESS_MS = 1_000;
 const SHORTEST_MS = 50;
-/**
- * So many looks are held that are due, and so many that are due later. A peer that takes 200 files a second and shows them after a
- * minute has 12,000 of them under way.
- */
-const HELD = 20_000;
+/** Of looks twice as many are held as of pending items: a peer that takes 200 files a second and shows them after a minute has 12,000 under way. */
+const LOOKS_HELD = 2;
 
 /** One item that is being looked up. All times are in ms since the epoch. */
 interface Look {
@@ -111,7 +108,9 @@ export class ConfirmLoop {
     this.#attribution = attribution;
     this.#work = new Background(deps.clock);
     const entries = () => deps.state.entries.slices({ status: ['accepted'] });
-    this.#looks = new ReadyQueue(deps.clock, HELD, entries, () => this.#work.notify());
+    this.#looks = new ReadyQueue(deps.clock, LOOKS_HELD * (deps.held ?? HELD), entries, () =>
+      this.#work.notify(),
+    );
     const known = deps.state.meta(VISIBLE_META);
     if (typeof known === 'number') this.#learn(known);
   }

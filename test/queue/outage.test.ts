@@ -1,24 +1,32 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Lane, Outcome } from '../../src/queue/options.js';
-import type { RequestQueue } from '../../src/queue/request-queue.js';
-import type { FakeClock } from '../support/fake-clock.js';
-import { Bad, Gate, openQueue, slots } from './queue-setup.js';
+import { Bad, Gate, openQueue, settle, slots } from './queue-setup.js';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
+const AWAY = () => Promise.reject(new Bad({ kind: 'unreachable' }));
 
 type Answer = Exclude<Outcome['kind'], 'aborted'>;
 
+const MESSAGES: Readonly<Partial<Record<Answer, string>>> = {
+  unreachable: 'connect ECONNREFUSED 127.0.0.1:8090',
+  denied: '401 Unauthorized',
+};
+
 /** A peer that behaves as it is told, and a producer for each lane that always has something for it. */
-function peerAndProducers(queue: RequestQueue, clock: FakeClock, lanes: readonly Lane[]) {
+function peerAndProducers(lanes: readonly Lane[]) {
+  const { queue, clock, said } = openQueue({ policy: { random: () => 0.5 }, lanes: slots(4) });
   const peer = {
+    ...{ queue, clock, said },
     says: (_lane: Lane): Answer => 'answered',
     requests: [] as { readonly lane: Lane; readonly at: number }[],
     answered: 0,
+    /** For so long it says this. */
+    is: async (kind: Answer, ms: number) => {
+      peer.says = () => kind;
+      await clock.advance(ms);
+    },
   };
-  const message = (kind: Answer) =>
-    ({ unreachable: 'connect ECONNREFUSED 127.0.0.1:8090', denied: '401 Unauthorized' })[kind as string] ??
-    kind;
   const produce = async (lane: Lane) => {
     for (;;) {
       await queue.ready(lane);
@@ -26,7 +34,7 @@ function peerAndProducers(queue: RequestQueue, clock: FakeClock, lanes: readonly
         peer.requests.push({ lane, at: clock.elapsed() });
         await clock.sleep(1000, signal);
         const kind = peer.says(lane);
-        if (kind !== 'answered') throw new Bad({ kind }, message(kind));
+        if (kind !== 'answered') throw new Bad({ kind }, MESSAGES[kind] ?? kind);
         peer.answered += 1;
       });
       end.catch(() => {});
@@ -36,143 +44,166 @@ function peerAndProducers(queue: RequestQueue, clock: FakeClock, lanes: readonly
   return peer;
 }
 
-describe('a peer that is away for a day', () => {
-  test('is tried with one probe at a time, ever more rarely, and told of once and then hourly', async () => {
-    const { queue, clock, said } = openQueue({ policy: { random: () => 0.5 }, lanes: slots(4) });
-    const peer = peerAndProducers(queue, clock, ['push']);
-    await clock.advance(10_000);
-    expect(said).toEqual([]);
-    peer.says = () => 'unreachable';
-    const began = clock.elapsed();
-    await clock.advance(DAY_MS);
-    const tries = peer.requests.filter(({ at }) => at > began + 1000);
-    const gaps = tries.slice(7).map(({ at }, i) => at - (tries[i + 6]?.at ?? 0));
-    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(30_000);
-    expect(tries.length).toBeLessThan(DAY_MS / 45_000);
-    expect(said[0]).toMatch(
-      /^warn: peer does not answer: connect ECONNREFUSED 127\.0\.0\.1:8090\. Work waits and nothing is lost; next try in 750ms\.$/,
-    );
-    expect(said[1]).toMatch(/^warn: peer still does not answer after 1h( \dm)?: connect ECONNREFUSED/);
-    expect(said.length).toBeGreaterThanOrEqual(23);
-    expect(said.length).toBeLessThanOrEqual(25);
-    const answeredBefore = peer.answered;
-    peer.says = () => 'answered';
-    said.length = 0;
-    await clock.advance(120_000);
-    expect(said).toHaveLength(1);
-    expect(said[0]).toMatch(/^info: peer answers again after 1d; \d{4} tries\.$/);
-    expect(peer.answered).toBeGreaterThan(answeredBefore + 100);
-    await queue.stop(0);
-  });
+test('a peer that is away for a day is probed once at a time, ever more rarely, and logged once and then hourly', async () => {
+  const peer = peerAndProducers(['push']);
+  const { clock, queue, said } = peer;
+  await peer.is('answered', 10_000);
+  expect(said).toEqual([]);
+  const began = clock.elapsed();
+  await peer.is('unreachable', DAY_MS);
+  const tries = peer.requests.filter(({ at }) => at > began + 1000);
+  const gaps = tries.slice(7).map(({ at }, i) => at - (tries[i + 6]?.at ?? 0));
+  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(30_000);
+  expect(tries.length).toBeLessThan(DAY_MS / 45_000);
+  expect(said[0]).toBe(
+    'warn: peer does not answer: connect ECONNREFUSED 127.0.0.1:8090. Work waits and nothing is lost; next try in 750ms.',
+  );
+  expect(said[1]).toMatch(/^warn: peer still does not answer after 1h( \dm)?: connect ECONNREFUSED/);
+  expect(said.length).toBeGreaterThanOrEqual(23);
+  expect(said.length).toBeLessThanOrEqual(25);
+  const answeredBefore = peer.answered;
+  said.length = 0;
+  await peer.is('answered', 120_000);
+  expect(said).toEqual([expect.stringMatching(/^info: peer answers again after 1d; \d{4} tries\.$/)]);
+  expect(peer.answered).toBeGreaterThan(answeredBefore + 100);
+  await queue.stop(0);
 });
 
-describe('a peer that comes back in steps', () => {
-  test('is told of once for each kind of trouble', async () => {
-    const { queue, clock, said } = openQueue({ lanes: slots(4) });
-    const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
-    peer.says = () => 'unreachable';
-    await clock.advance(HOUR_MS / 2);
-    peer.says = () => 'failing';
-    await clock.advance(HOUR_MS / 4);
-    peer.says = () => 'denied';
-    await clock.advance(HOUR_MS / 4 - 120_000);
-    peer.says = () => 'answered';
-    await clock.advance(300_000);
-    expect(said.map((text) => text.replace(/next try.*$/, '…'))).toEqual([
-      'warn: peer does not answer: connect ECONNREFUSED 127.0.0.1:8090. Work waits and nothing is lost; …',
-      'warn: peer answers with errors: failing. Work waits and nothing is lost; …',
-      'warn: peer refuses the credentials: 401 Unauthorized. Work waits and nothing is lost; …',
-      expect.stringMatching(/^info: peer answers again after (59m|1h)/),
-    ]);
-    await queue.stop(0);
-  });
+test('a peer that comes back in steps is logged once for each kind of trouble', async () => {
+  const peer = peerAndProducers(['push', 'confirm']);
+  await peer.is('unreachable', HOUR_MS / 2);
+  await peer.is('failing', HOUR_MS / 4);
+  await peer.is('denied', HOUR_MS / 4 - 120_000);
+  await peer.is('answered', 300_000);
+  expect(peer.said.map((text) => text.replace(/next try.*$/, '…'))).toEqual([
+    'warn: peer does not answer: connect ECONNREFUSED 127.0.0.1:8090. Work waits and nothing is lost; …',
+    'warn: peer answers with errors: failing. Work waits and nothing is lost; …',
+    'warn: peer refuses the credentials: 401 Unauthorized. Work waits and nothing is lost; …',
+    expect.stringMatching(/^info: peer answers again after (59m|1h)/),
+  ]);
+  await peer.queue.stop(0);
 });
 
-describe('a peer that refuses the credentials where it asks for them', () => {
-  test('is not pushed to but for probes, goes on answering lookups, and is told of once', async () => {
-    const { queue, clock, said } = openQueue({ lanes: slots(4) });
-    const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
-    peer.says = (lane) => (lane === 'push' ? 'denied' : 'answered');
-    await clock.advance(HOUR_MS / 6);
-    const pushes = peer.requests.filter(({ lane }) => lane === 'push').length;
-    expect(pushes).toBeLessThan(15);
+test.each([
+  ['denied', 15, /^warn: peer refuses the credentials: /],
+  ['failing', 30, /^warn: peer answers with errors: /],
+] as const)(
+  'where only pushes are %s they are left alone but for probes, look-ups go on, and it is logged once',
+  async (kind, most, line) => {
+    const peer = peerAndProducers(['push', 'confirm']);
+    peer.says = (lane) => (lane === 'push' ? kind : 'answered');
+    await peer.clock.advance(HOUR_MS / 6);
+    expect(peer.requests.filter(({ lane }) => lane === 'push').length).toBeLessThan(most);
     expect(peer.answered).toBeGreaterThan(500);
-    expect(queue.status().circuit).toMatchObject({ held: ['push'], reason: { kind: 'denied' } });
-    expect(said).toHaveLength(1);
-    await queue.stop(0);
-  });
+    expect(peer.queue.status().circuit).toMatchObject({ held: ['push'], reason: { kind } });
+    expect(peer.said).toEqual([expect.stringMatching(line)]);
+    await peer.queue.stop(0);
+  },
+);
+
+test('a peer that asks to wait for hours is logged in passing, then hourly as trouble, and when it is over', async () => {
+  const peer = peerAndProducers(['push']);
+  await peer.is('busy', 2.5 * HOUR_MS);
+  await peer.is('answered', 120_000);
+  expect(peer.said).toEqual([
+    'info: peer asks to wait: busy. Going on in 750ms.',
+    expect.stringMatching(/^warn: peer still asks to wait after 1h( \d+s)?: busy\. Going on in \S+\.$/),
+    expect.stringMatching(/^warn: peer still asks to wait after 2h( \d+[ms])?: /),
+    expect.stringMatching(/^info: peer answers again after 2h (29|30)m; \d+ tries\.$/),
+  ]);
+  await peer.queue.stop(0);
 });
 
-describe('one bad item among good ones', () => {
-  test('opens nothing', async () => {
-    const { queue, clock, said } = openQueue({ lanes: slots(4) });
-    let n = 0;
-    const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
-    peer.says = (lane) => {
-      if (lane !== 'push') return 'answered';
-      n += 1;
-      return n % 3 === 0 ? 'failing' : 'answered';
-    };
-    await clock.advance(60_000);
-    expect(queue.status().circuit.state).toBe('closed');
-    expect(said).toEqual([]);
-    await queue.stop(0);
-  });
+test('a peer that is busy now and then is logged each time, and left alone for as long as it asks', async () => {
+  const { queue, clock, said } = openQueue();
+  const gate = new Gate();
+  for (const retryAfterMs of [30_000, 10_000]) {
+    await queue.run('push', () => Promise.reject(new Bad({ kind: 'busy', retryAfterMs }))).catch(() => {});
+    const confirm = queue.run('confirm', gate.task('confirm'));
+    expect(queue.status().pausedUntil).toBe(clock.now() + retryAfterMs);
+    await clock.advance(retryAfterMs - 1);
+    expect(gate.running).toEqual([]);
+    await clock.advance(1);
+    expect([gate.running, queue.status().pausedUntil]).toEqual([['confirm'], undefined]);
+    gate.end('confirm');
+    await confirm;
+  }
+  expect(said).toEqual([30, 10].map((s) => `info: peer asks to wait: busy. Going on in ${s}s.`));
 });
 
-describe('a page that fails while the others work', () => {
-  test('is told of once and left alone but for probes, and the others go on', async () => {
-    const { queue, clock, said } = openQueue({ lanes: slots(4) });
-    const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
-    peer.says = (lane) => (lane === 'push' ? 'failing' : 'answered');
-    await clock.advance(HOUR_MS / 6);
-    expect(peer.requests.filter(({ lane }) => lane === 'push').length).toBeLessThan(30);
-    expect(peer.answered).toBeGreaterThan(500);
-    expect(said).toEqual([expect.stringMatching(/^warn: peer answers with errors: /)]);
-    await queue.stop(0);
-  });
+test('what waits while the peer is away waits as long as it takes; the probe is a look-up rather than a push', async () => {
+  const { queue, clock } = openQueue();
+  for (let i = 0; i < 2; i += 1) await queue.run('push', AWAY).catch(() => {});
+  const order: string[] = [];
+  let isAway = true;
+  const task = (name: string) => async () => {
+    order.push(name);
+    if (isAway) throw new Bad({ kind: 'unreachable' });
+  };
+  const lost = [queue.run('push', task('push 1')), queue.run('confirm', task('confirm 1'))].map((end) =>
+    end.catch((error: unknown) => error),
+  );
+  const push = queue.run('push', task('push 2'));
+  await clock.advance(1000);
+  expect(order).toEqual(['confirm 1']);
+  await clock.advance(2000);
+  expect(order).toEqual(['confirm 1', 'push 1']);
+  isAway = false;
+  await clock.advance(4000);
+  await push;
+  expect(await Promise.all(lost)).toEqual([expect.any(Bad), expect.any(Bad)]);
 });
 
-describe('tasks that wait while the peer is away', () => {
-  test('wait as long as it takes; the probe is a lookup rather than a push; then all go', async () => {
-    const { queue, clock } = openQueue();
-    for (let i = 0; i < 2; i += 1) {
-      await queue.run('push', () => Promise.reject(new Bad({ kind: 'unreachable' }))).catch(() => {});
-    }
-    const order: string[] = [];
-    let isAway = true;
-    const task = (name: string) => async () => {
-      order.push(name);
-      if (isAway) throw new Bad({ kind: 'unreachable' });
-    };
-    const lost = [queue.run('push', task('push 1')), queue.run('confirm', task('confirm 1'))].map((end) =>
-      end.catch((error: unknown) => error),
-    );
-    const push = queue.run('push', task('push 2'));
-    await clock.advance(1000);
-    expect(order).toEqual(['confirm 1']);
-    await clock.advance(2000);
-    expect(order).toEqual(['confirm 1', 'push 1']);
-    isAway = false;
-    await clock.advance(4000);
-    await push;
-    expect(await Promise.all(lost)).toEqual([expect.any(Bad), expect.any(Bad)]);
-    await queue.stop(0);
-  });
+test('what waits does not wait for a long download that goes first, nor is one tried more often for that', async () => {
+  const { queue, clock } = openQueue({ lanes: slots(4) });
+  const gate = new Gate();
+  for (let i = 0; i < 2; i += 1) await queue.run('push', AWAY).catch(() => {});
+  for (const name of ['download 1', 'download 2']) void queue.run('mirror', gate.task(name));
+  void queue.ready('push').then(() => queue.run('push', gate.task('push')));
+  await clock.advance(1000);
+  expect(gate.running).toEqual(['download 1', 'push']);
+});
 
-  test('do not wait for a long download that goes first, nor is one tried more often for that', async () => {
-    const { queue, clock } = openQueue({ lanes: slots(4) });
-    const gate = new Gate();
-    const away = () => Promise.reject(new Bad({ kind: 'unreachable' }));
-    for (let i = 0; i < 2; i += 1) await queue.run('push', away).catch(() => {});
-    const downloads = ['download 1', 'download 2'].map((name) => queue.run('mirror', gate.task(name)));
-    const push = queue.ready('push').then(() => queue.run('push', gate.task('push')));
-    await clock.advance(1000);
-    expect(gate.running).toEqual(['download 1', 'push']);
-    gate.end('push');
-    await push;
-    for (const name of ['download 1', 'download 2']) gate.end(name);
-    await Promise.all(downloads);
-    await queue.stop(0);
-  });
+test('a peer that comes back gets one request of a lane at a time at first', async () => {
+  const { queue, clock } = openQueue();
+  for (let i = 0; i < 50; i += 1) void queue.run('push', settle);
+  await clock.advance(1);
+  expect(queue.status().concurrency.limit).toBeGreaterThan(20);
+  for (let i = 0; i < 2; i += 1) await queue.run('push', AWAY).catch(() => {});
+  await clock.advance(1000);
+  await queue.run('push', async () => {});
+  // A push and a look-up.
+  expect(queue.status().concurrency.limit).toBeLessThanOrEqual(3);
+});
+
+test('a person who asks for another try gets it at once, however long the next probe was away', async () => {
+  const { queue, clock, said } = openQueue();
+  queue.tryNow();
+  await queue.run('push', () => Promise.reject(new Bad({ kind: 'denied' }))).catch(() => {});
+  const gate = new Gate();
+  const push = queue.run('push', gate.task('push'));
+  await clock.advance(1000);
+  expect(gate.order).toEqual([]);
+  queue.tryNow();
+  expect(gate.order).toEqual(['push']);
+  gate.end('push');
+  await push;
+  expect(queue.status().circuit.state).toBe('closed');
+  expect(said.at(-1)).toMatch(/^info: peer answers again/);
+});
+
+test('interactive passes a full lane, a wait that the peer asks for and an open circuit, and its answer brings the others back', async () => {
+  const { queue } = openQueue({ lanes: slots(1) });
+  const gate = new Gate();
+  const full = queue.run('push', gate.task('full')).catch(() => {});
+  expect(await queue.run('interactive', async () => 'at once')).toBe('at once');
+  gate.fail('full', new Bad({ kind: 'busy', retryAfterMs: 0 }));
+  await full;
+  expect(await queue.run('interactive', async () => 'in a pause')).toBe('in a pause');
+  for (let i = 0; i < 2; i += 1) await queue.run('interactive', AWAY).catch(() => {});
+  expect(queue.status().circuit.state).toBe('open');
+  const waiting = queue.run('push', async () => 'pushed');
+  await queue.ready('interactive');
+  await queue.run('interactive', async () => 'there');
+  await expect(waiting).resolves.toBe('pushed');
 });

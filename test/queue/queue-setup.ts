@@ -25,14 +25,14 @@ export function bad(kind: Exclude<Outcome['kind'], 'answered' | 'busy'>): Bad {
   return new Bad({ kind });
 }
 
-/** Remembers what was said aloud: `warn: the sentence`. */
-function listeningLogger() {
+/** Keeps what a person reads: `warn: the sentence`. */
+function keepingLogger() {
   const said: string[] = [];
-  const hear = (level: string) => (_fields: object, message: string) =>
+  const keep = (level: string) => (_fields: object, message: string) =>
     void said.push(`${level}: ${message}`);
   return {
     said,
-    log: { debug() {}, info: hear('info'), warn: hear('warn'), error: hear('error') },
+    log: { debug() {}, info: keep('info'), warn: keep('warn'), error: keep('error') },
   };
 }
 
@@ -58,10 +58,10 @@ export function waitMs(first: number, longest: number): QueuePolicy['waitMs'] {
   return { unreachable: wait, failing: wait, denied: wait, busy: wait };
 }
 
-/** A queue on a fake clock, without jitter (waits are as long as they can be) and with an ear for what it says. */
+/** A queue on a fake clock, without jitter (waits are as long as they can be) and what it logs for a person. */
 export function openQueue(options: Partial<RequestQueueOptions> = {}) {
   const clock = new FakeClock();
-  const { said, log } = listeningLogger();
+  const { said, log } = keepingLogger();
   const queue = new RequestQueue({
     lanes: lanesOf(UNLIMITED),
     classify: (error) => (error instanceof Bad ? error.outcome : { kind: 'answered' }),
@@ -116,7 +116,7 @@ export async function pass(clock: FakeClock, ms: number): Promise<void> {
   await settle();
 }
 
-/** Lets settled promises be heard of. */
+/** Lets what follows settled promises run. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 5; i += 1) await new Promise<void>((resolve) => setImmediate(resolve));
 }

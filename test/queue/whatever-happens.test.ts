@@ -13,44 +13,36 @@ type Step =
   | { readonly do: 'wait'; readonly ms: number }
   | { readonly do: 'pause' | 'resume' | 'tryNow' };
 
+const doing = <T extends string>(...what: T[]) => fc.constantFrom(...what);
+const which = fc.nat(20);
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant('run' as const),
-      lane: fc.constantFrom(...LANES),
-      abortable: fc.boolean(),
-    }),
+    arbitrary: fc.record({ do: doing('run'), lane: fc.constantFrom(...LANES), abortable: fc.boolean() }),
   },
   {
     weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant('end' as const),
-      which: fc.nat(20),
-      kind: fc.constantFrom('answered' as const, 'answered' as const, ...KINDS),
-    }),
+    arbitrary: fc.record({ do: doing('end'), which, kind: doing('answered', 'answered', ...KINDS) }),
   },
-  fc.record({ do: fc.constant('abort' as const), which: fc.nat(20) }),
-  fc.record({
-    do: fc.constant('limit' as const),
-    concurrency: fc.integer({ min: 1, max: 4 }),
-  }),
-  fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 20_000 }) }),
-  fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const, 'tryNow' as const) }),
+  fc.record({ do: doing('abort'), which }),
+  fc.record({ do: doing('limit'), concurrency: fc.integer({ min: 1, max: 4 }) }),
+  fc.record({ do: doing('wait'), ms: fc.integer({ min: 1, max: 20_000 }) }),
+  fc.record({ do: doing('pause', 'resume', 'tryNow') }),
 );
 
 test('whatever happens, limits hold when a request starts, nothing that may start is left waiting, and all ends', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
       let concurrency = 3;
-      const { queue, clock } = openQueue({
-        lanes: slots(concurrency),
-      });
+      const { queue, clock } = openQueue({ lanes: slots(concurrency) });
       const running: { readonly lane: Lane; readonly end: (kind: Outcome['kind']) => void }[] = [];
       const callers: AbortController[] = [];
       const ends: Promise<unknown>[] = [];
       const wrong: string[] = [];
       let settled = 0;
+      const onSettled = () => {
+        settled += 1;
+      };
       const work = (lane: Lane) => (signal: AbortSignal) =>
         new Promise<void>((resolve, reject) => {
           const status = queue.status();
@@ -73,13 +65,7 @@ test('whatever happens, limits hold when a request starts, nothing that may star
           const caller = new AbortController();
           if (what.abortable) callers.push(caller);
           const end = queue.run(what.lane, work(what.lane), what.abortable ? { signal: caller.signal } : {});
-          ends.push(
-            end
-              .catch(() => {})
-              .then(() => {
-                settled += 1;
-              }),
-          );
+          ends.push(end.then(onSettled, onSettled));
         }
         if (what.do === 'end') running[what.which % running.length]?.end(what.kind);
         if (what.do === 'abort') callers[what.which % callers.length]?.abort(new Error('enough'));

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Dialect } from '../../src/peer/dialect.js';
@@ -11,8 +12,8 @@ import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../../src/peer/push.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import type { Place } from '../../src/state/entries.js';
-import type { Destination, Item, Version } from '../../src/state/entry.js';
-import { read } from '../../src/state/entry.js';
+import type { Destination, Item, PendingItem, Trouble, Version } from '../../src/state/entry.js';
+import { gone, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import type {
@@ -25,7 +26,9 @@ import type {
 import { type Packed, pack } from '../../src/uplink/documents.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { waitMs } from '../queue/queue-setup.js';
+import { FakeClock } from './fake-clock.js';
 import { temporaryDirectory } from './temp.js';
+import { until } from './wait.js';
 
 export const QUICK: UplinkSettings = {
   push: {
@@ -56,11 +59,36 @@ export class FakePeer implements UplinkPeer {
   onLookup: (url: string) => void = () => {};
   /** Documents are shown from this long after their push, in ms. */
   visibleAfter = 0;
+  clock: Clock = systemClock;
+
+  /** Pushes fail with this error that have such a URL in them. */
+  failsFor(part: string, error: () => Error): void {
+    this.onPush = (urls) => {
+      if (urls.some((url) => url.includes(part))) throw error();
+      return undefined;
+    };
+  }
+
+  /** Holds pushes back until `release`, and then takes them. */
+  hold(): { readonly release: () => void } {
+    const held: (() => void)[] = [];
+    this.onPush = () => new Promise((resolve) => held.push(() => resolve(undefined)));
+    const release = () => {
+      this.onPush = () => undefined;
+      for (const go of held) go();
+    };
+    return { release };
+  }
+
+  /** Shows this text at a URL from now on. */
+  show(url: string, text: string): void {
+    this.documents.set(url, { text, collection: 'c', loadDate: this.clock.now() });
+  }
 
   async push(items: readonly PushItem[], { signal }: { readonly signal?: AbortSignal }): Promise<PushAnswer> {
     const urls = items.map((item) => item.url);
     this.pushes.push(urls);
-    const peerTime = Math.floor(Date.now() / 1000) * 1000;
+    const peerTime = Math.floor(this.clock.now() / 1000) * 1000;
     const own = await Promise.race([this.onPush(urls), aborted(signal)]);
     if (own !== undefined) return own;
     for (const item of items) {
@@ -71,7 +99,7 @@ export class FakePeer implements UplinkPeer {
       const bytes = Buffer.concat(chunks);
       const text = bytes.toString();
       this.items.set(item.url, { ...item, bytes });
-      this.documents.set(item.url, { text, collection: item.collection, loadDate: Date.now() });
+      this.documents.set(item.url, { text, collection: item.collection, loadDate: this.clock.now() });
     }
     return { peerTime, results: items.map(() => ({ ok: true })) };
   }
@@ -82,7 +110,7 @@ export class FakePeer implements UplinkPeer {
     this.lookups += 1;
     this.onLookup(url);
     const doc = this.documents.get(url);
-    if (doc === undefined || Date.now() - doc.loadDate < this.visibleAfter) return undefined;
+    if (doc === undefined || this.clock.now() - doc.loadDate < this.visibleAfter) return undefined;
     const { bytes, lastModified } = this.items.get(url) ?? {};
     const content = bytes?.toString() === doc.text ? bytes : doc.text;
     return {
@@ -92,7 +120,7 @@ export class FakePeer implements UplinkPeer {
         ? { digest: createHash('sha256').update(content).digest('hex') }
         : { lastModified: Math.floor((lastModified ?? 0) / 1000) * 1000 }),
       loadDate: doc.loadDate,
-      at: Date.now(),
+      at: this.clock.now(),
       collections: [doc.collection],
       fields: {},
     };
@@ -161,6 +189,10 @@ export class World {
   timeToVisibleMs = 50;
   /** A test may give it one of its own. */
   clock: Clock = systemClock;
+  /** By how much a fake clock goes on between two looks, in ms. */
+  tickMs = 100;
+  /** How many items wait in memory at most; see UplinkDeps. */
+  held: number | undefined;
   #queue!: RequestQueue;
   failure: unknown;
   /** What the peer speaks; a test may put another dialect here before the start. */
@@ -171,7 +203,8 @@ export class World {
   };
 
   async start(settings: UplinkSettings = QUICK): Promise<void> {
-    const { clock } = this;
+    const { clock, held } = this;
+    this.peer.clock = clock;
     this.state = await State.open(this.stateDir, { clock, log: silentLogger });
     if (this.state.meta('timeToVisibleMs') === undefined)
       this.state.setMeta('timeToVisibleMs', this.timeToVisibleMs);
@@ -196,6 +229,7 @@ export class World {
       clock,
       log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },
       settings,
+      ...(held === undefined ? {} : { held }),
       pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),
       standing: (folder) => this.standing(folder),
       look: ({ path }) => void this.looked.push(path),
@@ -206,8 +240,8 @@ export class World {
   }
 
   async stop(): Promise<void> {
-    const stopped = this.uplink.stop();
-    await this.#queue.stop(1_000);
+    const stopped = Promise.all([this.uplink.stop(), this.#queue.stop(100)]);
+    if (this.clock instanceof FakeClock) await this.clock.advance(100);
     await stopped;
     await this.state.close();
     if (this.failure !== undefined) throw this.failure;
@@ -259,6 +293,51 @@ export class World {
     return `https://x.example/${path}`;
   }
 
+  /** Files with the content `content N`. */
+  writeMany(count: number, prefix = 'f'): void {
+    for (let i = 0; i < count; i += 1) this.write(`${prefix}${i}`, `content ${i}`);
+  }
+
+  /** The record of a file that is still to be pushed. */
+  pending(path: string): PendingItem {
+    const entry = this.state.get('inbox', path);
+    if (entry?.status !== 'pending') throw new Error(`${path} is not pending`);
+    return entry;
+  }
+
+  /** The file was removed, as the watcher would tell. */
+  remove(path: string): void {
+    const entry = this.state.get('inbox', path);
+    if (entry === undefined || entry.status === 'gone' || entry.status === 'passed')
+      throw new Error(`${path} is not there`);
+    this.state.put(gone(entry, this.clock.now()));
+  }
+
+  /** Waits for a condition, and lets time pass meanwhile where that stands still otherwise. */
+  until(condition: () => boolean, what: string): Promise<void> {
+    const { clock } = this;
+    const isSo = async () => {
+      if (clock instanceof FakeClock) await clock.advance(this.tickMs);
+      return condition();
+    };
+    return until(isSo, what);
+  }
+
+  confirmed(...paths: readonly string[]): Promise<void> {
+    return this.until(() => paths.every((path) => this.statusOf(path) === 'confirmed'), `${paths} confirmed`);
+  }
+
+  allConfirmed(count: number): Promise<void> {
+    return this.until(() => this.state.counts().confirmed === count, `${count} confirmed`);
+  }
+
+  /** @returns what it is in quarantine for */
+  async quarantined(path: string): Promise<Trouble | undefined> {
+    await this.until(() => this.statusOf(path) === 'quarantined', `${path} quarantined`);
+    const entry = this.state.get('inbox', path);
+    return entry?.status === 'quarantined' ? entry.trouble : undefined;
+  }
+
   get circuit(): string {
     return this.#queue.status().circuit.state;
   }
@@ -266,4 +345,19 @@ export class World {
   statusOf(path: string): string | undefined {
     return this.state.get('inbox', path)?.status;
   }
+}
+
+/** A world that has started, and is stopped when the test is over. @param prepare is called before the start */
+export async function world(settings = QUICK, prepare: (w: World) => unknown = () => {}): Promise<World> {
+  const w = new World();
+  await prepare(w);
+  await w.start(settings);
+  onTestFinished(() => w.stop());
+  return w;
+}
+
+/** Prepares a world whose time passes only while something is waited for, and then faster than ours. */
+export function withFakeClock(w: World): void {
+  w.clock = new FakeClock();
+  w.peer.clock = w.clock;
 }

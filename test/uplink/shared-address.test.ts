@@ -1,33 +1,26 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
-import type { Destination } from '../../src/state/entry.js';
-import { gone, read } from '../../src/state/entry.js';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type Destination, gone, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { FakeClock } from '../support/fake-clock.js';
-import { until } from '../support/wait.js';
-import { QUICK, unreachable, World } from '../support/world.js';
+import { QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
 
 /** What is not shown is not pushed again for that. */
 const PATIENT = { ...QUICK, confirm: { timeout: 3_600_000, maxInterval: 50, hold: 0 } };
 const URL = 'https://x.example/docs/a.txt';
+const ONE: Destination = { folder: 'one', path: 'a.txt', url: URL, collection: 'red' };
+const TWO: Destination = { folder: 'two', path: 'a.txt', url: URL, collection: 'blue' };
 
-const worlds: World[] = [];
-async function world({ timeToVisibleMs = 50 } = {}): Promise<World> {
-  const w = new World();
-  w.timeToVisibleMs = timeToVisibleMs;
-  worlds.push(w);
-  await w.start(PATIENT);
-  return w;
-}
-afterEach(async () => {
-  for (const w of worlds.splice(0)) await w.stop();
+let w: World;
+beforeEach(async () => {
+  w = await world(PATIENT, withFakeClock);
 });
 
 /** Tells the state of a file, as the watcher of a folder with such a URL and collection would. */
-function take(w: World, to: Destination, content = 'the text'): void {
+function take(to: Destination): void {
   const file = w.fileOf(to);
+  const content = 'the text';
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, content);
   const { size, mtimeMs, ctimeMs, ino } = statSync(file);
@@ -37,46 +30,39 @@ function take(w: World, to: Destination, content = 'the text'): void {
 }
 
 /** Tells the state that the folder has the file no more. */
-function drop(w: World, { folder, path }: Destination): void {
+function drop({ folder, path }: Destination): void {
   const entry = w.state.get(folder, path);
   if (entry === undefined || entry.status === 'gone' || entry.status === 'passed')
     throw new Error('not there');
   w.state.put(gone(entry, w.clock.now()));
 }
 
-const statusOf = (w: World, { folder, path }: Destination) => w.state.get(folder, path)?.status;
+const recordOf = ({ folder, path }: Destination) => w.state.get(folder, path);
+const isConfirmed = (to: Destination) =>
+  w.until(() => recordOf(to)?.status === 'confirmed', `${to.folder}/${to.path} is confirmed`);
+const pushed = (times: number) => w.until(() => w.peer.pushes.length === times, `${times} pushes`);
+const inPeer = (collection: string, url = URL) =>
+  w.until(() => w.peer.documents.get(url)?.collection === collection, `${collection} came to the peer`);
 
-async function confirm(w: World, to: Destination, content?: string): Promise<void> {
-  take(w, to, content);
-  await isConfirmed(w, to);
+async function confirm(to: Destination): Promise<void> {
+  take(to);
+  await isConfirmed(to);
 }
 
-async function isConfirmed(w: World, to: Destination): Promise<void> {
-  await until(() => statusOf(w, to) === 'confirmed', `${to.folder}/${to.path} is confirmed`);
+async function confirmAndDrop(to: Destination): Promise<void> {
+  await confirm(to);
+  drop(to);
 }
 
 /** A file that is back as it was, and that the peer has no more. */
-async function confirmAnew(w: World, to: Destination): Promise<void> {
-  take(w, to);
-  expect(statusOf(w, to)).toBe('pending');
-  await isConfirmed(w, to);
+async function confirmAnew(to: Destination): Promise<void> {
+  take(to);
+  expect(recordOf(to)?.status).toBe('pending');
+  await isConfirmed(to);
+  expect(w.peer.documents.get(to.url)?.collection).toBe(to.collection);
 }
 
-/** Holds pushes back until `release`, and then lets the peer take them. */
-function hold(w: World): { release: () => void } {
-  const held: (() => void)[] = [];
-  w.peer.onPush = () => new Promise((resolve) => held.push(() => resolve(undefined)));
-  return {
-    release: () => {
-      w.peer.onPush = () => undefined;
-      for (const go of held) go();
-    },
-  };
-}
-
-const ONE: Destination = { folder: 'one', path: 'a.txt', url: URL, collection: 'red' };
-const TWO: Destination = { folder: 'two', path: 'a.txt', url: URL, collection: 'blue' };
-
+const ACCENTED = 'https://x.example/docs/%C3%BC%20x.txt';
 /** By what another file comes to the same address. */
 const OTHERS: readonly (readonly [string, Destination, Destination])[] = [
   ['a folder of another name', ONE, TWO],
@@ -84,173 +70,124 @@ const OTHERS: readonly (readonly [string, Destination, Destination])[] = [
   ['its own folder, whose URL was a longer one', ONE, { ...ONE, path: 'docs/a.txt', collection: 'blue' }],
   [
     'a name in another Unicode form',
-    { ...ONE, path: 'u\u0308 x.txt', url: 'https://x.example/docs/%C3%BC%20x.txt' },
-    { ...ONE, path: '\u00fc x.txt', url: 'https://x.example/docs/%C3%BC%20x.txt', collection: 'blue' },
+    { ...ONE, path: 'u\u0308 x.txt', url: ACCENTED },
+    { ...ONE, path: '\u00fc x.txt', url: ACCENTED, collection: 'blue' },
   ],
 ];
 
 describe('what the peer was sent before', () => {
   it.each(OTHERS)('is pushed when %s was pushed to its address since', async (_, one, two) => {
-    const w = await world();
-    await confirm(w, one);
-    drop(w, one);
-    await confirm(w, two);
-    drop(w, two);
-    await confirmAnew(w, one);
-    expect(w.peer.documents.get(one.url)?.collection).toBe('red');
-    expect(w.peer.pushes.length).toBe(3);
-  });
-
-  it('is pushed when another file is on its way to its address, and after that', async () => {
-    const w = await world();
-    await confirm(w, ONE);
-    drop(w, ONE);
-    const { release } = hold(w);
-    take(w, TWO);
-    await until(() => w.peer.pushes.length === 2, 'the other is on its way');
-    drop(w, TWO);
-    take(w, ONE);
-    expect(statusOf(w, ONE)).toBe('pending');
-    release();
-    await isConfirmed(w, ONE);
-    expect(w.peer.documents.get(ONE.url)?.collection).toBe('red');
+    await confirmAndDrop(one);
+    await confirmAndDrop(two);
+    await confirmAnew(one);
     expect(w.peer.pushes.length).toBe(3);
   });
 
   it('is pushed when the other was pushed by the next run', async () => {
-    const w = await world();
-    await confirm(w, ONE);
-    drop(w, ONE);
+    await confirmAndDrop(ONE);
     await w.stop();
     await w.start(PATIENT);
-    await confirm(w, TWO);
-    drop(w, TWO);
-    await confirmAnew(w, ONE);
-    expect(w.peer.documents.get(ONE.url)?.collection).toBe('red');
+    await confirmAndDrop(TWO);
+    await confirmAnew(ONE);
   });
 
-  it('is forgotten on disk before the other push leaves', async () => {
-    const w = await world();
-    await confirm(w, ONE);
-    drop(w, ONE);
-    hold(w);
-    take(w, TWO);
-    await until(() => w.peer.pushes.length === 2, 'the other is on its way');
+  it('is forgotten on disk before the other push leaves, and pushed after that has landed', async () => {
+    await confirmAndDrop(ONE);
+    const { release } = w.peer.hold();
+    take(TWO);
+    await pushed(2);
     const onDisk = await State.read(w.stateDir);
     expect(onDisk.get('one', 'a.txt')).toMatchObject({ status: 'gone', url: URL });
     expect(onDisk.get('one', 'a.txt')).not.toHaveProperty('sent');
     expect(onDisk.get('two', 'a.txt')).toHaveProperty('doubt');
+    drop(TWO);
+    take(ONE);
+    expect(recordOf(ONE)?.status).toBe('pending');
+    release();
+    await isConfirmed(ONE);
+    await inPeer('red');
+    expect(w.peer.pushes.length).toBe(3);
   });
 
   it('is looked up and not pushed when others were pushed, but to other addresses', async () => {
-    const w = await world();
-    await confirm(w, ONE);
-    drop(w, ONE);
-    await confirm(w, { ...TWO, url: 'https://x.example/other/a.txt' });
-    await confirm(w, { ...TWO, path: 'docs/a.txt', url: 'https://x.example/other/docs/a.txt' });
-    await confirm(w, { ...ONE, path: 'b.txt', url: 'https://x.example/docs/b.txt' });
-    const pushes = w.peer.pushes.length;
-    await confirm(w, ONE);
-    expect(w.peer.pushes.length).toBe(pushes);
+    await confirmAndDrop(ONE);
+    await confirm({ ...TWO, url: 'https://x.example/other/a.txt' });
+    await confirm({ ...TWO, path: 'docs/a.txt', url: 'https://x.example/other/docs/a.txt' });
+    await confirm({ ...ONE, path: 'b.txt', url: 'https://x.example/docs/b.txt' });
+    await confirm(ONE);
+    await pushed(4);
   });
-});
 
-it('what the peer was sent at an address of its own counts when another takes the one that it had before', async () => {
-  const w = await world();
-  await confirm(w, ONE);
-  await confirm(w, { ...ONE, url: 'https://x.example/elsewhere/a.txt' });
-  const [before, pushes] = [w.state.get('one', 'a.txt'), w.peer.pushes.length];
-  await confirm(w, TWO);
-  expect(w.state.get('one', 'a.txt')).toStrictEqual(before);
-  expect(w.peer.pushes.length).toBe(pushes + 1);
+  it('at an address of its own counts when another takes the one that it had before', async () => {
+    await confirm(ONE);
+    await confirm({ ...ONE, url: 'https://x.example/elsewhere/a.txt' });
+    const before = recordOf(ONE);
+    await confirm(TWO);
+    expect(recordOf(ONE)).toStrictEqual(before);
+    await pushed(3);
+  });
 });
 
 describe('a file of which another takes the address and leaves it again', () => {
   it('is pushed again though it was confirmed and did not change', async () => {
-    const w = await world();
-    await confirm(w, ONE);
-    take(w, TWO);
-    await until(() => w.peer.documents.get(ONE.url)?.collection === 'blue', 'the other came to the peer');
-    drop(w, TWO);
-    await until(() => w.peer.documents.get(ONE.url)?.collection === 'red', 'it came to the peer again');
-    await isConfirmed(w, ONE);
+    await confirm(ONE);
+    take(TWO);
+    await inPeer('blue');
+    drop(TWO);
+    await inPeer('red');
+    await isConfirmed(ONE);
   });
 
   it('is pushed again though it was accepted', async () => {
-    const w = await world();
     w.peer.visibleAfter = Number.POSITIVE_INFINITY;
-    take(w, ONE);
-    await until(() => statusOf(w, ONE) === 'accepted', 'accepted');
-    take(w, TWO);
-    await until(() => w.peer.pushes.length === 2, 'the other came to the peer');
-    drop(w, TWO);
-    await until(() => w.peer.pushes.length === 3, 'it came to the peer again');
+    take(ONE);
+    await w.until(() => recordOf(ONE)?.status === 'accepted', 'accepted');
+    take(TWO);
+    await pushed(2);
+    drop(TWO);
+    await pushed(3);
     w.peer.visibleAfter = 0;
-    await isConfirmed(w, ONE);
-    expect(w.peer.documents.get(ONE.url)?.collection).toBe('red');
+    await isConfirmed(ONE);
+    await inPeer('red');
   });
 
-  it('is pushed again, and not looked up, when nobody knew whether it had come', async () => {
-    // So slow that nothing is looked up in this test.
-    const w = await world({ timeToVisibleMs: 3_600_000 });
-    w.peer.onPush = () => {
-      throw unreachable('maybe');
+  it('is pushed again, and not looked up, when its push was never answered', async () => {
+    w.peer.failsFor('', () => unreachable('maybe'));
+    w.peer.onLookup = () => {
+      throw unreachable('no');
     };
-    take(w, ONE);
-    await until(() => w.peer.pushes.length === 1 && w.uplink.status().inFlight === 0, 'in doubt');
-    expect(w.state.get('one', 'a.txt')).toMatchObject({ status: 'pending', doubt: { url: URL } });
-    const { release } = hold(w);
-    take(w, TWO);
-    await until(() => w.peer.pushes.length === 2, 'the other is on its way');
-    expect(w.state.get('one', 'a.txt')).toMatchObject({ status: 'pending' });
-    expect(w.state.get('one', 'a.txt')).not.toHaveProperty('doubt');
-    drop(w, TWO);
+    take(ONE);
+    await w.until(() => w.peer.pushes.length === 1 && w.uplink.status().inFlight === 0, 'unanswered');
+    expect(recordOf(ONE)).toMatchObject({ status: 'pending', doubt: { url: URL } });
+    const { release } = w.peer.hold();
+    take(TWO);
+    await pushed(2);
+    expect(recordOf(ONE)).toMatchObject({ status: 'pending' });
+    expect(recordOf(ONE)).not.toHaveProperty('doubt');
+    drop(TWO);
     release();
-    await until(() => w.peer.documents.get(URL)?.collection === 'red', 'it came to the peer');
+    await inPeer('red');
   });
 });
 
 describe('a file that still has the address which the configuration gives another one now', () => {
-  const ELSEWHERE: Destination = { ...ONE, url: 'https://x.example/elsewhere/a.txt' };
-
-  it('is pushed when it has its own, and not again and again in turn with the other', async () => {
-    const w = await world();
-    await confirm(w, ONE);
-    let turns = 0;
+  it('is pushed when it has its own, and comes to its turn after a while only until then', async () => {
+    const elsewhere: Destination = { ...ONE, url: 'https://x.example/elsewhere/a.txt' };
+    await confirm(ONE);
+    const turns = new Set<number>();
     w.isAt = ({ folder, url }) => {
-      if (folder === 'one' && url === URL) turns += 1;
-      return folder !== 'one' || url !== URL;
+      const isWrong = folder === 'one' && url === URL;
+      if (isWrong) turns.add(w.clock.now());
+      return !isWrong;
     };
-    await confirm(w, TWO);
-    await until(() => turns > 0, 'it comes to its turn');
-    await until(() => w.uplink.status().inFlight === 0, 'its turn is over');
-    expect(statusOf(w, ONE)).toBe('pending');
-    expect(statusOf(w, TWO)).toBe('confirmed');
-    await confirm(w, ELSEWHERE);
-    expect(w.peer.pushes).toEqual([[URL], [URL], [ELSEWHERE.url]]);
-    expect(w.peer.documents.get(URL)?.collection).toBe('blue');
-  });
-
-  it('comes to its turn after a while only', async () => {
-    const w = new World();
-    const clock = new FakeClock();
-    w.clock = clock;
-    const asked: number[] = [];
-    w.isAt = () => {
-      asked.push(clock.elapsed());
-      return false;
-    };
-    await w.start(PATIENT);
-    take(w, ONE);
-    const twice = async () => {
-      await clock.advance(100);
-      return asked.length >= 6;
-    };
-    await until(twice, 'it comes to its turn twice');
-    expect((asked.at(-1) ?? 0) - (asked[0] ?? 0)).toBeGreaterThanOrEqual(10_000);
-    expect(w.peer.pushes).toEqual([]);
-    const stopped = w.stop();
-    await clock.advance(2_000);
-    await stopped;
+    await confirm(TWO);
+    await w.until(() => turns.size > 0 && w.uplink.status().inFlight === 0, 'its turn is over');
+    expect([recordOf(ONE)?.status, recordOf(TWO)?.status]).toEqual(['pending', 'confirmed']);
+    const first = Math.max(...turns);
+    await w.until(() => Math.max(...turns) > first + 5_000, 'it has another turn');
+    expect(Math.max(...turns) - first).toBeGreaterThanOrEqual(9_000);
+    await confirm(elsewhere);
+    expect(w.peer.pushes).toEqual([[URL], [URL], [elsewhere.url]]);
+    await inPeer('blue');
   });
 });

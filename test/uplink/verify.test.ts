@@ -1,203 +1,177 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/lib/clock.js';
+import { describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { ConfirmedItem } from '../../src/state/entry.js';
-import { Audit, type VerifyDeps, verify } from '../../src/uplink/verify.js';
-import { until } from '../support/wait.js';
-import { QUICK, unreachable, World } from '../support/world.js';
-
-const worlds: World[] = [];
-async function world(files: number): Promise<World> {
-  const w = new World();
-  worlds.push(w);
-  await w.start();
-  for (let i = 0; i < files; i += 1) w.write(`f${i}`, `content ${i}`);
-  await until(() => w.state.counts().confirmed === files, 'all confirmed');
-  return w;
-}
-afterEach(async () => {
-  for (const w of worlds.splice(0)) await w.stop();
-});
-
-function unusableAnswer(url: string): PeerError {
-  return new PeerError('PEER_ANSWER', {
-    url,
-    what: 'answered with a page that nobody expected',
-    delivered: 'yes',
-  });
-}
+import { Audit, type VerifyDeps, type VerifyOptions, verify } from '../../src/uplink/verify.js';
+import { QUICK, unreachable, type World, world } from '../support/world.js';
 
 type LookUp = (url: string) => Promise<Peerdoc | undefined>;
 
+/** A world with so many confirmed files. */
+async function confirmedWorld(files: number): Promise<World> {
+  const w = await world();
+  w.writeMany(files);
+  await w.allConfirmed(files);
+  return w;
+}
+
+/** A clock whose waits are over at once. */
+const impatient: Clock = Object.assign(Object.create(systemClock), { sleep: async () => {} });
+
 /** What verify and the audit work with, where look-ups go this way. */
-function depsOf(w: World, lookUp: LookUp = (url) => w.peer.peerdoc({ url })): VerifyDeps {
+function depsOf(w: World, lookUp: LookUp = (url) => w.peer.peerdoc({ url }), clock = impatient): VerifyDeps {
   return {
     state: w.state,
     queue: { run: (_: string, work: (signal: AbortSignal) => unknown) => work(new AbortController().signal) },
     peer: { peerdoc: ({ url }: { url: string }) => lookUp(url) },
     dialect: w.dialect,
     settings: QUICK,
-    clock: systemClock,
+    clock,
     log: silentLogger,
   } as unknown as VerifyDeps;
 }
 
-function items(w: World): ConfirmedItem[] {
-  return [...w.state.entries.all()].filter((entry) => entry.status === 'confirmed');
+/** Looks that are answered for one URL with what cannot be used. */
+const unusableFor =
+  (w: World, bad: string): LookUp =>
+  (url) =>
+    url === bad
+      ? Promise.reject(new PeerError('PEER_ANSWER', { url, what: 'answered oddly', delivered: 'yes' }))
+      : w.peer.peerdoc({ url });
+
+function verifying(w: World, options: Partial<VerifyOptions> = {}, lookUp?: LookUp) {
+  const items = [...w.state.entries.all()].filter(
+    (entry): entry is ConfirmedItem => entry.status === 'confirmed',
+  );
+  return verify(items, depsOf(w, lookUp), { lane: 'interactive', repair: false, ...options });
 }
 
-async function lines(w: World, repair: boolean, deps = depsOf(w)) {
+async function lines(...args: Parameters<typeof verifying>) {
   const all = [];
-  for await (const line of verify(items(w), deps, { lane: 'interactive', repair }))
-    if (line.kind !== 'verifying') all.push(line);
+  for await (const line of verifying(...args)) if (line.kind !== 'verifying') all.push(line);
   return all;
 }
 
 describe('verify', () => {
-  it('says that all is there, with one look-up each', async () => {
-    const w = await world(20);
+  it('looks each item up once where all is there', async () => {
+    const w = await confirmedWorld(20);
     const before = w.peer.lookups;
-    expect(await lines(w, false)).toEqual([{ kind: 'verified', checked: 20, missed: 0, failed: 0 }]);
+    expect(await lines(w)).toEqual([{ kind: 'verified', checked: 20, missed: 0, failed: 0 }]);
     expect(w.peer.lookups - before).toBe(20);
   });
 
-  it('takes an answer that cannot be used for the trouble of that item only', async () => {
-    const w = await world(6);
-    w.peer.documents.delete(w.url('f5'));
-    const lookUp = (url: string) =>
-      url === w.url('f2') ? Promise.reject(unusableAnswer(url)) : w.peer.peerdoc({ url });
-    expect(await lines(w, false, depsOf(w, lookUp))).toMatchObject([
-      { kind: 'missed', file: 'inbox/f5' },
-      { kind: 'verified', checked: 6, missed: 1, failed: 1 },
-    ]);
-  });
-
   it('begins no look-up once its consumer is gone', async () => {
-    const w = await world(40);
-    let looked = 0;
+    const w = await confirmedWorld(40);
+    let [begun, ended] = [0, 0];
     const lookUp = async (url: string) => {
-      looked += 1;
+      begun += 1;
       await systemClock.sleep(60);
+      ended += 1;
       return w.peer.peerdoc({ url });
     };
-    for await (const line of verify(items(w), depsOf(w, lookUp), { lane: 'interactive', repair: false })) {
+    for await (const line of verifying(w, {}, lookUp)) {
       expect(line.kind).toBe('verifying');
       break;
     }
-    const begun = looked;
-    await systemClock.sleep(300);
-    expect(looked).toBe(begun);
+    await w.until(() => ended === begun, 'what had begun has ended');
+    await systemClock.sleep(100);
+    expect(begun).toBe(ended);
     expect(begun).toBeLessThan(40);
   });
 
-  it('tells what is missing or another version, and leaves it unless it is to repair', async () => {
-    const w = await world(3);
+  it('reports what is missing, is another version, or has an answer that cannot be used, and leaves it', async () => {
+    const w = await confirmedWorld(6);
     w.peer.documents.delete(w.url('f0'));
-    w.peer.documents.set(w.url('f1'), { text: 'other', collection: 'c', loadDate: Date.now() });
-    const told = await lines(w, false);
-    expect(told).toMatchObject([
+    w.peer.show(w.url('f1'), 'other');
+    expect(await lines(w, {}, unusableFor(w, w.url('f2')))).toMatchObject([
       { kind: 'missed', file: 'inbox/f0', repaired: false },
       { kind: 'missed', file: 'inbox/f1', why: expect.stringContaining('other content') },
-      { kind: 'verified', checked: 3, missed: 2 },
+      { kind: 'verified', checked: 6, missed: 2, failed: 1 },
     ]);
-    expect(w.state.counts().confirmed).toBe(3);
+    expect(w.state.counts().confirmed).toBe(6);
   });
 
-  it('tells now and then how far it has come, where it is told how many there are', async () => {
-    const w = await world(6);
+  it('reports now and then how far it has come, where it knows how many there are', async () => {
+    const w = await confirmedWorld(6);
     w.peer.documents.delete(w.url('f5'));
-    // Each of the first three takes long enough for a word in between.
-    let slow = 3;
+    let slow = 1;
     const lookUp = async (url: string) => {
       if (slow-- > 0) await systemClock.sleep(300);
       return await w.peer.peerdoc({ url });
     };
     const all = [];
-    for await (const line of verify(items(w), depsOf(w, lookUp), { lane: 'audit', repair: false, of: 6 }))
-      all.push(line);
-    const between = all.filter((line) => line.kind === 'verifying');
-    expect(between[0]).toMatchObject({ of: 6, missed: 0 });
-    expect(between[0]?.checked).toBeLessThan(6);
-    expect(between.at(-1)).toEqual({ kind: 'verifying', checked: 6, of: 6, missed: 1 });
-    expect(all.slice(-2)).toMatchObject([{ kind: 'missed' }, { kind: 'verified', checked: 6, missed: 1 }]);
+    for await (const line of verifying(w, { lane: 'audit', of: 6 }, lookUp)) all.push(line);
+    expect(all).toMatchObject([
+      { kind: 'verifying', checked: 1, of: 6, missed: 0 },
+      { kind: 'verifying', checked: 6, of: 6, missed: 1 },
+      { kind: 'missed' },
+      { kind: 'verified', checked: 6, missed: 1 },
+    ]);
   });
 
   it('has what is missing pushed and confirmed again, with a note in its history', async () => {
-    const w = await world(3);
+    const w = await confirmedWorld(3);
     w.peer.documents.delete(w.url('f0'));
-    expect(await lines(w, true)).toMatchObject([{ kind: 'missed', repaired: true }, { missed: 1 }]);
-    await until(() => w.peer.documents.has(w.url('f0')), 'pushed again');
-    await until(() => w.state.counts().confirmed === 3, 'confirmed again');
+    expect(await lines(w, { repair: true })).toMatchObject([
+      { kind: 'missed', repaired: true },
+      { missed: 1 },
+    ]);
+    await w.until(() => w.peer.documents.has(w.url('f0')), 'pushed again');
+    await w.allConfirmed(3);
     const notes = w.state.get('inbox', 'f0')?.history.map(({ note }) => note);
     expect(notes).toContainEqual(expect.stringContaining('missed now'));
   });
 
   it('does not believe a peer that misses a document only for a moment', async () => {
-    const w = await world(1);
-    const [doc] = w.peer.documents.values();
+    const w = await confirmedWorld(1);
     w.peer.documents.clear();
     let looks = 0;
     w.peer.onLookup = (url) => {
       looks += 1;
-      if (looks === 2 && doc !== undefined) w.peer.documents.set(url, doc);
+      if (looks === 2) w.peer.show(url, 'content 0');
     };
-    expect(await lines(w, true)).toEqual([{ kind: 'verified', checked: 1, missed: 0, failed: 0 }]);
+    expect(await lines(w, { repair: true })).toMatchObject([{ kind: 'verified', checked: 1, missed: 0 }]);
     expect(looks).toBe(2);
   });
 
   it('concludes nothing from a peer that is away', async () => {
-    const w = await world(2);
-    const away = depsOf(w, () => Promise.reject(unreachable('no')));
-    await expect(lines(w, true, away)).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
+    const w = await confirmedWorld(2);
+    const away = () => Promise.reject(unreachable('no'));
+    await expect(lines(w, { repair: true }, away)).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
     expect(w.state.counts().confirmed).toBe(2);
   });
 });
 
-describe('the audit', () => {
-  it('looks every item up once in its time, and has pushed again what vanished, also when the peer was away', async () => {
-    const w = await world(30);
-    w.peer.documents.delete(w.url('f7'));
-    const looked = new Map<string, number>();
-    let away = true;
-    const audit = new Audit(
-      depsOf(w, (url) => {
-        if (away) return Promise.reject(unreachable('no'));
+it('the audit looks each item up once in its time, and has pushed again what vanished, though the peer was away and one answer cannot be used', async () => {
+  const w = await confirmedWorld(30);
+  const [gone, bad] = [w.url('f7'), w.url('f3')];
+  w.peer.documents.delete(gone);
+  const looked = new Map<string, number>();
+  let isAway = true;
+  const onFailure = (error: unknown) => {
+    w.failure = error;
+  };
+  const look = unusableFor(w, bad);
+  const audit = new Audit(
+    depsOf(
+      w,
+      (url) => {
         looked.set(url, (looked.get(url) ?? 0) + 1);
-        return w.peer.peerdoc({ url });
-      }),
-    );
-    audit.start(2_000, (error) => {
-      w.failure = error;
-    });
-    setTimeout(() => {
-      away = false;
-    }, 400);
-    await until(() => looked.size === 30, 'each was looked up');
-    expect(
-      Math.max(...[...looked].filter(([url]) => url !== w.url('f7')).map(([, times]) => times)),
-    ).toBeLessThan(3);
-    await until(() => w.peer.documents.has(w.url('f7')), 'pushed again');
-    await audit.stop();
-    expect(w.state.meta('auditedUntil')).toBeTypeOf('number');
-  });
-
-  it('goes on though one document is always answered with what cannot be used', async () => {
-    const w = await world(10);
-    const audited = new Audit(
-      depsOf(w, (url) =>
-        url === w.url('f3') ? Promise.reject(unusableAnswer(url)) : w.peer.peerdoc({ url }),
-      ),
-    );
-    audited.start(1_000, (error) => {
-      w.failure = error;
-    });
-    await until(() => w.state.meta('auditedUntil') !== undefined, 'the audit has begun');
-    const began = w.state.meta('auditedUntil');
-    w.peer.documents.delete(w.url('f8'));
-    await until(() => w.peer.documents.has(w.url('f8')), 'what is missing is pushed again');
-    expect(w.state.meta('auditedUntil')).toBeGreaterThan(Number(began));
-    await audited.stop();
-  });
+        return isAway ? Promise.reject(unreachable('no')) : look(url);
+      },
+      systemClock,
+    ),
+  );
+  audit.start(1_500, onFailure);
+  await w.until(() => looked.size > 0, 'the audit has found that the peer is away');
+  const began = w.state.meta('auditedUntil');
+  isAway = false;
+  looked.clear();
+  await w.until(() => looked.size === 30, 'each was looked up');
+  expect(Math.max(...[...looked].map(([url, times]) => (url === gone ? 0 : times)))).toBeLessThan(3);
+  await w.until(() => w.peer.documents.has(gone), 'pushed again');
+  await w.until(() => Number(w.state.meta('auditedUntil')) > Number(began), 'it goes on');
+  await audit.stop();
 });

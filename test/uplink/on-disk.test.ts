@@ -1,0 +1,83 @@
+import { expect, it } from 'vitest';
+import type { Item } from '../../src/state/entry.js';
+import { deferred } from '../support/wait.js';
+import { type World, world } from '../support/world.js';
+
+/** From the next commit on nothing is on disk before `onDisk`; or only that one is not. */
+function slowDisk(
+  w: World,
+  { once }: { readonly once: boolean },
+): { onDisk: () => void; asked: () => number } {
+  const usual = w.state.commit.bind(w.state);
+  const { promise, resolve } = deferred();
+  let asked = 0;
+  w.state.commit = () => {
+    if (once) w.state.commit = usual;
+    asked += 1;
+    return promise.then(usual);
+  };
+  return { onDisk: resolve, asked: () => asked };
+}
+
+/** The peer took the first version of a file, and that is not on disk before `onDisk`; all else comes there at once. */
+async function acceptedOnSlowDisk() {
+  const w = await world();
+  let disk: ReturnType<typeof slowDisk> | undefined;
+  w.peer.onPush = () => {
+    w.peer.onPush = () => undefined;
+    disk = slowDisk(w, { once: true });
+    return undefined;
+  };
+  w.peer.visibleAfter = 1e9;
+  w.write('a', 'one');
+  await w.until(() => w.statusOf('a') === 'accepted' && disk?.asked() === 1, 'the first version is accepted');
+  return { w, onDisk: () => disk?.onDisk() };
+}
+
+/** Writes another version, which may leave at once. */
+function writeDue(w: World, content: string): Item {
+  const item = w.write('a', content);
+  w.state.put({ ...w.pending('a'), notBefore: w.clock.now() });
+  return item;
+}
+
+/** Another file goes its whole way meanwhile. */
+async function meanwhile(w: World, path: string): Promise<void> {
+  w.write(path, path);
+  await w.until(() => w.statusOf(path) === 'accepted', `${path} is accepted`);
+}
+
+it('a file leaves only when it is on disk that it does', async () => {
+  const w = await world();
+  const { onDisk, asked } = slowDisk(w, { once: false });
+  w.write('a', 'one');
+  await w.until(() => asked() > 0 && w.uplink.isInFlight({ folder: 'inbox', path: 'a' }), 'it is to leave');
+  await w.clock.sleep(100);
+  expect(w.peer.pushes.length).toBe(0);
+  onDisk();
+  await w.until(() => w.peer.pushes.length === 1, 'it leaves');
+});
+
+it('a version is confirmed that comes before it is on disk that the peer took the one before it', async () => {
+  const { w, onDisk } = await acceptedOnSlowDisk();
+  const { version } = writeDue(w, 'second');
+  await meanwhile(w, 'b');
+  onDisk();
+  await w.until(() => w.peer.pushes.length === 3 && w.statusOf('a') === 'accepted', 'it is accepted');
+  w.peer.visibleAfter = 0;
+  await w.confirmed('a');
+  expect(w.state.get('inbox', 'a')?.version).toEqual(version);
+});
+
+it('nor is a version forgotten that comes while such a one is on its way', async () => {
+  const { w, onDisk } = await acceptedOnSlowDisk();
+  await meanwhile(w, 'b');
+  const { release } = w.peer.hold();
+  writeDue(w, 'second');
+  onDisk();
+  await w.until(() => w.peer.pushes.length === 3, 'the second version leaves');
+  const { version } = w.write('a', 'the third');
+  release();
+  await w.until(() => !w.uplink.isInFlight({ folder: 'inbox', path: 'a' }), 'the second version is there');
+  expect(w.state.get('inbox', 'a')?.version).toEqual(version);
+});
