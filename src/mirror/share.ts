@@ -55,9 +55,9 @@ export class ShareMirror extends ListedMirror<SharePlan> {
     { accepted, signal }: FollowOptions,
   ): Promise<Followed> {
     const { head, all } = await withHead(share.chunks);
-    const checked = checkContent(head, share.type, { data: dataOf(this.plan), before, accepted });
+    const checked = checkContent(head, share.type, dataOf(this.plan), before, accepted);
     if ('alarm' in checked) throw this.alarm(checked.alarm, checked.detail);
-    const version = versionOf(share, this.#of, this.deps.clock.now());
+    const version = this.#versionOf(share);
     const { versions } = this.plan.settings;
     const options = { before: this.known(before), versions, maxBytes, signal };
     const { changed, sha256, bytes, file } = await replaceWhole(this.target, all, options);
@@ -65,10 +65,20 @@ export class ShareMirror extends ListedMirror<SharePlan> {
     return { kind: 'followed', changed, facts };
   }
 
-  /** Only another version is asked for, where the file is still the one that is known. */
+  /** Only another version is asked for, where the file is still the one that is known; once a week it is asked for as it is. */
   async #conditions({ version, file }: Partial<MirrorRecord> = {}): Promise<ShareOptions> {
-    const isKnown = file !== undefined && sameStamp(await stampOfTarget(this.target), file);
-    return version && isKnown ? otherThan(version, this.#of, this.deps.clock.now()) : {};
+    if (file === undefined || version?.of !== this.#of) return {};
+    if (this.deps.clock.now() - version.at > WHOLE_EVERY_MS) return {};
+    if (!sameStamp(await stampOfTarget(this.target), file)) return {};
+    return { ifNoneMatch: version.etag, ifModifiedSince: version.asOf };
+  }
+
+  /** By what the version is known again; undefined where the peer says nothing by which it could be. */
+  #versionOf({ etag, lastModified, peerAt }: ShareStream): ShareVersion | undefined {
+    const before = peerAt === undefined ? undefined : peerAt - SAME_MOMENT_MS;
+    const asOf = lastModified === undefined ? before : Math.min(lastModified, before ?? lastModified);
+    if (etag === undefined && asOf === undefined) return undefined;
+    return { of: this.#of, at: this.deps.clock.now(), etag, asOf };
   }
 
   /** Which object of which peer. */
@@ -77,55 +87,14 @@ export class ShareMirror extends ListedMirror<SharePlan> {
   }
 }
 
-/**
- * By what a version of an object is known again.
- *
- * @param of which object of which peer
- * @param at when it came, by our clock
- * @returns undefined where the peer says nothing by which it could be
- */
-export function versionOf(
-  { etag, lastModified, peerAt }: Pick<ShareStream, 'etag' | 'lastModified' | 'peerAt'>,
-  of: string,
-  at: number,
-): ShareVersion | undefined {
-  const before = peerAt === undefined ? undefined : peerAt - SAME_MOMENT_MS;
-  const asOf = lastModified === undefined ? before : Math.min(lastModified, before ?? lastModified);
-  if (etag === undefined && asOf === undefined) return undefined;
-  return { of, at, etag, asOf };
-}
-
-/**
- * Asks for an object only if it is another version than this one; nothing where it has to be asked for as it is.
- *
- * @param of which object of which peer
- */
-export function otherThan(
-  version: ShareVersion,
-  of: string,
-  now: number,
-): Pick<ShareOptions, 'ifNoneMatch' | 'ifModifiedSince'> {
-  if (version.of !== of || now - version.at > WHOLE_EVERY_MS) return {};
-  return { ifNoneMatch: version.etag, ifModifiedSince: version.asOf };
-}
-
 /** What content is, as far as a mistake would show: told from its media type, its first bytes, or a file name. */
 type ContentKind = 'html' | 'xml' | 'json' | 'text' | 'other';
 
 /** From so much one sees what an object is. */
-export const HEAD_BYTES = 4096;
-
-/** What is known of an object before it comes. */
-export interface Expected {
-  /** Its name in the peer, which tells what it is where nothing was here before. */
-  readonly data: string;
-  readonly before: Pick<MirrorRecord, 'type' | 'bytes'> | undefined;
-  /** The alarms that a person accepts. */
-  readonly accepted: readonly string[];
-}
+const HEAD_BYTES = 4096;
 
 /** An object may be taken, and is remembered by this media type; or it may not. */
-export type Checked = { readonly type: string } | { readonly alarm: AlarmCode; readonly detail: string };
+type Checked = { readonly type: string } | { readonly alarm: AlarmCode; readonly detail: string };
 
 /**
  * Whether a shared object is what it was, as far as its first bytes tell: not where nothing comes at all, a page of HTML where
@@ -134,11 +103,15 @@ export type Checked = { readonly type: string } | { readonly alarm: AlarmCode; r
  *
  * @param head as `withHead` gives it
  * @param said the media type that the peer gave
+ * @param data its name in the peer
+ * @param accepted the alarms that a person accepts
  */
 export function checkContent(
   head: Uint8Array,
   said: string | undefined,
-  { data, before, accepted }: Expected,
+  data: string,
+  before: Pick<MirrorRecord, 'type' | 'bytes'> | undefined,
+  accepted: readonly string[],
 ): Checked {
   const kind = kindOf(said, head);
   const known = before?.type;
@@ -159,7 +132,7 @@ export function checkContent(
 }
 
 /** The first HEAD_BYTES of a stream, fewer only where it is shorter, and the whole of it. */
-export async function withHead(
+async function withHead(
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly head: Uint8Array; readonly all: AsyncIterable<Uint8Array> }> {
   const iterator = chunks[Symbol.asyncIterator]();

@@ -11,6 +11,18 @@ import { replaceWhole, stampOfTarget } from './whole-file.js';
 
 /** What mirrors of a table have in common, whether a person edits the file or not. */
 export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
+  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+    try {
+      return await this.sync(before, options);
+    } catch (error) {
+      if (error instanceof Overtaken) return { kind: 'later' };
+      throw error;
+    }
+  }
+
+  /** @throws Overtaken while somebody writes the file */
+  protected abstract sync(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
+
   /**
    * Reads the table whole.
    *
@@ -67,22 +79,13 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
  * rows where it had some, or without columns that it had, is an alarm. Accepting the latter two writes what there is.
  */
 export class TableMirror extends AnyTableMirror {
-  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    try {
-      return await this.#follow(before, options);
-    } catch (error) {
-      if (error instanceof Overtaken) return { kind: 'later' };
-      throw error;
-    }
-  }
-
   override async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
     const conflicts = await this.#keepEdits(before, undefined);
     await super.retire(before);
     return conflicts ?? [];
   }
 
-  async #follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+  protected async sync(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     const { format, neutralise, newline, versions } = this.plan.settings;
     const followed = await this.read(before, options, async (rows, columns): Promise<Followed> => {
       const conflicts = await this.#keepEdits(before, options.signal);

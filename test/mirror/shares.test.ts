@@ -208,13 +208,14 @@ describe('accepting', () => {
 
 describe('what an object seems to be', () => {
   const was = (type: string, bytes = 4) => ({ before: { type, bytes } });
-  const check = (content: string, said: string | undefined, more: object = {}) =>
-    checkContent(Buffer.from(content), said, {
-      data: 'prices.bin',
-      before: undefined,
-      accepted: [],
-      ...more,
-    });
+  /** The type and size before, the name in the peer, and what is accepted. */
+  interface Known {
+    readonly before?: { readonly type: string; readonly bytes: number };
+    readonly data?: string;
+    readonly accepted?: readonly string[];
+  }
+  const check = (content: string, said: string | undefined, { before, data, accepted }: Known) =>
+    checkContent(Buffer.from(content), said, data ?? 'prices.bin', before, accepted ?? []);
 
   it.each([
     ['', 'text/plain', {}, 'SHARE_EMPTY'],

@@ -314,8 +314,8 @@ describe('a file that cannot be taken as it is', () => {
     ['csv', 'pk,a,b\nk1,1,2\nk2,3,"4\n', 'EDIT_UNREADABLE', 'line 3, column 6'],
     ['json', '[\n{"pk":"k1","a":"1"}\n{"pk":"k2","a":"2"}\n]\n', 'EDIT_UNREADABLE', 'line 3, column 1'],
     ['ndjson', '{"pk":"k1","a":"1"}\n{"pk":"k1","a":"2"}\n', 'EDIT_UNREADABLE', 'line 2, column 7'],
-    ['csv', '', 'EDIT_UNREADABLE', 'line 1, column 1'],
-    ['json', ' \n', 'EDIT_UNREADABLE', 'line 1, column 1'],
+    ['csv', '', 'EDIT_UNREADABLE', 'line 1, column 1: nothing: the file is empty'],
+    ['json', ' \n', 'EDIT_UNREADABLE', 'nothing: the file is empty'],
     [
       'ndjson',
       '{"pk":"k1","a":"1","b":"2"}\n{"pk":"k\\u0000","a":"1"}\n',

@@ -94,8 +94,9 @@ function* readJson(text: string): Generator<ReadRow, void> {
   scanner.end();
 }
 
-/** Reads an object a line. */
+/** Reads an object a line. A list of rows that is empty may be meant so; a file without anything in it is an accident. */
 function* readNdjson(text: string): Generator<ReadRow, void> {
+  if (text.trim() === '') throw new OffsetFault(0, 'nothing: the file is empty');
   for (let from = 0; from < text.length; ) {
     const lineFeed = text.indexOf('\n', from);
     const end = lineFeed === -1 ? text.length : lineFeed;

@@ -33,7 +33,6 @@ const ROWS_A_GROUP = 1_000;
 const MOST_ROWS = 100_000;
 /** Characters: no peer is sent longer keys, or names of columns. */
 const LONGEST_NAME = 500;
-const NOTHING_WRITTEN = { fault: { line: 1, column: 1, what: 'nothing stands in it' } };
 
 /** The peer's table, in memory: all cells, and as columns those in which something stands. */
 interface PeerTable {
@@ -78,12 +77,11 @@ export class TwoWayTable extends AnyTableMirror {
   readonly #file = new EditedFile(this.target, this.deps.clock, this.#alarm);
   readonly #bases = new BaseStore(this.deps.stateDir, this.name, this.plan.source, this.deps.clock);
 
-  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+  protected async sync(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     try {
       const read = await this.#file.read(options.signal);
       return await this.#sync(read, { before, options, isWritten: false, left: 0 });
     } catch (error) {
-      if (error instanceof Overtaken) return { kind: 'later' };
       if (error instanceof MirrorAlarm) error.conflicts = await this.#file.standing(before?.conflicts);
       throw error;
     }
@@ -169,9 +167,7 @@ export class TwoWayTable extends AnyTableMirror {
   async #tableOf({ bytes }: ReadFile): Promise<TableText> {
     const { format } = this.plan.settings;
     if (format === 'xml') throw new TypeError('XML is not edited');
-    // A list of rows that is empty may be meant so; a file without anything in it is an accident.
-    const isEmpty = bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d));
-    const result = isEmpty ? NOTHING_WRITTEN : await readTable(format, bytes);
+    const result = await readTable(format, bytes);
     if ('fault' in result) {
       const { line, column, what } = result.fault;
       throw this.#alarm('EDIT_UNREADABLE', `line ${line}, column ${column}: ${what}`);
