@@ -98,10 +98,10 @@ describe('a lock', () => {
     expect(await readLock(path)).toMatchObject({ pid: other?.pid });
   });
 
-  it('goes to exactly one of 20 at once, again and again as its holders are killed', async () => {
+  it('goes to exactly one of 10 at once, again and again as its holders are killed', async () => {
     const path = freshPath();
-    let living = await contenders(path, 20);
-    for (let round = 0; round < 12; round += 1) {
+    let living = await contenders(path, 10);
+    for (let round = 0; round < 8; round += 1) {
       const { winner, others } = await contest(living);
       await winner.kill();
       expect(await readLock(path)).toBeUndefined();
