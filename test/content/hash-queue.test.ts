@@ -138,6 +138,9 @@ describe('small files', () => {
     other.add(1);
     await other.quiet();
     expect(other.done).toEqual([['f0', undefined]]);
+    other.add(1);
+    await other.quiet();
+    expect(other.sizes).toEqual([1]);
   });
 
   it('are read in a thread, which may break down', async () => {

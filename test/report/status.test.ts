@@ -5,6 +5,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { concernsOf, worldOf } from '../../src/page/browser/words.js';
 import { valuesOf } from '../../src/page/metrics.js';
 import {
+  type FolderReport,
   type Live,
   readyReasons,
   type StatusFacts,
@@ -24,6 +25,12 @@ import { setUp, TROUBLE } from './world.js';
 function viewOf(status: StatusReport): string {
   const model = Object.assign(new WatchModel(), { status, heardAt: NOW });
   return JSON.stringify(watchView(model, 40, NOW, ''));
+}
+
+function heldFolder(): FolderReport {
+  const trouble = { code: 'FOLDER_MISSING', message: 'It is not there.', hint: 'Mount it.' };
+  const watch = { name: 'inbox', since: 0, directoriesWatched: 0, settling: 0 };
+  return { ...folder('inbox'), watch: { ...watch, state: 'held', trouble } };
 }
 
 describe('a condition', () => {
@@ -47,20 +54,17 @@ describe('a condition', () => {
   });
 
   it('comes before all that are less grave', () => {
+    const alert = { ...TROUBLE, code: 'LATE', collection: 'docs', since: 0 };
     const { conditions } = report({
-      ...{ paused: { since: 0 }, restart: ['a'], repairs: ['b'] },
-      stateTrouble: { ...TROUBLE, code: 'STATE_FULL' },
+      ...{ paused: { since: 0 }, restart: ['a'], folders: [heldFolder()] },
+      figures: { confirmedPerSecond: 0, lastConfirmedAt: 0, timeToSearch: [], alerts: [alert] },
     });
     const codes = conditions.map(({ code }) => code);
-    expect(codes).toEqual(['STATE_FULL', 'STATE_REPAIRED', 'RESTART_NEEDED', 'PAUSED']);
+    expect(codes).toEqual(['FOLDER_HELD', 'LATE', 'RESTART_NEEDED', 'PAUSED']);
   });
 
   it('of a folder that is held says what to do about it', () => {
-    const trouble = { code: 'FOLDER_MISSING', message: 'It is not there.', hint: 'Mount it.' };
-    const inbox = folder('inbox');
-    const watch = { name: 'inbox', since: 0, directoriesWatched: 0, settling: 0 };
-    const folders = [{ ...inbox, watch: { ...watch, state: 'held' as const, trouble } }];
-    const text = statusText(report({ folders }), NOW).join('\n');
+    const text = statusText(report({ folders: [heldFolder()] }), NOW).join('\n');
     expect(text).toMatch(/\nfolder .*\ninbox .* held\n/);
     expect(text).toMatch(/\nheld +The folder inbox is held: It is not there\. Since .*\n +Mount it\./);
   });

@@ -109,7 +109,7 @@ describe('the records in memory', () => {
 
   it('may be larger than what memory is taken in', () => {
     const entries = new Entries();
-    const large = { ...pendingRecord('large'), collection: '…'.repeat(349_523) };
+    const large = { ...pendingRecord('c'), url: 'large'.repeat(250_000) };
     const all = [pendingRecord('a'), large, pendingRecord('b')];
     for (const entry of all) entries.put(entry);
     expect([...entries.all()]).toEqual(all);
