@@ -20,7 +20,7 @@ const DESCRIPTIONS = {
   'mirror [names..]': "Bring the files that follow the peer's tables and shared objects up to date now",
   check: 'Check configuration, folders, watch limit, state, ports, peer, access and what is mirrored',
   'init [folder]': 'Write a first configuration for a folder; never overwrites one',
-  schema: 'Print the JSON Schema of the configuration, so that editors complete it',
+  schema: 'Print the JSON Schema of the configuration, for editors, or of the answers in JSON',
   'doc [url]': 'Show what the peer has of one document',
   'citation [url]': 'Show which sentences of a document stand in others too, and who cites it',
   'push [file..]': 'Push single files, outside of all folders, and wait until the peer shows them',

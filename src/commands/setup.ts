@@ -40,14 +40,18 @@ export const initCommand = define({
   },
 });
 
-/** The JSON Schema of the configuration, for editors. */
+/** The JSON Schema of the configuration, for editors, or that of the answers. */
 export const schemaCommand = define({
+  options: { output: option.flag('That of what commands answer with --json, in its place') },
   examples: [
     ['$0 schema > config.schema.json', 'Then add "$schema": "./config.schema.json" to the configuration'],
+    ['$0 schema --output', 'For programs that read `status --json` and the like'],
   ],
-  run: async () => {
-    const { jsonSchema } = await import('../config/schema.js');
-    print(JSON.stringify(jsonSchema(), null, 2));
+  run: async ({ output }) => {
+    const schema = output
+      ? (await import('./output.js')).outputSchema()
+      : (await import('../config/schema.js')).jsonSchema();
+    print(JSON.stringify(schema, null, 2));
     return EXIT.done;
   },
 });
