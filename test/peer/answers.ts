@@ -20,3 +20,13 @@ export function answerOf(body: string | Buffer, more: Partial<HttpAnswer> = {}):
 export function realAnswer(name: string): Buffer {
   return readFileSync(new URL(`../wire/recorded/yacy-1.92/${name}`, import.meta.url));
 }
+
+/** The code and the sentence of the error, or what was read without one. */
+export async function refusalOf(read: () => unknown): Promise<string> {
+  try {
+    return `no error: ${JSON.stringify(await read())}`;
+  } catch (error) {
+    const { code, message } = error as { code: string; message: string };
+    return `${code} ${message}`;
+  }
+}

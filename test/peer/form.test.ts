@@ -1,13 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { yacy } from '../../src/peer/dialects.js';
 import { type Body, encode, formBody, type Text, type TextSource } from '../../src/peer/form.js';
+import type { PushItem, PushOptions } from '../../src/peer/push.js';
 import { Pieces } from './servers.js';
 
-const URL_SHOWN = 'http://peer.example.org/api/push_p.html';
+const SHOWN = 'http://peer.example.org/api/push_p.html';
 
 async function bytesOf(body: Body): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of body.chunks()) chunks.push(chunk);
+  for await (const chunk of body.chunks()) chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks);
 }
 
@@ -15,48 +17,88 @@ async function textOf(body: Body): Promise<string> {
   return (await bytesOf(body)).toString('latin1');
 }
 
-function sourceOf(text: Uint8Array, cuts: readonly number[] = []): TextSource {
+/** How many bytes a body gave before it failed, and how. */
+async function brokenOff(body: Body): Promise<{ given: number; error: unknown }> {
+  let given = 0;
+  try {
+    for await (const chunk of body.chunks()) given += chunk.length;
+  } catch (error) {
+    return { given, error };
+  }
+  throw new Error('it became whole');
+}
+
+/** Bytes cut anywhere, with one memory for all pieces, as a reader of files has it. */
+function sourceOf(bytes: Uint8Array, cuts: readonly number[] = []): TextSource {
   return {
-    size: text.length,
+    size: bytes.length,
     async *chunks() {
-      let from = 0;
-      for (const cut of [...cuts].sort((a, b) => a - b)) {
-        yield text.subarray(from, Math.min(cut, text.length));
-        from = Math.min(cut, text.length);
+      const scratch = Buffer.alloc(bytes.length);
+      let at = 0;
+      for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
+        const end = Math.min(cut, bytes.length);
+        const piece = scratch.fill(0).subarray(0, end - at);
+        piece.set(bytes.subarray(at, end));
+        at = end;
+        yield piece;
       }
-      yield text.subarray(from);
     },
   };
 }
 
-/** Gives its first text when it is read first, the second when it is read again. */
-function changing(size: number, first: string, second: string): TextSource {
+/** Gives its first pieces when it is read first, the second when it is read again. */
+function changing(size: number, first: readonly string[], second: readonly string[]): TextSource {
   let reads = 0;
   return {
     size,
     async *chunks() {
       reads += 1;
-      yield Buffer.from(reads === 1 ? first : second);
+      for (const piece of reads === 1 ? first : second) yield Buffer.from(piece);
     },
   };
 }
 
+/** The content of one document in a form, and a field behind it. */
+const formOf = (value: string | Text, item?: number): Promise<Body> =>
+  formBody(
+    [
+      { name: 'data-0', value, ...(item === undefined ? {} : { item }) },
+      { name: 'url-0', value: 'u' },
+    ],
+    SHOWN,
+  );
+
+const yacyPush = (items: readonly PushItem[], options: PushOptions = {}): Promise<Body> =>
+  yacy.pushBody(items, options, SHOWN);
+
+function item(data: PushItem['data'], more: Partial<PushItem> = {}): PushItem {
+  return { url: 'http://files.example.org/a.txt', collection: 'c', data, ...more };
+}
+
+/** The fields of a multipart body as another program reads them. */
+async function fieldsOf(body: Body): Promise<[string, string][]> {
+  const bytes = new Uint8Array(await bytesOf(body));
+  const form = await new Response(bytes, { headers: { 'content-type': body.type } }).formData();
+  return [...form].map(([name, value]) => {
+    if (typeof value !== 'string') throw new Error(`${name} is a file`);
+    return [name, value];
+  });
+}
+
 describe('a form', () => {
   it('keeps letters, digits and *-._ as they are, writes a blank as +, and escapes all else in upper case', async () => {
-    const body = await formBody([{ name: 'x', value: "aZ09*-._ ~ä!'()/&=+%\n\0" }], URL_SHOWN);
+    const body = await formBody([{ name: 'x', value: "aZ09*-._ ~ä!'()/&=+%\n\0" }], SHOWN);
     expect(await textOf(body)).toBe('x=aZ09*-._+%7E%C3%A4%21%27%28%29%2F%26%3D%2B%25%0A%00');
     expect(body.type).toBe('application/x-www-form-urlencoded');
   });
 
   it('is what URLSearchParams writes, for any names and values', async () => {
-    const pairs = fc.array(fc.tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' })), {
-      minLength: 1,
-    });
+    const any = fc.string({ unit: 'binary' });
     await fc.assert(
-      fc.asyncProperty(pairs, async (fields) => {
+      fc.asyncProperty(fc.array(fc.tuple(any, any), { minLength: 1 }), async (fields) => {
         const body = await formBody(
           fields.map(([name, value]) => ({ name, value })),
-          URL_SHOWN,
+          SHOWN,
         );
         const text = await textOf(body);
         expect(text).toBe(new URLSearchParams(fields).toString());
@@ -66,124 +108,128 @@ describe('a form', () => {
     );
   });
 
-  it('decodes to the same text whether it came from memory or in pieces cut anywhere, also inside a character', async () => {
-    const cuts = fc.array(fc.nat(60), { maxLength: 6 });
-    await fc.assert(
-      fc.asyncProperty(fc.string({ unit: 'grapheme', maxLength: 40 }), cuts, async (text, at) => {
-        const bytes = Buffer.from(text);
-        const held = await formBody(
-          [
-            { name: 'data-0', value: bytes },
-            { name: 'url-0', value: 'u' },
-          ],
-          URL_SHOWN,
-        );
-        const streamed = await formBody(
-          [
-            { name: 'data-0', value: sourceOf(bytes, at) },
-            { name: 'url-0', value: 'u' },
-          ],
-          URL_SHOWN,
-        );
-        expect(await textOf(streamed)).toBe(await textOf(held));
-        expect(streamed.length).toBe(held.length);
-        expect(new URLSearchParams(await textOf(streamed)).get('data-0')).toBe(bytes.toString());
-      }),
-    );
-  });
-
   it('says its length before it is sent, and gives its bytes again for each time it is sent', async () => {
     const source = new Pieces('one & ', 'two ', 'drei: ä');
-    const body = await formBody(
-      [
-        { name: 'a', value: source },
-        { name: 'b', value: '2' },
-      ],
-      URL_SHOWN,
-    );
+    const body = await formOf(source);
     expect(source.reads).toBe(1);
-    const first = await textOf(body);
-    expect(first).toBe('a=one+%26+two+drei%3A+%C3%A4&b=2');
-    expect(body.length).toBe(first.length);
-    expect(await textOf(body)).toBe(first);
-    expect(source.reads).toBe(3);
+    for (let times = 0; times < 2; times += 1)
+      expect(await textOf(body)).toBe('data-0=one+%26+two+drei%3A+%C3%A4&url-0=u');
+    expect(body.length).toBe((await textOf(body)).length);
+  });
+});
+
+describe('a push to YaCy', () => {
+  it('is text fields alone, with the header that must be there, and the content in base64', async () => {
+    const pdf = {
+      url: 'HTTP://Files.example.org/ü "1".pdf',
+      contentType: 'application/pdf',
+      lastModified: Date.parse('1994-11-15T12:45:26.789Z'),
+    };
+    const items = [item(Buffer.from('Grüße')), item(Buffer.from([0xff, 0, 0x25]), pdf)];
+    expect(await fieldsOf(await yacyPush(items, { synchronous: true, commit: true }))).toEqual([
+      ['count', '2'],
+      ['synchronous', 'true'],
+      ['commit', 'true'],
+      ['url-0', 'http://files.example.org/a.txt'],
+      ['collection-0', 'c'],
+      ['responseHeader-0', ''],
+      ['contentType-0', 'text/plain; charset=UTF-8'],
+      ['data-0$file', 'R3LDvMOfZQ=='],
+      ['url-1', 'http://files.example.org/%C3%BC%20%221%22.pdf'],
+      ['collection-1', 'c'],
+      ['responseHeader-1', ''],
+      ['contentType-1', 'application/pdf'],
+      ['lastModified-1', 'Tue, 15 Nov 1994 12:45:26 GMT'],
+      ['data-1$file', '/wAl'],
+    ]);
   });
 
-  it('does not hold a large text in memory twice: it is encoded piece by piece', async () => {
-    const large = Buffer.alloc(3 * 1024 * 1024, 'ä \n');
-    const body = await formBody(
-      [
-        { name: 'data-0', value: large },
-        { name: 'url-0', value: 'u' },
-      ],
-      URL_SHOWN,
-    );
+  it('refuses content that was encoded for a form', async () => {
+    const data = { encoding: 'form' as const, size: 1, encoded: Buffer.from('a') };
+    await expect(yacyPush([item(data)])).rejects.toThrow(TypeError);
+  });
+});
+
+it('content is the same from memory, from a source cut anywhere, and encoded elsewhere', async () => {
+  const content = fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.string({ unit: 'grapheme' }));
+  await fc.assert(
+    fc.asyncProperty(content, fc.array(fc.nat(200), { maxLength: 6 }), async (any, cuts) => {
+      const bytes = Buffer.from(any as string);
+      const encoded = (encoding: 'form' | 'base64') =>
+        ({ encoding, size: bytes.length, encoded: encode(bytes, encoding) }) as const;
+      const source = sourceOf(bytes, cuts);
+      const form = await textOf(await formOf(bytes));
+      for (const data of [source, encoded('form')]) {
+        const body = await formOf(data);
+        expect(await textOf(body)).toBe(form);
+        expect(body.length).toBe(form.length);
+      }
+      const body = await yacyPush([item(bytes), item(source), item(encoded('base64'))]);
+      const fields = new Map(await fieldsOf(body));
+      for (const n of [0, 1, 2]) expect(fields.get(`data-${n}$file`)).toBe(bytes.toString('base64'));
+      expect((await bytesOf(body)).length).toBe(body.length);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+it.each([
+  ['form' as const, formOf],
+  ['base64' as const, (data: Text) => yacyPush([item(data)])],
+])('a large text is encoded piece by piece, and given again: %s', async (encoding, bodyOf) => {
+  const source: TextSource = {
+    size: 6_000_000,
+    async *chunks() {
+      for (let at = 0; at < 6_000_000; at += 50_000) yield Buffer.alloc(50_000, 'ä \n');
+    },
+  };
+  for (const text of [source, Buffer.alloc(3 * 1024 * 1024, 'ä \n')]) {
+    const body = await bodyOf(text);
     expect(body.bytes).toBeUndefined();
     let longest = 0;
-    for await (const chunk of body.chunks()) longest = Math.max(longest, chunk.length);
+    let length = 0;
+    for await (const chunk of body.chunks()) {
+      longest = Math.max(longest, chunk.length);
+      length += chunk.length;
+    }
+    expect(length).toBe(body.length);
+    if (Buffer.isBuffer(text))
+      expect(await textOf(body)).toContain(encode(text, encoding).toString('latin1'));
     expect(longest).toBeLessThan(256 * 1024);
-    expect(new URLSearchParams(await textOf(body)).get('data-0')).toBe(large.toString());
-  });
-
-  it('takes texts that were encoded elsewhere as they are', async () => {
-    const texts = ['one & two', 'ä'.repeat(50_000), ''].map((text) => Buffer.from(text));
-    const fieldsOf = (values: readonly Text[]) => values.map((value, n) => ({ name: `data-${n}`, value }));
-    const encoded = texts.map((text) => ({
-      size: text.length,
-      encoding: 'form' as const,
-      encoded: encode(text, 'form'),
-    }));
-    const here = await formBody(fieldsOf(texts), URL_SHOWN);
-    expect(await textOf(await formBody(fieldsOf(encoded), URL_SHOWN))).toBe(await textOf(here));
-  });
-
-  it('takes an empty source', async () => {
-    const body = await formBody([{ name: 'a', value: sourceOf(Buffer.alloc(0)) }], URL_SHOWN);
-    expect(await textOf(body)).toBe('a=');
-    expect(body.length).toBe(2);
-  });
+  }
 });
 
 describe('a text that is not what it was', () => {
   it.each([
-    ['longer', 'abc', 'abcd'],
-    ['longer by a whole chunk', 'abc', 'abcabc'],
-    ['shorter', 'abc', 'ab'],
-    ['longer once encoded', 'abc', 'ab/'],
-  ])('never completes a body: %s', async (_, first, second) => {
-    const body = await formBody([{ name: 'a', value: changing(3, first, second), item: 7 }], URL_SHOWN);
-    let given = 0;
-    const sending = (async () => {
-      for await (const chunk of body.chunks()) given += chunk.length;
-    })();
-    await expect(sending).rejects.toMatchObject({ code: 'PEER_SOURCE', item: 7, delivered: 'no' });
+    ['longer', ['abc'], ['abcd']],
+    ['longer by a whole chunk', ['abc'], ['abcabc']],
+    ['longer by a chunk of its own', ['abc'], ['abc', 'd']],
+    ['shorter', ['abc'], ['ab']],
+    ['empty', ['abc'], []],
+    ['longer once encoded', ['abc'], ['ab/']],
+  ])('never completes a form: %s', async (_, first, second) => {
+    const body = await formOf(changing(3, first, second), 7);
+    const { given, error } = await brokenOff(body);
+    expect(error).toMatchObject({ code: 'PEER_SOURCE', item: 7, delivered: 'no' });
     expect(given).toBeLessThan(body.length);
   });
 
-  it('never completes a body by growing in a chunk of its own, even as its last part', async () => {
-    let reads = 0;
-    const growing: TextSource = {
-      size: 3,
-      async *chunks() {
-        reads += 1;
-        yield Buffer.from('abc');
-        if (reads > 1) yield Buffer.from('d');
-      },
-    };
-    const body = await formBody([{ name: 'a', value: growing }], URL_SHOWN);
-    let given = 0;
-    const sending = (async () => {
-      for await (const chunk of body.chunks()) given += chunk.length;
-    })();
-    await expect(sending).rejects.toMatchObject({ code: 'PEER_SOURCE' });
+  it.each([
+    ['shorter by a byte', ['Gulls sleep on one l']],
+    ['longer by a byte', ['Gulls sleep on one leg']],
+    ['longer by a byte that comes late', ['Gulls sleep on one le', 'g']],
+    ['much longer', ['Gulls sleep on one leg.'.repeat(9)]],
+    ['empty', []],
+  ])('never completes a push to YaCy: %s', async (_, now) => {
+    const body = await yacyPush([item(Buffer.from('first')), item(changing(21, now, now))]);
+    const { given, error } = await brokenOff(body);
+    expect(error).toMatchObject({ code: 'PEER_SOURCE', item: 1, delivered: 'no' });
     expect(given).toBeLessThan(body.length);
   });
 
   it('is refused before anything is sent where its size is not the one it says', async () => {
-    const fields = [{ name: 'data-1', value: changing(4, 'abc', 'abc'), item: 1 }];
-    await expect(formBody(fields, URL_SHOWN)).rejects.toMatchObject({
-      code: 'PEER_SOURCE',
-      item: 1,
+    await expect(formOf(changing(4, ['abc'], ['abc']), 1)).rejects.toMatchObject({
+      ...{ code: 'PEER_SOURCE', item: 1 },
       message: expect.stringContaining('3 bytes came instead of 4'),
     });
   });
@@ -197,10 +243,8 @@ describe('a text that is not what it was', () => {
         throw cause;
       },
     };
-    await expect(formBody([{ name: 'data-2', value: gone, item: 2 }], URL_SHOWN)).rejects.toMatchObject({
-      code: 'PEER_SOURCE',
-      item: 2,
-      cause,
+    await expect(formOf(gone, 2)).rejects.toMatchObject({
+      ...{ code: 'PEER_SOURCE', item: 2, cause },
       message: expect.stringContaining('ENOENT: no such file'),
     });
   });
@@ -218,8 +262,23 @@ describe('a text that is not what it was', () => {
         }
       },
     };
-    const body = await formBody([{ name: 'a', value: source }], URL_SHOWN);
+    const body = await formOf(source);
     for await (const chunk of body.chunks()) if (Buffer.from(chunk).includes('abc')) break;
     expect(closed).toBe(2);
   });
+});
+
+describe('a change of a table of YaCy', () => {
+  it.each([
+    ['x', 10, 'application/x-www-form-urlencoded'],
+    ['x'.repeat(200_000), 1, 'multipart/form-data'],
+    ['ü'.repeat(40_000), 1, 'multipart/form-data'],
+    ['x', 1_000, 'multipart/form-data'],
+  ])(
+    'is a form while it is small, and multipart beyond what YaCy takes as one: %#',
+    async (value, columns, type) => {
+      const fields = Array.from({ length: columns }, (_, n) => ({ name: `col_${n}`, value }));
+      expect((await yacy.tables.changeBody(fields, SHOWN)).type.split(';', 1)[0]).toBe(type);
+    },
+  );
 });
