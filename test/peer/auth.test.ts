@@ -5,10 +5,9 @@ import { digestAuthorization, isSpoken, parseChallenges } from '../../src/peer/a
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { CREDENTIALS, DigestServer, parameters } from './auth-server.js';
-import { ACCEPTED, clientOf, HttpServer, ITEM, Pieces } from './servers.js';
+import { ACCEPTED, clientOf, HttpServer, ITEM, OK, Pieces } from './servers.js';
 
 const OTHER = { username: CREDENTIALS.username, password: 'another' };
-const OK = { results: [{ ok: true }] };
 const PEER_AUTH = { code: 'PEER_AUTH' };
 
 /** A server with Digest, and a client that knows its password. */

@@ -1,125 +1,89 @@
 import { getEventListeners } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { PeerClient, PeerError, PeersyncError } from '../../src/index.js';
 import type { TextSource } from '../../src/peer/form.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
-import { ACCEPTED, clientOf, HttpServer, http, ITEM, onRequest, RawServer } from './servers.js';
+import { CREDENTIALS, DigestServer } from './auth-server.js';
+import { ACCEPTED, clientOf, http, ITEM, OK, onRequest, RawServer, raw, serving } from './servers.js';
 
-const OK = { results: [{ ok: true }] };
+const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n';
+const like = (text: string) => expect.stringContaining(text);
+/** Bytes that do not end before a peer has enough of them; says how it is read. */
+function endless() {
+  const state = { reads: 0, open: 0, given: 0 };
+  const source: TextSource = {
+    size: 64 * 1024 * 1024,
+    async *chunks() {
+      state.reads += 1;
+      state.open += 1;
+      try {
+        for (state.given = 0; state.given < 1024; state.given += 1) yield Buffer.alloc(64 * 1024, 'x');
+      } finally {
+        state.open -= 1;
+      }
+    },
+  };
+  return { state, item: { ...ITEM, data: source } };
+}
 
 describe('a peer that is not there', () => {
   it('is unreachable, and nothing was delivered', async () => {
-    const server = await RawServer.start(() => {});
+    const { server, client } = await raw(() => {});
     server.stopListening();
-    const failed = clientOf(server.url).push([ITEM]);
-    await expect(failed).rejects.toMatchObject({
-      code: 'PEER_UNREACHABLE',
-      exitCode: 4,
-      delivered: 'no',
-      message: expect.stringMatching(
-        /^http:\/\/127\.0\.0\.1:\d+\/api\/push_p\.html cannot be reached: .*ECONNREFUSED/,
-      ),
+    await expect(client.push([ITEM])).rejects.toMatchObject({
+      ...{ code: 'PEER_UNREACHABLE', exitCode: 4, delivered: 'no' },
+      message: expect.stringMatching(/^http:.*\/api\/push_p\.html cannot be reached: .*ECONNREFUSED/),
     });
-  });
-
-  it('is unreachable where its name is unknown', async () => {
     // No resolver is asked for a label of more than 63 characters.
-    const failed = clientOf(`http://${'x'.repeat(64)}.invalid/`).push([ITEM]);
-    await expect(failed).rejects.toMatchObject({ code: 'PEER_UNREACHABLE', delivered: 'no' });
+    const unknown = clientOf(`http://${'x'.repeat(64)}.invalid/`).push([ITEM]);
+    await expect(unknown).rejects.toMatchObject({ code: 'PEER_UNREACHABLE', delivered: 'no' });
   });
 });
 
 describe('time limits', () => {
   it('end a connection that does not come to stand', async () => {
     const server = await RawServer.start(() => {});
-    const client = clientOf(server.url.replace('http:', 'https:'), {
-      timeouts: { connect: 200, headers: 60_000, body: 60_000, total: 600_000 },
-    });
+    const timeouts = { connect: 200, headers: 60_000, body: 60_000, total: 600_000 };
+    const client = clientOf(server.url.replace('http:', 'https:'), { timeouts });
     await expect(client.push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_TIMEOUT',
-      exitCode: 4,
-      delivered: 'no',
-      message: expect.stringContaining('no connection after 200 ms'),
+      ...{ code: 'PEER_TIMEOUT', exitCode: 4, delivered: 'no' },
+      message: like('no connection after 200 ms'),
     });
   });
 
-  it('end a silence after the request; it may have been delivered', async () => {
+  it.each([
+    ['a silence after the request', '', 30_000, 'maybe', 'an answer within 30000 ms'],
+    ['a silence in the answer', `${HEAD}{"count"`, 10_000, 'yes', 'the rest of the answer within 10000 ms'],
+    ['an answer that drips for ever', HEAD, 9_000, 'yes', 'a complete answer within 60000 ms'],
+  ])('end %s', async (_, begin, step, delivered, words) => {
     const clock = new FakeClock();
-    const received: string[] = [];
-    const server = await RawServer.start((socket) => onRequest(socket, (request) => received.push(request)));
-    const client = clientOf(server.url, {
-      clock,
-      timeouts: { connect: 5_000, headers: 30_000, body: 60_000, total: 600_000 },
-    });
+    const timeouts = { connect: 5_000, headers: 30_000, body: 10_000, total: 60_000 };
+    let asked = false;
+    const answer = (socket: Socket) => {
+      if (begin !== '') socket.write(begin);
+      asked = true;
+    };
+    const { server, client } = await raw(answer, { clock, timeouts });
     const failed = expect(client.push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_TIMEOUT',
-      delivered: 'maybe',
-      message: expect.stringContaining('did not give an answer within 30000 ms'),
+      ...{ code: 'PEER_TIMEOUT', delivered, message: like(`did not give ${words}`) },
     });
-    await until(() => received.length === 1, 'the request came');
-    await clock.advance(30_000);
+    await until(() => asked, 'asked');
+    await until(async () => {
+      if (begin === HEAD) server.sockets[0]?.write('x');
+      await clock.advance(begin === HEAD ? step / 20 : step);
+      return clock.waiting === 0;
+    }, 'given up');
     await failed;
     await until(() => server.sockets[0]?.destroyed === true, 'the connection was ended');
-    expect(clock.waiting).toBe(0);
-  });
-
-  it('end a silence in the middle of the answer; the peer had the request', async () => {
-    const clock = new FakeClock();
-    const server = await RawServer.start((socket) =>
-      onRequest(socket, () => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"count"')),
-    );
-    const client = clientOf(server.url, {
-      clock,
-      timeouts: { connect: 5_000, headers: 600_000, body: 10_000, total: 600_000 },
-    });
-    const failed = expect(client.push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_TIMEOUT',
-      delivered: 'yes',
-      status: 200,
-      message: expect.stringContaining('the rest of the answer within 10000 ms'),
-    });
-    await until(() => server.connections === 1, 'connected');
-    await until(async () => {
-      await clock.advance(500);
-      return clock.waiting === 0;
-    }, 'given up');
-    await failed;
-  });
-
-  it('end an answer that drips for ever', async () => {
-    const clock = new FakeClock();
-    let began = false;
-    const server = await RawServer.start((socket) =>
-      onRequest(socket, () => {
-        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n');
-        began = true;
-      }),
-    );
-    const client = clientOf(server.url, {
-      clock,
-      timeouts: { connect: 5_000, headers: 60_000, body: 5_000, total: 20_000 },
-    });
-    const failed = expect(client.push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_TIMEOUT',
-      message: expect.stringContaining('a complete answer within 20000 ms'),
-    });
-    await until(() => began, 'the answer began');
-    await until(async () => {
-      server.sockets[0]?.write('x');
-      await clock.advance(400);
-      return clock.waiting === 0;
-    }, 'given up');
-    await failed;
   });
 
   it('do not end a slow upload that goes on', async () => {
     const clock = new FakeClock();
-    const server = await HttpServer.start((_, response) => response.end(ACCEPTED));
-    const client = clientOf(server.url, {
-      clock,
-      timeouts: { connect: 5_000, headers: 1_000, body: 1_000, total: 600_000 },
-    });
+    const timeouts = { connect: 5_000, headers: 1_000, body: 1_000, total: 600_000 };
+    const { client } = await serving((_, response) => response.end(ACCEPTED), { clock, timeouts });
     let reads = 0;
     let reading = 0;
     const slow: TextSource = {
@@ -150,82 +114,45 @@ describe('time limits', () => {
 });
 
 describe('a broken connection', () => {
-  it('before an answer, on a new connection: not sent again, and possibly delivered', async () => {
-    const server = await RawServer.start((socket) => onRequest(socket, () => socket.resetAndDestroy()));
-    await expect(clientOf(server.url).push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_UNREACHABLE',
-      delivered: 'maybe',
-      message: expect.stringContaining('without an answer'),
-    });
+  it.each<[string, (socket: Socket) => unknown, string, string]>([
+    ['before an answer', (socket) => socket.resetAndDestroy(), 'maybe', 'without an answer'],
+    ['in the middle of it', (socket) => socket.end(`${HEAD}{"count"`), 'yes', 'in the middle of its answer'],
+  ])('is told, and nothing is sent again: %s', async (_, stop, delivered, words) => {
+    const { server, client } = await raw(stop);
+    const told = { code: 'PEER_UNREACHABLE', delivered, message: like(words) };
+    await expect(client.push([ITEM])).rejects.toMatchObject(told);
     expect(server.connections).toBe(1);
-  });
-
-  it('in the middle of the answer: the peer had the request', async () => {
-    const server = await RawServer.start((socket) =>
-      onRequest(socket, () => void socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"count":"1"')),
-    );
-    await expect(clientOf(server.url).push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_UNREACHABLE',
-      delivered: 'yes',
-      status: 200,
-      message: expect.stringContaining('in the middle of its answer'),
-    });
   });
 
   it('while the body goes out: nothing was delivered', async () => {
     const server = await RawServer.start((socket) => socket.once('data', () => socket.resetAndDestroy()));
-    let reads = 0;
-    const endless: TextSource = {
-      size: 64 * 1024 * 1024,
-      async *chunks() {
-        reads += 1;
-        for (let i = 0; i < 1024; i += 1) yield Buffer.alloc(64 * 1024, 'x');
-      },
-    };
-    await expect(clientOf(server.url).push([{ ...ITEM, data: endless }])).rejects.toMatchObject({
-      code: 'PEER_UNREACHABLE',
-      delivered: 'no',
-    });
-    expect(reads).toBe(2);
+    const { state, item } = endless();
+    const told = { code: 'PEER_UNREACHABLE', delivered: 'no' };
+    await expect(clientOf(server.url).push([item])).rejects.toMatchObject(told);
+    expect(state.reads).toBe(2);
   });
 
   it.each([
     ['reset', (socket: Socket) => socket.resetAndDestroy()],
     ['closed', (socket: Socket) => socket.end()],
     ['closed after the first byte of an answer', (socket: Socket) => socket.end('HTTP/1.1 200')],
-  ])(
-    'that had been used before, %s by the peer: not sent again, and possibly delivered',
-    async (_, close) => {
-      const server = await RawServer.start((socket) =>
-        onRequest(socket, (_request, n) => {
-          if (n === 0) socket.write(http(ACCEPTED));
-          else close(socket);
-        }),
-      );
-      const client = clientOf(server.url);
-      await client.push([ITEM]);
-      await expect(client.push([ITEM])).rejects.toMatchObject({
-        code: 'PEER_UNREACHABLE',
-        delivered: 'maybe',
-      });
-      expect(client.requests.push).toBe(2);
-      expect(server.connections).toBe(1);
-    },
-  );
+  ])('that had been used before, %s by the peer: possibly delivered', async (_, close) => {
+    const { server, client } = await raw((socket, _request, n) =>
+      n === 0 ? socket.write(http(ACCEPTED)) : close(socket),
+    );
+    await client.push([ITEM]);
+    const told = { code: 'PEER_UNREACHABLE', delivered: 'maybe' };
+    await expect(client.push([ITEM])).rejects.toMatchObject(told);
+    expect(client.requests.push).toBe(2);
+    expect(server.connections).toBe(1);
+  });
 });
 
 describe('connections', () => {
-  it('are used again one after the other', async () => {
-    const server = await HttpServer.start((_, response) => response.end(ACCEPTED));
-    const client = clientOf(server.url);
+  it('are used again, and closed by us after a moment, before the peer closes them under a request', async () => {
+    const { server, client } = await serving((_, response) => response.end(ACCEPTED));
     for (let i = 0; i < 5; i += 1) await client.push([ITEM]);
     expect(server.connections).toBe(1);
-  });
-
-  it('that nobody used for a moment are closed by us, before the peer closes them under a request', async () => {
-    const server = await HttpServer.start((_, response) => response.end(ACCEPTED));
-    const client = clientOf(server.url);
-    await client.push([ITEM]);
     await until(() => server.sockets.size === 0, 'closed');
     expect(await client.push([ITEM])).toMatchObject(OK);
     expect(server.connections).toBe(2);
@@ -233,8 +160,7 @@ describe('connections', () => {
 
   it('carry requests side by side', async () => {
     const answers: (() => void)[] = [];
-    const server = await HttpServer.start((_, response) => void answers.push(() => response.end(ACCEPTED)));
-    const client = clientOf(server.url);
+    const { client } = await serving((_, response) => void answers.push(() => response.end(ACCEPTED)));
     const pushes = Promise.all([1, 2, 3].map(() => client.push([ITEM])));
     await until(() => answers.length === 3, 'three requests at a time');
     for (const answer of answers) answer();
@@ -242,44 +168,31 @@ describe('connections', () => {
   });
 
   it('are ended by close, and what is under way with them', async () => {
-    const server = await HttpServer.start(() => {});
-    const client = clientOf(server.url);
-    const failed = expect(client.push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_ABORTED',
-      delivered: 'maybe',
-    });
+    const { server, client } = await serving(() => {});
+    const aborted = { code: 'PEER_ABORTED', delivered: 'maybe' };
+    const failed = expect(client.push([ITEM])).rejects.toMatchObject(aborted);
     await until(() => server.requests.length === 1, 'asked');
     await client.close();
     await failed;
     await until(() => server.sockets.size === 0, 'no connection is left');
-    await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_ABORTED', delivered: 'no' });
+    await expect(client.push([ITEM])).rejects.toMatchObject({ ...aborted, delivered: 'no' });
     expect(server.connections).toBe(1);
   });
 });
 
 describe('a request', () => {
   it('that is called off ends at once, and its connection with it', async () => {
-    const server = await HttpServer.start(() => {});
-    const client = clientOf(server.url);
-    const controller = new AbortController();
-    const failed = expect(client.push([ITEM], { signal: controller.signal })).rejects.toMatchObject({
-      code: 'PEER_ABORTED',
-      delivered: 'maybe',
-      cause: 'no more',
-    });
+    const { server, client } = await serving(() => {});
+    const stop = new AbortController();
+    const aborted = { code: 'PEER_ABORTED', delivered: 'maybe', cause: 'no more' };
+    const failed = expect(client.push([ITEM], { signal: stop.signal })).rejects.toMatchObject(aborted);
     await until(() => server.requests.length === 1, 'asked');
-    controller.abort('no more');
+    stop.abort('no more');
     await failed;
     await until(() => server.sockets.size === 0, 'no connection is left');
-  });
-
-  it('that is called off before it begins is not sent', async () => {
-    const server = await HttpServer.start((_, response) => response.end(ACCEPTED));
-    const client = clientOf(server.url);
-    const failed = client.push([ITEM], { signal: AbortSignal.abort() });
-    await expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED', delivered: 'no' });
-    expect(server.connections).toBe(0);
-    expect(client.requests.push).toBe(0);
+    const before = client.push([ITEM], { signal: stop.signal });
+    await expect(before).rejects.toMatchObject({ ...aborted, delivered: 'no' });
+    expect(client.requests.push).toBe(1);
   });
 
   it.each([
@@ -287,40 +200,23 @@ describe('a request', () => {
     ['loses its connection', (server: RawServer) => server.sockets[0]?.resetAndDestroy()],
   ])('that %s while the peer takes nothing more closes the text it was reading', async (_, stop) => {
     const server = await RawServer.start((socket) => socket.pause());
-    let given = 0;
-    let open = 0;
-    const endless: TextSource = {
-      size: 64 * 1024 * 1024,
-      async *chunks() {
-        open += 1;
-        try {
-          for (let i = 0; i < 1024; i += 1) {
-            given = i;
-            yield Buffer.alloc(64 * 1024, 'x');
-          }
-        } finally {
-          open -= 1;
-        }
-      },
-    };
+    const { state, item } = endless();
     const controller = new AbortController();
-    const failed = expect(
-      clientOf(server.url).push([{ ...ITEM, data: endless }], { signal: controller.signal }),
-    ).rejects.toMatchObject({ delivered: 'no' });
+    const pushed = clientOf(server.url).push([item], { signal: controller.signal });
+    const failed = expect(pushed).rejects.toMatchObject({ delivered: 'no' });
     let before = -1;
     await until(async () => {
-      const stands = open === 1 && server.connections === 1 && given === before;
-      before = given;
+      const stands = state.open === 1 && server.connections === 1 && state.given === before;
+      before = state.given;
       return stands;
     }, 'the peer takes no more');
     stop(server, controller);
     await failed;
-    await until(() => open === 0, 'the text was closed');
+    await until(() => state.open === 0, 'the text was closed');
   });
 
   it('leaves nothing behind on a signal that it shares with many', async () => {
-    const server = await HttpServer.start((_, response) => response.end(ACCEPTED));
-    const client = clientOf(server.url, { credentials: { username: 'admin', password: 'x' } });
+    const { client } = await serving((_, response) => response.end(ACCEPTED), { credentials: CREDENTIALS });
     const { signal } = new AbortController();
     for (let i = 0; i < 3; i += 1) await client.push([ITEM], { signal });
     expect(getEventListeners(signal, 'abort')).toEqual([]);
@@ -328,7 +224,7 @@ describe('a request', () => {
 
   it('whose text changes on the way is never completed', async () => {
     const complete: string[] = [];
-    const server = await RawServer.start((socket) => onRequest(socket, (request) => complete.push(request)));
+    const { server, client } = await raw((_, request) => complete.push(request));
     let reads = 0;
     const changing: TextSource = {
       size: 4,
@@ -337,7 +233,7 @@ describe('a request', () => {
         yield Buffer.from(reads === 1 ? 'four' : 'fo');
       },
     };
-    const failed = clientOf(server.url).push([ITEM, { ...ITEM, data: changing }]);
+    const failed = client.push([ITEM, { ...ITEM, data: changing }]);
     await expect(failed).rejects.toMatchObject({ code: 'PEER_SOURCE', item: 1, delivered: 'no' });
     await until(() => server.sockets.every((socket) => socket.destroyed), 'the connection was ended');
     expect(complete).toEqual([]);
@@ -345,52 +241,40 @@ describe('a request', () => {
 });
 
 describe('an answer', () => {
-  async function answering(text: string, options: { maxAnswer?: number } = {}): Promise<unknown> {
-    const server = await RawServer.start((socket) => onRequest(socket, () => void socket.end(text)));
-    return clientOf(server.url, options)
-      .push([ITEM])
-      .catch((error: unknown) => error);
-  }
-
-  it('of more bytes than allowed is refused by what it announces', async () => {
-    expect(await answering(http('x'.repeat(2000)), { maxAnswer: 1000 })).toMatchObject({
-      code: 'PEER_ANSWER_TOO_LARGE',
-      delivered: 'yes',
-      message: expect.stringContaining('more than 1000 bytes'),
-    });
-  });
-
-  it('of more bytes than allowed is refused while it comes', async () => {
-    const endless = `HTTP/1.1 200 OK\r\n\r\n${'{"count":"1"'.repeat(1000)}`;
-    expect(await answering(endless, { maxAnswer: 1000 })).toMatchObject({
-      code: 'PEER_ANSWER_TOO_LARGE',
-      firstBytes: expect.stringContaining('{"count":"1"'),
-    });
-  });
-
-  it('that fails at great length is a failure all the same', async () => {
-    const long = http('Stack '.repeat(1000), 'HTTP/1.1 500 Server Error');
-    expect(await answering(long, { maxAnswer: 1000 })).toMatchObject({ code: 'PEER_FAILED', status: 500 });
-  });
-
-  it('that is not HTTP is shown, with nothing that could move a cursor', async () => {
-    expect(await answering('\x1b[2JSSH-2.0-OpenSSH_9.2\r\n')).toMatchObject({
-      code: 'PEER_ANSWER',
-      firstBytes: expect.stringMatching(/^\\u\{1b\}\[2JSSH-2\.0-OpenSSH_9\.2/),
-    });
+  it.each<[string, string, object]>([
+    [
+      'of more bytes than allowed, by what it announces',
+      http('x'.repeat(2000)),
+      { code: 'PEER_ANSWER_TOO_LARGE', delivered: 'yes', message: like('more than 1000 bytes') },
+    ],
+    [
+      'of more bytes than allowed, while it comes',
+      `HTTP/1.1 200 OK\r\n\r\n${'{"count":"1"'.repeat(1000)}`,
+      { code: 'PEER_ANSWER_TOO_LARGE', firstBytes: like('{"count":"1"') },
+    ],
+    [
+      'that fails at great length',
+      http('Stack '.repeat(1000), 'HTTP/1.1 500 Server Error'),
+      { code: 'PEER_FAILED', status: 500 },
+    ],
+    [
+      'that is not HTTP, shown with nothing that could move a cursor',
+      '\x1b[2JSSH-2.0-OpenSSH_9.2\r\n',
+      { code: 'PEER_ANSWER', firstBytes: expect.stringMatching(/^\\u\{1b\}\[2JSSH-2\.0-OpenSSH_9\.2/) },
+    ],
+  ])('is refused %s', async (_, text, error) => {
+    const { client } = await raw((socket) => socket.end(text), { maxAnswer: 1000 });
+    await expect(client.push([ITEM])).rejects.toMatchObject(error);
   });
 
   it('that redirects is shown and not followed, and gets no credentials', async () => {
-    const elsewhere = await HttpServer.start((_, response) => response.end(ACCEPTED));
-    const server = await HttpServer.start((_, response) => {
-      response.writeHead(302, { location: `${elsewhere.url}/api/push_p.html` }).end();
+    const { server: elsewhere } = await serving((_, response) => response.end(ACCEPTED));
+    const location = `${elsewhere.url}/api/push_p.html`;
+    const { client } = await serving((_, response) => response.writeHead(302, { location }).end(), {
+      credentials: CREDENTIALS,
     });
-    const client = clientOf(server.url, { credentials: { username: 'admin', password: 'secret' } });
-    await expect(client.push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_ANSWER',
-      status: 302,
-      message: expect.stringContaining(`a redirect to ${elsewhere.url}/api/push_p.html`),
-    });
+    const message = like(`a redirect to ${location}`);
+    await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_ANSWER', status: 302, message });
     expect(elsewhere.connections).toBe(0);
   });
 });
@@ -398,6 +282,7 @@ describe('an answer', () => {
 describe('a status', () => {
   it.each([
     [400, 'PEER_REFUSED'],
+    [401, 'PEER_AUTH'],
     [403, 'PEER_AUTH'],
     [404, 'PEER_REFUSED'],
     [408, 'PEER_TIMEOUT'],
@@ -409,18 +294,9 @@ describe('a status', () => {
     [504, 'PEER_TIMEOUT'],
     [304, 'PEER_ANSWER'],
   ])('of %i is %s', async (status, code) => {
-    const server = await HttpServer.start((_, response) => response.writeHead(status).end());
-    await expect(clientOf(server.url).push([ITEM])).rejects.toMatchObject({ code, status, delivered: 'yes' });
-  });
-
-  it('of 401 without credentials says that some are needed', async () => {
-    const server = await HttpServer.start((_, response) =>
-      response.writeHead(401, { 'www-authenticate': 'Basic realm="peer"' }).end(),
-    );
-    await expect(clientOf(server.url).push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_AUTH',
-      message: expect.stringContaining('none is configured'),
-    });
+    const { client } = await serving((_, response) => response.writeHead(status).end());
+    const message = status === 401 ? like('none is configured') : expect.any(String);
+    await expect(client.push([ITEM])).rejects.toMatchObject({ code, status, delivered: 'yes', message });
   });
 
   it.each([
@@ -429,33 +305,119 @@ describe('a status', () => {
     ['Sat, 21 Nov 2026 03:24:00 GMT', 0],
     ['soon', undefined],
     [undefined, undefined],
-  ])('of a busy peer says how long to wait: %s', async (retryAfter, ms) => {
-    const server = await HttpServer.start((_, response) => {
+  ])('of a busy peer says how long to wait: %s', async (retryAfter, retryAfterMs) => {
+    const { client } = await serving((_, response) => {
       if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
       response.writeHead(429, { date: 'Sat, 21 Nov 2026 03:25:00 GMT' }).end();
     });
-    await expect(clientOf(server.url).push([ITEM])).rejects.toMatchObject({
-      code: 'PEER_BUSY',
-      retryAfterMs: ms,
-    });
+    await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_BUSY', retryAfterMs });
   });
 });
 
-describe('the peer’s clock', () => {
-  it('dates the beginning of a push, never too late', async () => {
-    const clock = new FakeClock(Date.UTC(2030, 0, 1));
-    const server = await HttpServer.start(async (_, response) => {
-      await clock.advance(4_300);
-      response.writeHead(200, { date: 'Sat, 21 Nov 2026 03:25:10 GMT' }).end(ACCEPTED);
-    });
-    const answer = await clientOf(server.url, { clock }).push([ITEM]);
-    expect(answer.peerTime).toBe(Date.UTC(2026, 10, 21, 3, 25, 5));
+it('the peer’s clock dates the beginning of a push, never too late; not where it is not told', async () => {
+  const clock = new FakeClock(Date.UTC(2030, 0, 1));
+  const answer = async (_: unknown, response: ServerResponse) => {
+    await clock.advance(4_300);
+    response.writeHead(200, { date: 'Sat, 21 Nov 2026 03:25:10 GMT' }).end(ACCEPTED);
+  };
+  const { client } = await serving(answer, { clock });
+  expect((await client.push([ITEM])).peerTime).toBe(Date.UTC(2026, 10, 21, 3, 25, 5));
+  const { client: undated } = await raw((socket) => socket.end(http(ACCEPTED)));
+  expect(await undated.push([ITEM])).toEqual(OK);
+});
+
+describe('a ping', () => {
+  it.each([200, 401, 404, 405])('is answered by %i', async (status) => {
+    const { server, client } = await serving((_, response) =>
+      response.writeHead(status, { server: 'Peer/1' }).end(),
+    );
+    expect(await client.ping()).toEqual({ ms: expect.any(Number), server: 'Peer/1' });
+    expect(server.requests).toMatchObject([{ method: 'GET', url: '/api/peerdoc.html', body: '' }]);
+    expect(client.requests).toEqual({ push: 0, peerdoc: 0, other: 1 });
   });
 
-  it('is unknown where answers carry no date', async () => {
-    const server = await RawServer.start((socket) =>
-      onRequest(socket, () => void socket.end(http(ACCEPTED))),
+  it.each([
+    [500, 'PEER_FAILED'],
+    [502, 'PEER_UNREACHABLE'],
+    [503, 'PEER_BUSY'],
+    [429, 'PEER_BUSY'],
+  ])('fails with a peer that fails: %i', async (status, code) => {
+    const { client } = await serving((_, response) => response.writeHead(status).end());
+    await expect(client.ping()).rejects.toMatchObject({ code });
+  });
+});
+
+describe('the administrator’s access', () => {
+  it('is checked by asking for the push page, with nothing to push', async () => {
+    const server = await DigestServer.start();
+    await clientOf(server.url, { credentials: CREDENTIALS }).checkAdmin();
+    const asked = { method: 'GET', url: '/api/push_p.html', body: '' };
+    expect(server.http.requests).toMatchObject([asked, asked]);
+    for (const credentials of [{ username: 'admin', password: 'x' }, undefined]) {
+      const client = clientOf(server.url, credentials === undefined ? {} : { credentials });
+      await expect(client.checkAdmin()).rejects.toMatchObject({ code: 'PEER_AUTH' });
+    }
+  });
+
+  it('is there where the peer only finds the question too short, and not where it has no such page', async () => {
+    const { client } = await serving((_, response, n) => response.writeHead(n === 0 ? 405 : 404).end());
+    await expect(client.checkAdmin()).resolves.toBeUndefined();
+    await expect(client.checkAdmin()).rejects.toMatchObject({ code: 'PEER_REFUSED', status: 404 });
+  });
+});
+
+describe('a client', () => {
+  it.each(['', '/', '/search/peer', '/search/peer/'])(
+    'finds the API below its base URL: %s',
+    async (base) => {
+      const { server } = await serving((_, response) => response.end(ACCEPTED));
+      await clientOf(server.url + base).push([ITEM]);
+      expect(server.requests[0]?.url).toBe(`${base.replace(/\/$/, '')}/api/push_p.html`);
+    },
+  );
+
+  it('learns from a push of nothing whether the peer takes pushes', async () => {
+    const none = '{"count":"0","successall":"true","countsuccess":0,"countfail":0}';
+    const { server, client } = await serving((_, response, n) =>
+      response.end([none, '{}', '<h1>Welcome</h1>'][n]),
     );
-    expect(await clientOf(server.url).push([ITEM])).toEqual(OK);
+    expect(await client.push([])).toMatchObject({ results: [] });
+    expect(server.bodies).toEqual(['count=0']);
+    await expect(client.push([])).rejects.toMatchObject({ code: 'PEER_ANSWER' });
+    await expect(client.push([])).rejects.toMatchObject({ code: 'PEER_ANSWER' });
+  });
+
+  it('counts what it really sent', async () => {
+    const { server, client } = await serving(({ url }, response) =>
+      response.end(url.includes('peerdoc') ? '{"error":"not found"}' : ACCEPTED),
+    );
+    await client.push([ITEM]);
+    expect(await client.peerdoc({ url: ITEM.url })).toBeUndefined();
+    expect(await client.peerdoc({ urlhash: 'abc' })).toBeUndefined();
+    await client.ping();
+    expect(client.requests).toEqual({ push: 1, peerdoc: 2, other: 1 });
+    expect(client.pushedBytes).toBe(server.bodies[0]?.length);
+    expect(server.requests).toHaveLength(4);
+  });
+
+  it('takes 404 for a document that is not there, and other failures for failures', async () => {
+    const { client } = await serving((_, response, n) => response.writeHead(n === 0 ? 404 : 500).end());
+    expect(await client.peerdoc({ url: ITEM.url })).toBeUndefined();
+    await expect(client.peerdoc({ url: ITEM.url })).rejects.toMatchObject({ code: 'PEER_FAILED' });
+  });
+
+  it('is usable alone, as a library, and takes single limits', async () => {
+    const clock = new FakeClock();
+    const server = await RawServer.start((socket) => onRequest(socket, () => {}));
+    const timeouts = { headers: 1_000 };
+    const client = new PeerClient({ dialect: 'standard', baseUrl: server.url, clock, timeouts });
+    const slow = client.ping().catch((error: unknown) => error);
+    await until(() => server.connections === 1, 'asked');
+    await clock.advance(1_000);
+    const error = await slow;
+    expect(error).toBeInstanceOf(PeerError);
+    expect(error).toBeInstanceOf(PeersyncError);
+    expect(error).toMatchObject({ code: 'PEER_TIMEOUT' });
+    await client.close();
   });
 });

@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { isSameUrl } from '../../src/peer/answer.js';
 import { standard, yacy } from '../../src/peer/dialects.js';
 import { type PeerdocQuery, parseMoment } from '../../src/peer/peerdoc.js';
 import { answerOf, realAnswer, refusalOf } from './answers.js';
@@ -184,5 +186,49 @@ describe('a URL for YaCy', () => {
     ['http://y.org/a', 'http://x.org/a'],
   ])('%s is another than %s', (shown, sent) => {
     expect(() => yacy.peerdocOf(shownAs(shown), { url: sent })).toThrow('another document');
+  });
+});
+
+describe('two URLs', () => {
+  const at = (path: string) => `https://h.example/${path}`;
+
+  it.each([
+    [at('a%20b'), at('a b')],
+    [at('%C3%A4'), at('ä')],
+    [at('%c3%a4'), at('%C3%A4')],
+    [at('%7Ea%2D'), at('~a-')],
+    [at('a%28b%29%27%21%2A'), at("a(b)'!*")],
+    ['HTTPS://H.Example:443/a', at('a')],
+    [at('a#part'), at('a')],
+    ['https://h.example', at('')],
+    ['file:///srv/a b.txt', 'file:///srv/a%20b.txt'],
+    ['not a url', 'not a url'],
+  ])('are the same: %s and %s', (a, b) => {
+    expect(isSameUrl(a, b)).toBe(true);
+  });
+
+  it('are the same however a name was escaped', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (name) => {
+        fc.pre(!/^\.{1,2}$|[\\/?#\t\n\r]|^\s|\s$/.test(name));
+        const much = [...Buffer.from(name)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`);
+        expect(isSameUrl(at(`d/${encodeURIComponent(name)}/f`), at(`d/${much.join('')}/f`))).toBe(true);
+      }),
+    );
+  });
+
+  it.each([
+    [at('a'), at('A')],
+    [at('a'), 'http://h.example/a'],
+    [at('a'), at('a/')],
+    [at('a%2Fb'), at('a/b')],
+    [at('a%3Fb'), at('a?b')],
+    [at('a%23b'), at('a#b')],
+    [at('a%25b'), at('a%b0')],
+    [at('a?x=a%26b'), at('a?x=a&b')],
+    ['https://h.example:8443/a', at('a')],
+    ['https://u@h.example/a', at('a')],
+  ])('are not the same: %s and %s', (a, b) => {
+    expect(isSameUrl(a, b)).toBe(false);
   });
 });

@@ -111,6 +111,24 @@ async function listening(server: Server): Promise<string> {
   return `http://127.0.0.1:${port}`;
 }
 
+/** A server of HTTP that answers so, and a client of it. */
+export async function serving(
+  answer: (request: Recorded, response: ServerResponse, n: number) => void,
+  options: Partial<PeerClientOptions> = {},
+): Promise<{ server: HttpServer; client: PeerClient }> {
+  const server = await HttpServer.start(answer);
+  return { server, client: clientOf(server.url, options) };
+}
+
+/** A server of bytes that does so with the socket of each whole request, and a client of it. */
+export async function raw(
+  answer: (socket: Socket, request: string, n: number) => unknown,
+  options: Partial<PeerClientOptions> = {},
+): Promise<{ server: RawServer; client: PeerClient }> {
+  const server = await RawServer.start((socket) => onRequest(socket, (...asked) => answer(socket, ...asked)));
+  return { server, client: clientOf(server.url, options) };
+}
+
 /** Calls `done` with each whole request (head and body) that comes on the socket. */
 export function onRequest(socket: Socket, done: (request: string, n: number) => unknown): void {
   let text = '';
@@ -137,6 +155,7 @@ export function http(body: string, head = 'HTTP/1.1 200 OK'): string {
 }
 
 export const ACCEPTED = '{"count":"1","successall":"true","countsuccess":1,"countfail":0}';
+export const OK = { results: [{ ok: true }] };
 export const ITEM = { url: 'https://docs.example.org/a.txt', collection: 'c', data: Buffer.from('hello') };
 
 /** Text that is read piece by piece; counts how often. */
