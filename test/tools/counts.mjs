@@ -1,5 +1,4 @@
-// Counts src: lines of code and files a folder beside their budgets, circles of imports, and small files with a single importer.
-// Ends with 1 where there is a circle that is not known; everything else is told only.
+// Counts src: lines of code and files a folder beside their budgets, and small files with a single importer.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
@@ -33,9 +32,6 @@ const SMALL_FOR_A_REASON = {
   'page/browser/theme.ts': 'both pages load it by itself, before anything is drawn',
 };
 
-/** Circles that are there, and how they go; a smaller one of the same files is known too. */
-const KNOWN_CIRCLES = [];
-
 const files = readdirSync(src, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && /\.(ts|tsx|css)$/.test(entry.name) && !entry.name.endsWith('.d.ts'))
   .map((entry) => relative(src, join(entry.parentPath, entry.name)))
@@ -45,9 +41,7 @@ const code = new Map([...texts].map(([file, text]) => [file, codeLines(text)]));
 const imports = new Map([...texts].map(([file, text]) => [file, importsOf(file, text)]));
 
 printFolders();
-const unknown = printCircles();
 printSmall();
-if (unknown > 0) process.exitCode = 1;
 
 /** Lines that are neither blank nor of a comment. */
 function codeLines(text) {
@@ -90,62 +84,6 @@ function printFolders() {
 
 function sum(names) {
   return names.reduce((total, name) => total + code.get(name), 0);
-}
-
-/** @returns how many are not known */
-function printCircles() {
-  const circles = circlesOf(imports).map((group) => ({
-    way: wayRound(group),
-    known: KNOWN_CIRCLES.find(({ files: of }) => group.every((file) => of.includes(file))),
-  }));
-  const unknown = circles.filter(({ known }) => known === undefined);
-  console.log(`\nCircles of imports: ${circles.length}, ${unknown.length} of them new.`);
-  for (const { way, known } of circles)
-    console.log(
-      `  ${known === undefined ? 'NEW' : 'known'}: ${way.join(' → ')}${known ? ` (${known.plan})` : ''}`,
-    );
-  for (const known of KNOWN_CIRCLES)
-    if (!circles.some((circle) => circle.known === known))
-      console.log(`  gone, to be taken from the list of test/tools/counts.mjs: ${known.files.join(', ')}`);
-  return unknown.length;
-}
-
-/** The groups of files that reach each other (Tarjan's algorithm). */
-function circlesOf(graph) {
-  const order = new Map();
-  const low = new Map();
-  const stack = [];
-  const circles = [];
-  const visit = (file) => {
-    order.set(file, order.size);
-    low.set(file, order.get(file));
-    stack.push(file);
-    for (const to of graph.get(file)) {
-      if (!order.has(to)) {
-        visit(to);
-        low.set(file, Math.min(low.get(file), low.get(to)));
-      } else if (stack.includes(to)) low.set(file, Math.min(low.get(file), order.get(to)));
-    }
-    if (low.get(file) !== order.get(file)) return;
-    const group = stack.splice(stack.indexOf(file));
-    if (group.length > 1) circles.push(group);
-  };
-  for (const file of graph.keys()) if (!order.has(file)) visit(file);
-  return circles;
-}
-
-/** The shortest way from the first file of a circle back to it. */
-function wayRound([first]) {
-  const ways = [[first]];
-  const seen = new Set();
-  for (const way of ways) {
-    for (const to of imports.get(way.at(-1))) {
-      if (to === first) return [...way, first];
-      if (!seen.has(to)) ways.push([...way, to]);
-      seen.add(to);
-    }
-  }
-  return [first];
 }
 
 function printSmall() {

@@ -1,138 +1,88 @@
-// Keeps the house in order: imports run downwards only, the rooms of one floor know nothing of each other, the
-// clock is asked only through lib/clock.ts, third-party packages enter through the rooms that own them, and a file that a
-// person waits for brings along no package but those that it cannot do without.
+// Keeps the order of src: imports run downwards only and in no circle, the rooms of one floor know nothing of each other, the
+// clock is asked only through lib/clock.ts, and a file that a person waits for brings along no package but those that it cannot
+// do without.
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 
 const src = resolve(import.meta.dirname, '../../src');
 
 /** Which rooms a room may import from (besides itself). */
 const allowed = {
-  cli: ['commands', 'config', 'lib'],
-  index: ['peer', 'lib'],
-  'file-thread': ['content', 'watch', 'uplink', 'lib'],
-  content: ['lib'],
-  commands: [
-    'daemon',
-    'report',
-    'watch',
-    'uplink',
-    'mirror',
-    'content',
-    'queue',
-    'state',
-    'peer',
-    'config',
-    'lib',
-  ],
-  daemon: [
-    'page',
-    'report',
-    'watch',
-    'uplink',
-    'mirror',
-    'queue',
-    'state',
-    'peer',
-    'config',
-    'lib',
-    'embedded',
-  ],
-  page: ['web', 'report', 'watch', 'uplink', 'mirror', 'queue', 'state', 'peer', 'config', 'lib'],
-  report: ['watch', 'uplink', 'mirror', 'queue', 'state', 'peer', 'config', 'lib'],
-  watch: ['content', 'state', 'config', 'lib'],
-  uplink: ['content', 'queue', 'state', 'peer', 'config', 'lib'],
-  mirror: ['queue', 'state', 'peer', 'config', 'lib'],
-  queue: ['lib'],
-  state: ['lib'],
-  peer: ['lib'],
-  config: ['lib'],
-  embedded: ['web', 'lib'],
-  web: ['lib'],
-  lib: [],
+  cli: 'commands config lib',
+  index: 'peer lib',
+  'file-thread': 'content watch uplink lib',
+  commands: 'daemon report watch uplink mirror content queue state peer config lib',
+  daemon: 'page report watch uplink mirror queue state peer config embedded lib',
+  page: 'web report watch uplink mirror queue state peer config lib',
+  report: 'watch uplink mirror queue state peer config lib',
+  watch: 'content state config lib',
+  uplink: 'content queue state peer config lib',
+  mirror: 'queue state peer config lib',
+  embedded: 'web lib',
+  web: 'lib',
+  content: 'lib',
+  queue: 'lib',
+  peer: 'lib',
+  state: 'lib',
+  config: 'lib',
+  lib: '',
 };
-/** Single files that may reach a room their own room may not. */
-const exceptions = [{ file: 'commands/peer.ts', room: 'embedded' }];
+/** Files that may reach a room which their own room may not. */
+const exceptions = { 'commands/peer.ts': 'embedded' };
 /**
  * What is part of quick commands, and the packages that each of these files may bring along, itself or by what it imports at
  * its top. Everything else is imported where it is used.
  */
 const light = {
-  'cli.ts': ['yargs'],
-  'commands/check.ts': [],
-  'commands/control.ts': [],
-  'commands/documents.ts': [],
-  'commands/items.ts': [],
-  'commands/mirror.ts': [],
-  'commands/peer.ts': [],
-  'commands/status.ts': [],
-  'commands/watch.ts': [],
-  'config/load.ts': ['zod'],
-  'report/status.ts': [],
-  'report/why.ts': ['ignore'],
-  'daemon/control.ts': [],
-  'daemon/log.ts': [],
-  'state/state.ts': ['lowdb'],
+  'cli.ts': 'yargs',
+  'commands/check.ts': '',
+  'commands/control.ts': '',
+  'commands/documents.ts': '',
+  'commands/items.ts': '',
+  'commands/mirror.ts': '',
+  'commands/peer.ts': '',
+  'commands/status.ts': '',
+  'commands/watch.ts': '',
+  'config/load.ts': 'zod',
+  'report/status.ts': '',
+  'report/why.ts': 'ignore',
+  'daemon/control.ts': '',
+  'daemon/log.ts': '',
+  'state/state.ts': 'lowdb',
   // The status page may be off, and the peer another.
-  'daemon/daemon.ts': ['chokidar', 'htmlparser2', 'ignore', 'lowdb', 'mime', 'p-queue', 'undici', 'zod'],
+  'daemon/daemon.ts': 'chokidar htmlparser2 ignore lowdb mime p-queue undici zod',
 };
 const clockWords = /\bDate\.now\(|\bnew Date\(\)|(?<!\.)\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(/;
 /** The page in the browser has a clock of its own. */
-const clockFree = new Set(['lib/clock.ts', 'page/browser/model.ts']);
+const clockFree = ['lib/clock.ts', 'page/browser/model.ts'];
 
-const problems = [];
-for (const entry of readdirSync(src, {
-  recursive: true,
-  withFileTypes: true,
-})) {
-  if (!entry.isFile() || !/\.tsx?$/.test(entry.name)) continue;
+/** Any import, `import type` and `import()` included; and those at the top that load something. */
+const anyImport = /(?:from|import)\s*\(?\s*'([^']+)'/g;
+const loading = /^(?:import|export)\s+(?!type\s)(?:[\w*\s{},$]+\sfrom\s+)?'([^']+)'/gm;
+
+const texts = new Map();
+for (const entry of readdirSync(src, { recursive: true, withFileTypes: true })) {
   const path = join(entry.parentPath, entry.name);
-  const file = relative(src, path);
-  const room = file.includes('/') ? file.split('/')[0] : file.replace(/\.ts$/, '');
-  const mayUse = allowed[room];
-  if (!mayUse) {
-    problems.push(`${file}: '${room}' is no room of the house`);
-    continue;
-  }
-  const text = readFileSync(path, 'utf8');
-  for (const [, target] of text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
-    const to = relative(src, resolve(dirname(path), target));
-    const toRoom = to.includes('/') ? to.split('/')[0] : to.replace(/\.[jt]s$/, '');
-    if (toRoom === room || mayUse.includes(toRoom)) continue;
-    if (exceptions.some((e) => e.file === file && e.room === toRoom)) continue;
-    problems.push(`${file}: '${room}' may not import from '${toRoom}' (${target})`);
-  }
-  if (!clockFree.has(file)) {
-    text.split('\n').forEach((line, i) => {
-      if (clockWords.test(line) && !line.trimStart().startsWith('*'))
-        problems.push(`${file}:${i + 1}: ask the clock of lib/clock.ts instead: ${line.trim()}`);
-    });
-  }
+  if (entry.isFile() && /\.tsx?$/.test(path)) texts.set(relative(src, path), readFileSync(path, 'utf8'));
 }
-/** The import and export statements of a file that load something. */
-const atTop = /^(?:import|export)\s+(?!type\s)(?:[\w*\s{},$]+\sfrom\s+)?'([^']+)'/gm;
-
-/** How `file` comes to load each package: the files from itself to the one that imports it. */
-function packagesOf(file) {
-  const packages = new Map();
-  const ways = new Map([[file, [file]]]);
-  for (const [at, way] of ways) {
-    for (const [, target] of readFileSync(join(src, at), 'utf8').matchAll(atTop)) {
-      if (target.startsWith('node:')) continue;
-      if (target.startsWith('.')) {
-        const to = join(dirname(at), target).replace(/\.js$/, '.ts');
-        if (!ways.has(to)) ways.set(to, [...way, to]);
-        continue;
-      }
-      if (!packages.has(target)) packages.set(target, way);
-    }
-  }
-  return packages;
+const problems = [];
+for (const [file, text] of texts) {
+  const room = roomOf(file);
+  if (allowed[room] === undefined) problems.push(`${file}: '${room}' is no room of src`);
+  const mayUse = `${room} ${allowed[room]} ${exceptions[file]}`.split(' ');
+  for (const to of importsOf(file, anyImport).files)
+    if (!mayUse.includes(roomOf(to))) problems.push(`${file}: '${room}' may not import from ${to}`);
+  if (clockFree.includes(file)) continue;
+  for (const [i, line] of text.split('\n').entries())
+    if (clockWords.test(line) && !line.trimStart().startsWith('*'))
+      problems.push(`${file}:${i + 1}: ask the clock of lib/clock.ts instead: ${line.trim()}`);
 }
-
+const circles = [...texts.keys()].flatMap((file) => reached(file, anyImport).back ?? []);
+const [shortest] = circles.toSorted((a, b) => a.length - b.length);
+if (shortest !== undefined) problems.push(`a circle of imports: ${shortest.join(' → ')}`);
 for (const [file, may] of Object.entries(light))
-  for (const [name, way] of packagesOf(file))
-    if (!may.some((package_) => name === package_ || name.startsWith(`${package_}/`)))
+  for (const [name, way] of reached(file, loading).packages)
+    if (!may.split(' ').some((package_) => name === package_ || name.startsWith(`${package_}/`)))
       problems.push(`${file} brings '${name}' along, by ${way.join(' → ')}: import it where it is used`);
 
 if (problems.length > 0) {
@@ -140,3 +90,33 @@ if (problems.length > 0) {
   process.exit(1);
 }
 console.log('layers: in order');
+
+function roomOf(file) {
+  return file.includes('/') ? file.split('/')[0] : file.replace(/\.tsx?$/, '');
+}
+
+/** The files of src, and the packages, that a file imports. */
+function importsOf(file, kind) {
+  const targets = [...texts.get(file).matchAll(kind)].map(([, target]) => target);
+  const paths = targets.filter((target) => target.startsWith('.')).map((target) => join(file, '..', target));
+  const files = paths.flatMap((path) =>
+    ['.ts', '.tsx'].map((end) => path.replace(/\.js$/, end)).filter((path) => texts.has(path)),
+  );
+  return { files, packages: targets.filter((target) => !/^(\.|node:)/.test(target)) };
+}
+
+/** The packages that a file comes to load, each with the shortest way there; and in a list the way back to itself, if there is one. */
+function reached(file, kind) {
+  const ways = new Map([[file, [file]]]);
+  const packages = new Map();
+  let back;
+  for (const [at, way] of ways) {
+    const imports = importsOf(at, kind);
+    for (const name of imports.packages) if (!packages.has(name)) packages.set(name, way);
+    for (const to of imports.files) {
+      if (to === file) back ??= [[...way, file]];
+      if (!ways.has(to)) ways.set(to, [...way, to]);
+    }
+  }
+  return { packages, back };
+}
