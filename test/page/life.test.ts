@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,48 +9,47 @@ import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { INDEX, PageAtWork } from './page-at-work.js';
 
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
 async function occupied(): Promise<{ server: Server; listen: string }> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
+  const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   afterwards('test', () => void server.close());
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
-  return { server, listen: `127.0.0.1:${port}` };
+  return { server, listen: `127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-function warnings(page: PageAtWork): string[] {
-  return page.logged.filter(({ level }) => level === 'warn').map(({ message }) => message);
+function messages(page: PageAtWork, level: string): string[] {
+  return page.logged.filter((line) => line.level === level).map(({ message }) => message);
 }
+
+/** A page that cannot open, when it has said so. */
+async function shutOut(options: Parameters<typeof PageAtWork.start>[0]): Promise<PageAtWork> {
+  const page = await PageAtWork.start(options, { opens: false });
+  await until(() => messages(page, 'warn').length === 1, 'it says that it cannot open');
+  return page;
+}
+
+const hasV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
+const EVERYWHERE = ', and at every other address of this machine';
 
 describe('the status page', () => {
-  it('says where it is', async () => {
-    const page = await PageAtWork.start();
-    expect(page.logged).toContainEqual({
-      level: 'info',
-      message: `status page at http://127.0.0.1:${page.port}/`,
-    });
-    expect(await (await page.fetch('/')).text()).toBe(INDEX);
-  });
-
-  const families = [
-    { listen: '0.0.0.0:0', host: '127.0.0.1' },
-    ...(Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'))
+  it.each([
+    ['127.0.0.1:0', '127.0.0.1', ''],
+    ['0.0.0.0:0', '127.0.0.1', EVERYWHERE],
+    ...(hasV6
       ? [
-          { listen: '[::]:0', host: '[::1]' },
-          { listen: '[::1]:0', host: '[::1]' },
+          ['[::]:0', '[::1]', EVERYWHERE],
+          ['[::1]:0', '[::1]', ''],
         ]
       : []),
-  ];
-  it.each(families)(
-    'that listens on $listen says where a browser here reaches it',
-    async ({ listen, host }) => {
+  ] as [string, string, string][])(
+    'that listens on %s says where a browser here reaches it',
+    async (listen, host, others) => {
       const page = await PageAtWork.start({ listen, token: 'a token for this test' });
       const url = page.page.url ?? '';
-      expect(new URL(url).hostname).toBe(host);
+      expect(url).toBe(`http://${host}:${page.port}/`);
       expect((await fetch(`${url}healthz`)).status).toBe(200);
-      const others = listen === '[::1]:0' ? '' : ', and at every other address of this machine';
-      expect(page.logged.map(({ message }) => message)).toContain(`status page at ${url}${others}`);
+      expect(messages(page, 'info')).toContain(`status page at ${url}${others}`);
     },
   );
 
@@ -63,47 +62,39 @@ describe('the status page', () => {
   it('waits for a port that is in use, says so once, and opens when it is free', async () => {
     const { server, listen } = await occupied();
     const clock = new FakeClock();
-    const page = await PageAtWork.start({ listen, clock }, { opens: false });
-    await until(() => warnings(page).length === 1, 'the port is in use');
-    expect(warnings(page)[0]).toContain(
-      `${listen} is in use. Stop what listens there, or set another status.listen.`,
-    );
+    const page = await shutOut({ listen, clock });
+    const said = `${listen} is in use. Stop what listens there, or set another status.listen.`;
     for (let i = 0; i < 3; i += 1) {
       await clock.advance(30_000);
       await until(() => clock.waiting > 0, 'the next try is planned');
     }
-    expect(warnings(page)).toHaveLength(1);
+    expect(messages(page, 'warn')).toEqual([expect.stringContaining(said)]);
     server.close();
     await clock.advance(30_000);
     await until(() => page.page.url !== undefined, 'the page is open');
-    expect((await page.fetch('/healthz')).status).toBe(200);
+    expect(await page.status('/healthz')).toBe(200);
   });
 
   it('waits for an address that is not there', async () => {
     // One of those that are only for examples in documents.
-    const page = await PageAtWork.start(
-      { listen: '192.0.2.1:8385', token: 'a token for this test' },
-      { opens: false },
-    );
-    await until(() => warnings(page).length === 1, 'the address is not there');
-    expect(warnings(page)[0]).toContain('this machine has no address 192.0.2.1:8385 now');
+    const page = await shutOut({ listen: '192.0.2.1:8385', token: 'a token for this test' });
+    expect(messages(page, 'warn')[0]).toContain('this machine has no address 192.0.2.1:8385 now');
   });
 
   it('does not open without its token, and opens when that can be read', async () => {
     const clock = new FakeClock();
     const page = await PageAtWork.start({ token: 'secret', clock });
-    rmSync(join(page.directory, 'token'));
-    await page.configure({ listen: '127.0.0.1:0', token: { file: join(page.directory, 'token') } });
-    await until(() => warnings(page).length === 1, 'the token is not there');
-    expect(warnings(page)[0]).toContain('The status page cannot be opened: The secret file');
+    const file = join(page.directory, 'token');
+    rmSync(file);
+    await page.configure({ listen: '127.0.0.1:0', token: { file } });
+    await until(() => messages(page, 'warn').length === 1, 'the token is not there');
+    expect(messages(page, 'warn')[0]).toContain('The status page cannot be opened: The secret file');
     expect(page.page.url).toBeUndefined();
-    writeFileSync(join(page.directory, 'token'), 'another', { mode: 0o600 });
+    writeFileSync(file, 'another', { mode: 0o600 });
     await clock.advance(30_000);
-    const status = async (token: string) =>
-      (await page.fetch('/api/status', { headers: { authorization: `Bearer ${token}` } })).status;
     await until(() => page.page.url !== undefined, 'the page is open');
-    expect(await status('another')).toBe(200);
-    const before = status('secret');
+    expect(await page.status('/api/status', bearer('another'))).toBe(200);
+    const before = page.status('/api/status', bearer('secret'));
     await until(() => clock.waiting > 0, 'who has the token of before waits');
     await clock.advance(500);
     expect(await before).toBe(401);
@@ -118,54 +109,42 @@ describe('the status page', () => {
     await until(() => page.page.url === `http://${listen}/`, 'it listens where it should');
     await expect(fetch(`http://127.0.0.1:${before}/`)).rejects.toThrow();
     await page.configure({ listen, token: page.secret('new') });
-    await until(
-      async () => (await page.fetch('/api/status').catch(() => undefined))?.status === 401,
-      'the token is asked for',
-    );
+    const status = () => page.status('/api/status').catch(() => undefined);
+    await until(async () => (await status()) === 401, 'the token is asked for');
     await page.configure({ listen: 'off' });
     await until(() => page.page.url === undefined, 'it is nowhere');
     await page.configure({ listen });
     await until(() => page.page.url !== undefined, 'it is back');
-    expect((await page.fetch('/api/status')).status).toBe(200);
+    expect(await status()).toBe(200);
   });
 
   it('stays as it is where a reload changed other things', async () => {
     const page = await PageAtWork.start();
-    const before = page.port;
-    await page.configure({ listen: '127.0.0.1:0' });
-    await page.configure({ listen: '127.0.0.1:0' });
+    for (let i = 0; i < 2; i += 1) await page.configure({ listen: '127.0.0.1:0' });
     await page.page.stop();
-    expect(page.logged.filter(({ message }) => message.startsWith('status page at'))).toHaveLength(1);
-    expect(before).toBeGreaterThan(0);
+    expect(messages(page, 'info').filter((message) => message.startsWith('status page at'))).toHaveLength(1);
   });
 
   it('stops at once, also where somebody is in the middle of a request', async () => {
     const page = await PageAtWork.start();
     const socket = page.connect();
-    let closed = false;
-    socket.on('error', () => {});
-    socket.on('close', () => {
-      closed = true;
-    });
-    socket.write(
-      `POST /api/retry HTTP/1.1\r\nHost: 127.0.0.1:${page.port}\r\nContent-Type: application/json\r\n`,
-    );
-    socket.write('Content-Length: 1000\r\n\r\n{');
-    await page.fetch('/healthz');
+    const closed = once(socket, 'close');
+    const head = `POST /api/retry HTTP/1.1\r\nHost: 127.0.0.1:${page.port}\r\nContent-Type: application/json\r\n`;
+    socket.write(`${head}Content-Length: 1000\r\n\r\n{`);
+    await page.status('/healthz');
     const started = performance.now();
     await page.page.stop();
     expect(performance.now() - started).toBeLessThan(10_000);
-    await until(() => closed, 'it was let go');
+    await closed;
   });
 
   it('stops while it waits, and while it opens', async () => {
     const { listen } = await occupied();
-    const page = await PageAtWork.start({ listen }, { opens: false });
-    await page.page.stop();
-    expect(page.page.url).toBeUndefined();
-    const other = await PageAtWork.start({}, { opens: false });
-    await other.page.stop();
-    expect(other.page.url).toBeUndefined();
+    for (const options of [{ listen }, {}]) {
+      const page = await PageAtWork.start(options, { opens: false });
+      await page.page.stop();
+      expect(page.page.url).toBeUndefined();
+    }
   });
 });
 
@@ -180,29 +159,26 @@ describe('the files of the page', () => {
     expect(wanted.filter((file) => !has(file))).toEqual([]);
   });
 
-  it('include the icon that browsers ask for by themselves', async () => {
-    const page = await PageAtWork.start();
-    const icon = await page.fetch('/favicon.ico');
-    expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/svg+xml; charset=utf-8']);
-  });
-
   it('come with their kind and a mark of their content, and only again when that changed', async () => {
     const page = await PageAtWork.start();
-    const script = await page.fetch('/assets/main.js');
-    expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
-    const etag = script.headers.get('etag') ?? '';
-    expect((await page.fetch('/assets/main.js', { headers: { 'if-none-match': etag } })).status).toBe(304);
-    expect((await page.fetch('/assets/main.js', { headers: { 'if-none-match': '"x"' } })).status).toBe(200);
-    expect((await page.fetch('/assets/main.css')).headers.get('content-type')).toBe(
-      'text/css; charset=utf-8',
-    );
+    for (const [path, type] of [
+      ['/favicon.ico', 'image/svg+xml; charset=utf-8'],
+      ['/assets/main.css', 'text/css; charset=utf-8'],
+      ['/assets/main.js', 'text/javascript; charset=utf-8'],
+    ] as const) {
+      const { headers, status } = await page.fetch(path);
+      expect([status, headers.get('content-type')]).toEqual([200, type]);
+      expect(await page.status(path, { 'if-none-match': headers.get('etag') ?? '' })).toBe(304);
+      expect(await page.status(path, { 'if-none-match': '"x"' })).toBe(200);
+    }
+    expect(await (await page.fetch('/')).text()).toBe(INDEX);
   });
 
-  it.each([
-    ...['main.js.map', 'tsconfig.json', 'index.html', 'nothing.js', '..%2fconfig.json', '%2e%2e%2ftoken'],
-    ...['..%5cconfig.json', '.', 'browser/index.html', '__proto__', 'constructor'],
-  ])('do not include %s', async (name) => {
+  it('include nothing else', async () => {
     const page = await PageAtWork.start();
-    expect((await page.fetch(`/assets/${name}`)).status).toBe(404);
+    const others = ['main.js.map', 'tsconfig.json', 'index.html', 'nothing.js', '.', 'browser/index.html'];
+    const ways = ['..%2fconfig.json', '%2e%2e%2ftoken', '..%5cconfig.json', '__proto__', 'constructor'];
+    for (const name of [...others, ...ways])
+      expect([name, await page.status(`/assets/${name}`)]).toEqual([name, 404]);
   });
 });

@@ -1,12 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load.js';
 import { DaemonLog } from '../../src/daemon/log-repeats.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { Stuck } from '../../src/lib/health.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
+import type { ApiError } from '../../src/page/guard.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import { LANES } from '../../src/queue/options.js';
 import type { Paused, QueueStatus } from '../../src/queue/request-queue.js';
@@ -228,13 +230,8 @@ export class PageAtWork {
   private assetsDirectory(): string {
     const directory = join(this.directory, 'browser');
     mkdirSync(directory);
-    writeFileSync(join(directory, 'index.html'), INDEX);
-    writeFileSync(join(directory, 'sign-in.html'), '<!doctype html><title>sign in</title>');
-    writeFileSync(join(directory, 'favicon-ok.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
-    writeFileSync(join(directory, 'main.js'), 'export {};');
-    writeFileSync(join(directory, 'main.css'), 'body {}');
-    writeFileSync(join(directory, 'main.js.map'), '{}');
-    writeFileSync(join(directory, 'tsconfig.json'), '{}');
+    const others = ['sign-in.html', 'favicon-ok.svg', 'main.js', 'main.css', 'main.js.map', 'tsconfig.json'];
+    for (const name of ['index.html', ...others]) writeFileSync(join(directory, name), INDEX);
     return directory;
   }
 
@@ -249,6 +246,22 @@ export class PageAtWork {
     return await fetch(new URL(path, this.page.url), { redirect: 'manual', ...init });
   }
 
+  /** The status of an answer. */
+  async status(path: string, headers: Readonly<Record<string, string>> = {}): Promise<number> {
+    return (await this.fetch(path, { headers })).status;
+  }
+
+  /** Status and code of an answer that is an error. */
+  async refusal(path: string, init?: RequestInit): Promise<[status: number, code: string]> {
+    const answer = await this.fetch(path, init);
+    return [answer.status, ((await answer.json()) as ApiError).error.code];
+  }
+
+  /** Sends a token by the form. */
+  async signIn(token: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+    return await this.fetch('/sign-in', { method: 'POST', body: new URLSearchParams({ token }), headers });
+  }
+
   async json(path: string, init?: RequestInit): Promise<unknown> {
     return await (await this.fetch(path, init)).json();
   }
@@ -261,29 +274,15 @@ export class PageAtWork {
     });
   }
 
-  /** Sends exactly these bytes, for what no client would send. Resolves with all that came until the server closed. */
-  raw(bytes: string): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const socket = this.connect();
-      let heard = '';
-      socket.setEncoding('utf8');
-      socket.on('data', (text) => {
-        heard += text;
-      });
-      socket.on('error', reject);
-      socket.on('close', () => resolve(heard));
-      socket.end(bytes);
-    });
-  }
-
-  /** The status of the answer to a request with just these lines. */
+  /** The status of the answer to a request with just these lines, for what no client would send. */
   async rawStatus(...lines: readonly string[]): Promise<number> {
-    const answer = await this.raw(`${lines.join('\r\n')}\r\nconnection: close\r\n\r\n`);
-    return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
+    const socket = this.connect();
+    socket.end(`${lines.join('\r\n')}\r\nconnection: close\r\n\r\n`);
+    return Number(/^HTTP\/1\.1 (\d{3})/.exec(await text(socket))?.[1]);
   }
 
   connect(): Socket {
-    return connect(this.port, '127.0.0.1');
+    return connect(this.port, '127.0.0.1').on('error', () => {});
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,261 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { described, METRICS, MIRRORS_NAMED, metricDocs } from '../../src/page/metrics.js';
+import { DiskWithFaults } from '../fault/state-disk.js';
+import { lifeOf, pendingRecord } from '../state/records.js';
+import { readExposition, type Series } from './exposition-reader.js';
+import { PageAtWork } from './page-at-work.js';
+
+const OPENMETRICS = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
+const TYPES = {
+  openmetrics: 'application/openmetrics-text; version=1.0.0',
+  prometheus: 'text/plain; version=0.0.4',
+};
+
+async function scraped(page: PageAtWork, format: keyof typeof TYPES = 'prometheus'): Promise<Series[]> {
+  const accept = format === 'openmetrics' ? OPENMETRICS : '*/*';
+  const answer = await page.fetch('/metrics', { headers: { accept } });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([
+    200,
+    expect.stringContaining(TYPES[format]),
+  ]);
+  return readExposition(await answer.text(), format);
+}
+
+/** Compares series, written `name` or `name{label=value}` without the prefix, with their values. */
+async function expectSeries(page: PageAtWork, expected: Readonly<Record<string, unknown>>): Promise<void> {
+  const all = await scraped(page);
+  for (const [series, value] of Object.entries(expected)) {
+    const [name, label, wanted] = series.split(/[{=}]/);
+    const isIt = (one: Series) =>
+      one.name === `peersync_${name}` && (label === undefined || one.labels.get(label) === wanted);
+    expect([series, all.find(isIt)?.value]).toEqual([series, value]);
+  }
+}
+
+/** Everything that has to be escaped. */
+const ODD = 'a "quoted" \\ back\nline, and} more';
+
+async function busy(): Promise<PageAtWork> {
+  const page = await PageAtWork.start();
+  for (const entry of lifeOf(pendingRecord('a.md'))) page.state.put(entry);
+  page.state.put(pendingRecord('b.md'));
+  await page.state.commit();
+  page.mirrors = [
+    { name: ODD, kind: 'share', path: 'x', succeededAt: Date.now() - 60_000 },
+    { name: 'alarmed', kind: 'table', path: 'y', alarm: { code: 'A', message: 'm', hint: 'h', since: 0 } },
+  ];
+  return page;
+}
+
+describe('GET /metrics', () => {
+  it.each(['openmetrics', 'prometheus'] as const)('is well formed as %s, time after time', async (format) => {
+    const page = await busy();
+    await scraped(page, format === 'openmetrics' ? 'prometheus' : 'openmetrics');
+    for (let i = 0; i < 2; i += 1) {
+      const names = (await scraped(page, format)).map(({ name }) => name);
+      const process = ['process_resident_memory_bytes', 'process_cpu_seconds_total'];
+      const wanted = ['peersync_items', ...process, 'nodejs_version_info', 'peersync_build_info'];
+      expect(names).toEqual(expect.arrayContaining(wanted));
+      // Each directory that is watched is an open handle, and to list them all takes its time.
+      expect(names.filter((name) => name.startsWith('nodejs_active'))).toEqual([]);
+    }
+  });
+
+  it('has everything that the table names, with the labels that it names', async () => {
+    const all = await scraped(await busy());
+    const idle = /alert|time_to_search|items_waiting|oldest_waiting|last_confirmed|mirror_failures/;
+    for (const { name, labels } of Object.keys(METRICS).map(described)) {
+      const own = all.filter(({ family }) => family === name);
+      if (!idle.test(name)) expect([name, own.length > 0]).toEqual([name, true]);
+      for (const sample of own)
+        expect([...sample.labels.keys()].filter((label) => label !== 'le').sort()).toEqual(
+          [...labels].sort(),
+        );
+    }
+    const mirrors = all.filter(({ name }) => name === 'peersync_mirror_age_seconds');
+    expect(mirrors.map(({ labels }) => labels.get('mirror'))).toEqual([ODD]);
+    expect(mirrors[0]?.value).toBeGreaterThanOrEqual(60);
+  });
+
+  it('says how things stand, and how they stand then', async () => {
+    const page = await busy();
+    await expectSeries(page, {
+      'items{status=confirmed}': 1,
+      'items{status=pending}': 1,
+      push_bytes_total: 1234,
+      pushes_total: 5,
+      items_confirmed_total: 4,
+      lookups_per_confirmed_item: 7 / 4,
+      'requests_failed_total{lane=push}': 1,
+      'request_latency_median_seconds{lane=confirm}': 0.012,
+      'folder_last_scan_duration_seconds{folder=inbox}': 0.25,
+      state_sync_seconds_count: 1,
+      'mirrors{state=alarm}': 1,
+      'mirror_alarm{mirror=alarmed}': 1,
+      peer_up: 1,
+      'circuit_state{state=closed}': 1,
+      paused: 0,
+      config_last_reload_successful: 1,
+      config_last_reload_success_timestamp_seconds: 1_700_000_000,
+      state_writable: 1,
+    });
+    const refused = { code: 'CONFIG_SYNTAX', message: 'm', hint: 'h', at: 1_700_000_009_000 };
+    page.configuration = { ...page.configuration, refused };
+    const hour = { count: 3, p50Ms: 1_500, p95Ms: 2_000, p99Ms: 2_000 };
+    const inbox = {
+      collection: 'inbox',
+      hour,
+      day: { count: 0 },
+      waiting: 2,
+      oldestSince: Date.now() - 90_000,
+    };
+    page.figures = {
+      ...{ confirmedPerSecond: 0, lastConfirmedAt: 1_700_000_000_500, timeToSearch: [inbox] },
+      alerts: [{ code: 'TIME_TO_SEARCH', collection: 'inbox', message: 'm', hint: 'h', since: 0 }],
+    };
+    for (const entry of lifeOf(pendingRecord('b.md'))) page.state.put(entry);
+    const reason = { kind: 'unreachable', message: 'It is away.' } as const;
+    const circuit = { state: 'open', since: 0, reason, held: ['push'], tries: 3 } as const;
+    page.queue = { ...page.queue, circuit: { ...circuit, held: ['push'] }, paused: { since: 0 } };
+    await expectSeries(page, {
+      config_last_reload_successful: 0,
+      config_last_reload_success_timestamp_seconds: 1_700_000_000,
+      'time_to_search_recent_seconds{percentile=50}': 1.5,
+      'time_to_search_recent_seconds{window=24h}': undefined,
+      'time_to_search_seconds_bucket{le=10}': 4,
+      'time_to_search_seconds_bucket{le=+Inf}': 5,
+      time_to_search_seconds_sum: 41.5,
+      'items_waiting{collection=inbox}': 2,
+      oldest_waiting_seconds: expect.closeTo(92, -1),
+      'alert{code=TIME_TO_SEARCH}': 1,
+      last_confirmed_timestamp_seconds: 1_700_000_000.5,
+      'items{status=confirmed}': 2,
+      peer_up: 0,
+      'circuit_state{state=closed}': 0,
+      'circuit_state{state=open}': 1,
+      paused: 1,
+    });
+  });
+
+  it('names no more mirrors than it says, and counts the rest', async () => {
+    const page = await PageAtWork.start();
+    const mirror = (_: unknown, i: number) => ({
+      name: `m${i}`,
+      kind: 'share' as const,
+      path: `${i}`,
+      succeededAt: i,
+    });
+    page.mirrors = Array.from({ length: 2_000 }, mirror);
+    const all = await scraped(page, 'openmetrics');
+    expect(all.filter(({ name }) => name === 'peersync_mirror_age_seconds')).toHaveLength(MIRRORS_NAMED);
+    await expectSeries(page, { 'mirrors{state=good}': 2_000, mirrors_unnamed: 2_000 - MIRRORS_NAMED });
+    const oldest = all.find(({ name }) => name === 'peersync_mirrors_oldest_success_seconds');
+    expect(oldest?.value).toBeGreaterThan(1e9);
+  });
+
+  it.each([
+    ['text/plain', 'text/plain'],
+    ['application/openmetrics-text;q=0, text/plain', 'text/plain'],
+    ['text/html,*/*', 'text/plain'],
+    ['application/openmetrics-text', 'application/openmetrics-text'],
+  ])('answers who accepts "%s" with %s', async (accept, type) => {
+    const page = await PageAtWork.start();
+    const { headers } = await page.fetch('/metrics', { headers: { accept } });
+    expect(headers.get('content-type')).toContain(type);
+  });
+});
+
+it('the names of the metrics keep to the customs, and stand in src/report/README.md as they are', () => {
+  for (const [key, help] of Object.entries(METRICS)) {
+    const { name, type } = described(key);
+    expect(name).toMatch(/^peersync_[a-z][a-z_]*$/);
+    expect(name).not.toMatch(/_(ms|millis|minutes|kb|mb)(_|$)/);
+    expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
+    expect(help).toMatch(/^[A-Z0-9][^"\n]*\.$/);
+  }
+  const names = Object.keys(METRICS).map((key) => described(key).name);
+  expect(new Set(names).size).toBe(names.length);
+  const readme = readFileSync(new URL('../../src/report/README.md', import.meta.url), 'utf8');
+  expect(readme).toContain(metricDocs());
+});
+
+it('GET /healthz says that the daemon lives, or what stands still', async () => {
+  const page = await PageAtWork.start();
+  const healthz = async () => {
+    const answer = await page.fetch('/healthz');
+    return [answer.status, await answer.json()];
+  };
+  expect(await healthz()).toMatchObject([200, { alive: true, reasons: [] }]);
+  page.stuck = [{ name: 'push', what: 'what is due is not pushed', since: 0 }];
+  const reason = { code: 'STUCK', message: 'It stands still: what is due is not pushed.' };
+  expect(await healthz()).toMatchObject([503, { alive: false, reasons: [reason] }]);
+});
+
+describe('GET /readyz', () => {
+  async function reasons(page: PageAtWork): Promise<string[]> {
+    const answer = await page.fetch('/readyz');
+    const { ready, reasons } = (await answer.json()) as {
+      ready: boolean;
+      reasons: { code: string; message: string; hint: string }[];
+    };
+    expect([answer.status, ready]).toEqual(reasons.length === 0 ? [200, true] : [503, false]);
+    for (const { message, hint } of reasons) expect(`${message}${hint}`).toMatch(/\..*\.$/);
+    return reasons.map(({ code, message }) => `${code}: ${message}`);
+  }
+
+  it('is ready when nothing keeps files from becoming searchable', async () => {
+    const page = await PageAtWork.start();
+    expect(await reasons(page)).toEqual([]);
+    page.queue = { ...page.queue, paused: { since: 0 } };
+    expect(await reasons(page)).toEqual([]);
+  });
+
+  it('says that the peer is in trouble, or was never heard of', async () => {
+    const page = await PageAtWork.start();
+    const { circuit } = page.queue;
+    const reason = { kind: 'unreachable', message: 'It refused the connection', hint: 'Start it.' } as const;
+    page.queue = { ...page.queue, circuit: { ...circuit, state: 'half-open', reason } };
+    expect(await reasons(page)).toEqual(['PEER: The peer does not answer: It refused the connection.']);
+    page.queue = { ...page.queue, circuit };
+    page.isDialectKnown = false;
+    expect(await reasons(page)).toEqual(['PEER: The peer has not answered yet since peersync started.']);
+  });
+
+  it('names the folders that are held', async () => {
+    const page = await PageAtWork.start();
+    const trouble = { code: 'MISSING', message: 'It is gone.', hint: 'Bring it back.' };
+    page.folders = page.folders.map((folder) =>
+      folder.name === 'notes' ? { ...folder, state: 'held', trouble } : { ...folder, state: 'degraded' },
+    );
+    expect(await reasons(page)).toEqual(['FOLDER_HELD: The folder notes is held: It is gone.']);
+  });
+
+  it('says that the state cannot be written, and when it can again; the metrics too', async () => {
+    const disk = new DiskWithFaults();
+    const page = await PageAtWork.start({ open: disk.open });
+    disk.space = 0;
+    page.state.put(pendingRecord('a.md'));
+    await expect(page.state.commit()).rejects.toThrow();
+    expect((await reasons(page))[0]).toMatch(/^STATE_FULL: The state in .* cannot grow/);
+    await expectSeries(page, { state_writable: 0, state_unsaved_changes: 1 });
+    disk.space = Number.POSITIVE_INFINITY;
+    await page.state.commit();
+    expect(await reasons(page)).toEqual([]);
+  });
+
+  it('says that the directory of the state is gone, or at once that its disk does not answer', async () => {
+    const page = await PageAtWork.start();
+    rmSync(page.config.state.dir, { recursive: true });
+    expect((await reasons(page))[0]).toMatch(/^STATE_UNWRITABLE: /);
+    const message = 'The disk of /srv/state does not answer: what is known is not brought to the disk.';
+    page.diskTrouble = {
+      code: 'DISK_SILENT',
+      path: '/srv/state',
+      since: 0,
+      message,
+      hint: 'Nothing is lost.',
+    };
+    expect(await reasons(page)).toEqual([`DISK_SILENT: ${message}`]);
+  });
+});
