@@ -24,7 +24,8 @@ import {
 
 /** A wait for an item in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
 const SHORTEST_DOUBT_MS = 5_000;
-const GATE_META = 'shownBelow';
+/** Of each reach a URL that was shown. */
+const SHOWN_META = 'shownBelow';
 
 /**
  * Decides what a failure means for the item that it happened to:
@@ -35,6 +36,10 @@ const GATE_META = 'shownBelow';
  * - it is *put off*, where the peer is in trouble: pushed again after the backoff, with no attempt spent;
  * - it is *lost*, where the peer loses documents together: pushed again apart from others (see Isolation).
  *
+ * A YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or `local` (an intranet). It accepts
+ * documents of the other reach as well, and drops them without a word. An item is *gated* where documents of the other reach
+ * were shown, and none of its own.
+ *
  * An item whose push failed by itself, or was never answered, is a *suspect* and travels alone from then on, until it is
  * accepted. It is to blame only when other pushes went through between two of its failures, or between the beginning of the push
  * that failed first and its failing by itself. Where nothing else waits that could go through and tell, an empty push decides, for
@@ -42,15 +47,17 @@ const GATE_META = 'shownBelow';
  */
 export class FailureAttribution {
   readonly #deps: UplinkDeps;
-  readonly gate: DomainGate;
   /** How many pushes had gone through when each suspect failed last; infinite for what was only never answered, as all is in an outage. */
   readonly #suspects = new Map<string, number>();
+  /** The reaches of the documents that were ever shown, by the URL of the first. */
+  readonly #shown: Map<Reach, string>;
   /** How many pushes went through so far; to be asked when a push begins. */
   successes = 0;
 
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
-    this.gate = new DomainGate(deps.state.meta(GATE_META));
+    const known = Object.keys((deps.state.meta(SHOWN_META) ?? {}) as object);
+    this.#shown = new Map(known.map((url) => [reachOf(url), url]));
   }
 
   /** Whether an item has to travel alone, so that nobody suffers with it. */
@@ -114,7 +121,17 @@ export class FailureAttribution {
 
   /** The peer shows the document at this URL for good. */
   shown(url: string): void {
-    if (this.#mayBeGate && this.gate.saw(url)) this.#deps.state.setMeta(GATE_META, this.gate.kept);
+    if (!this.#hasGate || this.hasShownLike(url)) return;
+    this.#shown.set(reachOf(url), url);
+    this.#deps.state.setMeta(
+      SHOWN_META,
+      Object.fromEntries([...this.#shown.values()].map((each) => [each, 0])),
+    );
+  }
+
+  /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
+  hasShownLike(url: string): boolean {
+    return this.#shown.has(reachOf(url));
   }
 
   /** Whether the peer may have lost this item together with others, as far as the peer goes. */
@@ -147,11 +164,10 @@ export class FailureAttribution {
     const trouble = {
       code: 'NOT_SHOWN',
       message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
-      hint: this.#mayBeGate ? `${look} ${gateHint(reachOf(url))}` : look,
+      hint: this.#hasGate ? `${look} ${gateHint(reachOf(url))}` : look,
     };
     if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
-    else if (this.#isGated(url) ? this.#spend(item, this.gate.trouble(url), 2) : this.#spend(item, trouble))
-      return;
+    else if (this.#isGated(url) ? this.#spend(item, gated(url), 2) : this.#spend(item, trouble)) return;
     const words = `not shown by the peer, pushed again: ${placeName(item)}: ${why}`;
     log.info({ event: 'not-shown', folder, path }, words);
   }
@@ -164,8 +180,7 @@ export class FailureAttribution {
     const { clock, log, state } = this.#deps;
     const { folder, path, url } = item;
     const times = timesLost(item);
-    if (times > 0 && this.#mayBeGate && this.gate.explains(url))
-      this.quarantine(item, this.gate.trouble(url));
+    if (times > 0 && this.#isGated(url)) this.quarantine(item, gated(url));
     else if (times > 1) this.quarantine(item, REFUSED_BY_INDEX);
     else {
       state.put(lost(item, lostTrouble, clock.now()));
@@ -217,12 +232,12 @@ export class FailureAttribution {
     return Math.min(max, min * 2 ** Math.min(30, attempts));
   }
 
-  get #mayBeGate(): boolean {
+  get #hasGate(): boolean {
     return this.#deps.dialect.current?.hasDomainGate === true;
   }
 
   #isGated(url: string): boolean {
-    return this.#mayBeGate && this.gate.explains(url);
+    return this.#hasGate && this.#shown.size > 0 && !this.hasShownLike(url);
   }
 }
 
@@ -391,54 +406,16 @@ export function reachOf(url: string): Reach {
   return isSingleLabel ? 'local' : 'global';
 }
 
-/**
- * Finds out whether the peer drops documents because of their URLs.
- *
- * YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or `local` (an intranet).
- * It accepts documents of the other reach as well, and drops them without a word. What can be seen of that: documents of
- * one reach are shown, and none of the other.
- */
-export class DomainGate {
-  /** Of each reach the first document that was shown. */
-  readonly #shown = new Map<Reach, string>();
-
-  /** @param kept what an earlier run knew */
-  constructor(kept: unknown = {}) {
-    for (const url of Object.keys(kept as Record<string, unknown>)) this.saw(url);
-  }
-
-  /** For a later run. */
-  get kept(): Record<string, number> {
-    return Object.fromEntries([...this.#shown.values()].map((url) => [url, 0]));
-  }
-
-  /** The peer shows a document. @returns whether that is news worth keeping */
-  saw(url: string): boolean {
-    const isNews = !this.hasShownLike(url);
-    if (isNews) this.#shown.set(reachOf(url), url);
-    return isNews;
-  }
-
-  /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
-  hasShownLike(url: string): boolean {
-    return this.#shown.has(reachOf(url));
-  }
-
-  /** Whether that explains why this document is not shown. */
-  explains(url: string): boolean {
-    return this.#shown.size > 0 && !this.hasShownLike(url);
-  }
-
-  trouble(url: string): Trouble {
-    const [own, other] = reachOf(url) === 'local' ? ['local', 'public'] : ['public', 'local'];
-    return {
-      code: 'DOMAIN_GATE',
-      message:
-        `The peer accepted it and never shows it, while it shows documents with ${other} addresses: it drops documents ` +
-        `with ${own} addresses, such as this one (${url}), without a word.`,
-      hint: gateHint(reachOf(url)),
-    };
-  }
+/** Why a peer that shows documents of the other reach never shows the one at this address. */
+export function gated(url: string): Trouble {
+  const [own, other] = reachOf(url) === 'local' ? ['local', 'public'] : ['public', 'local'];
+  return {
+    code: 'DOMAIN_GATE',
+    message:
+      `The peer accepted it and never shows it, while it shows documents with ${other} addresses: it drops documents ` +
+      `with ${own} addresses, such as this one (${url}), without a word.`,
+    hint: gateHint(reachOf(url)),
+  };
 }
 
 /** What to do about a gate that drops addresses of this reach. */

@@ -231,7 +231,7 @@ export class Uplink {
       this.#backlog.takeOut(item);
       await queue.ready('push', signal);
       // A synchronous push of a URL that its network does not take is an error to a YaCy.
-      await this.#deliver([item], this.#attribution.gate.hasShownLike(item.url));
+      await this.#deliver([item], this.#attribution.hasShownLike(item.url));
       return this.#confirm.commitIndex(clock.now());
     }, signal);
     this.#isApart = false;

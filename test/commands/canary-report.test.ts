@@ -3,7 +3,7 @@ import { type CanaryRow, canaryPlan, type Probed, reportOf } from '../../src/com
 import { PeersyncError } from '../../src/lib/errors.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
-import { DomainGate } from '../../src/uplink/failure-attribution.js';
+import { gated } from '../../src/uplink/failure-attribution.js';
 
 const AT = Date.UTC(2026, 0, 1);
 const MODIFIED = AT - 3_600_000;
@@ -154,7 +154,7 @@ describe('what the first document shows', () => {
 
 describe('a folder', () => {
   it('is dropped where the peer shows other addresses and never its own, which is told with the setting', () => {
-    const error = new PeersyncError(new DomainGate().trouble(LOCAL));
+    const error = new PeersyncError(gated(LOCAL));
     const report = reportOf(withAt(VAULT, { outcome: { status: 'failed', error } }), yacy, 18_000);
     expect(report.dropped).toEqual(['vault']);
     const row = report.rows.at(-1);

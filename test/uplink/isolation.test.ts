@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { Dialect } from '../../src/peer/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
-import type { PendingItem } from '../../src/state/entry.js';
-import { accepted, lost } from '../../src/state/entry.js';
+import { accepted, lost, type PendingItem } from '../../src/state/entry.js';
 import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
 import { Isolation, lostTrouble, timesLost } from '../../src/uplink/failure-attribution.js';
 import { pendingRecord, sentOf } from '../state/records.js';
@@ -11,6 +10,7 @@ import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
 
 const HOLD_MS = 20_000;
+const named = (count: number) => Array.from({ length: count }, (_, i) => `f${i}`);
 
 /**
  * The suspects of a peer whose index takes what comes within `updateMs`, or up to a commit, as one update, and refuses those with
@@ -22,52 +22,59 @@ class Peer {
   readonly confirmed = new Set<string>();
   readonly blamed = new Set<string>();
   readonly isolation: Isolation;
-  readonly dialect: { current: Dialect };
+  readonly dialect: { current: Dialect } = { current: DIALECTS.yacy };
   standing: Standing = 'there';
   /** When each was pushed. */
   readonly pushes: { readonly name: string; readonly at: number }[] = [];
   /** Sees each item before it is pushed. @returns whether it is not pushed after all */
-  onPush: (item: PendingItem) => boolean | undefined = () => undefined;
+  onPush: (item: PendingItem) => boolean = () => false;
   /** How long a push takes. */
   pushMs = 0;
   isInRound = false;
   #update: { readonly names: string[]; readonly end: number } | undefined;
 
+  /** @param suspects what it loses together at the beginning */
   constructor(
-    readonly poison: ReadonlySet<string>,
+    suspects: readonly string[],
+    readonly poison: readonly string[] = [],
     readonly updateMs = 3_000,
     readonly commits = true,
   ) {
     const state = { get: (_: string, path: string) => this.items.get(path) };
     const settings = { push: QUICK.push, confirm: { ...QUICK.confirm, hold: HOLD_MS } };
-    this.dialect = { current: DIALECTS.yacy };
     const { clock, dialect } = this;
     const deps = { state, clock, dialect, settings, standing: () => this.standing };
     this.isolation = new Isolation(deps as unknown as UplinkDeps);
+    this.lose(...suspects);
   }
 
-  /** Makes them suspects together. */
-  lose(names: readonly string[]): void {
+  lose(...names: readonly string[]): void {
     for (const name of names) this.#lost({ ...pendingRecord(name), notBefore: this.clock.now() });
+  }
+
+  goes(name: string): void {
+    this.isolation.forget(pendingRecord(name));
+    this.items.delete(name);
   }
 
   /** Goes on until all suspects are confirmed or blamed. @returns how long that took, in holds */
   async run(): Promise<number> {
     const began = this.clock.elapsed();
     while (this.confirmed.size + this.blamed.size < this.items.size) {
-      if (!this.isInRound && this.isolation.isDue(false)) this.begin();
+      if (!this.isInRound && this.isolation.isDue(false)) void this.begin();
       await this.clock.advance(HOLD_MS / 40);
       if (this.clock.elapsed() - began > 2_000 * HOLD_MS) throw new Error('the suspects come to no end');
     }
     return (this.clock.elapsed() - began) / HOLD_MS;
   }
 
-  begin(): void {
+  /** Begins a round. @param holds how long it is watched */
+  async begin(holds = 0): Promise<void> {
     this.isInRound = true;
     const push = async (item: PendingItem) => {
       this.pushes.push({ name: item.path, at: this.clock.elapsed() });
       if (this.pushMs > 0) await this.clock.sleep(this.pushMs);
-      if (this.onPush(item) !== true) this.#push(item);
+      if (!this.onPush(item)) this.#push(item);
       if (this.commits) this.#update = undefined;
       this.isolation.pushed();
       return this.commits;
@@ -75,6 +82,7 @@ class Peer {
     void this.isolation.round(push, new AbortController().signal).then(() => {
       this.isInRound = false;
     });
+    await this.clock.advance(holds * HOLD_MS);
   }
 
   #push(item: PendingItem): void {
@@ -85,7 +93,7 @@ class Peer {
     update.push(item.path);
     this.clock.after(HOLD_MS, () => {
       if (!this.items.has(item.path)) return;
-      if (!update.some((name) => this.poison.has(name))) this.confirmed.add(item.path);
+      if (!update.some((name) => this.poison.includes(name))) this.confirmed.add(item.path);
       else if (timesLost(item) === 2) this.blamed.add(item.path);
       else this.#lost(item);
     });
@@ -99,185 +107,119 @@ class Peer {
   }
 }
 
-const named = (count: number) => Array.from({ length: count }, (_, i) => `f${i}`);
-
 describe('items that were lost together', () => {
   it('are confirmed but for those that are to blame, however they are spread', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 1, max: 40 }),
-        fc.array(fc.nat(39), { maxLength: 4 }),
-        fc.integer({ min: 100, max: HOLD_MS }),
-        fc.boolean(),
-        async (count, numbers, updateMs, commits) => {
-          const poison = new Set(numbers.map((n) => `f${n % count}`));
-          const peer = new Peer(poison, updateMs, commits);
-          peer.lose(named(count));
-          await peer.run();
-          expect(peer.blamed).toEqual(poison);
-        },
-      ),
-      { numRuns: 20 },
-    );
+    const run = async (count: number, numbers: number[], updateMs: number, commits: boolean) => {
+      const poison = new Set(numbers.map((n) => `f${n % count}`));
+      const peer = new Peer(named(count), [...poison], updateMs, commits);
+      await peer.run();
+      expect(peer.blamed).toEqual(poison);
+    };
+    const poison = fc.array(fc.nat(39), { maxLength: 4 });
+    const updateMs = fc.integer({ min: 100, max: HOLD_MS });
+    const any = fc.asyncProperty(fc.integer({ min: 1, max: 40 }), poison, updateMs, fc.boolean(), run);
+    await fc.assert(any, { numRuns: 20 });
   });
 
   it('of which one of 200 is to blame take less than 6 holds, and each other travels once', async () => {
-    const peer = new Peer(new Set(['f77']));
+    const peer = new Peer(named(200), ['f77']);
     peer.pushMs = 50;
-    peer.lose(named(200));
     expect(await peer.run()).toBeLessThan(6);
     expect(peer.pushes).toHaveLength(200 + 1);
     expect([...peer.blamed]).toEqual(['f77']);
   });
 
-  it('of which some go or change go on without them, whatever they were at', async () => {
-    const peer = new Peer(new Set(['f0']));
-    peer.lose(named(12));
-    const goes = (name: string) => {
-      peer.isolation.forget(pendingRecord(name));
-      peer.items.delete(name);
-    };
-    goes('f11');
-    peer.begin();
-    goes('f10');
-    peer.onPush = () => {
-      if (peer.pushes.length === 2) goes('f5');
-      if (peer.pushes.length === 3) goes('f1');
-      return false;
+  it('of which some go, or are not pushed after all, go on without them', async () => {
+    const peer = new Peer(named(12), ['f0']);
+    peer.goes('f11');
+    void peer.begin();
+    peer.goes('f10');
+    peer.onPush = (item) => {
+      if (peer.pushes.length === 2) peer.goes('f5');
+      if (peer.pushes.length === 3) peer.goes('f1');
+      return peer.pushes.length === 4 && peer.isolation.take(item);
     };
     await peer.run();
     expect([...peer.blamed]).toEqual(['f0']);
     expect(peer.confirmed.size).toBe(7);
     expect(peer.isolation.isIdle).toBe(true);
   });
-
-  it('that were not pushed after all wait again', async () => {
-    const peer = new Peer(new Set());
-    peer.lose(named(3));
-    peer.onPush = (item) => {
-      peer.onPush = () => undefined;
-      peer.isolation.take(item);
-      return true;
-    };
-    await peer.run();
-    expect(peer.confirmed.size).toBe(3);
-  });
 });
 
-describe('one that was lost alone', () => {
-  it('is pushed once more apart from all else by the hold', async () => {
-    const peer = new Peer(new Set(['f0']));
-    peer.lose(['f0']);
-    peer.begin();
-    await peer.clock.advance(1.5 * HOLD_MS);
+it.each(['', 'f1'])(
+  'one that was lost alone is pushed once more apart from all else by the hold, though %j was to go first and went',
+  async (other) => {
+    const peer = new Peer(['f0'], ['f0']);
+    await peer.begin(1.5);
     expect([peer.pushes.length, peer.isInRound]).toEqual([1, false]);
+    if (other !== '') peer.lose(other);
     const before = peer.clock.elapsed();
     peer.isolation.pushed();
-    peer.begin();
+    void peer.begin();
+    if (other !== '') peer.goes(other);
     await peer.clock.advance(1.5 * HOLD_MS);
     expect(peer.pushes[1]).toEqual({ name: 'f0', at: before + HOLD_MS });
     expect(peer.isInRound).toBe(true);
     await peer.clock.advance(HOLD_MS / 2);
     expect(peer.isInRound).toBe(false);
-  });
-
-  it('is pushed as far apart where the other that was to go first goes away meanwhile', async () => {
-    const peer = new Peer(new Set(['f0']));
-    peer.lose(['f0']);
-    peer.begin();
-    await peer.clock.advance(1.5 * HOLD_MS);
-    peer.lose(['f1']);
-    const before = peer.clock.elapsed();
-    peer.isolation.pushed();
-    peer.begin();
-    peer.isolation.forget(pendingRecord('f1'));
-    peer.items.delete('f1');
-    await peer.clock.advance(1.5 * HOLD_MS);
-    expect(peer.pushes[1]).toEqual({ name: 'f0', at: before + HOLD_MS });
-  });
-});
+  },
+);
 
 describe('what is pushed beside suspects', () => {
   it('waits for a quarter of the hold and while they are pushed, and goes on between two rounds', async () => {
-    const peer = new Peer(new Set());
-    peer.lose(named(4));
+    const peer = new Peer(named(4));
     expect(peer.isolation.isDue(true)).toBe(true);
-    peer.begin();
+    void peer.begin();
     await peer.clock.advance(HOLD_MS / 4 - 1);
     expect(peer.pushes).toEqual([]);
     await peer.clock.advance(1);
     expect(peer.pushes.map(({ name }) => name)).toEqual(named(4));
     expect([peer.isInRound, peer.isolation.isDue(true)]).toEqual([false, false]);
-    peer.lose(['late']);
+    peer.isolation.pushed();
+    peer.lose('late');
     expect([peer.isolation.isDue(true), peer.isolation.isDue(false)]).toEqual([false, true]);
+    const before = peer.clock.elapsed();
     await peer.clock.advance(HOLD_MS);
     expect(peer.isolation.isDue(true)).toBe(true);
+    await peer.run();
+    expect(peer.pushes.at(-1)?.at).toBeGreaterThanOrEqual(before + HOLD_MS / 4);
   });
 
   it('waits for no longer than three quarters of the hold, however many they are', async () => {
-    const peer = new Peer(new Set());
+    const peer = new Peer(named(1_000));
+    const get = vi.spyOn(peer.items, 'get');
+    for (const _ of [1, 2]) peer.isolation.isDue(true);
+    expect(get.mock.calls.length).toBe(2);
     peer.pushMs = 100;
-    peer.lose(named(1_000));
-    peer.begin();
-    await peer.clock.advance(0.75 * HOLD_MS + peer.pushMs);
+    await peer.begin(0.75 + peer.pushMs / HOLD_MS);
     expect(peer.isInRound).toBe(false);
     expect(peer.pushes).toHaveLength(101);
   });
 
-  it('keeps its distance from the first suspects of another loss, too', async () => {
-    const peer = new Peer(new Set());
-    peer.lose(named(4));
-    await peer.run();
-    peer.isolation.pushed();
-    peer.lose(['late']);
-    const [pushes, before] = [peer.pushes.length, peer.clock.elapsed()];
-    await peer.run();
-    expect(peer.pushes[pushes]?.at).toBeGreaterThanOrEqual(before + HOLD_MS / 4);
-  });
-
   it('keeps as much between two of them where the peer does not commit its index', async () => {
-    const peer = new Peer(new Set(), 3_000, false);
-    peer.lose(named(3));
+    const peer = new Peer(named(3), [], 3_000, false);
     await peer.run();
     const [first = 0, second = 0, third = 0] = peer.pushes.map(({ at }) => at);
     expect([second - first, third - second]).toEqual([HOLD_MS / 4, HOLD_MS / 4]);
   });
 
-  it('costs the suspects one look into the state, however many there are', () => {
-    const peer = new Peer(new Set());
-    peer.lose(named(1_000));
-    const items = vi.spyOn(peer.items, 'get');
-    peer.isolation.isDue(true);
-    peer.isolation.isDue(true);
-    expect(items.mock.calls.length).toBe(2);
-  });
-
   it('is not kept back by suspects of a folder that is missing, and they wait for it', async () => {
-    const peer = new Peer(new Set());
+    const peer = new Peer([]);
     peer.standing = 'missing';
-    peer.lose(named(8));
+    peer.lose(...named(8));
     await peer.clock.advance(HOLD_MS);
-    expect(peer.isolation.isDue(true)).toBe(false);
-    expect(peer.isolation.isIdle).toBe(true);
+    expect([peer.isolation.isDue(true), peer.isolation.isIdle]).toEqual([false, true]);
     peer.standing = 'there';
     await peer.run();
     expect(peer.confirmed.size).toBe(8);
   });
 
-  it('of the same file in another version is no suspect', () => {
-    const peer = new Peer(new Set());
-    peer.lose(['f0', 'f1']);
+  it('is all there is of another version, and at a peer that loses no updates', () => {
+    const peer = new Peer(['f0', 'f1']);
+    const item = peer.items.get('f1');
     expect(peer.isolation.take(pendingRecord('f0'))).toBe(false);
-    expect(peer.isolation.take(pendingRecord('f1'))).toBe(false);
-    expect(peer.isolation.isIdle).toBe(true);
-  });
-
-  it('is all there is at a peer that loses no updates', () => {
-    const peer = new Peer(new Set());
-    peer.lose(['f0']);
     peer.dialect.current = DIALECTS.standard;
-    const item = peer.items.get('f0');
-    expect(item === undefined || peer.isolation.take(item)).toBe(false);
-    expect(peer.isolation.isDue(false)).toBe(false);
+    expect(item && peer.isolation.take(item)).toBe(false);
+    expect([peer.isolation.isDue(true), peer.isolation.isIdle]).toEqual([false, true]);
   });
 });
