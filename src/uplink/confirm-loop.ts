@@ -18,7 +18,7 @@ const LONGEST_INDEXING_MS = 60_000;
 /** How much two moments in whole seconds may be further apart than they look, in ms. */
 const WHOLE_SECONDS_MS = 2_000;
 const VISIBLE_META = 'timeToVisibleMs';
-/** From so many scouts the time-to-visible is learned. */
+/** From so many canaries the time-to-visible is learned. */
 const REMEMBERED = 64;
 const FIRST_GUESS_MS = 1_000;
 const SHORTEST_MS = 50;
@@ -37,7 +37,7 @@ interface Look {
   /** Until then nothing that the peer says proves anything; what is not shown from then on is late. */
   readonly heldUntil: number;
   /** Whether the time-to-visible is learned from it. */
-  readonly isScout: boolean;
+  readonly isCanary: boolean;
   due: number;
   interval: number;
   /** Once it was not shown, a showing has to hold. */
@@ -60,7 +60,7 @@ export interface NextLook {
  * Confirms that accepted items are searchable.
  *
  * An item is *due* when the peer is likely to show it, at the learned time-to-visible, so that one look-up an item is the rule. The
- * first of each batch is due a little earlier: the scout, from which that time is learned. Looked up while due, an item is
+ * first of each batch is due a little earlier: the *canary*, from which that time is learned. Looked up while due, an item is
  *
  * - shown in this version: confirmed with the evidence;
  * - not shown, or shown in an older version: due again, after a doubling interval up to `confirm.maxInterval`;
@@ -72,8 +72,8 @@ export interface NextLook {
  * *hold* after a push (of the dialect, or `confirm.hold`) nothing it says proves anything, and nothing is looked up. A
  * first look-up after that counts; once it was negative, a positive counts only when it is still there after the same time.
  *
- * An item *in doubt* (its push left, no answer was recorded) is looked up the same way before it is pushed again: shown,
- * it is confirmed; not shown for three times the time-to-visible, the doubt is over and it is pushed.
+ * An item *in flight* (its push left, no answer was recorded) is looked up the same way before it is pushed again: shown,
+ * it is confirmed; not shown for three times the time-to-visible, it is pushed again.
  *
  * While anything is pushed, what is due waits for up to 10 s more.
  *
@@ -90,7 +90,7 @@ export class ConfirmLoop {
   readonly #looks: ReadyQueue<Look>;
   /** The look-ups that are under way. */
   readonly #underWay = new Map<string, Look>();
-  /** After how long the last scouts were first shown, and what three of four of them took at most, in ms. */
+  /** After how long the last canaries were first shown, and what three of four of them took at most, in ms. */
   readonly #seenAfterMs: number[] = [];
   #typicalMs = FIRST_GUESS_MS;
   /** How many look-ups the peer answered. */
@@ -141,10 +141,10 @@ export class ConfirmLoop {
     // Nothing may be pushed any more: what is due need not wait for that.
     this.#work.notify();
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
-    for (const [i, item] of items.entries()) this.#add(item, item.sent, bytes, { isScout: i === 0 });
+    for (const [i, item] of items.entries()) this.#add(item, item.sent, bytes, { isCanary: i === 0 });
   }
 
-  /** An item that was accepted some time ago, or one in doubt: its push left and was never answered. */
+  /** An item that was accepted some time ago, or one in flight: its push left and was never answered. */
   resume(item: AcceptedItem | PendingItem, sent: Sent): void {
     if (this.#lookAt(keyOf(item))?.sentAt === sent.at) return;
     // It may have left its place after it was looked up in vain.
@@ -181,7 +181,7 @@ export class ConfirmLoop {
     item: AcceptedItem | PendingItem,
     sent: Sent,
     bytes: number,
-    { isScout = false, wasMissing = false } = {},
+    { isCanary = false, wasMissing = false } = {},
   ): void {
     const now = this.#deps.clock.now();
     const hold = holdMs(this.#deps);
@@ -194,19 +194,19 @@ export class ConfirmLoop {
       sentAt: sent.at,
       since,
       heldUntil: since + hold + indexingMs,
-      isScout,
+      isCanary,
       wasMissing,
       due: 0,
       interval: Math.max(SHORTEST_INTERVAL_MS, this.#typicalMs / 4),
     };
-    // A scout a little early, or a peer that became faster would never be found out.
-    const likelyMs = this.#typicalMs * (isScout ? 0.75 : 1);
+    // A canary a little early, or a peer that became faster would never be found out.
+    const likelyMs = this.#typicalMs * (isCanary ? 0.75 : 1);
     this.#plan(look, item, Math.max(since + likelyMs, look.heldUntil));
   }
 
   #plan(look: Look, item: AcceptedItem | PendingItem, due: number): void {
     look.due = due;
-    // What was seen has to be seen again, and is soon done; what is in doubt is in no pass.
+    // What was seen has to be seen again, and is soon done; what is in flight is in no pass.
     const isBounded = item.status === 'accepted' && look.shownSince === undefined;
     this.#looks.put(keyOf(look.place), look, due, isBounded);
   }
@@ -246,7 +246,7 @@ export class ConfirmLoop {
       return;
     }
     const now = clock.now();
-    if (look.shownSince === undefined && look.isScout) this.#learn(look.due - look.since);
+    if (look.shownSince === undefined && look.isCanary) this.#learn(look.due - look.since);
     look.shownSince ??= now;
     const heldFrom = look.shownSince + holdMs(this.#deps);
     const countsFrom = Math.max(
@@ -308,7 +308,7 @@ export class ConfirmLoop {
       await this.commitIndex(began ?? now);
       this.#plan(look, item, clock.now());
     } else if (loss || isOver) {
-      if (item.status === 'pending') await this.#attribution.doubtOver(item);
+      if (item.status === 'pending') await this.#attribution.notTaken(item);
       else if (loss) this.#attribution.lost(item, why);
       else this.#attribution.notShown(item, patience, why);
       await state.commit();
@@ -358,7 +358,7 @@ export class ConfirmLoop {
     this.#committing = undefined;
   }
 
-  /** A scout was shown first so long after it was taken. What counts is when that look-up was due: it may have queued behind others. */
+  /** A canary was shown first so long after it was taken. What counts is when that look-up was due: it may have queued behind others. */
   #learn(ms: number): void {
     this.#seenAfterMs.push(Math.max(SHORTEST_MS, ms));
     if (this.#seenAfterMs.length > REMEMBERED) this.#seenAfterMs.shift();

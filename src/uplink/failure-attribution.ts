@@ -22,8 +22,8 @@ import {
   type UplinkDeps,
 } from './deps.js';
 
-/** A wait for an item in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
-const SHORTEST_DOUBT_MS = 5_000;
+/** A wait for an item whose push was never answered is at least this long, in ms: a peer needs a moment to show what it has just taken. */
+const SHORTEST_UNANSWERED_MS = 5_000;
 /** Of each reach a URL that was shown. */
 const SHOWN_META = 'shownBelow';
 
@@ -85,13 +85,13 @@ export class FailureAttribution {
     });
   }
 
-  /** A push with this item was never answered: it is looked up, and then confirmed or `doubtOver`. */
+  /** A push with this item was never answered: it is looked up, and then confirmed or `notTaken`. */
   unanswered(item: PendingItem): void {
     if (!this.isSuspect(item)) this.#suspects.set(keyOf(item), Number.POSITIVE_INFINITY);
   }
 
   /** A push of this item was never answered, and the peer does not have it: it may be what the peer chokes on. */
-  async doubtOver(item: PendingItem): Promise<void> {
+  async notTaken(item: PendingItem): Promise<void> {
     const { clock, log, state } = this.#deps;
     // Of an earlier run it may be innocent.
     if (this.isSuspect(item)) await this.failedAlone(item, UNANSWERED);
@@ -123,10 +123,8 @@ export class FailureAttribution {
   shown(url: string): void {
     if (!this.#hasGate || this.hasShownLike(url)) return;
     this.#shown.set(reachOf(url), url);
-    this.#deps.state.setMeta(
-      SHOWN_META,
-      Object.fromEntries([...this.#shown.values()].map((each) => [each, 0])),
-    );
+    const known = [...this.#shown.values()].map((each) => [each, 0] as const);
+    this.#deps.state.setMeta(SHOWN_META, Object.fromEntries(known));
   }
 
   /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
@@ -140,7 +138,7 @@ export class FailureAttribution {
   }
 
   /**
-   * How long the peer may take to show this item, in ms; an item that is still pending is one in doubt. What the peer was sent
+   * How long the peer may take to show this item, in ms; an item that is still pending is one whose push was never answered. What the peer was sent
    * before it had time to show, and somebody else may have put another document there since.
    *
    * @param typicalMs how long it usually takes
@@ -148,7 +146,7 @@ export class FailureAttribution {
   patienceMs(item: AcceptedItem | PendingItem, typicalMs: number): number {
     const twoHolds = 2 * holdMs(this.#deps);
     return item.status === 'pending' || isRemembered(item)
-      ? Math.max(SHORTEST_DOUBT_MS, 3 * typicalMs, twoHolds)
+      ? Math.max(SHORTEST_UNANSWERED_MS, 3 * typicalMs, twoHolds)
       : Math.max(this.#deps.settings.confirm.timeout, twoHolds);
   }
 
@@ -167,7 +165,7 @@ export class FailureAttribution {
       hint: this.#hasGate ? `${look} ${gateHint(reachOf(url))}` : look,
     };
     if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
-    else if (this.#isGated(url) ? this.#spend(item, gated(url), 2) : this.#spend(item, trouble)) return;
+    else if (this.#spend(item, this.#isGated(url) ? gated(url) : trouble)) return;
     const words = `not shown by the peer, pushed again: ${placeName(item)}: ${why}`;
     log.info({ event: 'not-shown', folder, path }, words);
   }
@@ -192,14 +190,13 @@ export class FailureAttribution {
   /**
    * Spends an attempt: the next one is made after the backoff, or at once where the peer took it.
    *
-   * @param most how many it has, where that is less than `push.attempts`
    * @returns whether it was the last
    */
-  #spend(item: PendingItem | AcceptedItem, trouble: Trouble, most = Number.POSITIVE_INFINITY): boolean {
+  #spend(item: PendingItem | AcceptedItem, trouble: Trouble): boolean {
     const { clock, settings, state } = this.#deps;
     const waitMs = item.status === 'accepted' ? 0 : this.#backoff(item);
     const again = failed(item, trouble, clock.now() + waitMs, clock.now());
-    const isLast = again.attempts >= Math.min(most, settings.push.attempts);
+    const isLast = again.attempts >= settings.push.attempts;
     if (isLast) this.quarantine(again, trouble);
     else state.put(again);
     return isLast;

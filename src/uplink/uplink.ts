@@ -50,12 +50,12 @@ export interface UplinkStatus {
  * What goes to the peer: pushes what the state says is pending, in batches, and has the confirm loop look up what it says is accepted.
  *
  * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an earlier run left (accepted items
- * are looked up, items in doubt are looked up before they are pushed again) and follows every change of the state from then on;
+ * are looked up, items in flight are looked up before they are pushed again) and follows every change of the state from then on;
  * `stop` ends both loops once what is under way has settled, which stopping the queue brings about.
  *
  * One producer takes items from the backlog when the queue has room, until a batch is full (in number or bytes) or has waited for
- * `push.linger`. The batch is read, its items are marked as in doubt on disk, it is sent, and the results are brought to the state
- * and to the disk. Then what the peer accepted is looked up by the confirm loop, and so is what is still in doubt; what is pending is
+ * `push.linger`. The batch is read, its items are marked as in flight on disk, it is sent, and the results are brought to the state
+ * and to the disk. Then what the peer accepted is looked up by the confirm loop, and so is what is still in flight; what is pending is
  * due again.
  *
  * Suspects (see Isolation) are pushed while nothing else is under way.

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { Entries } from '../../src/state/entries.js';
 import type { Entry, PendingItem } from '../../src/state/entry.js';
 import { Backlog, ReadyQueue } from '../../src/uplink/backlog.js';
-import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
+import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
@@ -17,7 +17,6 @@ const HELD = 100;
 function setting(...records: Entry[]) {
   const clock = new FakeClock();
   const entries = new Entries();
-  const folders = { far: 'there' as Standing | undefined };
   let gets = 0;
   const put = (entry: Entry) => void entries.put(entry);
   records.forEach(put);
@@ -31,7 +30,7 @@ function setting(...records: Entry[]) {
   const deps = {
     ...{ clock, state, held: HELD },
     settings: { ...QUICK, push: { ...QUICK.push, backoff: { min: 1, max: BACKOFF_MS } } },
-    standing: (folder: string) => (folder === 'far' ? folders.far : 'there'),
+    standing: () => 'there',
   };
   const backlog = new Backlog(deps as unknown as UplinkDeps, () => {});
   /** The first that is due. */
@@ -45,7 +44,7 @@ function setting(...records: Entry[]) {
     return taken;
   };
   return {
-    ...{ clock, entries, folders, backlog, put, gets: () => gets },
+    ...{ clock, entries, backlog, put, gets: () => gets },
     add: (item: PendingItem, waitMs?: number) => {
       put(item);
       backlog.add(item, waitMs);
@@ -196,26 +195,6 @@ it('many that fall due one after the other, and are put off again, cost a few pa
   }
   expect(taken).toBe(2 * HELD);
   expect(slices).toBeLessThan(10 * 2);
-});
-
-it('nothing is held of a folder that is missing; it is taken up from the state when that is back', async () => {
-  const records = ['b', 'c'].map((path) => pendingRecord(path, 'far'));
-  const { backlog, fill, folders, takeAll, gets } = setting(pendingRecord('a'), ...records);
-  await fill();
-  folders.far = 'missing';
-  backlog.foldersChanged();
-  await fill();
-  expect(takeAll()).toEqual(['a']);
-  backlog.giveBack(pendingRecord('a'));
-  expect(backlog.isIdle).toBe(true);
-  const before = gets();
-  for (const record of records) backlog.add(record);
-  expect([backlog.isIdle, gets()]).toEqual([true, before]);
-  folders.far = 'there';
-  backlog.foldersChanged();
-  expect(backlog.isIdle).toBe(false);
-  await fill();
-  expect(takeAll()).toEqual(expect.arrayContaining(['b', 'c']));
 });
 
 it('no more are held where they fall due and none leaves, as while the peer is paused', async () => {

@@ -99,7 +99,7 @@ describe('an item that the peer does not show', () => {
       put.push(item);
       if (code !== undefined) part.unanswered(item);
       part.succeeded([]);
-      await part.doubtOver(item);
+      await part.notTaken(item);
     }
     const after = put.at(-1);
     expect(after).toMatchObject({ status: 'pending', attempts });
@@ -156,11 +156,7 @@ it.each([
 ])('what a YaCy that shows %s does not show is reported with the setting of its network', (shown, code) => {
   const { part, put, taken } = attributed(DIALECTS.yacy);
   part.shown(shown);
-  for (const attempts of [0, 1, 2]) {
-    part.notShown(taken(LOCAL, attempts), 10_000, 'no');
-    if (put.at(-1)?.status === 'quarantined') break;
-  }
-  expect(put.length).toBe(code === 'DOMAIN_GATE' ? 2 : 3);
+  part.notShown(taken(LOCAL, 2), 10_000, 'no');
   expect(put.at(-1)).toMatchObject({
     trouble: { code, hint: expect.stringContaining('network.unit.domain') },
   });
