@@ -158,6 +158,10 @@ export class FailureAttribution {
   notShown(item: AcceptedItem, patienceMs: number, why: string): void {
     const { clock, log, state } = this.#deps;
     const { folder, path, url } = item;
+    if (this.#isGated(item)) {
+      this.quarantine(item, gated(url));
+      return;
+    }
     const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
     const trouble = {
       code: 'NOT_SHOWN',
@@ -165,7 +169,7 @@ export class FailureAttribution {
       hint: this.#hasGate ? `${look} ${gateHint(reachOf(url))}` : look,
     };
     if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
-    else if (this.#spend(item, this.#isGated(url) ? gated(url) : trouble)) return;
+    else if (this.#spend(item, trouble)) return;
     const words = `not shown by the peer, pushed again: ${placeName(item)}: ${why}`;
     log.info({ event: 'not-shown', folder, path }, words);
   }
@@ -178,7 +182,7 @@ export class FailureAttribution {
     const { clock, log, state } = this.#deps;
     const { folder, path, url } = item;
     const times = timesLost(item);
-    if (times > 0 && this.#isGated(url)) this.quarantine(item, gated(url));
+    if (this.#isGated(item)) this.quarantine(item, gated(url));
     else if (times > 1) this.quarantine(item, REFUSED_BY_INDEX);
     else {
       state.put(lost(item, lostTrouble, clock.now()));
@@ -233,8 +237,10 @@ export class FailureAttribution {
     return this.#deps.dialect.current?.hasDomainGate === true;
   }
 
-  #isGated(url: string): boolean {
-    return this.#hasGate && this.#shown.size > 0 && !this.hasShownLike(url);
+  /** Whether the network of the peer explains that this item is not shown, and that not for the first time. */
+  #isGated(item: AcceptedItem): boolean {
+    const isGated = this.#hasGate && this.#shown.size > 0 && !this.hasShownLike(item.url);
+    return isGated && (item.attempts > 0 || timesLost(item) > 0);
   }
 }
 

@@ -151,16 +151,20 @@ describe('an item that the peer loses', () => {
 });
 
 it.each([
-  [PUBLIC, 'DOMAIN_GATE'],
-  [LOCAL, 'NOT_SHOWN'],
-])('what a YaCy that shows %s does not show is reported with the setting of its network', (shown, code) => {
-  const { part, put, taken } = attributed(DIALECTS.yacy);
-  part.shown(shown);
-  part.notShown(taken(LOCAL, 2), 10_000, 'no');
-  expect(put.at(-1)).toMatchObject({
-    trouble: { code, hint: expect.stringContaining('network.unit.domain') },
-  });
-});
+  [PUBLIC, 1, 'DOMAIN_GATE'],
+  [LOCAL, 2, 'NOT_SHOWN'],
+] as const)(
+  'what a YaCy that shows %s does not show is reported with the setting of its network',
+  (shown, attempts, code) => {
+    const { part, put, taken } = attributed(DIALECTS.yacy);
+    part.shown(shown);
+    part.notShown(taken(LOCAL, attempts), 10_000, 'no');
+    expect(put.at(-1)).toMatchObject({
+      status: 'quarantined',
+      trouble: { code, hint: expect.stringContaining('network.unit.domain') },
+    });
+  },
+);
 
 it.each([
   ['file:///srv/a.txt', 'local'],
