@@ -5,13 +5,21 @@ import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, visit } from './chromium.js';
 import { item, mirror } from './reports.js';
 import { scriptOf } from './scripts.js';
-import { StandIn } from './stand-in.js';
+import { type Script, StandIn } from './stand-in.js';
 
 const trouble = scriptOf('trouble');
 
 async function ready(page: Page): Promise<void> {
   await page.locator('#connection', { hasText: /^live$/ }).waitFor();
   await page.locator('#files tbody tr:not(.below)').first().waitFor();
+}
+
+/** The page of a stand-in that says this, when all of it is drawn. */
+async function shown(script: Script = trouble, options: Parameters<typeof visit>[1] = {}) {
+  const standIn = await StandIn.start(script);
+  const { page } = await visit(standIn.url, options);
+  await ready(page);
+  return { standIn, page };
 }
 
 /** What has the focus, as a person who does not see it hears it, and whether the focus is seen. */
@@ -35,9 +43,7 @@ interface Focused {
 
 describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: LIMIT_MS }, () => {
   test('leads through everything by the tab key, with a name and a visible focus each', async () => {
-    const standIn = await StandIn.start(trouble);
-    const { page } = await visit(standIn.url);
-    await ready(page);
+    const { page } = await shown();
     const stops: Focused[] = [];
     for (let i = 0; i < 120; i += 1) {
       await page.keyboard.press('Tab');
@@ -47,19 +53,10 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     }
     const names = stops.map(({ name }) => name);
     expect(names.slice(0, 4)).toEqual(['Skip to the content', 'Pause', 'Colours: auto', 'Keys']);
-    for (const wanted of [
-      'Why?',
-      'Explain',
-      'Scan all now',
-      'Retry all',
-      'Retry 2020/field-report-0001.pdf',
-      'files: the next page',
-      'Accept what the peer has of prices',
-      'Update all now',
-      'metrics',
-    ]) {
-      expect(names).toContain(wanted);
-    }
+    const files = ['Retry all', 'Retry 2020/field-report-0001.pdf', 'files: the next page'];
+    const mirrors = ['Accept what the peer has of prices', 'Update all now'];
+    const wanted = ['Why?', 'Explain', 'Scan all now', ...files, ...mirrors, 'metrics'];
+    expect(names).toEqual(expect.arrayContaining(wanted));
     expect(stops.filter(({ name }) => name === '')).toEqual([]);
     expect(stops.filter(({ isSeen }) => !isSeen)).toEqual([]);
     // Nothing is a trap: the walk ended.
@@ -67,9 +64,7 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
   });
 
   test('skips to the content, and has its shortcuts, which rest while somebody types', async () => {
-    const standIn = await StandIn.start(trouble);
-    const { page } = await visit(standIn.url);
-    await ready(page);
+    const { page, standIn } = await shown();
     const focus = async () => (await page.evaluate(FOCUSED)) as Focused;
     const focusedId = () => page.evaluate('document.activeElement.id');
     await page.keyboard.press('Tab');
@@ -106,19 +101,15 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
   test('asks before it takes what the peer has, and takes no for an answer', async () => {
     const { code, message, hint } = new MirrorAlarm('TABLE_GONE', 'prices', 'the table prices');
     const mirrors = [mirror('prices', { alarm: { code, message, hint, since: 1 } })];
-    const standIn = await StandIn.start({ ...trouble, status: { ...trouble.status, mirrors } });
-    const { page } = await visit(standIn.url);
-    await ready(page);
+    const { page, standIn } = await shown({ ...trouble, status: { ...trouble.status, mirrors } });
     const accept = page.getByRole('button', { name: 'Accept what the peer has of prices' });
     await accept.click();
     const dialog = page.getByRole('dialog', { name: 'Take what the peer has of prices?' });
     await dialog.waitFor();
     // It says what happens then, and not that the file stays as it is until then.
-    expect(await dialog.textContent()).toContain(
-      'does not have the table prices any more. If that is right,',
-    );
-    expect(await dialog.textContent()).toContain('removes the file');
-    expect(await dialog.textContent()).not.toContain('stays');
+    const said = await dialog.textContent();
+    expect(said).toMatch(/does not have the table prices any more\. If that is right, .*removes the file/);
+    expect(said).not.toContain('stays');
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'hidden' });
     expect(standIn.posted).toEqual([]);
@@ -129,31 +120,17 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
   });
 });
 
-test.skipIf(CHROMIUM === undefined)(
-  'a peer that is away is asked at once when a person says so',
-  async () => {
-    const standIn = await StandIn.start(scriptOf('away'));
-    const { page } = await visit(standIn.url);
-    await page.getByRole('button', { name: 'Try now' }).click();
-    await page.getByText('The peer is asked again.').waitFor();
-    expect(standIn.posted).toEqual([{ path: '/api/try', body: {} }]);
-  },
-);
-
 describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIMIT_MS }, () => {
   test('has landmarks, one heading above the others, and names for what has no words', async () => {
-    const standIn = await StandIn.start(trouble);
-    const { page } = await visit(standIn.url);
-    await ready(page);
+    const { page } = await shown();
     for (const role of ['banner', 'main', 'complementary', 'contentinfo'] as const) {
       expect(await page.getByRole(role).count(), role).toBe(1);
     }
     expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
     expect(await page.locator('html').getAttribute('lang')).toBe('en');
-    const tables = page.getByRole('table');
-    for (let i = 0; i < (await tables.count()); i += 1) {
-      expect(await tables.nth(i).locator('caption').textContent()).not.toBe('');
-      expect(await tables.nth(i).getByRole('columnheader').count()).toBeGreaterThan(3);
+    for (const table of await page.getByRole('table').all()) {
+      expect(await table.locator('caption').textContent()).not.toBe('');
+      expect(await table.getByRole('columnheader').count()).toBeGreaterThan(3);
     }
     const charts = page.getByRole('img');
     expect(await charts.count()).toBe(3);
@@ -171,11 +148,17 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
   });
 
   test('has what is wrong with a mirror over the whole width of its table', async () => {
-    const standIn = await StandIn.start(trouble);
-    const { page } = await visit(standIn.url);
-    await ready(page);
+    const { page } = await shown();
     const widthOf = async (place: string) => (await page.locator(place).first().boundingBox())?.width;
     expect(await widthOf('#mirrors .below td')).toBe(await widthOf('#mirrors table'));
+  });
+
+  test('asks a peer that is away at once when a person says so', async () => {
+    const standIn = await StandIn.start(scriptOf('away'));
+    const { page } = await visit(standIn.url);
+    await page.getByRole('button', { name: 'Try now' }).click();
+    await page.getByText('The peer is asked again.').waitFor();
+    expect(standIn.posted).toEqual([{ path: '/api/try', body: {} }]);
   });
 
   test('asks again for files that could not be listed', async () => {
@@ -189,9 +172,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
   });
 
   test('finds files by name, and asks one question at a time', async () => {
-    const standIn = await StandIn.start(trouble);
-    const { page } = await visit(standIn.url);
-    await ready(page);
+    const { page, standIn } = await shown();
     standIn.listMs = 300;
     await page.getByRole('searchbox', { name: 'Find a file' }).pressSequentially(' Minutes ');
     await until(() => standIn.items.includes('minutes'), 'the daemon is asked for the name');
@@ -221,34 +202,24 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
 
   test('shows names as they are, whatever is in them', async () => {
     const evil = '<img src="/x" onerror="window.isTaken = true"><b>bold</b> & `code`.md';
-    const quiet = scriptOf('trouble');
-    const mirrors = quiet.status.mirrors.map((mirror) => ({ ...mirror, notes: [`It is called ${evil}`] }));
-    const folders = quiet.status.folders.map((folder) => ({ ...folder, path: `/srv/${evil}` }));
-    const standIn = await StandIn.start({
-      ...quiet,
-      status: { ...quiet.status, mirrors, folders },
+    const mirrors = trouble.status.mirrors.map((mirror) => ({ ...mirror, notes: [`It is called ${evil}`] }));
+    const folders = trouble.status.folders.map((folder) => ({ ...folder, path: `/srv/${evil}` }));
+    const names = (index: number) => ({ path: evil, file: `/srv/${index}/${evil}`, message: evil });
+    const { page } = await shown({
+      status: { ...trouble.status, mirrors, folders },
       recents: [{ id: 1, at: 1, level: 'warn', message: `passed over ${evil}` }],
-      item: (index, status) => ({
-        ...item(index, status),
-        path: evil,
-        file: `/srv/${index}/${evil}`,
-        message: evil,
-      }),
+      item: (index, status) => ({ ...item(index, status), ...names(index) }),
     });
-    const { page } = await visit(standIn.url);
-    await ready(page);
     for (const place of ['#files .path', '#folders .path', '#mirrors .troubles', '.events']) {
-      const shown = await page.locator(place).first().textContent();
-      expect(shown, place).toContain('<img src="/x" onerror="window.isTaken = true"><b>bold</b> & ');
+      const text = await page.locator(place).first().textContent();
+      expect(text, place).toContain('<img src="/x" onerror="window.isTaken = true"><b>bold</b> & ');
     }
     expect(await page.locator('main img, main b').count()).toBe(0);
     expect(await page.evaluate('window.isTaken')).toBeUndefined();
   });
 
   test('remembers whether it is to be light or dark', async () => {
-    const standIn = await StandIn.start(trouble);
-    const { page } = await visit(standIn.url, { colorScheme: 'light' });
-    await ready(page);
+    const { page } = await shown(trouble, { colorScheme: 'light' });
     const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
     const bright = await ground();
     await page.keyboard.press('t');
@@ -268,10 +239,8 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
   });
 
   test('stands still for who wants that', async () => {
-    const standIn = await StandIn.start(trouble);
-    const { page } = await visit(standIn.url, { reducedMotion: 'reduce' });
-    expect(await page.evaluate('getComputedStyle(document.querySelector(".band")).transitionDuration')).toBe(
-      '0s',
-    );
+    const { page } = await shown(trouble, { reducedMotion: 'reduce' });
+    const moves = 'getComputedStyle(document.querySelector(".band")).transitionDuration';
+    expect(await page.evaluate(moves)).toBe('0s');
   });
 });

@@ -101,33 +101,23 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
 
   test('retries what is in quarantine, one and all', async () => {
     let isPicky = true;
-    const troublesome: TroublesomePeer[] = [];
-    const daemon = await Daemon.start({
-      peerUrl: async (peer) => {
-        const before = await TroublesomePeer.start(peer.url);
-        before.behaviour = async (call) => {
-          const answer = await call.forward();
-          const refused = call.urls.filter((url) => url.includes('bad'));
-          if (!isPicky || refused.length === 0) return answer;
-          const items = call.urls.map((url, i) => [
-            `item-${i}`,
-            {
-              url,
-              success: String(!refused.includes(url)),
-              message: refused.includes(url) ? 'url is in the blacklist' : '',
-            },
-          ]);
-          const told = { count: String(items.length), successall: 'false', ...Object.fromEntries(items) };
-          return {
-            ...answer,
-            headers: { 'content-type': 'application/json' },
-            body: Buffer.from(JSON.stringify(told)),
-          };
-        };
-        troublesome.push(before);
-        return before.url;
-      },
-    });
+    const peerUrl = async (peer: { readonly url: string }) => {
+      const before = await TroublesomePeer.start(peer.url);
+      before.behaviour = async (call) => {
+        const answer = await call.forward();
+        if (!isPicky || !call.urls.some((url) => url.includes('bad'))) return answer;
+        const items = call.urls.map((url, i) => {
+          const isBad = url.includes('bad');
+          const message = isBad ? 'url is in the blacklist' : '';
+          return [`item-${i}`, { url, success: String(!isBad), message }];
+        });
+        const told = { count: String(items.length), successall: 'false', ...Object.fromEntries(items) };
+        const headers = { 'content-type': 'application/json' };
+        return { ...answer, headers, body: Buffer.from(JSON.stringify(told)) };
+      };
+      return before.url;
+    };
+    const daemon = await Daemon.start({ peerUrl });
     const { page } = await visit(daemon.url);
     for (const name of ['bad-1.md', 'bad-2.md', 'bad-3.md', 'good.md']) daemon.drop(`inbox/${name}`);
     await page.getByRole('heading', { name: '1 file searchable. 3 need you.' }).waitFor();

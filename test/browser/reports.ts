@@ -18,41 +18,31 @@ export function queue(over: Partial<QueueStatus> = {}): QueueStatus {
     circuit: { state: 'closed', since: NOW - 26 * 60 * MIN, held: [], tries: 0 },
     concurrency: { running: 0, limit: 4, max: 4 },
     lanes: {
-      interactive: lane,
-      confirm: { ...lane, started: 5210, p50LatencyMs: 11 },
-      push: { ...lane, started: 604, p50LatencyMs: 84 },
-      mirror: { ...lane, started: 88, p50LatencyMs: 310 },
-      audit: { ...lane, started: 120, p50LatencyMs: 9 },
+      ...{ interactive: lane, confirm: { ...lane, p50LatencyMs: 11 }, push: { ...lane, p50LatencyMs: 84 } },
+      ...{ mirror: { ...lane, p50LatencyMs: 310 }, audit: { ...lane, p50LatencyMs: 9 } },
     },
     ...over,
   };
 }
+
+/** What is watched of a folder. */
+export const WATCHED = { since: NOW - 60 * MIN, directoriesWatched: 210, settling: 0 };
+
+/** Something that a person should know. */
+export const trouble = (code: string, message: string, hint: string, minutes = 0) => ({
+  ...{ code, message, hint, since: NOW - minutes * MIN },
+});
 
 export function folder(
   name: string,
   items: Partial<FolderReport['items']> = {},
   over: Partial<FolderReport> = {},
 ): FolderReport {
+  const lastScan = { folder: name, files: 5210, directories: 210, durationMs: 412, at: NOW - 9 * MIN };
   return {
-    name,
-    path: `/srv/library/${name}`,
-    collection: name,
+    ...{ name, path: `/srv/library/${name}`, collection: name, passedOver: 0 },
     items: { ...NO_ITEMS, ...items },
-    passedOver: 0,
-    watch: {
-      name,
-      state: 'watching',
-      since: NOW - 60 * MIN,
-      directoriesWatched: 210,
-      settling: 0,
-      lastScan: {
-        folder: name,
-        files: 5210,
-        directories: 210,
-        durationMs: 412,
-        at: NOW - 9 * MIN,
-      },
-    },
+    watch: { ...WATCHED, name, state: 'watching', lastScan },
     ...over,
   };
 }
@@ -68,21 +58,14 @@ export function statusOf(folders: readonly FolderReport[], over: Partial<StatusF
     ...{ configuration: undefined, paused: undefined, restart: undefined, page: undefined },
     ...{ truncated: undefined, stateTrouble: undefined, diskTrouble: undefined, stuck: [] },
     wallAheadMs: undefined,
-    version: '0.1.0',
-    running: true,
-    pid: 4711,
-    startedAt: NOW - 26 * 60 * MIN,
+    ...{ version: '0.1.0', running: true, pid: 4711, startedAt: NOW - 26 * 60 * MIN },
     peer: { url: 'https://search.example.org', dialect: 'standard', queue: queue() },
     items,
     passedOver: folders.reduce((sum, { passedOver }) => sum + passedOver, 0),
     folders: [...folders],
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_900 },
     figures: { timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] },
-    mirrorRoot: '/srv/mirror',
-    mirrors: [],
-    quarantined: [],
-    problems: [],
-    repairs: [],
+    ...{ mirrorRoot: '/srv/mirror', mirrors: [], quarantined: [], problems: [], repairs: [] },
     ...over,
   };
   return { ...status, conditions: conditionsOf(status) };
@@ -113,60 +96,47 @@ export function hourOf(peak: number): Sample[] {
   });
 }
 
-export const event = (
+export function event(
   id: number,
   minutes: number,
   level: RecentEvent['level'],
   message: string,
-): RecentEvent => ({
-  id,
-  at: NOW - minutes * MIN,
-  level,
-  message,
-});
+): RecentEvent {
+  return { id, at: NOW - minutes * MIN, level, message };
+}
 
-export const mirror = (name: string, over: Partial<MirrorReport> = {}): MirrorReport => ({
-  name,
-  kind: 'table',
-  path: `tables/${name}.csv`,
-  table: name,
-  succeededAt: NOW - 4 * MIN,
-  changedAt: NOW - 190 * MIN,
-  rows: 1_204,
-  bytes: 88_412,
-  nextAt: NOW + 11 * MIN,
-  ...over,
-});
+export function mirror(name: string, over: Partial<MirrorReport> = {}): MirrorReport {
+  return {
+    ...{ name, kind: 'table', path: `tables/${name}.csv`, table: name, rows: 1_204, bytes: 88_412 },
+    ...{ succeededAt: NOW - 4 * MIN, changedAt: NOW - 190 * MIN, nextAt: NOW + 11 * MIN },
+    ...over,
+  };
+}
 
+const TYPE = 'The peer refused the document: "the content type application/x-tar is not supported".';
+const NEVER = 'The peer accepted the document three times and never showed it.';
 const REASONS = [
-  [
+  trouble(
     'PEER_REFUSED_ITEM',
-    'The peer refused the document: "the content type application/x-tar is not supported".',
+    TYPE,
     'Convert the file to text or PDF, or keep it out with folders[].ignore.',
-  ],
-  [
-    'NOT_SHOWN',
-    'The peer accepted the document three times and never showed it.',
-    'Look whether its address is one that the peer takes, then retry.',
-  ],
-  [
+  ),
+  trouble('NOT_SHOWN', NEVER, 'Look whether its address is one that the peer takes, then retry.'),
+  trouble(
     'FILE_UNREADABLE',
     'The file cannot be read: permission denied.',
-    'Give the user that peersync runs as the right to read it, then retry.',
-  ],
+    'Let peersync read it, then retry.',
+  ),
 ] as const;
 
 export function item(index: number, status: string): ItemLine {
-  const [code, message, hint] = REASONS[index % REASONS.length] ?? REASONS[0];
-  const path = `${2020 + (index % 7)}/${['field-report', 'minutes', 'annual-review', 'draft'][index % 4]}-${String(index + 1).padStart(4, '0')}.${['pdf', 'md', 'txt'][index % 3]}`;
+  const { code, message, hint } = REASONS[index % REASONS.length] ?? REASONS[0];
+  const name = ['field-report', 'minutes', 'annual-review', 'draft'][index % 4];
+  const number = String(index + 1).padStart(4, '0');
+  const path = `${2020 + (index % 7)}/${name}-${number}.${['pdf', 'md', 'txt'][index % 3]}`;
   return {
-    folder: 'papers',
-    path,
-    file: `/srv/library/papers/${path}`,
-    status: status as Entry['status'],
-    since: NOW - (index + 3) * 7 * MIN,
-    size: 4_000 + index * 977,
-    sha256: undefined,
+    ...{ folder: 'papers', path, file: `/srv/library/papers/${path}`, status: status as Entry['status'] },
+    ...{ since: NOW - (index + 3) * 7 * MIN, size: 4_000 + index * 977, sha256: undefined },
     url: `https://files.example.org/papers/${path}`,
     ...{ attempts: undefined, code: undefined, message: undefined, hint: undefined },
     ...(status === 'quarantined' ? { attempts: 3, code, message, hint } : {}),

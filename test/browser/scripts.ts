@@ -1,18 +1,26 @@
 import type { StatusReport } from '../../src/report/status.js';
 import type { WhyReport } from '../../src/report/why.js';
-import { event, folder, hourOf, item, MIN, mirror, NOW, queue, statusOf, timeToSearch } from './reports.js';
+import {
+  event,
+  folder,
+  hourOf,
+  item,
+  MIN,
+  mirror,
+  NOW,
+  queue,
+  statusOf,
+  timeToSearch,
+  trouble,
+  WATCHED,
+} from './reports.js';
 import type { Script } from './stand-in.js';
 
 const EVENTS = [
   event(1, 52, 'info', 'watching /srv/library/notes: text files there go into the collection "notes"'),
   event(2, 51, 'info', 'confirmed notes/2026/garden-plan.md (2s after its push)'),
   event(3, 40, 'info', 'The mirror prices was brought up to date: 1,204 rows, 3 changed'),
-  event(
-    4,
-    31,
-    'warn',
-    'papers/scans/0412.pdf was passed over: it is 64 MB, and folders[].maxFileSize is 20 MB',
-  ),
+  event(4, 31, 'warn', 'papers/scans/0412.pdf was passed over: it is larger than folders[].maxFileSize'),
   event(5, 12, 'info', '2,140 files of papers became searchable in the last 10 minutes'),
   event(6, 2, 'info', 'confirmed notes/meeting-2026-11-20.md (2s after its push)'),
 ];
@@ -33,48 +41,61 @@ const REST = {
   mirrors: MIRRORS,
 };
 
+const SHA256 = 'c957c0e6f0529f8d58990c77d8706a5bd44291b72a1fdd4ab802b8468006cfe0';
+const PATH = '2021/minutes-0002.md';
 const WHY: WhyReport = {
-  file: '/srv/library/papers/2021/minutes-0002.md',
-  folder: 'papers',
-  path: '2021/minutes-0002.md',
-  verdict: 'confirmed',
+  ...{ file: `/srv/library/papers/${PATH}`, folder: 'papers', path: PATH, collection: 'papers' },
+  ...{ verdict: 'confirmed', since: NOW - 44 * MIN, url: `https://files.example.org/papers/${PATH}` },
   rule: 'Folder papers takes it: collection papers.',
-  since: NOW - 44 * MIN,
-  url: 'https://files.example.org/papers/2021/minutes-0002.md',
-  collection: 'papers',
-  version: {
-    size: 18_204,
-    mtimeMs: NOW - 46 * MIN,
-    sha256: 'c957c0e6f0529f8d58990c77d8706a5bd44291b72a1fdd4ab802b8468006cfe0',
-  },
-  evidence: {
-    kind: 'digest',
-    at: NOW - 44 * MIN,
-    shown: 'sha256 c957c0e6f0529f8d58990c77d8706a5bd44291b72a1fdd4ab802b8468006cfe0',
-  },
+  version: { size: 18_204, mtimeMs: NOW - 46 * MIN, sha256: SHA256 },
+  evidence: { kind: 'digest', at: NOW - 44 * MIN, shown: `sha256 ${SHA256}` },
   history: [
     { status: 'pending', at: NOW - 45 * MIN, note: 'new file' },
     { status: 'accepted', at: NOW - 44.6 * MIN },
-    { status: 'confirmed', at: NOW - 44 * MIN, note: 'digest sha256 c957c0e6f0529f8d…' },
+    { status: 'confirmed', at: NOW - 44 * MIN, note: `digest sha256 ${SHA256.slice(0, 16)}…` },
   ],
   next: 'Nothing, until the file changes.',
 };
 
+const REFUSED = 'https://search.example.org/api/push_p.html refused the connection';
+const CHECK = 'Look whether the peer runs, and whether peer.url is right.';
 const AWAY = queue({
   circuit: {
-    state: 'open',
-    since: NOW - 3 * MIN - 12_000,
-    reason: {
-      kind: 'unreachable',
-      code: 'ECONNREFUSED',
-      message: 'https://search.example.org/api/push_p.html refused the connection',
-      hint: 'Look whether the peer runs, and whether peer.url is right.',
-    },
+    ...{ state: 'open', since: NOW - 3.2 * MIN, nextProbeAt: NOW + 60 * MIN, tries: 9 },
+    reason: { kind: 'unreachable', code: 'ECONNREFUSED', message: REFUSED, hint: CHECK },
     held: ['confirm', 'push', 'mirror', 'audit'],
-    nextProbeAt: NOW + 3_600_000,
-    tries: 9,
   },
 });
+
+const ROOT_GONE = trouble(
+  'ROOT_MISSING',
+  'Its directory /srv/library/usb is not there.',
+  'Mount it again, or create it; nothing is concluded from its absence.',
+);
+const LATE = trouble(
+  'TIME_TO_SEARCH',
+  'Files of papers take longer than the promised 10 s: p95 of the last hour is 11.8 s',
+  'Look at the latency of the peer, or raise alerts.timeToSearch',
+  20,
+);
+const EMPTIED = trouble(
+  'TABLE_EMPTY',
+  'The table prices has no rows any more; it had 1,204.',
+  'Look at it in the peer; `mirror accept prices` takes it as it is.',
+);
+const UNREADABLE = trouble(
+  'EACCES',
+  'The directory cannot be read: permission denied.',
+  'Give peersync the right to read it, or ignore it.',
+);
+const FAILED = trouble(
+  'PEER_FAILED',
+  'The peer answered with the status 500.',
+  'It is tried again by itself.',
+  2,
+);
+const CONFLICT = { file: 'tables/stock.conflict.csv', at: NOW - MIN };
+const peer = { url: 'https://search.example.org', dialect: 'standard' } as const;
 
 /** How the world can be, by name. */
 export const SCRIPTS: Readonly<Record<string, Script>> = {
@@ -89,17 +110,13 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
       {
         ...REST,
         figures: {
+          ...{ ...REST.figures, confirmedPerSecond: 38.2 },
           timeToSearch: [timeToSearch('notes', 1, 52), timeToSearch('papers', 2.4, 1_464)],
-          confirmedPerSecond: 38.2,
-          lastConfirmedAt: undefined,
-          alerts: [],
         },
         uplink: { inFlight: 120, confirming: 352, timeToVisibleMs: 1_900 },
       },
     ),
-    samples: hourOf(38),
-    recents: EVENTS,
-    item,
+    ...{ samples: hourOf(38), recents: EVENTS, item },
   },
   away: {
     status: statusOf(
@@ -107,20 +124,12 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
         folder('notes', { pending: 4, confirmed: 2_318 }),
         folder('papers', { pending: 1_200, confirmed: 18_442 }),
       ],
-      {
-        ...REST,
-        peer: { url: 'https://search.example.org', dialect: 'standard', queue: AWAY },
-      },
+      { ...REST, peer: { ...peer, queue: AWAY } },
     ),
     samples: hourOf(12),
     recents: [
       ...EVENTS,
-      event(
-        7,
-        3,
-        'error',
-        'The peer does not answer (https://search.example.org refused the connection); work waits and nothing is lost',
-      ),
+      event(7, 3, 'error', `The peer does not answer: ${REFUSED}; work waits and nothing is lost`),
     ],
     item,
   },
@@ -132,97 +141,37 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
         folder(
           'usb',
           { confirmed: 88 },
-          {
-            watch: {
-              name: 'usb',
-              state: 'held',
-              since: NOW - 5 * MIN,
-              trouble: {
-                code: 'ROOT_MISSING',
-                message: 'Its directory /srv/library/usb is not there.',
-                hint: 'Mount it again, or create it; nothing is concluded from its absence.',
-              },
-              directoriesWatched: 0,
-              settling: 0,
-            },
-          },
+          { watch: { ...WATCHED, name: 'usb', state: 'held', trouble: ROOT_GONE } },
         ),
       ],
       {
         ...REST,
-        figures: {
-          timeToSearch: TIMES,
-          confirmedPerSecond: 0,
-          lastConfirmedAt: undefined,
-          alerts: [
-            {
-              code: 'TIME_TO_SEARCH',
-              collection: 'papers',
-              message: 'Files of papers take longer than the promised 10 s: p95 of the last hour is 11.8 s',
-              hint: 'Look at the latency of the peer, or raise alerts.timeToSearch',
-              since: NOW - 20 * MIN,
-            },
-          ],
-        },
+        figures: { ...REST.figures, alerts: [{ ...LATE, code: 'TIME_TO_SEARCH', collection: 'papers' }] },
         mirrors: [
-          mirror('prices', {
-            alarm: {
-              code: 'TABLE_EMPTY',
-              message: 'The table prices has no rows any more; it had 1,204.',
-              hint: 'Look at it in the peer; `mirror accept prices` takes it as it is.',
-              since: NOW - 30 * MIN,
-            },
-          }),
+          mirror('prices', { alarm: EMPTIED }),
           mirror('stock', {
             conflicts: [
-              { pk: '12', column: 'amount', file: 'tables/stock.conflict.csv', at: NOW - MIN },
-              { pk: '19', column: 'place', file: 'tables/stock.conflict.csv', at: NOW - MIN },
+              { pk: '12', column: 'amount', ...CONFLICT },
+              { pk: '19', column: 'place', ...CONFLICT },
             ],
           }),
-          mirror('authors', {
-            rows: 88,
-            bytes: 6_120,
-            failure: {
-              code: 'PEER_FAILED',
-              message: 'The peer answered with the status 500.',
-              hint: 'It is tried again by itself.',
-              since: NOW - 2 * MIN,
-            },
-            failures: 2,
-          }),
+          mirror('authors', { rows: 88, bytes: 6_120, failure: FAILED, failures: 2 }),
         ],
         quarantined: [{ file: 'papers/a.pdf', code: 'X', message: 'The peer refused it.' }],
         problems: [
-          {
-            folder: 'papers',
-            path: '/srv/library/papers/private',
-            trouble: {
-              code: 'EACCES',
-              message: 'The directory cannot be read: permission denied.',
-              hint: 'Give peersync the right to read it, or ignore it.',
-            },
-            since: NOW - 9 * MIN,
-          },
+          { folder: 'papers', path: '/srv/library/papers/private', trouble: UNREADABLE, since: NOW },
         ],
         repairs: ['The last line of the journal was torn, as after a power cut; it was left out'],
       },
     ),
-    samples: hourOf(6),
-    recents: EVENTS,
-    item,
+    ...{ samples: hourOf(6), recents: EVENTS, item },
   },
   paused: {
     status: statusOf([folder('notes', { pending: 34, confirmed: 2_318 })], {
       ...REST,
-      peer: {
-        url: 'http://127.0.0.1:8090',
-        dialect: 'yacy',
-        queue: queue({ paused: { since: NOW - MIN, until: NOW + 59 * MIN } }),
-      },
+      peer: { ...peer, queue: queue({ paused: { since: NOW - MIN, until: NOW + 59 * MIN } }) },
     }),
-    samples: hourOf(2),
-    recents: EVENTS,
-    item,
+    ...{ samples: hourOf(2), recents: EVENTS, item },
   },
 };
 
@@ -238,9 +187,7 @@ export function hugeStatus(step = 0): StatusReport {
   const mirrors = Array.from({ length: 2_000 }, (_, i) =>
     mirror(`table-${String(i).padStart(4, '0')}`, {
       nextAt: NOW + i * 1_000,
-      ...(i % 100 === 3
-        ? { alarm: { code: 'X', message: 'It is empty.', hint: 'Look at it.', since: NOW } }
-        : {}),
+      ...(i % 100 === 3 ? { alarm: trouble('X', 'It is empty.', 'Look at it.') } : {}),
     }),
   );
   return statusOf(folders, {

@@ -89,9 +89,7 @@ export class StandIn {
     }
     if (pathname === '/api/why' && this.#script.why) return sendJson(response, this.#script.why);
     response.statusCode = 404;
-    sendJson(response, {
-      error: { code: 'NOT_FOUND', message: 'There is no such thing.', hint: 'Go back.' },
-    });
+    sendJson(response, { error: { code: 'X', message: 'There is no such thing.', hint: 'Go back.' } });
   }
 
   #follow(response: ServerResponse): void {

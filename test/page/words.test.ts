@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ago, ahead, amount, calm, duration, grouped, sentences } from '../../src/page/browser/words.js';
-import { event } from './reports.js';
+import { event } from '../browser/reports.js';
 
 const MIN = 60_000;
 
