@@ -12,7 +12,7 @@ import {
   type OpenFile,
   StateData,
 } from './journal.js';
-import { decode, encode, sinceOf } from './line.js';
+import { decode, sinceOf } from './line.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
@@ -135,12 +135,6 @@ export class State extends StateView {
   remove(folder: string, path: string): void {
     const before = this.data.entries.delete(folder, path);
     if (before !== undefined) this.#changed({ folder, path }, undefined, before);
-  }
-
-  /** Whether this is the record of its file still, or again, to the last digit. */
-  isCurrent(entry: Entry): boolean {
-    const { entries } = this.data;
-    return entries.line(entry.folder, entry.path) === encode(entry, entries.bases);
   }
 
   /** Keeps a small value under a name, or forgets it when `value` is undefined. In memory; see `commit`. */
