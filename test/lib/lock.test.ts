@@ -33,39 +33,27 @@ function started(command: string, ...args: string[]): ChildProcessByStdio<Writab
 }
 
 /** A process that tries for the lock when it is told to. */
-class Contender {
-  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
-  readonly #lines: AsyncIterator<string>;
-
-  constructor(path: string) {
-    this.#child = started(process.execPath, contenderProgram, path);
-    this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
-  }
-
-  get pid(): number {
-    return this.#child.pid ?? 0;
-  }
-
-  async said(): Promise<string> {
-    return String((await this.#lines.next()).value);
-  }
-
-  async told(word: 'try' | 'release'): Promise<string> {
-    this.#child.stdin.write(`${word}\n`);
-    return await this.said();
-  }
-
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await once(this.#child, 'exit');
-  }
+async function contender(path: string) {
+  const child = started(process.execPath, contenderProgram, path);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const said = async () => String((await lines.next()).value);
+  expect(await said()).toBe('ready');
+  return {
+    pid: child.pid ?? 0,
+    async told(word: 'try' | 'release'): Promise<string> {
+      child.stdin.write(`${word}\n`);
+      return await said();
+    },
+    async kill(): Promise<void> {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    },
+  };
 }
+type Contender = Awaited<ReturnType<typeof contender>>;
 
-async function contenders(path: string, count: number): Promise<Contender[]> {
-  const all = Array.from({ length: count }, () => new Contender(path));
-  for (const each of all) expect(await each.said()).toBe('ready');
-  return all;
-}
+const contenders = (path: string, count: number) =>
+  Promise.all(Array.from({ length: count }, () => contender(path)));
 
 /** Lets all try at the same moment: one wins, and the others are told of it. */
 async function contest(all: readonly Contender[]): Promise<{ winner: Contender; others: Contender[] }> {
@@ -84,18 +72,18 @@ beforeAll(async () => {
 describe('a lock', () => {
   it('keeps a second one out, says who has it, lets the next in after a release, and leaves nothing', async () => {
     const path = freshPath();
-    const [other] = await contenders(path, 1);
+    const other = await contender(path);
     const lock = await take(path, new FakeClock(Date.UTC(2026, 0, 1)));
     expect(await readLock(path)).toEqual(lock.holder);
-    expect(await other?.told('try')).toBe(`held by ${process.pid}`);
+    expect(await other.told('try')).toBe(`held by ${process.pid}`);
     await expect(take(path)).rejects.toThrow(`pid ${process.pid}, since 2026-01-01T00:00:00.000Z`);
     expect(around(path)).toEqual(['lock']);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     await lock.release();
     expect(around(path)).toEqual([]);
     expect(await readLock(path)).toBeUndefined();
-    expect(await other?.told('try')).toBe('won');
-    expect(await readLock(path)).toMatchObject({ pid: other?.pid });
+    expect(await other.told('try')).toBe('won');
+    expect(await readLock(path)).toMatchObject({ pid: other.pid });
   });
 
   it('goes to exactly one of 10 at once, again and again as its holders are killed', async () => {
@@ -128,8 +116,8 @@ describe('a lock', () => {
 
   it('is free when the process with the pid of its holder is another one', async () => {
     const path = freshPath();
-    const [other] = await contenders(path, 1);
-    expect(await other?.told('try')).toBe('won');
+    const other = await contender(path);
+    expect(await other.told('try')).toBe('won');
     const holder = JSON.parse(readFileSync(path, 'utf8'));
     writeFileSync(path, JSON.stringify({ ...holder, started: `${Number(holder.started) - 1}` }));
     expect(await readLock(path)).toBeUndefined();
@@ -139,13 +127,11 @@ describe('a lock', () => {
   it('is free when its holder is dead but nobody has waited for it', async () => {
     const path = freshPath();
     const parent = started('sh', '-c', 'sleep 0.05 & echo $!; exec sleep 60');
-    const [line] = await once(createInterface({ input: parent.stdout }), 'line');
-    const { holder, release } = await take(path);
-    await release();
-    const { started: _, ...rest } = holder;
-    writeFileSync(path, JSON.stringify({ ...rest, pid: Number(line) }));
+    const [pid] = await once(createInterface({ input: parent.stdout }), 'line');
+    const { started: _, ...holder } = (await take(path)).holder;
+    writeFileSync(path, JSON.stringify({ ...holder, pid: Number(pid) }));
     await expect.poll(() => readLock(path), { timeout: 10_000 }).toBeUndefined();
-    expect(existsSync(`/proc/${line}`)).toBe(true);
+    expect(existsSync(`/proc/${pid}`)).toBe(true);
     await take(path);
   });
 

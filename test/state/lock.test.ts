@@ -87,14 +87,6 @@ describe('the lock of a state directory', () => {
     expect(readFileSync(join(dir, 'lock'), 'utf8')).toBe(dead);
   });
 
-  it('says so when the directory is a file', async () => {
-    const path = join(temporaryDirectory(), 'file');
-    writeFileSync(path, '');
-    const wrong = { code: 'STATE_NOT_A_DIRECTORY', exitCode: 2 };
-    for (const dir of [path, join(path, 'below')])
-      await expect(lockState(dir, { clock })).rejects.toMatchObject(wrong);
-  });
-
   it.runIf(isRoot).each([
     ['with a state in it', NOBODY, ['journal-1']],
     ['that is still empty', undefined, []],

@@ -2,6 +2,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, wri
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { lockState } from '../../src/state/directory.js';
 import { type Entry, gone } from '../../src/state/entry.js';
 import type { OpenFile } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
@@ -172,10 +173,12 @@ describe('a state that is only read', () => {
   it('says so when its directory is a file, or one of its files cannot be read', async () => {
     const path = join(temporaryDirectory(), 'file');
     writeFileSync(path, '');
-    const code = 'STATE_NOT_A_DIRECTORY';
-    await expect(opened(path)).rejects.toMatchObject({ code, exitCode: 2 });
-    for (const dir of [path, join(path, 'below')])
-      await expect(State.read(dir)).rejects.toMatchObject({ code });
+    const refused = { code: 'STATE_NOT_A_DIRECTORY', exitCode: 2 };
+    for (const dir of [path, join(path, 'below')]) {
+      await expect(lockState(dir, { clock: new FakeClock() })).rejects.toMatchObject(refused);
+      await expect(opened(dir)).rejects.toMatchObject(refused);
+      await expect(State.read(dir)).rejects.toMatchObject(refused);
+    }
     const dir = temporaryDirectory();
     mkdirSync(join(dir, 'journal-1'));
     await expect(State.read(dir)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', exitCode: 1 });
