@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { isConfirmed, Setting, urlOf } from './setting.js';
+import { expectShown, isConfirmed, Setting } from './setting.js';
 
 const CRASHES = 3;
 
@@ -29,7 +29,5 @@ it(`a daemon that is killed together with its embedded peer, ${CRASHES} times, l
   }
   await setting.settle();
   const peer = await PeerProcess.start(dir);
-  for (const [path, digest] of user.files()) {
-    expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
-  }
+  await expectShown(peer, user);
 }, 400_000);

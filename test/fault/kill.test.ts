@@ -1,18 +1,13 @@
 import { expect, it } from 'vitest';
-import { PeerProcess } from '../support/peer-process.js';
-import { RecordingProxy } from '../support/recording-proxy.js';
-import { temporaryDirectory } from '../support/temp.js';
 import { Ledger } from './ledger.js';
 import { inWords, Passing, randomMoment } from './moments.js';
-import { isConfirmed, type Listed, Setting, urlOf } from './setting.js';
+import { expectShown, isConfirmed, type Listed, settingBehindProxy } from './setting.js';
 
 const CRASHES = 25;
 
 it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, claims no confirmation, and pushes a version once a life at most`, async () => {
-  const peer = await PeerProcess.start(temporaryDirectory());
-  const proxy = await RecordingProxy.start(peer.url);
+  const { peer, proxy, setting } = await settingBehindProxy();
   const passing = new Passing(proxy);
-  const setting = new Setting(peer.section(proxy.url));
   const { random, user } = setting;
   const ledger = new Ledger();
   const checked = new Set<string>();
@@ -39,9 +34,7 @@ it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, cl
     await expectTrue(await setting.list());
   }
   await expectTrue(await setting.settle());
-  for (const [path, digest] of user.files()) {
-    expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
-  }
+  await expectShown(peer, user);
   // What was under way at a crash is looked up first, so hardly anything that the peer had received is pushed again.
   expect(ledger.again.size).toBeLessThan(ledger.pushed / 20);
 }, 600_000);

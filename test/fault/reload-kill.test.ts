@@ -1,10 +1,7 @@
 import { expect, it } from 'vitest';
-import { PeerProcess } from '../support/peer-process.js';
-import { RecordingProxy } from '../support/recording-proxy.js';
-import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { Ledger } from './ledger.js';
-import { isConfirmed, Setting, urlOf } from './setting.js';
+import { expectShown, isConfirmed, settingBehindProxy } from './setting.js';
 
 const LIVES = 3;
 const RELOADS = 20;
@@ -12,9 +9,7 @@ const RELOADS = 20;
 const GUESTS = 40;
 
 it(`${RELOADS} reloads in a row under load, in each of ${LIVES} lives that end in a kill, lose nothing`, async () => {
-  const peer = await PeerProcess.start(temporaryDirectory());
-  const proxy = await RecordingProxy.start(peer.url);
-  const setting = new Setting(peer.section(proxy.url));
+  const { peer, proxy, setting } = await settingBehindProxy();
   const { random, user } = setting;
   const ledger = new Ledger();
   const guests = Array.from({ length: GUESTS }, (_, i) => `three/${i}.txt`);
@@ -58,6 +53,5 @@ it(`${RELOADS} reloads in a row under load, in each of ${LIVES} lives that end i
   const listed = await setting.settle(120_000);
   expect(ledger.close(proxy.requests, listed).filter(isNoGuest)).toEqual([]);
   expect(listed.filter(isConfirmed).length).toBeGreaterThanOrEqual(GUESTS);
-  for (const [path, digest] of user.files())
-    expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
+  await expectShown(peer, user);
 }, 600_000);

@@ -4,7 +4,9 @@ import { expect, onTestFailed } from 'vitest';
 import { askDaemon } from '../../src/daemon/control.js';
 import { Running } from '../support/cli.js';
 import { type ConfigParts, writeConfig } from '../support/config.js';
+import { PeerProcess } from '../support/peer-process.js';
 import { Random } from '../support/random.js';
+import { RecordingProxy } from '../support/recording-proxy.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
@@ -107,6 +109,19 @@ export class Setting {
     for await (const line of answer ?? []) listed.push(line as Listed);
     return listed;
   }
+}
+
+/** A setting whose peer is a process of its own behind a proxy that remembers what passes. */
+export async function settingBehindProxy() {
+  const peer = await PeerProcess.start(temporaryDirectory());
+  const proxy = await RecordingProxy.start(peer.url);
+  return { peer, proxy, setting: new Setting(peer.section(proxy.url)) };
+}
+
+/** The peer shows every file of the user as it is. */
+export async function expectShown(peer: PeerProcess, user: BusyUser): Promise<void> {
+  for (const [path, digest] of user.files())
+    expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
 }
 
 export function urlOf(path: string): string {

@@ -1,14 +1,11 @@
 import { expect, it } from 'vitest';
 import { STOP_GRACE_MS } from '../../src/daemon/parts.js';
 import { State } from '../../src/state/state.js';
-import { PeerProcess } from '../support/peer-process.js';
 import { Random } from '../support/random.js';
-import { RecordingProxy } from '../support/recording-proxy.js';
-import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { Ledger } from './ledger.js';
 import { inWords, Passing, randomMoment } from './moments.js';
-import { isConfirmed, Setting, urlOf } from './setting.js';
+import { expectShown, isConfirmed, settingBehindProxy, urlOf } from './setting.js';
 
 const STOPS = 5;
 /** A good deal more than the daemon gives its requests, and less than it would wait for an answer. */
@@ -23,9 +20,7 @@ async function inDoubt(stateDirectory: string): Promise<string[]> {
 }
 
 it(`a daemon that is asked to stop, ${STOPS} times at random moments, ends what is under way and pushes nothing twice`, async () => {
-  const peer = await PeerProcess.start(temporaryDirectory());
-  const proxy = await RecordingProxy.start(peer.url);
-  const setting = new Setting(peer.section(proxy.url));
+  const { peer, proxy, setting } = await settingBehindProxy();
   const { random, user, stateDirectory } = setting;
   const slowness = new Random(random.seed + 2);
   const passing = new Passing(proxy, () => slowness.between(0, 300));
@@ -45,17 +40,13 @@ it(`a daemon that is asked to stop, ${STOPS} times at random moments, ends what 
     expect(ledger.close(proxy.requests, await setting.list())).toEqual([]);
   }
   expect(ledger.close(proxy.requests, await setting.settle())).toEqual([]);
-  for (const [path, digest] of user.files()) {
-    expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
-  }
+  await expectShown(peer, user);
   expect([...ledger.again]).toEqual([]);
 }, 600_000);
 
 /** A daemon whose pushes the peer has taken, and whose answers do not come. */
 async function unanswered() {
-  const peer = await PeerProcess.start(temporaryDirectory());
-  const proxy = await RecordingProxy.start(peer.url);
-  const setting = new Setting(peer.section(proxy.url));
+  const { proxy, setting } = await settingBehindProxy();
   const urls = ['one/1.txt', 'one/2.txt', 'two/3.txt'].map((path) => urlOf(setting.user.write(path)));
   const never = new Promise<void>(() => {});
   proxy.beforeAnswer = ({ items }) => (items.length > 0 ? never : undefined);
@@ -72,24 +63,22 @@ async function unanswered() {
   return { setting, daemon, urls, arrived };
 }
 
-it('a daemon that is asked to stop does not wait for ever for an answer, and looks afterwards what became of the push', async () => {
-  const { setting, daemon, urls, arrived } = await unanswered();
-  const asked = performance.now();
-  expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0, signal: null, stderr: '' });
-  expect(performance.now() - asked).toBeLessThan(GENTLY_MS);
-  expect((await inDoubt(setting.stateDirectory)).sort()).toEqual(urls);
-  expect((await setting.settle()).filter(isConfirmed).length).toBe(urls.length);
-  expect(arrived()).toEqual(urls);
-}, 300_000);
-
-it('a daemon that is asked twice stops at once, and knows afterwards what it has to look up', async () => {
-  const { setting, daemon, urls, arrived } = await unanswered();
-  daemon.child.kill('SIGTERM');
-  await daemon.says('stopping');
-  const asked = performance.now();
-  expect(await daemon.kill('SIGTERM')).toMatchObject({ code: null, signal: 'SIGTERM' });
-  expect(performance.now() - asked).toBeLessThan(STOP_GRACE_MS);
-  expect((await inDoubt(setting.stateDirectory)).sort()).toEqual(urls);
-  expect((await setting.settle()).filter(isConfirmed).length).toBe(urls.length);
-  expect(arrived()).toEqual(urls);
-}, 300_000);
+it.each([
+  ['asked to stop', false],
+  ['asked twice', true],
+])(
+  'a daemon that is %s does not wait for ever for an answer, and looks afterwards what became of the push',
+  async (_, twice) => {
+    const { setting, daemon, urls, arrived } = await unanswered();
+    if (twice) daemon.child.kill('SIGTERM');
+    if (twice) await daemon.says('stopping');
+    const asked = performance.now();
+    const how = twice ? { code: null, signal: 'SIGTERM' } : { code: 0, signal: null, stderr: '' };
+    expect(await daemon.kill('SIGTERM')).toMatchObject(how);
+    expect(performance.now() - asked).toBeLessThan(twice ? STOP_GRACE_MS : GENTLY_MS);
+    expect((await inDoubt(setting.stateDirectory)).sort()).toEqual(urls);
+    expect((await setting.settle()).filter(isConfirmed).length).toBe(urls.length);
+    expect(arrived()).toEqual(urls);
+  },
+  300_000,
+);
