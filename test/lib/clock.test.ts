@@ -1,80 +1,81 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { steadyTime } from '../../src/lib/clock.js';
 
-const HOUR_MS = 3_600_000;
+const HOUR = 3_600_000;
 
-let wall: number;
-let monotonic: number;
-let uptime: () => number;
-let asked: number;
-let now: () => number;
-let startedAt: number;
-
-/** How long the machine slept since the start. */
-const slept = () => now() - startedAt - (monotonic - 5_000);
-
-beforeEach(() => {
-  [wall, monotonic, asked] = [1_800_000_000_000, 5_000, 0];
-  uptime = () => monotonic + 70_000;
-  startedAt = wall;
-  now = steadyTime(
-    () => wall,
-    () => monotonic,
+/** A machine whose clocks a test moves, and the steady time there since the start. */
+class Machine {
+  asked = 0;
+  #wall = 1_800_000_000_000;
+  #monotonic = 5_000;
+  #slept = 0;
+  /** What the kernel tells of its uptime is cut to this many ms. */
+  coarseness = 1;
+  readonly #now = steadyTime(
+    () => this.#wall,
+    () => this.#monotonic,
     () => {
-      asked += 1;
-      return uptime();
+      this.asked += 1;
+      const uptime = this.#monotonic + 70_000 + this.#slept;
+      return uptime - (uptime % this.coarseness);
     },
   );
-  expect(slept()).toBe(0);
-});
+  readonly #startedAt = this.#now();
 
-function pass(ms: number): void {
-  wall += ms;
-  monotonic += ms;
+  get elapsed(): number {
+    return this.#now() - this.#startedAt;
+  }
+
+  pass(ms: number): void {
+    this.set(ms);
+    this.#monotonic += ms;
+  }
+
+  suspend(ms: number): void {
+    this.set(ms);
+    this.#slept += ms;
+  }
+
+  /** Somebody sets the clock on the wall. */
+  set(byMs: number): void {
+    this.#wall += byMs;
+  }
 }
 
-function suspend(ms: number): void {
-  wall += ms;
-  const before = uptime;
-  uptime = () => before() + ms;
-}
+describe('steady time', () => {
+  it.each([0, 8 * HOUR, -8 * HOUR])(
+    'goes on as time passes, in sleep too, though the wall is set by %d ms',
+    (byMs) => {
+      const machine = new Machine();
+      machine.pass(HOUR);
+      machine.set(byMs);
+      expect(machine.elapsed).toBe(HOUR);
+      machine.suspend(8 * HOUR);
+      expect(machine.elapsed).toBe(9 * HOUR);
+      machine.pass(HOUR);
+      machine.suspend(HOUR);
+      machine.set(byMs);
+      machine.pass(HOUR);
+      expect(machine.elapsed).toBe(12 * HOUR);
+    },
+  );
 
-describe('the sleep of the machine', () => {
-  it('is what the kernel counts and the monotonic clock does not, sleep by sleep', () => {
-    pass(HOUR_MS);
-    suspend(8 * HOUR_MS);
-    expect(slept()).toBe(8 * HOUR_MS);
-    pass(HOUR_MS);
-    suspend(HOUR_MS);
-    pass(HOUR_MS);
-    expect(slept()).toBe(9 * HOUR_MS);
+  it('never goes back because the kernel tells whole seconds', () => {
+    const machine = new Machine();
+    machine.suspend(HOUR + 400);
+    expect(machine.elapsed).toBe(HOUR + 400);
+    machine.coarseness = 1_000;
+    machine.set(8 * HOUR);
+    expect(machine.elapsed).toBe(HOUR + 400);
   });
 
-  it('is not less because the kernel tells whole seconds', () => {
-    suspend(HOUR_MS + 400);
-    expect(slept()).toBe(HOUR_MS + 400);
-    const exact = uptime;
-    uptime = () => Math.floor(exact() / 1_000) * 1_000;
-    wall += 8 * HOUR_MS;
-    expect(slept()).toBe(HOUR_MS + 400);
-  });
-
-  it('is not asked for while the clocks run beside each other', () => {
+  it('asks the kernel for nothing while the clocks run beside each other', () => {
+    const machine = new Machine();
     for (let i = 0; i < 1_000; i += 1) {
-      pass(1_000);
-      wall += i % 2;
-      slept();
+      machine.pass(1_000);
+      machine.set(i % 2);
+      expect(machine.elapsed).toBe(1_000 * (i + 1));
     }
-    expect(asked).toBe(1);
+    expect(machine.asked).toBe(1);
   });
-});
-
-it.each([8 * HOUR_MS, -8 * HOUR_MS])('a wall clock that is set by %d ms moves no steady time', (byMs) => {
-  pass(HOUR_MS);
-  wall += byMs;
-  expect(now()).toBe(startedAt + HOUR_MS);
-  pass(HOUR_MS);
-  suspend(HOUR_MS);
-  wall += byMs;
-  expect(now()).toBe(startedAt + 3 * HOUR_MS);
 });

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RecentDurations, WaitingItems } from '../../src/report/statistics.js';
+import { RecentDurations } from '../../src/report/statistics.js';
 import { DAY, expectNear, HOUR, MINUTE } from './world.js';
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 7);
@@ -60,28 +60,4 @@ describe('how long things took lately', () => {
     expect(inUse() - before).toBeLessThan(1_000_000);
     expect(recent.at(NOW + 49_995 * MINUTE).count).toBe(12);
   });
-});
-
-it('what waits is counted, and the oldest is known within 5 s, whatever comes and goes', () => {
-  const since = fc.integer({ min: 0, max: 200_000 });
-  const step = fc.record({ since, leaves: fc.nat({ max: 9 }) });
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-      const items = new WaitingItems();
-      const list: number[] = [];
-      for (const item of steps) {
-        list.push(item.since);
-        items.add(item.since, 1);
-        const [left] = item.leaves < 5 ? list.splice(item.leaves % list.length, 1) : [];
-        if (left !== undefined) items.add(left, -1);
-        const { oldestSince, waiting } = items.read();
-        expect(waiting).toBe(list.length);
-        if (list.length === 0) expect(oldestSince).toBeUndefined();
-        else {
-          expect(oldestSince).toBeGreaterThan(Math.min(...list));
-          expect(oldestSince).toBeLessThanOrEqual(Math.min(...list) + 5_000);
-        }
-      }
-    }),
-  );
 });
