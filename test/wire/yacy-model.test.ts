@@ -42,10 +42,7 @@ class Peer {
 
   /** What the page that deletes says after a post, or its status and why. */
   async delete(parameters: Readonly<Record<string, string>>): Promise<string> {
-    const body = new URLSearchParams(parameters).toString();
-    const head = `POST /IndexControlURLs_p.html HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n`;
-    const type = 'Content-Type: application/x-www-form-urlencoded\r\n\r\n';
-    const answer = await exchange(this.model.url, Buffer.from(head + type + body));
+    const answer = await this.#post('/IndexControlURLs_p.html', parameters);
     if (answer.status !== 200) return `${answer.status} ${answer.reason}`;
     return /<p>(.*)<\/p>/.exec(answer.body.toString())?.[1] ?? '';
   }
@@ -55,12 +52,26 @@ class Peer {
   }
 
   push(parameters: Readonly<Record<string, string>>): Promise<Response> {
-    const body = new URLSearchParams({ count: '1', 'responseHeader-0': '', ...parameters }).toString();
-    const head = `POST /api/push_p.json HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n`;
+    return this.#post('/api/push_p.json', { count: '1', 'responseHeader-0': '', ...parameters });
+  }
+
+  /** Pushes a document of this host. */
+  put(name: string, text: string, more: Readonly<Record<string, string>> = {}): Promise<Response> {
+    return this.push({ 'url-0': at(name), 'data-0$file': base64(text), ...more });
+  }
+
+  #post(target: string, parameters: Readonly<Record<string, string>>): Promise<Response> {
+    const body = new URLSearchParams(parameters).toString();
+    const head = `POST ${target} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n`;
     const type = 'Content-Type: application/x-www-form-urlencoded\r\n\r\n';
     return exchange(this.model.url, Buffer.from(head + type + body));
   }
 }
+
+const at = (name: string): string => `http://x.example/${name}`;
+const SOON = { synchronous: 'true' };
+const AT_ONCE = { commit: 'true' };
+const TEXT = { 'contentType-0': 'text/plain' };
 
 function base64(text: string): string {
   return Buffer.from(text).toString('base64');
@@ -264,10 +275,12 @@ describe('the model does what the peer did', () => {
     ['push_b_mp_onefile_ascii', 'b2', { size: 101, text: 'http push example org b2 txt' }],
     ['push_b_mp_twofiles', 'b5', { size: 135, text: expect.stringContaining('uniquewordb5') }],
     ['push_ok_multipart_base64_field', 'b6', { size: 135, text: expect.stringContaining('uniquewordb6') }],
+    ['push_g_ct_lm_rfc1123', 'g1', { lastModified: Date.parse('1994-11-15T12:45:26Z') }],
   ])('%s: what is indexed', async (name, document, expected) => {
     const peer = await Peer.start();
     await peer.replay(name);
-    expect(peer.model.kept(`http://push.example.org/${document}.txt`)).toMatchObject(expected);
+    const url = peer.model.served[0]?.urls.find((each) => each.endsWith(`/${document}.txt`)) ?? '';
+    expect(peer.model.kept(url)).toMatchObject(expected);
   });
 
   it.each(['push_batch_async_missing_rh_mid', 'push_batch_sync_rejected_mid'])(
@@ -280,55 +293,30 @@ describe('the model does what the peer did', () => {
     },
   );
 
-  it('keeps the last-modified of a push, to the second', async () => {
+  it('shows a document, takes it back, and shows it again, or at once when an unknown hash is asked for', async () => {
     const peer = await Peer.start();
-    await peer.replay('push_g_ct_lm_rfc1123');
-    expect(peer.model.kept('http://push3.example.org/g1.txt')?.lastModified).toBe(
-      Date.parse('1994-11-15T12:45:26Z'),
-    );
-  });
-
-  it('shows a document, takes it back, and shows it again', async () => {
-    const peer = await Peer.start();
-    const shown = (at: number) => {
-      peer.time = at;
-      return peer.model.shown('http://x.example/a.txt')?.text;
+    const shown = (time: number) => {
+      peer.time = time;
+      return peer.model.shown(at('a.txt'))?.text;
     };
-    await peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('old') });
-    expect([0, 50, 1_280, 1_300, 16_280, 16_300].map(shown)).toEqual([
-      undefined,
-      'old',
-      'old',
-      undefined,
-      undefined,
-      'old',
-    ]);
-    await peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('new') });
+    await peer.put('a.txt', 'old');
+    const times = [0, 50, 1_280, 1_300, 16_280, 16_300];
+    expect(times.map(shown)).toEqual([undefined, 'old', 'old', undefined, undefined, 'old']);
+    await peer.put('a.txt', 'new');
     expect([16_400, 18_000, 33_000].map(shown)).toEqual(['new', 'old', 'new']);
-  });
-
-  it('shows everything when the citations of an unknown hash are asked for', async () => {
-    const peer = await Peer.start();
-    await peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('a') });
-    peer.time = 2_000;
-    expect((await peer.get('/api/citation.html?url=http://x.example/a.txt')).status).toBe(500);
+    await peer.put('b.txt', 'b');
+    peer.time += 2_000;
+    expect((await peer.get(`/api/citation.html?url=${at('b.txt')}`)).status).toBe(500);
     await peer.get('/api/citation.html?hash=AAAAAAAAAAAA');
-    expect(peer.model.shown('http://x.example/a.txt')).toBeDefined();
+    expect(peer.model.shown(at('b.txt'))).toBeDefined();
   });
 
   describe('one of U+0001-U+0007, …', () => {
     it('loses the whole text; the document is shown, with its size', async () => {
       const peer = await Peer.start();
-      await peer.push({
-        'url-0': 'http://x.example/notes/log.txt',
-        'data-0$file': base64('\u001b[1mred\u001b[0m'),
-        synchronous: 'true',
-      });
-      expect(peer.model.kept('http://x.example/notes/log.txt')).toMatchObject({
-        text: 'http x example notes log txt',
-        words: 6,
-        size: 11,
-      });
+      await peer.put('notes/log.txt', '\u001b[1mred\u001b[0m', SOON);
+      const lost = { text: 'http x example notes log txt', words: 6, size: 11 };
+      expect(peer.model.kept(at('notes/log.txt'))).toMatchObject(lost);
       expect(peer.model.search('red')).toEqual([]);
     });
   });
@@ -340,219 +328,161 @@ describe('the model does what the peer did', () => {
     ['nothing', 'a.bin', '', 0],
   ])('counts the words of a document: %s', async (_, name, text, words) => {
     const peer = await Peer.start();
-    await peer.push({
-      'url-0': `http://x.example/${name}`,
-      'data-0$file': base64(text),
-      synchronous: 'true',
-    });
-    const answer = await peer.get(`/api/yacydoc.xml?url=http://x.example/${name}`);
+    await peer.put(name, text, SOON);
+    const answer = await peer.get(`/api/yacydoc.xml?url=${at(name)}`);
     expect(answer.body.toString()).toContain(`<yacy:words>${words}</yacy:words>`);
   });
 
   describe('U+FFFE or U+FFFF in one document', () => {
-    const POISON = 'poison \uffff';
-    const push = (peer: Peer, name: string, text: string) =>
-      peer.push({ 'url-0': `http://x.example/${name}.txt`, 'data-0$file': base64(text) });
     const kept = (peer: Peer, names: readonly string[]) =>
-      names.map((name) => peer.model.kept(`http://x.example/${name}.txt`)?.text);
+      names.map((name) => peer.model.kept(at(name))?.text);
+    const PDF = '%PDF-1.4\n4 0 obj\n<< >>\nstream\n<FEFF0041FFFF> Tj\nendstream\nendobj\n%%EOF\n';
 
     it.each([
-      '\ufffe',
-      '\uffff',
-      '&#65535;',
-      '&#xfffe;',
-      '&amp;#xFFFF;',
-      '&#-1;',
-      '&#131071;',
-      '<title>a&#65535;</title>b',
+      ...['\ufffe', '\uffff', '&#65535;', '&#xfffe;', '&amp;#xFFFF;', '&#-1;', '&#131071;'],
+      ...['<title>a&#65535;</title>b', PDF],
     ])('loses every document of the update: %j', async (text) => {
       const peer = await Peer.start();
-      await push(peer, 'before', 'before');
-      const answer = await push(peer, 'poison', text);
-      await push(peer, 'behind', 'behind');
+      const name = text === PDF ? 'poison.pdf' : 'poison.txt';
+      await peer.put('before.txt', 'before');
+      const answer = await peer.put(name, text);
+      await peer.put('behind.txt', 'behind');
       expect(answer.body.toString()).toContain('"successall": "true"');
       peer.time = 60;
-      expect(peer.model.shown('http://x.example/poison.txt')).toBeDefined();
-      expect(kept(peer, ['before', 'poison', 'behind'])).toEqual([undefined, undefined, undefined]);
+      expect(peer.model.shown(at(name))).toBeDefined();
+      expect(kept(peer, ['before.txt', name, 'behind.txt'])).toEqual([undefined, undefined, undefined]);
       peer.time = 60_000;
       expect(peer.model.search('before')).toEqual([]);
-      expect(peer.model.shown('http://x.example/before.txt')).toBeUndefined();
     });
 
     it.each(['&#65535', '&#1114111000000;', '\u{1fffe}\u{1ffff}'])(
       'is not what looks like it: %j',
       async (text) => {
         const peer = await Peer.start();
-        await push(peer, 'a', text);
-        expect(kept(peer, ['a'])).toEqual([expect.anything()]);
+        await peer.put('a.txt', text);
+        expect(kept(peer, ['a.txt'])).toEqual([expect.anything()]);
       },
     );
-
-    it('comes from inside a PDF too', async () => {
-      const peer = await Peer.start();
-      const pdf = '%PDF-1.4\n4 0 obj\n<< >>\nstream\n<FEFF0041FFFF> Tj\nendstream\nendobj\n%%EOF\n';
-      await push(peer, 'before', 'before');
-      await peer.push({ 'url-0': 'http://x.example/a.pdf', 'data-0$file': base64(pdf) });
-      expect(kept(peer, ['before'])).toEqual([undefined]);
-    });
 
     it('loses no document of another update, and no older version', async () => {
       const peer = await Peer.start();
       const { indexed, buffered, commit } = RECORDED;
-      await push(peer, 'old', 'old');
-      await push(peer, 'poison', 'harmless');
+      await peer.put('old', 'old', TEXT);
+      await peer.put('poison', 'harmless', TEXT);
       peer.time += indexed + buffered + commit;
-      await push(peer, 'earlier', 'earlier');
+      await peer.put('earlier', 'earlier', TEXT);
       peer.time += indexed + buffered;
-      await push(peer, 'old', 'new');
-      await push(peer, 'poison', POISON);
+      await peer.put('old', 'new', TEXT);
+      await peer.put('poison', 'poison \uffff', TEXT);
       peer.time += indexed + buffered;
-      await push(peer, 'later', 'later');
+      await peer.put('later', 'later', TEXT);
       const names = ['old', 'poison', 'earlier', 'later'];
       const expected = ['old', 'harmless', 'earlier', 'later'];
       expect(kept(peer, names)).toEqual(expected);
       peer.time += indexed + buffered + commit;
-      expect(names.map((name) => peer.model.shown(`http://x.example/${name}.txt`)?.text)).toEqual(expected);
+      expect(names.map((name) => peer.model.shown(at(name))?.text)).toEqual(expected);
     });
 
     it('is in an update of its own after a commit', async () => {
       const peer = await Peer.start();
-      await peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('a'), commit: 'true' });
-      await peer.push({ 'url-0': 'http://x.example/b.txt', 'data-0$file': base64(POISON), commit: 'true' });
-      await peer.push({
-        'url-0': 'http://x.example/c.txt',
-        'data-0$file': base64('c'),
-        synchronous: 'true',
-      });
+      await peer.put('a.txt', 'a', AT_ONCE);
+      await peer.put('b.txt', 'poison \uffff', AT_ONCE);
+      await peer.put('c.txt', 'c', SOON);
       await peer.get('/api/citation.html?hash=AAAAAAAAAAAA');
-      expect(kept(peer, ['a', 'b', 'c'])).toEqual(['a', undefined, 'c']);
+      expect(kept(peer, ['a.txt', 'b.txt', 'c.txt'])).toEqual(['a', undefined, 'c']);
     });
   });
 
   describe('IndexControlURLs_p.html', () => {
-    const url = 'http://x.example/a.txt';
+    const url = at('a.txt');
     const later = RECORDED.buffered + RECORDED.commit;
     const isShown = (peer: Peer) => peer.model.shown(url) !== undefined;
     const pushed = async () => {
       const peer = await Peer.start();
-      await peer.push({ 'url-0': url, 'data-0$file': base64('word'), commit: 'true' });
+      await peer.put('a.txt', 'word', AT_ONCE);
       peer.time += RECORDED.commitPause;
-      return peer;
+      const transactionToken = await peer.token();
+      const remove = (more: Readonly<Record<string, string>> = {}) =>
+        peer.delete({ transactionToken, urlstring: url, urldelete: 'Delete URL', ...more });
+      return { peer, remove, transactionToken };
     };
 
+    it.each<[string, Readonly<Record<string, string>>, string, boolean]>([
+      ['URL in the index', {}, `Removed URL ${url}`, true],
+      ['URL not in the index', { urlstring: at('b') }, `Removed URL ${at('b')}`, false],
+      ['no token', { transactionToken: '' }, '400 Missing transaction token.', false],
+      ['wrong token', { transactionToken: '0'.repeat(40) }, '400 Invalid transaction token.', false],
+    ])('%s', async (name, more, said, gone) => {
+      const { peer, remove } = await pushed();
+      if (name === 'no token') expect(await peer.delete({ urlstring: url, urldelete: 'x' })).toBe(said);
+      else expect(await remove(more)).toBe(said);
+      peer.time += later;
+      expect(isShown(peer)).toBe(!gone);
+    });
+
     it.each([
-      ['URL in the index', { urlstring: url, urldelete: 'Delete URL' }, `Removed URL ${url}`, true],
-      [
-        'URL not in the index',
-        { urlstring: 'http://x.example/b', urldelete: 'Delete URL' },
-        'Removed URL http://x.example/b',
-        false,
-      ],
-      [
-        'no token',
-        { transactionToken: undefined, urlstring: url, urldelete: 'Delete URL' },
-        '400 Missing transaction token.',
-        false,
-      ],
-      [
-        'wrong token',
-        { transactionToken: '0'.repeat(40), urlstring: url, urldelete: 'Delete URL' },
-        '400 Invalid transaction token.',
-        false,
-      ],
-      [
-        'unknown hash',
-        { urlhash: 'AAAAAAAAAAAA', urlhashdelete: 'Delete URL' },
-        'No Entry for URL hash AAAAAAAAAAAA; nothing deleted.',
-        false,
-      ],
-      ['known hash', { urlhash: hashOf(url), urlhashdelete: 'Delete URL' }, `Removed URL ${url}`, true],
-    ])('%s', async (_, parameters, said, gone) => {
-      const peer = await pushed();
-      const given = Object.entries({ transactionToken: await peer.token(), ...parameters });
-      const sent = given.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
-      expect(await peer.delete(Object.fromEntries(sent))).toBe(said);
+      ['unknown hash', 'AAAAAAAAAAAA', 'No Entry for URL hash AAAAAAAAAAAA; nothing deleted.', false],
+      ['known hash', hashOf(url), `Removed URL ${url}`, true],
+    ])('%s', async (_, urlhash, said, gone) => {
+      const { peer, transactionToken } = await pushed();
+      expect(await peer.delete({ transactionToken, urlhash, urlhashdelete: 'x' })).toBe(said);
       peer.time += later;
       expect(isShown(peer)).toBe(!gone);
     });
 
     it('GET instead of POST', async () => {
-      const peer = await pushed();
-      const query = new URLSearchParams({
-        transactionToken: await peer.token(),
-        urlstring: url,
-        urldelete: 'x',
-      });
+      const { peer, transactionToken } = await pushed();
+      const query = new URLSearchParams({ transactionToken, urlstring: url, urldelete: 'x' });
       expect(await peer.get(`/IndexControlURLs_p.html?${query}`)).toMatchObject({ status: 405 });
       peer.time += later;
       expect(isShown(peer)).toBe(true);
     });
 
-    it('has one token for many posts, until the process ends', async () => {
+    it('has one token for many posts, until the process ends, and for administrators', async () => {
       const peer = await Peer.start({ timing: timing(1, { start: 0 }) });
       const token = await peer.token();
       expect(token).toMatch(/^[\da-f]{40}$/);
-      for (const name of ['a', 'b']) {
-        expect(
-          await peer.delete({
-            transactionToken: token,
-            urlstring: `http://x.example/${name}`,
-            urldelete: 'x',
-          }),
-        ).toBe(`Removed URL http://x.example/${name}`);
+      for (const urlstring of [at('a'), at('b')]) {
+        const said = await peer.delete({ transactionToken: token, urlstring, urldelete: 'x' });
+        expect(said).toBe(`Removed URL ${urlstring}`);
       }
       expect(await peer.token()).toBe(token);
       await peer.model.stop();
       await peer.model.restart();
       expect(await peer.token()).not.toBe(token);
-    });
-
-    it('is for administrators', async () => {
-      const peer = await Peer.start({ password: 'secret' });
-      expect(await peer.get('/IndexControlURLs_p.html')).toMatchObject({ status: 401 });
-      expect(await peer.token()).toBe('');
+      const locked = await Peer.start({ password: 'secret' });
+      expect(await locked.get('/IndexControlURLs_p.html')).toMatchObject({ status: 401 });
+      expect(await locked.token()).toBe('');
     });
 
     it('shows the document until the next commit, 16 s later, and then no more', async () => {
-      const peer = await pushed();
-      await peer.delete({ transactionToken: await peer.token(), urlstring: url, urldelete: 'Delete URL' });
+      const { peer, remove } = await pushed();
+      await remove();
       const start = peer.time;
-      const at = (ms: number) => {
+      const shownAfter = (ms: number) => {
         peer.time = start + ms;
         return isShown(peer);
       };
-      expect([0, 1_300, 15_000, later - 1, later, 18_000, 60_000].map(at)).toEqual([
-        true,
-        true,
-        true,
-        true,
-        false,
-        false,
-        false,
-      ]);
+      expect([0, 1_300, 15_000, later - 1].every(shownAfter)).toBe(true);
+      expect([later, 18_000, 60_000].some(shownAfter)).toBe(false);
       expect(peer.model.search('word')).toEqual([]);
     });
 
     it('deletes with a commit that comes sooner, and deletes nothing that is pushed afterwards', async () => {
-      const peer = await pushed();
-      const token = await peer.token();
-      await peer.delete({ transactionToken: token, urlstring: url, urldelete: 'Delete URL' });
+      const { peer, remove } = await pushed();
+      await remove();
       expect(peer.model.kept(url)).toBeUndefined();
       await peer.get('/api/citation.html?hash=AAAAAAAAAAAA');
       expect(isShown(peer)).toBe(false);
-      await peer.push({ 'url-0': url, 'data-0$file': base64('again'), synchronous: 'true' });
+      await peer.put('a.txt', 'again', SOON);
       peer.time += later;
       expect(peer.model.shown(url)?.text).toBe('again');
     });
 
     it('deletes though the update of that moment is refused', async () => {
-      const peer = await pushed();
-      await peer.delete({ transactionToken: await peer.token(), urlstring: url, urldelete: 'Delete URL' });
-      await peer.push({
-        'url-0': 'http://x.example/b.txt',
-        'data-0$file': base64('\uffff'),
-        synchronous: 'true',
-      });
+      const { peer, remove } = await pushed();
+      await remove();
+      await peer.put('b.txt', '\uffff', SOON);
       peer.time += later;
       expect(isShown(peer)).toBe(false);
     });
@@ -569,11 +499,11 @@ describe('the model does what the peer did', () => {
     };
     const arrived = (requests: number) =>
       until(() => peer.model.served.length === requests, 'the request arrived');
-    const two = when('push', peer.push({ 'url-0': 'http://x.example/a', 'url-1': 'http://x.example/b' }), 40);
+    const two = when('push', peer.push({ 'url-0': at('a'), 'url-1': at('b') }), 40);
     await arrived(1);
-    const one = when('look-up', peer.get('/api/yacydoc.xml?url=http://x.example/a'), 50);
+    const one = when('look-up', peer.get(`/api/yacydoc.xml?url=${at('a')}`), 50);
     await arrived(2);
-    const last = when('push again', peer.push({ 'url-0': 'http://x.example/c' }), 70);
+    const last = when('push again', peer.push({ 'url-0': at('c') }), 70);
     expect(peer.model.shown('http://x.example/a')).toBeUndefined();
     await Promise.all([two, one, last]);
     expect(done).toEqual(['push', 'look-up', 'push again']);
@@ -581,30 +511,24 @@ describe('the model does what the peer did', () => {
 
   it('does not process what waited for its processor when it crashed', async () => {
     const peer = await Peer.start({ timing: timing(1, { perDocument: 50, start: 0 }) });
-    const pushed = peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('a') });
+    const pushed = peer.put('a.txt', 'a');
     await until(() => peer.model.served.length === 1, 'the push arrived');
     await peer.model.crash();
     await peer.model.restart();
-    await peer.push({ 'url-0': 'http://x.example/b.txt', 'data-0$file': base64('b') });
+    await peer.put('b.txt', 'b');
     expect(await pushed).toMatchObject({ status: Number.NaN });
-    expect(peer.model.kept('http://x.example/a.txt')).toBeUndefined();
-    expect(peer.model.kept('http://x.example/b.txt')).toBeDefined();
+    expect(peer.model.kept(at('a.txt'))).toBeUndefined();
+    expect(peer.model.kept(at('b.txt'))).toBeDefined();
   });
 
   it('loses in a crash what it had not handed to the index, and nothing in an orderly stop', async () => {
     const peer = await Peer.start({ timing: timing(1, { start: 5 }) });
-    const push = (name: string) =>
-      peer.push({
-        'url-0': `http://x.example/${name}`,
-        'data-0$file': base64('a'),
-        'contentType-0': 'text/plain',
-      });
+    const push = (name: string) => peer.put(name, 'a', TEXT);
     await push('before');
     peer.time = 5_000;
     await push('just before');
     await peer.model.crash();
-    const kept = () =>
-      ['before', 'just before', 'stop'].map((name) => peer.model.shown(`http://x.example/${name}`));
+    const kept = () => ['before', 'just before', 'stop'].map((name) => peer.model.shown(at(name)));
     expect(kept()).toEqual([expect.anything(), undefined, undefined]);
     await peer.model.restart();
     await push('stop');
@@ -682,55 +606,47 @@ describe('the model reads', () => {
     ['# Title\n\n*marks* stay', '# Title *marks* stay'],
     ['kept <script>not</script>', 'kept'],
   ])('plain text as if it were HTML: %j', (text, expected) => {
-    expect(parse('http://x.example/a', 'text/plain', Buffer.from(text))?.text).toBe(expected);
+    expect(parse(at('a'), 'text/plain', Buffer.from(text))?.text).toBe(expected);
   });
 
-  describe.each(['text/plain', 'text/html'])('%s as section 10 says', (type) => {
-    const read = (text: string) => parse('http://x.example/a', type, Buffer.from(text));
+  it.each([
+    ['a tag', 'a<b>W</b>', 'a W'],
+    ['a `>`', 'a>W ->e y', 'aW -e y'],
+    ['a tag in entities', '&lt;b&gt;W&lt;/b&gt;', 'W'],
+    ['decimal, with zeros', '&#00060;b&#062;W', 'W'],
+    ['hexadecimal, with zeros', '&#X0003C;b&#X3e;W', 'W'],
+    ['decoded twice', '&amp;lt;b&amp;gt;W gr&amp;uuml;n', 'W grün'],
+    ['a lone `&lt;`', 'a &lt; W end', 'a'],
+    ['entities', 'gr&uuml;n B&#228;r &copy; a&nbsp;W', 'grün Bär © a W'],
+    [
+      'what stays as it is',
+      '‹a› "b" \'c\' 😀 東京 a\u00adb\u200bc\ufffdd',
+      '‹a› "b" \'c\' 😀 東京 a\u00adb\u200bc\ufffdd',
+    ],
+    ['U+0008, tab, LF, VT, FF, CR: blanks', 'a\bb\tc\nd\ve\ff\rg', 'a b c d e f g'],
+    ['U+007F-U+009F: nothing', 'a\x7fb\x80c\x85d\x9fe', 'abcde'],
+    ['U+FEFF at the start: a character', '\ufeffW', '\ufeffW'],
+    ['source: nothing is decoded where no `;` follows', 'R&D, AT&amp;T &uuml W', 'R&D, AT&T &uuml W'],
+    ['source: what is no entity is dropped up to the next `;`', 'R&D costs; more', 'R more'],
+    ['source: an entity ends with its run of text', 'R&D <b>costs; more</b>', 'R&D costs; more'],
+    ['source: names are case sensitive, of Latin-1', 'a &LT; &UUML; &hellip; W', 'a W'],
+    ['source: a number is cut to 16 bits', '&#65601; &#x10042;', 'A B'],
+    ['source: a control character of an entity is a blank', 'a&#1;b&#27;c', 'a b c'],
+    ['source: a `>` makes up for a `<` behind it', 'a &gt; b &lt; W end', 'a b W end'],
+  ])('plain text and HTML as section 10 says: %s: %j', (_, text, expected) => {
+    for (const type of ['text/plain', 'text/html'])
+      expect(parse(at('a'), type, Buffer.from(text))?.text).toBe(expected);
+  });
 
-    it.each([
-      ['`a<b>W</b>`: a tag', 'a<b>W</b>', 'a W'],
-      ['`a>W`, `->e`: a `>`', 'a>W', 'aW'],
-      ['`a>W`, `->e`: a `>`', 'x ->e y', 'x -e y'],
-      ['`&lt;b&gt;W&lt;/b&gt;`, …: a tag in entities', '&lt;b&gt;W&lt;/b&gt;', 'W'],
-      ['`&lt;b&gt;W&lt;/b&gt;`, …: decimal', '&#60;b&#62;W', 'W'],
-      ['`&lt;b&gt;W&lt;/b&gt;`, …: decimal, with zeros', '&#00060;b&#062;W', 'W'],
-      ['`&lt;b&gt;W&lt;/b&gt;`, …: hexadecimal', '&#x3c;b&#x3E;W', 'W'],
-      ['`&lt;b&gt;W&lt;/b&gt;`, …: hexadecimal, with zeros', '&#X0003C;b&#X3e;W', 'W'],
-      ['`&lt;b&gt;W&lt;/b&gt;`, …: decoded twice', '&amp;lt;b&amp;gt;W', 'W'],
-      ['`&lt;b&gt;W&lt;/b&gt;`, …: a lone `&lt;`', 'a &lt; W end', 'a'],
-      ['`&uuml;`, …: ü', 'gr&uuml;n', 'grün'],
-      ['`&uuml;`, …: ü, decoded twice', 'gr&amp;uuml;n', 'grün'],
-      ['`&uuml;`, …: ä', 'B&#228;r', 'Bär'],
-      ['`&uuml;`, …: the sign of copyright', '&copy; W', '© W'],
-      ['`&uuml;`, …: a blank', 'a&nbsp;W', 'a W'],
-      ['`‹`, `›`, …: as it is', '‹a› "b" \'c\' 😀 東京', '‹a› "b" \'c\' 😀 東京'],
-      ['`‹`, `›`, …: as it is', 'a\u00adb\u200bc\ufffdd\u{1fffe}e', 'a\u00adb\u200bc\ufffdd\u{1fffe}e'],
-      ['U+0008, tab, LF, VT, FF, CR: blanks', 'a\bb\tc\nd\ve\ff\rg', 'a b c d e f g'],
-      ['U+007F-U+009F: nothing', 'a\x7fb\x80c\x85d\x9fe', 'abcde'],
-      ['U+FEFF at the start: a character', '\ufeffW', '\ufeffW'],
-      ['source: nothing is decoded where no `;` follows', 'R&D, AT&amp;T &uuml W', 'R&D, AT&T &uuml W'],
-      ['source: what is no entity is dropped up to the next `;`', 'R&D costs; more', 'R more'],
-      ['source: an entity ends with its run of text', 'R&D <b>costs; more</b>', 'R&D costs; more'],
-      ['source: names are case sensitive', 'a &LT; &UUML; W', 'a W'],
-      ['source: a name of no Latin-1 character is not known', 'a &hellip; W', 'a W'],
-      ['source: a number is cut to 16 bits', '&#65601; &#x10042;', 'A B'],
-      ['source: a control character of an entity is a blank', 'a&#1;b&#27;c', 'a b c'],
-      ['source: a `>` makes up for a `<` behind it', 'a &gt; b &lt; W end', 'a b W end'],
-    ])('%s: %j', (_, text, expected) => {
-      expect(read(text)?.text).toBe(expected);
-    });
-
-    it.each([0, 1, 7, 14, 27, 31])('U+0001-U+0007, … or NUL: U+00%i loses the whole text', (code) => {
-      expect(read(`a W${String.fromCharCode(code)} end`)).toBeUndefined();
-    });
+  it.each([0, 1, 7, 14, 27, 31])('U+0001-U+0007, … or NUL: U+00%i loses the whole text', (code) => {
+    expect(parse(at('a'), 'text/plain', Buffer.from(`a W${String.fromCharCode(code)} end`))).toBeUndefined();
   });
 
   it('a PDF that is text by its source or by its words, as it is pushed', () => {
     const line = Buffer.from('feff0041004200ffffff', 'hex').toString('hex');
     const wordsOf = (content: string, filter: string, type: string) => {
       const file = `%PDF-1.4\n4 0 obj\n<< /Filter ${filter} >>\nstream\n${content}endstream\nendobj\n%%EOF\n`;
-      return parse('http://x.example/a', type, Buffer.from(file, 'latin1'))?.text;
+      return parse(at('a'), type, Buffer.from(file, 'latin1'))?.text;
     };
     const packed = ascii85(deflateSync('BT (one \\344) Tj T* <74776f> Tj ET'));
     const filters = '[ /ASCII85Decode /FlateDecode ]';
@@ -753,7 +669,7 @@ describe('the model reads', () => {
     expect(parse('http://x.example/a.pdf', undefined, Buffer.from(pdf))?.text).toBe('Hello (you)');
     expect(parse('http://x.example/a.pdf', undefined, Buffer.from(pdf.slice(0, 40)))).toBeUndefined();
     for (const type of ['text/markdown', 'application/json', 'application/octet-stream', '']) {
-      expect(parse('http://x.example/a', type, Buffer.from('words'))).toBeUndefined();
+      expect(parse(at('a'), type, Buffer.from('words'))).toBeUndefined();
     }
   });
 
@@ -781,13 +697,8 @@ describe('the model reads', () => {
   });
 
   it('which documents its network takes', () => {
-    const local = [
-      'file:///srv/a',
-      'http://localhost/',
-      'http://127.0.0.1/',
-      'http://192.168.1.4/',
-      'http://vault.local/',
-    ];
+    const addresses = ['localhost', '127.0.0.1', '192.168.1.4', 'vault.local'];
+    const local = ['file:///srv/a', ...addresses.map((host) => `http://${host}/`)];
     const global = ['http://example.org/', 'https://nowhere.cc/', 'http://home.arpa/', 'ftp://example.org/'];
     for (const url of local.map(normalUrl))
       expect([takes('global', url), takes('local', url)]).toEqual([false, true]);
