@@ -1,7 +1,6 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
 import {
-  ACCEPT_RECORDS,
   type AnswerHead,
   allRecords,
   fieldValues,
@@ -194,7 +193,7 @@ export class PeerClient {
     const fields = fieldsOf({ url, filter, ch, hash: 'hash' in query ? query.hash : undefined });
     const body = await formBody(fields, this.#http.url(path));
     const request = { counted: 'other', method: 'POST', path, isProtected: false, body, signal } as const;
-    return dialect.citationOf(await this.#http.ask({ ...request, accept: ACCEPT_RECORDS }), query);
+    return dialect.citationOf(await this.#http.ask(request), query);
   }
 
   /** Has the peer show at once what it has indexed so far, where its dialect knows a way; nothing otherwise. */
@@ -220,7 +219,7 @@ export class PeerClient {
     const request = await dialect.shareRequest(query, (path) => this.#http.url(path));
     const headers = conditionsOf(options);
     return await this.#http.stream(
-      { counted: 'other', isProtected: false, ...request, headers, maxBytes, signal },
+      { counted: 'other', isProtected: false, accept: '*/*', ...request, headers, maxBytes, signal },
       (answer) => use(shareOf(answer, options)),
     );
   }

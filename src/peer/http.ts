@@ -7,6 +7,7 @@ import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
 import {
+  ACCEPT_RECORDS,
   type AnswerHead,
   type HttpAnswer,
   isSuccess,
@@ -50,7 +51,7 @@ export interface PeerRequest {
   readonly isProtected: boolean;
   /** Whether it never carries credentials, and a 401 is an answer like any other. */
   readonly isAnonymous?: boolean;
-  /** Which forms of answer we like best. @default anything */
+  /** Which forms of answer we like best. @default those that are read into records, JSON first */
   readonly accept?: string;
   readonly body?: Body | undefined;
   /** Besides those of every request; names in lower case. */
@@ -224,7 +225,7 @@ export class Http {
 
   /** Sends a request once, and hands its answer to `use`. */
   async #send<T>(request: PeerRequest, authorization: string | undefined, use: Use<T>): Promise<T> {
-    const { path, counted, accept = '*/*', body } = request;
+    const { path, counted, accept = ACCEPT_RECORDS, body } = request;
     const headers = {
       ...request.headers,
       accept,

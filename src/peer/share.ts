@@ -1,5 +1,4 @@
 import {
-  ACCEPT_RECORDS,
   allRecords,
   decoded,
   fieldValue,
@@ -94,8 +93,7 @@ export async function listRecords(
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<readonly string[] | undefined> {
-  const request = { counted: 'other', method: 'POST', path, isProtected: false, signal } as const;
-  const answer = await http.ask({ ...request, accept: ACCEPT_RECORDS });
+  const answer = await http.ask({ counted: 'other', method: 'POST', path, isProtected: false, signal });
   if (statusError(answer)?.code === 'PEER_REFUSED') return undefined;
   const all = allRecords(readAnswer(succeeded(answer)).record);
   if (!all.some((each) => each.name === 'shares' || fieldValues(each, 'shares').length > 0)) return undefined;

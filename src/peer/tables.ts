@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { Clock } from '../lib/clock.js';
 import {
-  ACCEPT_RECORDS,
   decoded,
   EMPTY_LIST,
   type HttpAnswer,
@@ -312,7 +311,7 @@ function requestOf(
   body: Body | undefined,
   signal: AbortSignal | undefined,
 ): PeerRequest {
-  return { counted: 'other', method, path, isProtected: true, accept: ACCEPT_RECORDS, body, signal };
+  return { counted: 'other', method, path, isProtected: true, body, signal };
 }
 
 /** The tables that a page offers to choose from, as YaCy's does. */

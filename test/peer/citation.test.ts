@@ -1,13 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type Citation,
-  type CitationOptions,
-  type CitationQuery,
-  readCitation,
-} from '../../src/peer/citation.js';
+import { type Citation, type CitationQuery, readCitation } from '../../src/peer/citation.js';
 import { answerOf, realAnswer, refusalOf } from './answers.js';
-import { clientOf, HttpServer } from './servers.js';
+import { serving } from './servers.js';
 
 const URL = 'https://docs.example.org/a.txt';
 const OTHER = 'https://else.example.net/b.txt';
@@ -192,29 +187,8 @@ ${likes && `<h3>Similar documents from different hosts:</h3><ul>${likes}</ul>`}
 <dl>${all.join('\n')}</dl><dl>${citers.join('\n')}</dl></body></html>`;
 }
 
-describe('a question for citations', () => {
-  it.each<[string, CitationQuery, CitationOptions]>([
-    ['url=https%3A%2F%2Fdocs.example.org%2Fa.txt', { url: URL }, {}],
-    ['filter=true&hash=h', { hash: 'h' }, { filter: true }],
-    ['filter=false&hash=h', { hash: 'h' }, { filter: false }],
-    ['ch=0&hash=h', { hash: 'h' }, { ch: 0 }],
-    ['url=https%3A%2F%2Fdocs.example.org%2Fa.txt&filter=true&ch=10', { url: URL }, { filter: true, ch: 10 }],
-  ])('says what is given, and no more: %s', async (body, query, options) => {
-    const server = await HttpServer.start((_, response) => response.end(JSON.stringify(EMPTY)));
-    const client = clientOf(server.url);
-    expect(await client.citation(query, options)).toMatchObject(EMPTY);
-    expect(server.requests).toMatchObject([{ method: 'POST', url: '/api/citation.html', body }]);
-    expect(server.requests[0]?.headers).toMatchObject({
-      'content-type': 'application/x-www-form-urlencoded',
-      accept: expect.stringMatching(/^application\/json,/),
-    });
-    expect(client.requests).toEqual({ push: 0, peerdoc: 0, other: 1 });
-  });
-
-  it('finds no document where the peer answers 404, and fails with a peer that fails', async () => {
-    const server = await HttpServer.start((_, response, n) => response.writeHead(n === 0 ? 404 : 500).end());
-    const client = clientOf(server.url);
-    expect(await client.citation({ url: URL })).toBeUndefined();
-    await expect(client.citation({ url: URL })).rejects.toMatchObject({ code: 'PEER_FAILED' });
-  });
+it('citations of a document that is not there are undefined by 404, and fail with a peer that fails', async () => {
+  const { client } = await serving((_, response, n) => response.writeHead(n === 0 ? 404 : 500).end());
+  expect(await client.citation({ url: URL })).toBeUndefined();
+  await expect(client.citation({ url: URL })).rejects.toMatchObject({ code: 'PEER_FAILED' });
 });

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import type { PeerClient } from '../../src/index.js';
+import { VERSION } from '../../src/lib/process.js';
 import type { ShareStream } from '../../src/peer/share.js';
 import { openPeer } from '../embedded/support.js';
-import { clientOf, HttpServer } from '../peer/servers.js';
+import { clientOf, HttpServer, http, raw } from '../peer/servers.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 /**
@@ -41,6 +42,24 @@ const drain: Parameters<PeerClient['share']>[1] = async ({ chunks }) => {
   for await (const chunk of chunks) void chunk;
 };
 
+const NOTE = {
+  url: 'https://files.example.org/inbox/note.txt',
+  collection: 'inbox',
+  data: Buffer.from('Hello, peer & world!\n'),
+};
+const UMLAUT = {
+  url: 'https://files.example.org/inbox/%C3%BCber%20uns%20%231.md',
+  collection: 'notes_2026',
+  data: Buffer.from('50 % für „uns“ + 1 = 🙂\r\n~*-._'),
+};
+const NOTE_SENT =
+  'data-0=Hello%2C+peer+%26+world%21%0A&url-0=https%3A%2F%2Ffiles.example.org%2Finbox%2Fnote.txt&collection-0=inbox';
+const UMLAUT_SENT = [
+  'data-1=50+%25+f%C3%BCr+%E2%80%9Euns%E2%80%9C+%2B+1+%3D+%F0%9F%99%82%0D%0A%7E*-._',
+  'url-1=https%3A%2F%2Ffiles.example.org%2Finbox%2F%25C3%25BCber%2520uns%2520%25231.md',
+  'collection-1=notes_2026',
+].join('&');
+
 /**
  * Table and row of the specification, the call, and what is sent: nothing that was not given (4, rule 2), in the order of
  * the request shapes.
@@ -70,6 +89,21 @@ const SENT: readonly (readonly [string, Ask, readonly string[]])[] = [
     '4.2 html',
     (c) => c.peerdoc({ urlhash: HASH }, { html: 'ü&' }),
     [`POST /api/peerdoc.html urlhash=${HASH_SENT}&html=%C3%BC%26`],
+  ],
+  [
+    '4.3 items numbered from 0, and no flag that was not asked for',
+    (c) => c.push([NOTE, UMLAUT], { synchronous: false, commit: false }),
+    [`POST /api/push_p.html count=2&${NOTE_SENT}&${UMLAUT_SENT}`],
+  ],
+  [
+    '4.3 synchronous',
+    (c) => c.push([NOTE], { synchronous: true }),
+    [`POST /api/push_p.html synchronous=true&count=1&${NOTE_SENT}`],
+  ],
+  [
+    '4.3 synchronous and commit',
+    (c) => c.push([NOTE], { synchronous: true, commit: true }),
+    [`POST /api/push_p.html synchronous=true&commit=true&count=1&${NOTE_SENT}`],
   ],
   ['4.4 data', (c) => c.share({ data: 'a/b.bin' }, drain), ['POST /api/share.html data=a%2Fb.bin']],
   [
@@ -125,6 +159,25 @@ const SENT: readonly (readonly [string, Ask, readonly string[]])[] = [
 describe('a server that only records sees', () => {
   it.each(SENT)('%s', async (_, ask, expected) => {
     expect(await sentFor(ask)).toEqual(expected);
+  });
+
+  it('each byte of a push, and nothing else', async () => {
+    const requests: string[] = [];
+    const { server, client } = await raw((socket, request) => {
+      requests.push(request);
+      socket.write(http(NOTHING));
+    });
+    await client.push([NOTE]).catch(() => undefined);
+    const head = [
+      'POST /api/push_p.html HTTP/1.1',
+      `host: ${new URL(server.url).host}`,
+      'connection: keep-alive',
+      expect.stringMatching(/^accept: application\/json, /),
+      `user-agent: peersync/${VERSION}`,
+      'content-type: application/x-www-form-urlencoded',
+      `content-length: ${NOTE_SENT.length + 'count=1&'.length}`,
+    ];
+    expect(requests.map((request) => request.split('\r\n'))).toEqual([[...head, '', `count=1&${NOTE_SENT}`]]);
   });
 
   it('a row that is added under a key of its own, which was looked for before', async () => {
