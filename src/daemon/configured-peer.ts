@@ -97,21 +97,18 @@ const PAUSE_MS = 2_000;
  * again, at most once a minute: another peer may stand at that address by now.
  */
 export class PeerDialect implements DialectSource {
-  readonly #deps: PeerDialectDeps;
   #askedAt = Number.NEGATIVE_INFINITY;
   #asking: Promise<boolean> | undefined;
 
-  constructor(deps: PeerDialectDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: PeerDialectDeps) {}
 
   get current(): Dialect | undefined {
-    const { dialect } = this.#deps.client;
+    const { dialect } = this.deps.client;
     return dialect === undefined ? undefined : DIALECTS[dialect];
   }
 
   async known(signal: AbortSignal): Promise<boolean> {
-    const { client, clock, queue } = this.#deps;
+    const { client, clock, queue } = this.deps;
     while (client.dialect === undefined) {
       if (signal.aborted) return false;
       try {
@@ -126,7 +123,7 @@ export class PeerDialect implements DialectSource {
   }
 
   async misfits(): Promise<boolean> {
-    const { configured, clock } = this.#deps;
+    const { configured, clock } = this.deps;
     if (configured !== 'auto') return false;
     if (this.#asking === undefined && clock.now() - this.#askedAt >= ASK_AGAIN_MS) {
       this.#askedAt = clock.now();
@@ -138,7 +135,7 @@ export class PeerDialect implements DialectSource {
   }
 
   async #askAnew(): Promise<boolean> {
-    const { client, log, onChange, queue } = this.#deps;
+    const { client, log, onChange, queue } = this.deps;
     const before = client.dialect;
     try {
       // What this asks says nothing of whether the trouble of the pushes is over.
@@ -159,7 +156,7 @@ export class PeerDialect implements DialectSource {
   }
 
   async #remember(): Promise<void> {
-    const { client, configured, url, state, log } = this.#deps;
+    const { client, configured, url, state, log } = this.deps;
     const { dialect } = client;
     if (configured !== 'auto' || dialect === undefined) return;
     if (rememberedDialect(state.meta(DIALECT_META), url) === dialect) return;

@@ -1,18 +1,11 @@
 import type { Config } from '../config/config.js';
-import type { Clock, Timer } from '../lib/clock.js';
+import type { Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
 import { counted } from '../lib/text.js';
 import { gone, isItem } from '../state/entry.js';
-import type { State } from '../state/state.js';
+import type { WatchDeps } from '../watch/reconciler.js';
 
 const DAY_MS = 86_400_000;
-
-export interface HousekeepingDeps {
-  readonly state: State;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
 
 /**
  * Takes out of state what nobody works on any more, so that it does not grow for ever.
@@ -21,15 +14,12 @@ export interface HousekeepingDeps {
  * been gone for long; the latter again every day. `stop` ends all of it; the next run does what is left.
  */
 export class Housekeeping {
-  readonly #deps: HousekeepingDeps;
   #keepGoneMs = Number.POSITIVE_INFINITY;
   #timer: Timer | undefined;
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  constructor(deps: HousekeepingDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: Pick<WatchDeps, 'state' | 'clock' | 'log'>) {}
 
   /**
    * This is the configuration now. To be told when nothing looks at the folders that left it any more.
@@ -39,7 +29,7 @@ export class Housekeeping {
   async keep({ folders, state }: Pick<Config, 'folders' | 'state'>): Promise<void> {
     this.#keepGoneMs = state.keepGone;
     const configured = new Set(folders.map(({ name }) => name));
-    for (const folder of [...this.#deps.state.entries.folders()])
+    for (const folder of [...this.deps.state.entries.folders()])
       if (!configured.has(folder)) await this.#retire(folder);
     this.#forget();
     await this.#last;
@@ -53,7 +43,7 @@ export class Housekeeping {
 
   /** What the peer was sent stays known for a while, so that a folder that comes back costs no pushes. */
   async #retire(folder: string): Promise<void> {
-    const { state, clock, log } = this.#deps;
+    const { state, clock, log } = this.deps;
     let files = 0;
     for await (const slice of state.entries.slices({ folder })) {
       if (this.#stopped) return;
@@ -74,7 +64,7 @@ export class Housekeeping {
 
   /** Now, and every day from now on. */
   #forget(): void {
-    const { clock, log, state } = this.#deps;
+    const { clock, log, state } = this.deps;
     this.#timer?.cancel();
     if (this.#stopped) return;
     this.#timer = clock.after(DAY_MS, () => this.#forget(), { background: true });

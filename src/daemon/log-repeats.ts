@@ -53,19 +53,17 @@ export class DaemonLog implements Logger {
   readonly info = this.#counting('info', EVENTS);
   readonly warn = this.#counting('warn', TROUBLE);
   readonly error = this.#counting('error', TROUBLE);
-  readonly #log: Logger;
-  readonly #clock: Clock;
   #said = 0;
   /** By level and what they are about. */
   readonly #kinds = new Map<string, Kind>();
 
-  constructor(log: Logger, clock: Clock) {
-    this.#log = log;
-    this.#clock = clock;
-  }
+  constructor(
+    private readonly log: Logger,
+    private readonly clock: Clock,
+  ) {}
 
   debug(fields: object, message: string): void {
-    this.#log.debug(fields, message);
+    this.log.debug(fields, message);
   }
 
   /** Says what was counted and not said yet. */
@@ -77,7 +75,7 @@ export class DaemonLog implements Logger {
   #counting(level: Kind['level'], patience: Patience): Logger['info'] {
     return (fields, message) => {
       const key = keyOf(level, fields, message);
-      const now = this.#clock.now();
+      const now = this.clock.now();
       const last = { fields, message };
       let kind = this.#kinds.get(key);
       if (kind === undefined) {
@@ -94,16 +92,16 @@ export class DaemonLog implements Logger {
       kind.held += 1;
       kind.last = last;
       if (kind.timer === undefined) this.#hold(key, kind);
-      this.#log.debug(fields, message);
+      this.log.debug(fields, message);
     };
   }
 
   #say(level: Kind['level'], fields: object, message: string): void {
     const { event } = fields as { readonly event?: string };
     this.#said += 1;
-    this.recents.push({ id: this.#said, at: this.#clock.now(), level, message, event });
+    this.recents.push({ id: this.#said, at: this.clock.now(), level, message, event });
     if (this.recents.length > RECENTS_KEPT) this.recents.shift();
-    this.#log[level](fields, message);
+    this.log[level](fields, message);
   }
 
   #hold(key: string, kind: Kind): void {
@@ -114,7 +112,7 @@ export class DaemonLog implements Logger {
       if (held < kind.patience.quietBelow) this.#kinds.delete(key);
       else this.#hold(key, kind);
     };
-    kind.timer = this.#clock.after(windowMs(kind), windowEnds, { background: true });
+    kind.timer = this.clock.after(windowMs(kind), windowEnds, { background: true });
   }
 
   #release(kind: Kind): void {

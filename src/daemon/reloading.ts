@@ -24,13 +24,10 @@ export interface ReloadingDeps extends Pick<DaemonOptions, 'clock' | 'log' | 'on
  * not. After `stop`, which resolves when none is under way, there are no more.
  */
 export class Reloading {
-  readonly #deps: ReloadingDeps;
   #last: Promise<unknown> = Promise.resolve();
   #isStopped = false;
 
-  constructor(deps: ReloadingDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: ReloadingDeps) {}
 
   /** @throws PeersyncError: what is wrong with the configuration; nothing changed then */
   reload(): Promise<ReloadReport> {
@@ -42,12 +39,12 @@ export class Reloading {
   async stop(): Promise<void> {
     this.#isStopped = true;
     // What is long about a reload: the many files of a folder that was removed.
-    await this.#deps.parts.housekeeping.stop();
+    await this.deps.parts.housekeeping.stop();
     await this.#last;
   }
 
   async #reload(): Promise<ReloadReport> {
-    const { clock, current, log, onFailure } = this.#deps;
+    const { clock, current, log, onFailure } = this.deps;
     const { taken, access } = await this.#read();
     const changes = [...changeLines(current.config, taken.config)];
     try {
@@ -68,7 +65,7 @@ export class Reloading {
 
   /** Reads and checks everything; nothing changed yet. */
   async #read() {
-    const { current, load, clock, log } = this.#deps;
+    const { current, load, clock, log } = this.deps;
     try {
       this.#unlessStopped();
       const wanted = await load();
@@ -95,7 +92,7 @@ export class Reloading {
 
   /** @returns what is new in the files that it names, a line each */
   async #apply(taken: Reloaded, access: PeerAccess): Promise<string[]> {
-    const { current, parts, onFailure, onReload } = this.#deps;
+    const { current, parts, onFailure, onReload } = this.deps;
     const { client, queue, watcher, housekeeping, mirrors, audit, state } = parts;
     const { config, restart } = taken;
     const before = current.config;

@@ -39,8 +39,6 @@ export class Watchdog {
   stuck: readonly Stuck[] = [];
   /** The disk that is waited for. */
   diskTrouble: DiskTrouble | undefined;
-  readonly #live: Live;
-  readonly #deps: WatchdogDeps;
   readonly #limitMs: number;
   readonly #everyMs: number;
   /** The disks that were asked and have not answered. */
@@ -51,9 +49,10 @@ export class Watchdog {
   #fedAt = Number.NEGATIVE_INFINITY;
   #logged = '';
 
-  constructor(live: Live, deps: WatchdogDeps) {
-    this.#live = live;
-    this.#deps = deps;
+  constructor(
+    private readonly live: Live,
+    private readonly deps: WatchdogDeps,
+  ) {
     const { watchdogMs = Number.POSITIVE_INFINITY } = deps.notifier;
     this.#limitMs = Math.min(LIMIT_MS, watchdogMs * LIMIT_SHARE);
     this.#everyMs = this.#limitMs / LOOKS_A_LIMIT;
@@ -61,7 +60,7 @@ export class Watchdog {
 
   /** Looks until it is stopped; does not reject. */
   async start(): Promise<void> {
-    const { clock, log } = this.#live;
+    const { clock, log } = this.live;
     const { signal } = this.#stopping;
     const failed = (error: unknown) =>
       log.error({ err: error }, `The health of the loops is unknown: ${messageOf(error)}`);
@@ -81,10 +80,10 @@ export class Watchdog {
   }
 
   async #look(): Promise<void> {
-    const { clock } = this.#live;
+    const { clock } = this.live;
     const still: Stuck[] = [];
     const overdue: Stuck[] = [];
-    for (const check of this.#deps.health()) {
+    for (const check of this.deps.health()) {
       const ms = check.look(this.#ranMs);
       const stuck = { name: check.name, what: check.what, since: clock.now() - ms };
       if (ms >= LOOKS_UNTIL_DISKS * this.#everyMs) still.push(stuck);
@@ -99,16 +98,16 @@ export class Watchdog {
   }
 
   async #feed(): Promise<void> {
-    const { notifier } = this.#deps;
-    await notifier.status(() => statusSentence(this.#live.status()));
-    const now = this.#live.clock.now();
+    const { notifier } = this.deps;
+    await notifier.status(() => statusSentence(this.live.status()));
+    const now = this.live.clock.now();
     if (now - this.#fedAt < (notifier.watchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
     this.#fedAt = now;
     await notifier.watchdog();
   }
 
   #say(): void {
-    const { clock, log } = this.#live;
+    const { clock, log } = this.live;
     const loops = this.stuck.map(({ name }) => name);
     const before = this.#logged;
     this.#logged = this.diskTrouble?.path ?? loops.join();
@@ -120,7 +119,7 @@ export class Watchdog {
     } else if (loops.length > 0) {
       const { since, what } = asOne(this.stuck);
       const time = durationText(clock.now() - since);
-      const isWatched = this.#deps.notifier.watchdogMs !== undefined;
+      const isWatched = this.deps.notifier.watchdogMs !== undefined;
       const end = isWatched ? 'systemd is left to restart peersync' : 'restart peersync';
       log.error(
         { event: 'stuck', loops },
@@ -131,8 +130,8 @@ export class Watchdog {
 
   /** The first directory whose disk does not answer in time. A disk that was asked is not asked again before it answers. */
   async #findSilentDisk(): Promise<Disk | undefined> {
-    const { ask = askDisk } = this.#deps;
-    const { clock, current } = this.#live;
+    const { ask = askDisk } = this.deps;
+    const { clock, current } = this.live;
     const disks = disksOf(current.config);
     for (const disk of disks) {
       if (this.#asked.has(disk.path)) continue;
@@ -212,15 +211,14 @@ export interface NotifierDeps {
 export class Notifier {
   /** Without a sign of life for so long systemd ends the process; undefined where it does not watch. */
   readonly watchdogMs: number | undefined;
-  readonly #env: NodeJS.ProcessEnv;
-  readonly #deps: NotifierDeps;
   #sentence = '';
   #last: Promise<void> = Promise.resolve();
   #hasFailed = false;
 
-  constructor(env: NodeJS.ProcessEnv, deps: NotifierDeps) {
-    this.#env = env;
-    this.#deps = deps;
+  constructor(
+    private readonly env: NodeJS.ProcessEnv,
+    private readonly deps: NotifierDeps,
+  ) {
     const { NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID = String(process.pid) } = env;
     const ms = Number(WATCHDOG_USEC) / 1_000;
     if (NOTIFY_SOCKET && ms > 0 && WATCHDOG_PID === String(process.pid)) this.watchdogMs = ms;
@@ -241,7 +239,7 @@ export class Notifier {
 
   /** One sentence for `systemctl status`, where it is another one; asked for only where systemd reads it. */
   async status(sentence: () => string): Promise<void> {
-    if (!this.#env.NOTIFY_SOCKET) return;
+    if (!this.env.NOTIFY_SOCKET) return;
     const text = sentence().replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
     if (text === this.#sentence) return;
     this.#sentence = text;
@@ -254,14 +252,14 @@ export class Notifier {
   }
 
   #say(...assignments: readonly string[]): Promise<void> {
-    if (this.#env.NOTIFY_SOCKET) this.#last = this.#last.then(() => this.#send(assignments));
+    if (this.env.NOTIFY_SOCKET) this.#last = this.#last.then(() => this.#send(assignments));
     return this.#last;
   }
 
   async #send(assignments: readonly string[]): Promise<void> {
-    const { log, send = sendByProgram } = this.#deps;
+    const { log, send = sendByProgram } = this.deps;
     try {
-      await send(assignments, this.#env);
+      await send(assignments, this.env);
       this.#hasFailed = false;
     } catch (error) {
       if (!this.#hasFailed)

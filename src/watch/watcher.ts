@@ -20,7 +20,6 @@ export interface WatchSettings {
 }
 
 export interface WatcherOptions extends WatchSettings, Omit<WatchDeps, 'changed' | 'hashQueue' | 'policy'> {
-  /** Brings all changes of the state so far to the disk. */
   /** Reads small files. */
   readonly readGroup: ReadGroup;
   readonly policy?: Partial<WatchDeps['policy']>;
