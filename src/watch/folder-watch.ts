@@ -239,7 +239,6 @@ export class FolderWatch {
   #onEvent(directory: string, name: string | undefined): void {
     const { real } = this.root;
     if (!this.deps.mayLook() || !isWithin(directory, real)) return;
-    if (directory === real && name === undefined) void this.#follow();
     this.deps.debouncer.changed(directory.slice(real.length + 1), name);
   }
 

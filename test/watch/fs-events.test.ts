@@ -100,20 +100,20 @@ describe('a large directory', () => {
   });
 
   it('is watched without a gap when it grew since it was first watched, and so is all below it', async () => {
-    const { at, events, watch, named, write } = setUp(undefined, 'd');
-    const isFine = () => events.watches(at(''), lstatSync(at('')));
-    for (const path of ['', 'd']) await watch(path);
+    const { at, events, watch, named, write } = setUp(undefined, 'd', 'd/e');
+    const isFine = () => events.watches(at('d'), lstatSync(at('d')));
+    for (const path of ['', 'd', 'd/e']) await watch(path);
     expect(isFine()).toBe(true);
-    grow(at(''));
+    grow(at('d'));
     expect(isFine()).toBe(false);
-    const watching = watch('');
-    write('a');
+    const watching = watch('d');
+    write('d/a');
     expect(await watching).toBe('watched');
     expect(isFine()).toBe(true);
-    expect(events.watched).toBe(2);
-    await named('', 'a');
-    write('d/b');
-    await named('d', 'b');
+    expect(events.watched).toBe(3);
+    await named('d', 'a');
+    write('d/e/b');
+    await named('d/e', 'b');
     renameSync(at('d'), at('moved'));
     await until(() => events.watched === 1, 'what was below it is given up');
   });

@@ -88,6 +88,14 @@ describe('a folder whose root', () => {
     await inbox.becomes({ 'old.txt': 'gone', 'new.txt': 'pending' });
   });
 
+  it('stands at another path of the configuration is that one, though it is empty', async () => {
+    const inbox = await new Inbox(['a.txt']).start();
+    mkdirSync(inbox.at('../other'));
+    await inbox.start({ folder: { path: inbox.at('../other') } });
+    await inbox.stands('watching');
+    inbox.expect({ 'a.txt': 'gone' });
+  });
+
   it('is removed and made again between two checks is watched again', async () => {
     const inbox = await new Inbox().start({ policy: { rootCheckMs: 3_600_000 } });
     for (let i = 0; i < 5; i += 1) {

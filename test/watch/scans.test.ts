@@ -126,7 +126,9 @@ describe('a scan', () => {
 
   it('finds what is back as it was, also with its directory, and decides by the rules that came back, too', async () => {
     const rules = { 'a/d0/.peersyncignore': 'secret', 'a/d0/deep/open': 'x', 'a/d0/deep/secret': 'x' };
-    const { inbox } = await scanned(new Inbox({ 'a/d0/f0': 'x', ...rules }));
+    // Of a directory with rules alone nothing is remembered.
+    const bare = { 'a/bare/.peersyncignore': '*' };
+    const { inbox } = await scanned(new Inbox({ 'a/d0/f0': 'x', ...rules, ...bare }));
     for (const path of ['a/d0/f0', 'a']) {
       inbox.rename(path, '../away');
       await inbox.look(path);
@@ -135,6 +137,9 @@ describe('a scan', () => {
       await inbox.rescan();
       inbox.expect({ 'a/d0/f0': 'pending', 'a/d0/deep/open': 'pending', 'a/d0/deep/secret': undefined });
     }
+    inbox.write('a/bare/late');
+    await inbox.look('a/bare/late');
+    inbox.expect({ 'a/bare/late': undefined });
   });
 
   it('takes nothing from a file that came in the place of a directory while that was listed', async () => {
@@ -215,6 +220,16 @@ describe('a scan', () => {
     inbox.append('hidden/a.txt', 'two');
     await inbox.rescan();
     expect(inbox.sha('links/b.txt')).not.toBe(before);
+  });
+
+  it('watches a directory anew that grew large', async () => {
+    const { played, openEvents } = playedEvents({});
+    const inbox = await new Inbox(['d/a']).start({ openEvents });
+    for (let i = 0; i < 2_000; i += 1) inbox.write(`d/a file of a large directory, ${i}`, '');
+    await inbox.idle();
+    const asked = played.events?.asked ?? 0;
+    await inbox.rescan();
+    expect(played.events?.asked).toBe(asked + 1);
   });
 
   it('finds that very many files are removed a few at a time', async () => {
