@@ -54,6 +54,10 @@ describe('time-to-search', () => {
     d.confirm('slow');
     expectNear(d.row().hour.p99Ms, 2 * MINUTE + 20 * SECOND);
     expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now());
+    await d.close();
+    d.clock.skip(2 * DAY);
+    await d.open();
+    expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now() - 2 * DAY);
   });
 
   it('loses nothing by a kill, and counts each version that was confirmed, also of a file that is gone', async () => {

@@ -15,6 +15,7 @@ import {
 } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { DiskWithFaults } from '../fault/state-disk.js';
+import { sentOf } from '../state/records.js';
 import { afterwards } from '../support/afterwards.js';
 import { writeConfig } from '../support/config.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -135,10 +136,8 @@ export class Desk {
 
   accept(path: string): void {
     const item = this.#pending(path);
-    const { sha256 } = item.version;
-    const { url, collection } = item;
-    const sent = { sha256, size: 1, digest: sha256, url, collection, at: this.clock.now() };
-    this.state.put(accepted(item, sent, this.clock.now()));
+    const now = this.clock.now();
+    this.state.put(accepted(item, { ...sentOf(item), at: now }, now));
   }
 
   confirm(path: string): void {
