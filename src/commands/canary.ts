@@ -11,7 +11,6 @@ import type { Citation } from '../peer/citation.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Dialect, DialectName } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
-import type { Peerdoc, SentVersion } from '../peer/peerdoc.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { gateHint, reachOf } from '../uplink/failure-attribution.js';
 import { isThere, UsageError } from './context.js';
@@ -91,15 +90,15 @@ export async function pushCanaries(
     }
     const how = { ...options, collection: 'peersync-canary' };
     await deliver(client, dialect, files, how, ({ i }, outcome, entry) => {
-      const sent = entry?.status === 'confirmed' ? entry.sent : undefined;
       const visibleMs = entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
-      if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, sent, visibleMs };
+      if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, visibleMs };
     });
     const looks = probed.map(async (each): Promise<Probed> => {
       if (each.kind === 'address' || each.outcome?.status !== 'confirmed') return each;
       const { url } = each;
-      const doc = await client.peerdoc({ url }, { signal }).catch(failure);
-      return { ...each, doc, citation: await client.citation({ url }, { signal }).catch(failure) };
+      const doc = await client.peerdoc({ url }, { signal }).catch(unknown);
+      const citation = await client.citation({ url }, { signal }).catch(unknown);
+      return { ...each, words: doc?.words, sentences: citation?.sentences };
     });
     return reportOf(await Promise.all(looks), dialect, config.confirm.hold ?? dialect.holdMs);
   } finally {
@@ -107,10 +106,9 @@ export async function pushCanaries(
   }
 }
 
-/** @throws the error where it is none that a person may read */
-function failure(error: unknown): Failed {
+/** What was confirmed is told also where it cannot be looked at more closely. */
+function unknown(error: unknown): undefined {
   if (!(error instanceof PeersyncError)) throw error;
-  return { status: 'failed', error };
 }
 
 /** A tiny document that shows whether a peer takes its kind, and the addresses of some folders. */
@@ -138,7 +136,7 @@ export function canaryPlan(
     ];
     const bytes = what === 'PDF' ? pdfOf(lines) : Buffer.from(`${lines.join('\n')}\n`);
     const name = url.slice(url.lastIndexOf('/') + 1);
-    const words = lines.join(' ').split(/\s+/).length;
+    const wordsSent = lines.join(' ').split(/\s+/).length;
     return {
       /** `address`: only to show whether the peer takes the addresses of its folders. */
       kind: 'canary' as 'canary' | 'address',
@@ -146,7 +144,7 @@ export function canaryPlan(
       folders: [] as readonly string[],
       /** What one of its sentences holds in ASCII, and what the same sentence then holds too. */
       sentence,
-      ...{ what, name, url, bytes, words },
+      ...{ what, name, url, bytes, wordsSent },
     };
   };
   const below = folders.filter(({ url }) => base.startsWith(url));
@@ -205,15 +203,14 @@ export interface CanaryReport {
   readonly dropped: readonly string[];
 }
 
-type Failed = Extract<Outcome, { readonly status: 'failed' }>;
-
 /** What became of one document; no outcome: it was not sent. */
 export interface Probed extends Canary {
   readonly outcome: Outcome | undefined;
-  readonly sent?: SentVersion | undefined;
-  readonly doc?: Peerdoc | Failed | undefined;
-  readonly citation?: Citation | Failed | undefined;
   readonly visibleMs?: number | undefined;
+  /** How many words the peer shows that it has, where it says so. */
+  readonly words?: number | undefined;
+  /** Those that the peer knows of it. */
+  readonly sentences?: Citation['sentences'] | undefined;
 }
 
 /** The peer took the document, and would never show it. */
@@ -221,12 +218,8 @@ const NEVER_SHOWN: ReadonlySet<string> = new Set(['DOMAIN_GATE', 'NOT_SHOWN']);
 /** A document of which the peer shows a smaller part of its words was not read. */
 const READ_SHARE = 0.5;
 
-/**
- * What a canary tells of the peer: which kinds of document it takes, reads and shows, what of the first it shows where, and whether
- * it takes the addresses of the folders.
- */
+/** What a canary tells of the peer: which kinds of document it takes, reads and shows, and whether it takes the addresses of the folders. */
 export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: number): CanaryReport {
-  const [first] = probed;
   const visible = probed.flatMap(({ visibleMs }) => visibleMs ?? []);
   const isUnseen = ({ outcome }: Probed) =>
     outcome?.status === 'unseen' || (outcome?.status === 'failed' && NEVER_SHOWN.has(outcome.error.code));
@@ -236,8 +229,9 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
     ...(visible.length > 0 && { timeToVisibleMs: Math.max(...visible) }),
     rows: [
       ...probed.filter(({ kind }) => kind === 'canary').map((each) => documentRow(each, dialect)),
-      ...(first?.outcome?.status === 'confirmed' ? viewRows(first, dialect) : []),
-      ...probed.flatMap((each) => each.folders.map((folder) => addressRow(folder, each, dialect))),
+      ...probed.flatMap((each) =>
+        each.folders.map((folder) => addressRow(`folder ${folder}`, each, dialect)),
+      ),
     ],
   };
 }
@@ -262,40 +256,30 @@ export function canaryText({ dialect, dropped, holdMs, rows, takesBinary, timeTo
 
 const WORDS = { works: 'ok', fails: 'TROUBLE', 'not tried': '-' } as const;
 
-/** Whether the peer took a kind of document, shows it, and read its words. */
-function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
-  const { outcome, what } = probed;
-  if (outcome === undefined) return row(what, 'not tried', 'not sent: this peer takes only text');
-  if (outcome.status !== 'confirmed') return failedRow(what, outcome, probed.url, dialect);
-  const unread = unreadBecause(probed);
-  if (unread !== undefined)
-    return row(what, 'fails', unread, 'What the peer cannot read is not found by its words.');
-  const { words } = shownOf(probed);
-  const read = words === undefined ? '' : `, ${words} words`;
-  return row(what, 'works', `confirmed (${outcome.evidence.kind}: ${outcome.evidence.shown})${read}`);
-}
-
 function row(check: string, status: CanaryRow['status'], message: string, hint?: string): CanaryRow {
   return { check, status, message, ...(hint !== undefined && { hint }) };
 }
 
-/** What a look-up showed, if it could be used. */
-function shownOf({ doc }: Probed): Partial<Peerdoc> {
-  return doc === undefined || 'status' in doc ? {} : doc;
+/** Whether the peer took a kind of document, shows it, and read its words. */
+function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
+  const { outcome, what, words } = probed;
+  if (outcome?.status !== 'confirmed') return failedRow(what, probed, dialect);
+  const unread = unreadBecause(probed);
+  if (unread !== undefined)
+    return row(what, 'fails', unread, 'What the peer cannot read is not found by its words.');
+  const { kind, shown } = outcome.evidence;
+  return row(what, 'works', `confirmed (${kind}: ${shown})${words === undefined ? '' : `, ${words} words`}`);
 }
 
 /** What shows that the peer has the document and not its words; undefined where nothing does. */
-function unreadBecause(probed: Probed): string | undefined {
-  const { citation, sentence, words } = probed;
-  const { words: shown } = shownOf(probed);
+function unreadBecause({ sentence, sentences = [], words, wordsSent }: Probed): string | undefined {
   const { ascii, whole } = sentence;
-  const sentences = citation === undefined || 'status' in citation ? [] : citation.sentences;
   const about = sentences.find(({ text }) => comparable(text).includes(comparable(ascii)));
   if (about !== undefined && !comparable(about.text).includes(comparable(whole)))
     return `the peer changed its letters: "${whole}" became "${about.text}"`;
   // The words of the URL are what is left of a document that a peer cannot read.
-  if (about === undefined && shown !== undefined && shown < words * READ_SHARE)
-    return `the peer shows ${shown} words of about ${words}`;
+  if (about === undefined && words !== undefined && words < wordsSent * READ_SHARE)
+    return `the peer shows ${words} words of about ${wordsSent}`;
   return undefined;
 }
 
@@ -303,48 +287,16 @@ function comparable(text: string): string {
   return text.normalize('NFC').toLowerCase().replace(/\s+/g, ' ');
 }
 
-/** What the peer shows of a document, beside that it has it. */
-function viewRows(probed: Probed, { content }: Dialect): CanaryRow[] {
-  const { citation, doc, sent } = probed;
-  const { words, size, lastModified = Number.NaN } = shownOf(probed);
-  const shown = [...(words === undefined ? [] : [`${words} words`]), ...(size ? [`${size} bytes`] : [])];
-  const modified = (status: CanaryRow['status'], message: string) => row('last modified', status, message);
-  const isKept = Math.floor(lastModified / 1000) * 1000 === sent?.lastModified;
-  return [
-    doc === undefined
-      ? row('document page', 'fails', 'the document is gone again')
-      : 'status' in doc
-        ? row('document page', 'fails', doc.error.message, doc.error.hint)
-        : row('document page', 'works', shown.join(', ') || 'shows the document'),
-    citation === undefined
-      ? row('citations', 'fails', 'the peer knows none of a document that it shows')
-      : 'status' in citation
-        ? row('citations', 'fails', citation.error.message, citation.error.hint)
-        : row('citations', 'works', `${citation.sentences.length} sentences shown`),
-    !content.takesBinary
-      ? modified('not tried', 'not sent: this dialect has no place for it')
-      : doc !== undefined && 'status' in doc
-        ? modified('not tried', 'the document page is not known')
-        : sent?.lastModified === undefined
-          ? modified('not tried', 'the clock of the peer is too far behind ours to tell')
-          : isKept
-            ? modified('works', 'kept to the second')
-            : modified('fails', 'not kept: versions are told apart by load date or size'),
-  ];
+function addressRow(check: string, probed: Probed, dialect: Dialect): CanaryRow {
+  if (probed.outcome?.status !== 'confirmed') return failedRow(check, probed, dialect);
+  return row(check, 'works', `${probed.url} is taken and shown`);
 }
 
-function addressRow(folder: string, { outcome, url }: Probed, dialect: Dialect): CanaryRow {
-  const check = `folder ${folder}`;
-  if (outcome === undefined) return row(check, 'not tried', 'not sent');
-  if (outcome.status === 'confirmed') return row(check, 'works', `${url} is taken and shown`);
-  return failedRow(check, outcome, url, dialect);
-}
-
-function failedRow(check: string, outcome: Outcome, url: string, { hasDomainGate }: Dialect): CanaryRow {
-  const { status } = outcome;
-  if (status === 'failed') return row(check, 'fails', outcome.error.message, outcome.error.hint);
-  if (status === 'refused') return row(check, 'fails', `the peer refused ${url}: ${outcome.message}`);
-  if (status !== 'unseen') return row(check, 'fails', `${status}, and no more`);
+function failedRow(check: string, { outcome, url }: Probed, { hasDomainGate }: Dialect): CanaryRow {
+  if (outcome === undefined) return row(check, 'not tried', 'not sent: this peer takes only text');
+  if (outcome.status === 'failed') return row(check, 'fails', outcome.error.message, outcome.error.hint);
+  if (outcome.status === 'refused') return row(check, 'fails', `the peer refused ${url}: ${outcome.message}`);
+  if (outcome.status !== 'unseen') return row(check, 'fails', `${outcome.status}, and no more`);
   const hint = hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.';
   return row(check, 'fails', `the peer took ${url} and did not show it: ${outcome.message}`, hint);
 }

@@ -389,23 +389,15 @@ export async function* checkPorts({ peer, state, status }: Config): AsyncGenerat
 
 /** Why nobody can listen there. @param mayBeOurs whether the daemon of this configuration may be there */
 function notListening(error: unknown, listen: Listen, key: string, mayBeOurs: boolean): Wrong {
-  const at = addressOf(listen);
+  const [at, code] = [addressOf(listen), systemCode(error)];
+  if (code === 'EADDRNOTAVAIL')
+    return new Wrong(`this machine has no address ${listen.host}`, `Set \`${key}\` to one that it has.`);
+  if (code !== 'EADDRINUSE')
+    return new Wrong(`nobody can listen at ${at}: ${messageOf(error)}`, `Set another \`${key}\`.`);
   const stop = mayBeOurs
     ? 'If that is the daemon of this configuration, which could not be asked, all is well; else stop'
     : 'Stop';
-  switch (systemCode(error)) {
-    case 'EADDRINUSE':
-      return new Wrong(`${at} is in use`, `${stop} what listens there, or set another \`${key}\`.`);
-    case 'EADDRNOTAVAIL':
-      return new Wrong(
-        `this machine has no address ${listen.host}`,
-        `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
-      );
-    case 'EACCES':
-      return new Wrong(`this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`);
-    default:
-      return new Wrong(`nobody can listen at ${at}: ${messageOf(error)}`, `Set another \`${key}\`.`);
-  }
+  return new Wrong(`${at} is in use`, `${stop} what listens there, or set another \`${key}\`.`);
 }
 
 function addressOf({ host, port }: Listen): string {

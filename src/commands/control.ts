@@ -1,6 +1,6 @@
 import { ConfigError } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
-import { systemClock, type Timer } from '../lib/clock.js';
+import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { durationText } from '../lib/units.js';
 import type { Paused } from '../queue/request-queue.js';
@@ -8,7 +8,7 @@ import { LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
 import type { ReloadReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import type { ScanReport } from '../watch/watcher.js';
-import { answer, complain, configOf, define, restated, UsageError } from './context.js';
+import { answer, configOf, define, restated, UsageError } from './context.js';
 import { askAnyoneOnce, configToAsk, missingState, runningStatus } from './daemon-access.js';
 import * as option from './option.js';
 import { counted, dueText, safe } from './text.js';
@@ -33,9 +33,6 @@ export const rescanCommand = define({
   },
 });
 
-/** After so long it is told what a reload waits for, in ms. */
-const PATIENCE_MS = 3_000;
-
 function scanText({ folder, files, directories, durationMs }: ScanReport): string {
   const where = counted(directories, 'directory', 'directories');
   return `${safe(folder)}: scanned ${counted(files, 'file')} in ${where}, in ${durationText(durationMs)}.`;
@@ -47,34 +44,13 @@ export const reloadCommand = define({
   run: async (options) => {
     const { config } = await configOf(options).catch(nothingChanged);
     const { dir } = config.state;
-    const told = tellWait(dir);
-    try {
-      // The answer begins when all is done.
-      const reports = await askDaemon(dir, { ask: 'reload', parameters: {} }, { patienceMs: 0 });
-      if (reports === undefined) throw await nobodyAnswers(dir);
-      for await (const report of reports) answer(options, report, () => reloadLines(report as ReloadReport));
-    } finally {
-      told.cancel();
-    }
+    // The answer begins when all is done.
+    const reports = await askDaemon(dir, { ask: 'reload', parameters: {} }, { patienceMs: 0 });
+    if (reports === undefined) throw await nobodyAnswers(dir);
+    for await (const report of reports) answer(options, report, () => reloadLines(report as ReloadReport));
     return EXIT.done;
   },
 });
-
-/** Says what a reload waits for that does not end soon: a disk that is full, or does not answer. */
-function tellWait(stateDir: string): Timer {
-  return systemClock.after(
-    PATIENCE_MS,
-    async () => {
-      const status = await runningStatus(stateDir, { patienceMs: 0 }).catch(() => undefined);
-      const trouble = status?.stateTrouble ?? status?.diskTrouble;
-      if (trouble !== undefined)
-        complain(
-          `peersync: The daemon takes it up, and cannot finish: ${trouble.message}\n  ${trouble.hint}\n`,
-        );
-    },
-    { background: true },
-  );
-}
 
 /** Where the daemon is that was meant, as far as the directory of the state tells. */
 async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {

@@ -1,88 +1,139 @@
 import { describe, expect, it } from 'vitest';
-import { type CanaryPeer, type CanaryReport, canaryPlan, pushCanaries } from '../../src/commands/canary.js';
+import {
+  type CanaryPeer,
+  canaryPlan,
+  type Probed,
+  pushCanaries,
+  reportOf,
+} from '../../src/commands/canary.js';
 import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import type { PushItem } from '../../src/peer/push.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
+import { PeerError } from '../../src/peer/errors.js';
+import { gated } from '../../src/uplink/failure-attribution.js';
 
-const BASE = 'https://x.example.org/canary/';
-const TEXTS: Readonly<Record<string, string>> = {
-  'plain.txt': 'Gulls sleep on one leg and count.',
-  'document.pdf': 'Gulls sleep on one leg and count.',
-  'greetings.txt': 'Greetings from afar: Grüße aus Łódź und Kraków.',
-};
+const { yacy, standard } = DIALECTS;
+const BASE = 'https://files.example.org/canary/';
+const LOCAL = 'http://vault.local/files/';
+const FOLDERS = [
+  { name: 'files', url: 'https://files.example.org/' },
+  { name: 'vault', url: LOCAL },
+];
 
-/** A peer that takes files, and shows of each what it is told to. */
-function showing(texts: Readonly<Record<string, string>>, words: number, keepsDates = true): CanaryPeer {
-  const pushed = new Map<string, PushItem>();
-  return {
-    dialect: 'yacy',
-    detect: async () => 'yacy',
+const CONFIRMED = { status: 'confirmed', evidence: { kind: 'digest', shown: 'sha256 ab' } } as const;
+const UNSEEN = { status: 'unseen', message: 'the peer does not know the document' } as const;
+const error = new PeerError('PEER_FAILED', { url: BASE, what: 'failed', delivered: 'yes' });
+const behindGate = new PeersyncError(gated(LOCAL));
+
+/** What became of three documents and the one below the URL of the folder `vault`: all well, but for changes at one of them. */
+function withAt(what?: string, changes: Partial<Probed> = {}): readonly Probed[] {
+  return canaryPlan(BASE, FOLDERS, Date.UTC(2026, 0, 1)).map((plan, i) => {
+    const { kind, sentence, wordsSent } = plan;
+    const text = `So: ${sentence.whole}.`;
+    const looked = {
+      words: wordsSent,
+      sentences: [{ number: 1, text, appearsIn: [] }],
+      visibleMs: 1_000 * (i + 1),
+    };
+    const well: Probed = { ...plan, outcome: CONFIRMED, ...(kind === 'canary' && looked) };
+    return (kind === 'canary' ? plan.what : kind) === what ? { ...well, ...changes } : well;
+  });
+}
+
+const cited = (text: string) => ({ words: 9, sentences: [{ number: 1, text, appearsIn: [] }] });
+const NFD = 'GREETINGS  from afar: Grüße aus Łódź\nund Kraków'.normalize('NFD');
+
+describe('the report of a canary', () => {
+  it('tells what works, how long the slowest took, and what it saw', () => {
+    const report = reportOf(withAt(), yacy, 18_000);
+    expect(report).toMatchObject({
+      ...{ dialect: 'yacy', holdMs: 18_000, takesBinary: true, timeToVisibleMs: 3_000, dropped: [] },
+    });
+    expect(report.rows.map(({ check, status }) => `${check}: ${status}`)).toEqual([
+      ...['plain text: works', 'PDF: works', 'non-ASCII text: works'],
+      ...['folder files: works', 'folder vault: works'],
+    ]);
+    expect(report.rows[0]?.message).toMatch(/^confirmed \(digest: sha256 ab\), \d+ words$/);
+  });
+
+  it.each([
+    ['PDF', { outcome: undefined }, yacy, 'not tried', /only text/, undefined],
+    ['PDF', { outcome: { status: 'refused', message: 'no' } }, yacy, 'fails', /refused .*pdf: no/, undefined],
+    ['PDF', { outcome: UNSEEN }, yacy, 'fails', /took .*pdf and did not show it/, /network\.unit\.domain/],
+    ['PDF', { outcome: UNSEEN }, standard, 'fails', /did not show it/, /--timeout/],
+    ['PDF', { outcome: { status: 'failed', error } }, yacy, 'fails', /failed/, /./],
+    ['PDF', { outcome: { status: 'accepted' } }, yacy, 'fails', /^accepted, and no more$/, undefined],
+    ['PDF', { words: 9, sentences: undefined }, yacy, 'fails', /shows 9 words of about \d+$/, /its words/],
+    ['PDF', { words: 9 }, yacy, 'works', /9 words$/, undefined],
+    ['PDF', { words: undefined, sentences: undefined }, yacy, 'works', /^confirmed/, undefined],
+    ['non-ASCII text', cited('Greetings from afar: GrÃ¼Ãe'), yacy, 'fails', /changed its letters/, /./],
+    ['non-ASCII text', cited(NFD), yacy, 'works', /^confirmed/, undefined],
+    ['address', { outcome: undefined }, yacy, 'not tried', /not sent/, undefined],
+    ['address', { outcome: UNSEEN }, standard, 'fails', /did not show it/, /--timeout/],
+    [
+      'address',
+      { outcome: { status: 'failed', error: behindGate } },
+      yacy,
+      'fails',
+      /never shows/,
+      /unit\.domain/,
+    ],
+  ] as [string, Partial<Probed>, typeof yacy, string, RegExp, RegExp | undefined][])(
+    'of %s, where it was %o, is plain',
+    (what, changes, dialect, status, message, hint) => {
+      const check = what === 'address' ? 'folder vault' : what;
+      const row = reportOf(withAt(what, changes), dialect, 0).rows.find((each) => each.check === check);
+      expect(row).toMatchObject({ status, message: expect.stringMatching(message) });
+      if (hint === undefined) expect(row).not.toHaveProperty('hint');
+      else expect(row?.hint).toMatch(hint);
+    },
+  );
+
+  it('names the folders whose documents the peer would take and never show, and no time where it showed nothing', () => {
+    const dropped = (outcome: Probed['outcome']) => reportOf(withAt('address', { outcome }), yacy, 0).dropped;
+    expect(dropped({ status: 'failed', error: behindGate })).toEqual(['vault']);
+    expect(dropped({ status: 'refused', message: 'no' })).toEqual([]);
+    const probed = withAt().map(({ visibleMs: _, ...each }) => ({ ...each, outcome: UNSEEN }));
+    expect(reportOf(probed, yacy, 0)).not.toHaveProperty('timeToVisibleMs');
+    expect(reportOf(probed, yacy, 0).dropped).toEqual(['files', 'vault']);
+  });
+});
+
+it('a canary that is confirmed is told also where later look-ups fail', async () => {
+  const urls = new Set<string>();
+  const seen = new Set<string>();
+  const late = new PeersyncError({ code: 'PEER_TIMEOUT', message: 'Too late.', hint: '' });
+  const peer: CanaryPeer = {
+    dialect: 'standard',
+    detect: async () => 'standard',
     async push(items) {
-      for (const item of items) pushed.set(item.url, item);
+      for (const { url } of items) urls.add(url);
       return { results: items.map(() => ({ ok: true })), peerTime: systemClock.now() };
     },
     async peerdoc(query) {
-      const item = pushed.get('url' in query ? query.url : '');
-      if (item === undefined) return undefined;
-      const { url, collection, lastModified } = item;
-      const dates = keepsDates ? { lastModified } : { loadDate: systemClock.now() + 1_000 };
-      return { url, words, collections: [collection], at: systemClock.now(), fields: {}, ...dates };
+      const url = 'url' in query ? query.url : '';
+      if (seen.has(url)) throw late;
+      seen.add(url);
+      return {
+        url,
+        collections: ['peersync-canary'],
+        at: systemClock.now(),
+        fields: {},
+        loadDate: systemClock.now() + 1_000,
+      };
     },
     commitIndex: async () => {},
-    async citation(query) {
-      const name = 'url' in query ? query.url.slice(BASE.length) : '';
-      const text = texts[name];
-      const sentences = text === undefined ? [] : [{ number: 1, text, appearsIn: [] }];
-      return { sentences, citing: [], similar: [] };
+    citation: async () => {
+      throw late;
     },
   };
-}
-
-async function statuses(peer: CanaryPeer): Promise<Record<string, string>> {
-  const plans = canaryPlan(BASE, [], systemClock.now());
   const folders = [{ path: '/srv/a', collection: 'c' }];
   const config = await checkConfig({ folders, confirm: { hold: '0s' } }, '/srv/config.json');
   const how = { config, timeoutMs: 10_000, log: silentLogger, signal: new AbortController().signal };
-  const report: CanaryReport = await pushCanaries(peer, plans, how);
-  return Object.fromEntries(report.rows.map(({ check, status }) => [check, status]));
-}
-
-describe('a canary', () => {
-  it('works where the peer shows its words, its letters and its date', async () => {
-    expect(new Set(Object.values(await statuses(showing(TEXTS, 40))))).toEqual(new Set(['works']));
-  });
-
-  it('does not work when the peer has no more than the words of its URL', async () => {
-    const { 'document.pdf': _, ...others } = TEXTS;
-    expect(await statuses(showing(others, 9))).toMatchObject({ 'plain text': 'works', PDF: 'fails' });
-  });
-
-  it('does not work when the peer changed its letters', async () => {
-    const mangled = { ...TEXTS, 'greetings.txt': 'Greetings from afar: GrÃ¼Ãe aus Å\x81Ã³dÅº und KrakÃ³w.' };
-    expect(await statuses(showing(mangled, 40))).toMatchObject({ PDF: 'works', 'non-ASCII text': 'fails' });
-  });
-
-  it('tells of a look-up that fails once all are confirmed, beside what works', async () => {
-    const peer = showing(TEXTS, 40);
-    const seen = new Set<string>();
-    const fails: CanaryPeer['peerdoc'] = async (query) => {
-      const url = 'url' in query ? query.url : '';
-      if (seen.has(url)) throw new PeersyncError({ code: 'PEER_TIMEOUT', message: 'Too late.', hint: '' });
-      const doc = await peer.peerdoc(query);
-      if (doc !== undefined) seen.add(url);
-      return doc;
-    };
-    expect(await statuses({ ...peer, peerdoc: fails })).toMatchObject({
-      ...{ 'plain text': 'works', 'document page': 'fails', citations: 'works' },
-    });
-  });
-
-  it('tells that the last modification was not kept', async () => {
-    expect(await statuses(showing(TEXTS, 40, false))).toMatchObject({
-      'plain text': 'works',
-      'last modified': 'fails',
-    });
-  });
+  const { rows } = await pushCanaries(peer, canaryPlan(BASE, [], systemClock.now()), how);
+  expect(rows.map(({ check, status }) => `${check}: ${status}`)).toEqual([
+    ...['plain text: works', 'PDF: not tried', 'non-ASCII text: works'],
+  ]);
 });

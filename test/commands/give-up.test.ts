@@ -1,35 +1,34 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { lastingTrouble } from '../../src/commands/daemon-access.js';
-import type { TroubleKind } from '../../src/queue/breaker.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 
-/** Whether a command gives up when this trouble has lasted for so long, and trouble of any kind for that long. */
-function givesUp(kind: TroubleKind, troubleMs: number, downMs = troubleMs): boolean {
-  const reason = { kind, message: 'no' };
-  const circuit = { reason, state: 'open', since: NOW - troubleMs, downSince: NOW - downMs } as const;
-  const given = lastingTrouble({ ...circuit, held: [], tries: 1 }, NOW);
-  expect(given).toBe(given === undefined ? undefined : reason);
-  return given !== undefined;
-}
+it.each([
+  ['unreachable', 14, 14, false],
+  ['unreachable', 16, 16, true],
+  ['failing', 59, 59, false],
+  ['failing', 61, 61, true],
+  ['denied', 7, 7, false],
+  ['denied', 9, 9, true],
+  // A refusal has its other try, however long the peer was away before.
+  ['denied', 1, 14, false],
+  // Trouble that turns from one kind into another without end.
+  ['failing', 1, 120, true],
+] as const)(
+  'a command at a peer that is %s for %i s, and in trouble for %i s, gives up: %s',
+  (kind, s, downS, isGivenUp) => {
+    const reason = { kind, message: 'no' };
+    const circuit = {
+      reason,
+      state: 'open',
+      since: NOW - s * 1_000,
+      downSince: NOW - downS * 1_000,
+    } as const;
+    expect(lastingTrouble({ ...circuit, held: [], tries: 1 }, NOW)).toBe(isGivenUp ? reason : undefined);
+  },
+);
 
-describe('a command', () => {
-  it('bears a trouble for the time of its kind', () => {
-    expect([givesUp('unreachable', 14_000), givesUp('unreachable', 16_000)]).toEqual([false, true]);
-    expect([givesUp('failing', 59_000), givesUp('failing', 61_000)]).toEqual([false, true]);
-    expect([givesUp('denied', 7_000), givesUp('denied', 9_000)]).toEqual([false, true]);
-  });
-
-  it('lets a refusal have its other try, however long the peer was away before', () => {
-    expect(givesUp('denied', 1_000, 14_000)).toBe(false);
-  });
-
-  it('gives up on a peer whose trouble turns from one kind into another without end', () => {
-    expect(givesUp('failing', 1_000, 2 * 60_000)).toBe(true);
-  });
-
-  it('gives up on nobody who is not in trouble', () => {
-    const circuit = { state: 'closed', since: NOW - 3_600_000, held: [], tries: 0 } as const;
-    expect(lastingTrouble(circuit, NOW)).toBeUndefined();
-  });
+it('a command gives up on no peer that is not in trouble', () => {
+  const circuit = { state: 'closed', since: NOW - 3_600_000, held: [], tries: 0 } as const;
+  expect(lastingTrouble(circuit, NOW)).toBeUndefined();
 });

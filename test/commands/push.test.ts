@@ -135,7 +135,7 @@ describe('a file on its way', () => {
 
   it('has as long as it may take, however many were sent before it', async () => {
     const directory = temporaryDirectory();
-    const targets = Array.from({ length: 60 }, (_, i) => {
+    const targets = Array.from({ length: 30 }, (_, i) => {
       const file = join(directory, `${i}.txt`);
       writeFileSync(file, `file ${i}`);
       return { file, url: `https://x.org/${i}` };
@@ -146,7 +146,7 @@ describe('a file on its way', () => {
       '/srv/config.json',
     );
     const { signal } = new AbortController();
-    const how = { config, collection: 'c', timeoutMs: 1_500, wait: false, log: silentLogger, signal };
+    const how = { config, collection: 'c', timeoutMs: 900, wait: false, log: silentLogger, signal };
     const became = new Set<string>();
     // At 20 requests a second.
     await deliver(peer({}), standard, files, how, (_, { status }) => void became.add(status));

@@ -22,8 +22,6 @@ import { remotePeer } from './at-peer.js';
 const TIME_TO_BEGIN = '12s';
 
 const BASE = 'https://files.example.org/inbox/';
-/** What a search costs the peer beside its hits, in hits. */
-const COST_OF_A_SEARCH = 5;
 
 /** The one object that `once --json` ends with. */
 interface OnceReport {
@@ -110,7 +108,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
 
   it('makes each file findable by a word of it', async () => {
     const notFound: string[] = [];
-    await forEachOf(searchesFor(files), async ([word, urls]) => {
+    await forEachOf(rarestWords(files), async ([word, urls]) => {
       const found = new Set<string>();
       for (let offset = 0, total = 1; offset < total; offset += 100) {
         const page = await peer.search(word, { offset });
@@ -196,7 +194,7 @@ describe('once ends with', () => {
       mirror: { root: join(world, 'mirror'), ...mirror },
     });
     const once = (...more: string[]) => peersync(['once', '--config', config, '--json', ...more]);
-    return { base, config, proxy, once };
+    return { base, config, peer, proxy, once, world };
   }
 
   it('0 when all is confirmed, and with 3 when the peer refuses one file for good, which keeps its reason', async () => {
@@ -273,8 +271,8 @@ describe('once ends with', () => {
     expect(code).toBe(0);
   });
 
-  it('4 when no peer is there, and says where it looked', async () => {
-    const { config, proxy, once } = await smallWorld();
+  it('4 when no peer is there, and says where it looked; a folder that is renamed meanwhile waits for nothing', async () => {
+    const { base, config, peer, proxy, once, world } = await smallWorld();
     await proxy.close();
     const away = await once('--timeout', TIME_TO_BEGIN);
     expect(away.code).toBe(4);
@@ -282,42 +280,24 @@ describe('once ends with', () => {
     expect(reportOf(away).items).toMatchObject({ pending: 2, confirmed: 0 });
     const why = await peersync(['why', '-c', config, join(config, '../inbox/good.md')]);
     expect(why.stdout).toContain('pending');
+    const folder = { name: 'renamed', path: join(world, 'inbox'), url: base };
+    writeConfig(world, { peer: peer.section(), folders: [folder] });
+    const back = await once();
+    expect(back).toMatchObject({ code: 0, stderr: '' });
+    expect(reportOf(back).items).toMatchObject({ pending: 0, confirmed: 2, gone: 2 });
   });
 });
 
-/**
- * Words to find the files by, each with the URLs of files that have it; together they are of all files. Chosen so that
- * the searches have few hits that nobody asked for.
- */
-function searchesFor(files: readonly TreeFile[]): Map<string, string[]> {
-  const byWord = new Map<string, TreeFile[]>();
-  for (const file of files) {
-    for (const word of plainWords(file.content)) {
-      const having = byWord.get(word);
-      if (having === undefined) byWord.set(word, [file]);
-      else having.push(file);
-    }
-  }
-  const candidates = [...byWord].map(([word, having]) => ({ word, having, worth: Number.POSITIVE_INFINITY }));
-  const unfound = new Set(files);
+/** A word to find each file by: the one that the fewest files have. */
+function rarestWords(files: readonly TreeFile[]): Map<string, string[]> {
+  const words = files.map(({ content }) => [...plainWords(content)]);
+  const count = new Map<string, number>();
+  for (const word of words.flat()) count.set(word, (count.get(word) ?? 0) + 1);
   const searches = new Map<string, string[]>();
-  while (unfound.size > 0) {
-    let [best] = candidates;
-    let most = 0;
-    for (const candidate of candidates) {
-      // What a search is worth only falls, so most need no count.
-      if (candidate.worth <= most) continue;
-      const found = candidate.having.filter((file) => unfound.has(file)).length;
-      candidate.worth = found / (candidate.having.length + COST_OF_A_SEARCH);
-      if (candidate.worth <= most) continue;
-      most = candidate.worth;
-      best = candidate;
-    }
-    if (best === undefined || most === 0) throw new Error('some files have no word');
-    searches.set(
-      best.word,
-      best.having.filter((file) => unfound.delete(file)).map(({ path }) => urlOf(path)),
-    );
+  for (const [i, { path }] of files.entries()) {
+    const [first = '', ...others] = words[i] ?? [];
+    const rarest = others.reduce((a, b) => ((count.get(b) ?? 0) < (count.get(a) ?? 0) ? b : a), first);
+    searches.set(rarest, [...(searches.get(rarest) ?? []), urlOf(path)]);
   }
   return searches;
 }
