@@ -84,7 +84,7 @@ export async function stateError(error: unknown, dir: string, did: 'read' | 'wri
     const [owner, whole] = [await ownerOf(path), await ownerOf(dir)];
     if (owner !== undefined) detail = `EACCES: ${basename(path)} belongs to ${owner.name}`;
     if (owner !== undefined && whole !== undefined && owner.uid !== whole.uid)
-      hint = `Give it back: \`sudo chown -R --reference=${dir} ${dir}\`; give commands by \`sudo -u '${whole.name}' peersync …\`, then it stays so.`;
+      hint = `Give it back: \`sudo chown -R ${whole.name.replace('#', '')} ${dir}\`; give commands by \`sudo -u '${whole.name}' peersync …\`, then it stays so.`;
   }
   return new StateError(code, dir, detail, hint, error);
 }
