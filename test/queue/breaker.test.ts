@@ -362,7 +362,8 @@ function walk(steps: readonly Step[], random: number): void {
     running.push(ticket);
     if (!isProbe) return;
     expect(wire.status().state).toBe('half-open');
-    expect(probe, 'a second probe').toBeUndefined();
+    // A download may take long: another lane does not wait for it.
+    if (probe?.lane !== 'mirror') expect(probe, 'a second probe').toBeUndefined();
     probe = ticket;
   };
   const ends = (ticket: Ticket, kind: Kind) => {

@@ -2,14 +2,13 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { until } from '../support/wait.js';
-import { Bad, lanesOf, openQueue, UNLIMITED, waitMs } from './queue-setup.js';
+import { lanesOf, openQueue, UNLIMITED } from './queue-setup.js';
 
 /** A queue with the clock and timers of the system. */
 const realQueue = (concurrency: number, requestsPerSecond = UNLIMITED.requestsPerSecond) =>
   openQueue({
     lanes: lanesOf({ requestsPerSecond, concurrency }),
     clock: systemClock,
-    policy: { waitMs: waitMs(20, 60_000) },
   }).queue;
 
 test('a backlog of 100,000 passes with a handful of requests in the queue at any time, and leaves nothing behind', async () => {
@@ -44,26 +43,6 @@ test('a backlog of 100,000 passes with a handful of requests in the queue at any
   expect({ started, failed, running, waiting, unhandled }).toEqual({
     ...{ started: 30_000, failed: 30, running: 0, waiting: 0, unhandled: [] },
   });
-});
-
-test('a peer that went away is found again, and everything that waited is done', async () => {
-  const queue = realQueue(2);
-  let isAway = true;
-  const done: number[] = [];
-  const push = async (n: number): Promise<void> => {
-    const work = async () => {
-      if (isAway) throw new Bad({ kind: 'unreachable' });
-      done.push(n);
-    };
-    while (!done.includes(n)) await queue.run('push', work).catch(() => {});
-  };
-  const numbers = Array.from({ length: 20 }, (_, n) => n);
-  const all = numbers.map(push);
-  await until(() => queue.status().circuit.tries > 3, 'probes failed');
-  isAway = false;
-  await Promise.all(all);
-  expect(done.toSorted((a, b) => a - b)).toEqual(numbers);
-  await queue.stop(0);
 });
 
 test('a request that waits for the rate is never forgotten', async () => {

@@ -114,23 +114,6 @@ test('a peer that asks to wait for hours is logged in passing, then hourly as tr
   await peer.queue.stop(0);
 });
 
-test('a peer that is busy now and then is logged each time, and left alone for as long as it asks', async () => {
-  const { queue, clock, said } = openQueue();
-  const gate = new Gate();
-  for (const retryAfterMs of [30_000, 10_000]) {
-    await queue.run('push', () => Promise.reject(new Bad({ kind: 'busy', retryAfterMs }))).catch(() => {});
-    const confirm = queue.run('confirm', gate.task('confirm'));
-    expect(queue.status().pausedUntil).toBe(clock.now() + retryAfterMs);
-    await clock.advance(retryAfterMs - 1);
-    expect(gate.running).toEqual([]);
-    await clock.advance(1);
-    expect([gate.running, queue.status().pausedUntil]).toEqual([['confirm'], undefined]);
-    gate.end('confirm');
-    await confirm;
-  }
-  expect(said).toEqual([30, 10].map((s) => `info: peer asks to wait: busy. Going on in ${s}s.`));
-});
-
 test('what waits while the peer is away waits as long as it takes; the probe is a look-up rather than a push', async () => {
   const { queue, clock } = openQueue();
   for (let i = 0; i < 2; i += 1) await queue.run('push', AWAY).catch(() => {});

@@ -147,7 +147,7 @@ describe('ready', () => {
   });
 
   test('waits while the peer is away, until a probe is wanted, and while it asks to be left alone', async () => {
-    const { queue, clock } = openQueue();
+    const { queue, clock, said } = openQueue();
     await away(queue);
     const order: string[] = [];
     for (const lane of ['push', 'confirm'] as const) void queue.ready(lane).then(() => order.push(lane));
@@ -160,10 +160,12 @@ describe('ready', () => {
       .run('push', () => Promise.reject(new Bad({ kind: 'busy', retryAfterMs: 500 })))
       .catch(() => {});
     const ready = follow(queue.ready('push'));
+    expect(queue.status().pausedUntil).toBe(clock.now() + 500);
     await clock.advance(499);
     expect(ready.isOver).toBe(false);
     await clock.advance(1);
-    expect(ready.isOver).toBe(true);
+    expect([ready.isOver, queue.status().pausedUntil]).toEqual([true, undefined]);
+    expect(said.at(-1)).toBe('info: peer asks to wait: busy. Going on in 500ms.');
   });
 
   test('ends with the caller’s signal, and with the queue', async () => {

@@ -7,7 +7,7 @@ import { queueStopped } from '../../src/queue/options.js';
 import { pushFailure, sendBatch } from '../../src/uplink/batch-sender.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord, sentOf } from '../state/records.js';
-import { FakePeer, failing, QUICK, unreachable } from '../support/world.js';
+import { FakePeer, failing, QUICK } from '../support/world.js';
 
 /** A sender and a peer in memory, with a queue that is free. */
 function setting({ misfits = false } = {}) {
@@ -44,17 +44,6 @@ describe('a batch', () => {
     expect(await send('abcd')).toEqual(['accepted', 'refused', 'accepted', 'refused']);
     expect(await send('')).toEqual([]);
     expect(pushed()).toEqual(['abcd']);
-  });
-
-  it.each([
-    ['never came to the peer', unreachable('no'), 'returned'],
-    ['was never answered', unreachable('maybe'), 'unanswered'],
-    ['came to a page that is not there', failing('PEER_REFUSED', 404), 'returned'],
-  ])('that %s is sent once', async (_, error, kind) => {
-    const { peer, send, pushed } = setting();
-    peer.onPush = () => Promise.reject(error);
-    expect(await send('ab')).toEqual([kind, kind]);
-    expect(pushed()).toEqual(['ab']);
   });
 
   it('that is answered badly is split until the bad item stands alone, all of a size before any smaller', async () => {
