@@ -50,9 +50,6 @@ export interface ListOrder {
 /** Lists a directory; resolves to the system's code where it cannot be listed. */
 export type List = (order: ListOrder) => Promise<Listing | { readonly code: string }>;
 
-/** Lists in this thread. */
-export const listHere: List = async (order) => list(order);
-
 /** Lists in threads that serve `list`. */
 export function listIn(threads: readonly [WorkThread, ...WorkThread[]]): List {
   return (order) => threads.reduce((a, b) => (b.waiting < a.waiting ? b : a)).ask('list', order);

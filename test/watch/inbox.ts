@@ -17,14 +17,14 @@ import type { Encoding } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
 import type { Entry, Trouble } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { listHere } from '../../src/watch/lister.js';
+import { type List, list } from '../../src/watch/lister.js';
 import { type FolderStatus, type ScanReport, Watcher, type WatcherOptions } from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
 /** Long enough that a test can write twice within it, short enough to wait for. */
-export const SETTLE_MS = 150;
+export const SETTLE_MS = 60;
 
 export function folderOf(path: string, changes: Partial<FolderConfig> = {}): FolderConfig {
   return {
@@ -38,6 +38,9 @@ export function folderOf(path: string, changes: Partial<FolderConfig> = {}): Fol
 export function refusesBinary(encoding: Encoding): Trouble | undefined {
   return encoding === 'binary' ? { code: 'NOT_TEXT', message: 'Not text.', hint: 'None.' } : undefined;
 }
+
+/** Lists in this thread. */
+export const listHere: List = async (order) => list(order);
 
 interface Options extends Partial<WatcherOptions> {
   /** What is otherwise with the one folder. */

@@ -4,7 +4,7 @@ import type { FolderConfig } from '../../src/config/config.js';
 import type { FsEvents } from '../../src/watch/fs-events.js';
 import { afterwards } from '../support/afterwards.js';
 import { until } from '../support/wait.js';
-import { folderOf, gate, Inbox, SETTLE_MS } from './inbox.js';
+import { folderOf, gate, Inbox } from './inbox.js';
 
 /** A second folder beside that of an inbox, in `../name`. */
 function another(inbox: Inbox, name = 'notes'): FolderConfig {
@@ -50,7 +50,7 @@ describe('a watcher that is told to watch otherwise', () => {
   });
 
   it('keeps what settles in a folder that is as before', async () => {
-    const folder = { settle: 10 * SETTLE_MS };
+    const folder = { settle: 1_000 };
     const inbox = await new Inbox().start({ folder });
     inbox.write('fresh.txt');
     await until(() => inbox.folder.settling === 1, 'it settles');

@@ -10,7 +10,7 @@ import { accepted, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { FolderWatch } from '../../src/watch/folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from '../../src/watch/fs-events.js';
-import { entriesOf, type List, listHere, listIn } from '../../src/watch/lister.js';
+import { entriesOf, type List, listIn } from '../../src/watch/lister.js';
 import { Reconciler, WATCH_POLICY } from '../../src/watch/reconciler.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -18,7 +18,7 @@ import { busyIn, goesOn } from '../support/health.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { folderOf, gate, Inbox, refusesBinary } from './inbox.js';
+import { folderOf, gate, Inbox, listHere, refusesBinary } from './inbox.js';
 
 /** Lists, counts the entries that come to the event loop, and can be held after a list was made. */
 class PlayedList {
