@@ -10,29 +10,27 @@ import { isRight } from '../web/server.js';
 import { EmbeddedError, failures } from './errors.js';
 import { Refusal } from './form.js';
 
-/** The one user of the peer who may push, known by Basic authentication (RFC 7617): the peer listens on loopback alone. */
-export class Administrator {
-  readonly username = 'admin';
-  readonly password: string;
-  readonly #clock: Clock;
+/** The one user of the peer who may push. */
+export const USERNAME = 'admin';
 
-  constructor(password: string, clock: Clock) {
-    this.password = password;
-    this.#clock = clock;
-  }
-
-  /** @throws Refusal 401 */
-  async admit({ authorization }: IncomingHttpHeaders): Promise<void> {
-    const encoded = /^Basic +(\S+)$/i.exec(authorization ?? '')?.[1];
-    const given = Buffer.from(encoded ?? '', 'base64').toString();
-    const right = `${this.username}:${this.password}`;
-    if (encoded !== undefined && (await isRight(given, right, this.#clock))) return;
-    const why =
-      encoded === undefined ? 'This page needs the administrator.' : 'The user or the password is wrong.';
-    throw new Refusal(401, why, {
-      'www-authenticate': 'Basic realm="peersync embedded peer", charset="UTF-8"',
-    });
-  }
+/**
+ * Lets the administrator in, who is known by Basic authentication (RFC 7617): the peer listens on loopback alone.
+ *
+ * @throws Refusal 401
+ */
+export async function admit(
+  { authorization }: IncomingHttpHeaders,
+  password: string,
+  clock: Clock,
+): Promise<void> {
+  const encoded = /^Basic +(\S+)$/i.exec(authorization ?? '')?.[1];
+  const given = Buffer.from(encoded ?? '', 'base64').toString();
+  if (encoded !== undefined && (await isRight(given, `${USERNAME}:${password}`, clock))) return;
+  const none = 'This page needs the administrator.';
+  const why = encoded === undefined ? none : 'The user or the password is wrong.';
+  throw new Refusal(401, why, {
+    'www-authenticate': 'Basic realm="peersync embedded peer", charset="UTF-8"',
+  });
 }
 
 const SHORTEST = 8;
@@ -63,15 +61,4 @@ export async function administratorPassword(dir: string, log: Logger): Promise<s
   if (((await stat(path)).mode & 0o077) !== 0)
     log.warn({ path }, `Others can read the administrator's password: chmod 600 ${path}`);
   return password;
-}
-
-/**
- * Refuses what was meant for another host. A page of another site can make its own name resolve to this machine (DNS rebinding);
- * its requests then bear that name.
- *
- * @throws Refusal 403
- */
-export function refuseOtherHosts({ host = '' }: IncomingHttpHeaders): void {
-  if (!/^(localhost|127\.0\.0\.1|\[::1\])(:\d*)?$/i.test(host))
-    throw new Refusal(403, 'The Host header names another machine than this peer.');
 }

@@ -35,13 +35,6 @@ interface Wanted {
   readonly holders: Set<number>;
 }
 
-/** What of the record of a document is asked for. */
-interface Choice {
-  /** Only sentences that other documents hold. */
-  readonly isFiltered: boolean;
-  readonly ch: number;
-}
-
 /**
  * Finds where else the sentences of a document stand: candidates by a few words in a row from the index, then compared with the
  * text of each candidate.
@@ -65,16 +58,17 @@ export class Citations {
    */
   async answer(context: Context): Promise<string> {
     const form = await context.form();
-    const choice = { isFiltered: form.isTrue('filter'), ch: form.number('ch', SIMILAR_FROM, LARGEST_CH) };
+    const isFiltered = form.isTrue('filter');
+    const ch = form.number('ch', SIMILAR_FROM, LARGEST_CH);
     const document = findDocument(form, 'hash', this.#documents);
     // One at a time, so that many who ask at once do not add up their slices.
-    const record = this.#last.then(() => this.#record(document, choice, () => context.isGone));
+    const record = this.#last.then(() => this.#record(document, isFiltered, ch, () => context.isGone));
     this.#last = record.catch(() => undefined);
     return context.record(`Citations of ${document.title}`, await record);
   }
 
   /** For who is gone meanwhile, no more is looked for. */
-  async #record(document: Document, { isFiltered, ch }: Choice, isGone: () => boolean): Promise<object> {
+  async #record(document: Document, isFiltered: boolean, ch: number, isGone: () => boolean): Promise<object> {
     const slices = new Slices(this.#clock);
     const { id, url, urlhash, title } = document;
     const { text: whole, isWhole } = this.#textOf(id);
@@ -100,7 +94,7 @@ export class Citations {
     for (const [number, text] of texts.entries()) {
       const appearsIn: string[] = [];
       for (const holder of wanted.get(text)?.holders ?? []) {
-        const found = others.get(holder) ?? this.#documents.byId(holder);
+        const found = others.get(holder) ?? this.#documents.find('id', holder);
         await slices.pause();
         if (!found) continue;
         const before = others.get(holder)?.sentences ?? 0;

@@ -130,7 +130,9 @@ export class Database {
     return this.#connection.isOpen;
   }
 
+  /** Closing it twice is harmless. */
   close(): void {
+    if (!this.isOpen) return;
     for (const statement of this.#statements.values()) statement.finalize();
     this.#statements.clear();
     this.#connection.close();
@@ -159,8 +161,11 @@ function finalizeQuietly(statement: sqlite.Statement): void {
   }
 }
 
-/** Whether SQLite failed for want of disk space or a failing disk, which passes, and not for what was asked of it. */
+const DISK_CODES = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
+
+/** Whether SQLite or a file failed for want of disk space or a failing disk, which passes, and not for what was asked of it. */
 export function isDiskTrouble(error: unknown): boolean {
+  if (DISK_CODES.includes(systemCode(error) ?? '')) return true;
   return /disk I\/O error|disk is full|unable to open database file/i.test(messageOf(error));
 }
 

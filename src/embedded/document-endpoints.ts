@@ -128,7 +128,8 @@ export function findDocument(form: Form, hashName: string, documents: DocumentSt
   const url = form.text('url');
   if (hash === undefined && url === undefined)
     throw new Refusal(400, `Name the document by the parameter url or ${hashName}.`);
-  const found = hash === undefined ? documents.byUrl(normaliseUrl(url ?? '')) : documents.byUrlHash(hash);
+  const found =
+    hash === undefined ? documents.find('url', normaliseUrl(url ?? '')) : documents.find('urlhash', hash);
   if (!found) throw new Refusal(404, 'This document is not in the index.');
   return found;
 }

@@ -57,16 +57,9 @@ export class DocumentStore {
     this.#database = database;
   }
 
-  byUrl(url: NormalUrl): Document | undefined {
-    return toDocument(this.#database.row(`${DOCUMENT} WHERE url = ?`, url));
-  }
-
-  byUrlHash(hash: string): Document | undefined {
-    return toDocument(this.#database.row(`${DOCUMENT} WHERE urlhash = ? LIMIT 1`, hash));
-  }
-
-  byId(id: number): Document | undefined {
-    return toDocument(this.#database.row(`${DOCUMENT} WHERE id = ?`, id));
+  /** An indexed document; a `url` has to be a NormalUrl. */
+  find(by: 'id' | 'url' | 'urlhash', value: number | string): Document | undefined {
+    return toDocument(this.#database.row(`${DOCUMENT} WHERE ${by} = ? LIMIT 1`, value));
   }
 
   /** One part of a document's text, the first being 0; undefined past the end. */

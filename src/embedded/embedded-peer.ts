@@ -6,21 +6,16 @@ import { type ErrorParts, EXIT, messageOf } from '../lib/errors.js';
 import { type Holder, type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
 import { EmbeddedError, failures } from './errors.js';
-import type { PeerOptions } from './peer-instance.js';
+import type { PeerInstance, PeerOptions } from './peer-instance.js';
 
 export interface EmbeddedPeerOptions extends PeerOptions {
   readonly log: Logger;
 }
 
 /** A running embedded peer. */
-export interface EmbeddedPeer {
-  /** Its base URL on this machine, without a slash at the end. */
-  readonly url: string;
-  readonly credentials: { readonly username: string; readonly password: string };
+export interface EmbeddedPeer extends PeerInstance {
   /** Resolves when it has ended: with the error where it ended by itself. */
   readonly exited: Promise<Error | undefined>;
-  /** Lets answers under way end, closes the database and gives the directory free. */
-  close(): Promise<void>;
 }
 
 /** A peer that does not close in this many milliseconds is cut; what it accepted is on disk all the same. */
@@ -64,8 +59,7 @@ export async function startEmbeddedPeer({ log, ...options }: EmbeddedPeerOptions
     await exited;
     cut.cancel();
   };
-  const { url, username, password } = first;
-  return { url, credentials: { username, password }, exited, close };
+  return { url: first.url, credentials: first.credentials, exited, close };
 }
 
 /** The worker's error, which comes here as plain data. */
@@ -88,11 +82,8 @@ async function lockDirectory(dir: string): Promise<Lock> {
   }
 }
 
-interface Ready {
+interface Ready extends Pick<PeerInstance, 'url' | 'credentials'> {
   readonly type: 'ready';
-  readonly url: string;
-  readonly username: string;
-  readonly password: string;
 }
 
 /** What the worker thread says; it is told to close by any message. An error ends it. */

@@ -46,7 +46,6 @@ th, td { text-align: left; vertical-align: top; padding: .35rem 1rem .35rem 0; b
 td { overflow-wrap: break-word; } td a { overflow-wrap: anywhere; }
 td div { white-space: pre-wrap; min-width: 8em; max-width: 40rem; max-height: 12rem; overflow: auto; }
 .actions { display: flex; flex-wrap: wrap; gap: 1rem; align-items: center; }
-.notice { border-left: 3px solid var(--link); padding: .3rem .8rem; background: var(--field); }
 pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: .4rem; padding: .8rem; background: var(--field); }
 `;
 
@@ -62,10 +61,7 @@ export function page(title: string, body: string): string {
 }
 
 /** What stands around the body of a page that is made while it is sent; a wide one takes the whole window. */
-export function pageAround(
-  title: string,
-  width: 'narrow' | 'wide' = 'narrow',
-): { readonly begin: string; readonly end: string } {
+export function pageAround(title: string, width: 'narrow' | 'wide' = 'narrow') {
   const begin = `<!doctype html>
 <html lang="en">
 <head>

@@ -2,7 +2,7 @@ import { syncDirectory } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { Administrator, administratorPassword } from './access.js';
+import { administratorPassword, USERNAME } from './access.js';
 import { Citations } from './citations.js';
 import { Database } from './database.js';
 import { peerdoc, push } from './document-endpoints.js';
@@ -26,9 +26,10 @@ export interface PeerOptions extends ServerOptions {
 }
 
 export interface PeerInstance {
+  /** Its base URL on this machine, without a slash at the end. */
   readonly url: string;
   readonly credentials: { readonly username: string; readonly password: string };
-  /** Closing it twice is harmless. */
+  /** Lets answers under way end, closes the database and gives the directory free; twice is harmless. */
   close(): Promise<void>;
 }
 
@@ -49,13 +50,12 @@ export async function openPeerInstance(
   });
   const database = new Database(dir);
   await syncDirectory(dir);
-  const administrator = new Administrator(password, clock);
   const forms = new FormReader();
   const documents = new DocumentStore(database);
   const indexer = new Indexer({ database, documents, clock, log, commitEveryMs, forms });
   const citations = new Citations(database, documents, clock);
   const tables = new TableStore(database, clock, maxBody);
-  const deps = { database, documents, indexer, tables, administrator, forms, clock, log, maxBody };
+  const deps = { database, documents, indexer, tables, password, forms, clock, log, maxBody };
   const handlers: Record<string, Handler> = { '/': searchPage, '/search.json': searchJson };
   const endpoints: Readonly<Record<string, Handler>> = {
     '/api/push_p': push,
@@ -75,17 +75,12 @@ export async function openPeerInstance(
       indexer.notify();
     }
     clearDropped(tables, log);
-    const end = async (): Promise<void> => {
+    const close = async (): Promise<void> => {
       await server.close();
       await indexer.stop();
       database.close();
     };
-    let ended: Promise<void> | undefined;
-    const close = (): Promise<void> => {
-      ended ??= end();
-      return ended;
-    };
-    return { url: server.url, credentials: { username: administrator.username, password }, close };
+    return { url: server.url, credentials: { username: USERNAME, password }, close };
   } catch (error) {
     database.close();
     if (systemCode(error) === 'EADDRINUSE') throw new EmbeddedError(failures.portInUse(port));

@@ -15,25 +15,8 @@ const OFFERED = 200;
 /** Parts of a text in which a snippet is looked for. */
 const SNIPPET_PARTS = 4;
 
-interface SearchRequest {
-  readonly query: string;
-  /** Only documents of this collection; empty for all. */
-  readonly collection: string;
-  readonly offset: number;
-  readonly limit: number;
-}
-
-interface SearchHit {
-  readonly document: Document;
-  readonly snippet: string;
-}
-
-interface SearchResult {
-  /** Counted up to MOST_COUNTED. */
-  readonly total: number;
-  readonly totalIsExact: boolean;
-  readonly hits: readonly SearchHit[];
-}
+type SearchRequest = ReturnType<typeof readRequest>;
+type SearchResult = ReturnType<typeof find>;
 
 /** `/search.json`: the same search as the page, for programs. */
 export async function searchJson(context: Context): Promise<string> {
@@ -71,7 +54,8 @@ ${pager(request, result.total)}
   return page(title, body);
 }
 
-function readRequest(form: Form): SearchRequest {
+/** Of one collection, or of all where its name is empty. */
+function readRequest(form: Form) {
   return {
     query: (form.text('query') ?? '').slice(0, 1_000),
     collection: form.text('collection') ?? '',
@@ -80,8 +64,8 @@ function readRequest(form: Form): SearchRequest {
   };
 }
 
-/** Documents by their words, best first; the newest first where no words are given or too many have them. */
-function find(request: SearchRequest, { database, documents }: PeerDeps): SearchResult {
+/** Documents by their words, best first; the newest first where no words are given or more than MOST_COUNTED have them. */
+function find(request: SearchRequest, { database, documents }: PeerDeps) {
   const { query, collection, limit, offset } = request;
   const question = readQuestion(query);
   const isWithin = collection !== '';
@@ -106,7 +90,7 @@ function find(request: SearchRequest, { database, documents }: PeerDeps): Search
     const rows = database.rows(sql, ...(isWithin ? [collection] : []), limit, offset);
     ids = rows.map((row) => int(row, 'document'));
   }
-  const found = ids.map((id) => documents.byId(id)).filter((document) => document !== undefined);
+  const found = ids.map((id) => documents.find('id', id)).filter((document) => document !== undefined);
   const hits = found.map((document) => ({ document, snippet: snippet(document, question, documents) }));
   return { total, totalIsExact, hits };
 }
@@ -144,7 +128,7 @@ ${[option('', 'all'), ...offered.map((collection) => option(collection, collecti
 </form>`;
 }
 
-function hitItem({ document, snippet }: SearchHit, asked: ReadonlySet<string>): string {
+function hitItem({ document, snippet }: SearchResult['hits'][number], asked: ReadonlySet<string>): string {
   const day = new Date(document.loadDate).toISOString().slice(0, 16).replace('T', ' ');
   const facts = `${document.collections.join(', ')} · ${counted(document.words, 'word')} · pushed ${day} UTC`;
   return `<li>

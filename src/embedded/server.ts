@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { isForeign, webServer } from '../web/server.js';
-import { type Administrator, refuseOtherHosts } from './access.js';
+import { admit } from './access.js';
 import { type Database, isDiskTrouble } from './database.js';
 import type { DocumentStore } from './documents.js';
 import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
@@ -19,7 +19,8 @@ export interface PeerDeps {
   readonly documents: DocumentStore;
   readonly indexer: Indexer;
   readonly tables: TableStore;
-  readonly administrator: Administrator;
+  /** Of the administrator. */
+  readonly password: string;
   readonly forms: FormReader;
   readonly clock: Clock;
   readonly log: Logger;
@@ -60,6 +61,8 @@ export type Body = string | Readable | Iterable<string> | AsyncIterable<string>;
 export type AnswerForm = 'html' | 'json';
 
 const HOST = '127.0.0.1';
+/** A page of another site can make its own name resolve to this machine (DNS rebinding); its requests then bear that name. */
+const OWN_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d*)?$/i;
 const TIMEOUTS: ServerTimeouts = { headers: 15_000, idle: 120_000, drain: 10_000, close: 3_000 };
 const KEEP_ALIVE_MS = 30_000;
 const MOST_CONNECTIONS = 512;
@@ -120,7 +123,7 @@ export class Context {
 
   /** To be called before a handler does what only the administrator may. @throws Refusal 401 */
   requireAdministrator(): Promise<void> {
-    return this.deps.administrator.admit(this.request.headers);
+    return admit(this.request.headers, this.deps.password, this.deps.clock);
   }
 
   /** To be called before a handler changes something. @throws Refusal 403, 405 */
@@ -140,7 +143,7 @@ export async function openServer(
   { port, requireAuthEverywhere = false, timeouts: given }: ServerOptions,
   deps: PeerDeps,
 ): Promise<PeerServer> {
-  const { administrator, clock, log } = deps;
+  const { clock, log, password } = deps;
   const timeouts = { ...TIMEOUTS, ...given };
   const limits = { head: LONGEST_HEAD, headMs: timeouts.headers, connections: MOST_CONNECTIONS };
   const app = webServer(limits, {
@@ -155,9 +158,10 @@ export async function openServer(
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, log));
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
-    refuseOtherHosts(request.headers);
+    if (!OWN_HOST.test(request.headers.host ?? ''))
+      throw new Refusal(403, 'The Host header names another machine than this peer.');
     const path = request.routeOptions.url ?? request.url;
-    if (path.includes('_p') || requireAuthEverywhere) await administrator.admit(request.headers);
+    if (path.includes('_p') || requireAuthEverywhere) await admit(request.headers, password, clock);
   });
   app.addHook('onResponse', async ({ raw }) => {
     const cut = () => raw.complete || raw.destroy();
@@ -175,11 +179,10 @@ export async function openServer(
       const context = new Context(request, reply, deps, timeouts.headers);
       return send(await handle(context), context);
     });
-  await app.listen({ host: HOST, port });
+  const url = await app.listen({ host: HOST, port });
   app.server.on('error', (error) => log.error({ err: messageOf(error) }, 'The listener failed'));
-  const address = app.server.address();
   return {
-    url: `http://${HOST}:${typeof address === 'object' ? address?.port : port}`,
+    url,
     close: async () => {
       const cut = clock.after(timeouts.close, () => app.server.closeAllConnections());
       await app.close();

@@ -121,13 +121,9 @@ export class ShareStore {
     for (const segment of segments.slice(0, -1)) {
       const parent = folder;
       folder = join(parent, segment);
-      const made = await mkdir(folder, { mode: 0o700 }).then(
-        () => true,
-        (error: unknown) => {
-          if (systemCode(error) !== 'EEXIST') throw error;
-          return false;
-        },
-      );
+      const made = await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+        if (systemCode(error) !== 'EEXIST') throw error;
+      });
       if (!(await lstat(folder)).isDirectory()) throw new Refusal(409, `${segment} is no folder.`);
       if (made) await syncDirectory(parent);
     }
@@ -289,19 +285,17 @@ async function* read({ handle, size, lastModified }: OpenShare): AsyncGenerator<
   if (last !== undefined) yield last;
 }
 
-/** What a browser would run is offered for download. */
+/** What a browser shows and does not run; all else is offered for download. */
+const SHOWN = /^(text\/plain|text\/csv|application\/json|audio\/.*|video\/.*|image\/(?!svg).*)$/;
+
 function disposition(data: string, type: string): string {
-  const isShownOnly = /^(text\/plain|text\/csv|application\/json|audio\/.*|video\/.*|image\/(?!svg).*)$/.test(
-    type,
-  );
   const name = data.split('/').at(-1) ?? data;
   const plain = name.replace(/[^\w .()-]/g, '_');
   const encoded = encodeURIComponent(name).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
-  return `${isShownOnly ? 'inline' : 'attachment'}; filename="${plain}"; filename*=UTF-8''${encoded}`;
+  return `${SHOWN.test(type) ? 'inline' : 'attachment'}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
 const LONGEST_GROUP = 1_000;
-const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO']);
 
 /** The file part of an upload, whole, on disk under a hidden name. */
 interface Incoming {
@@ -345,10 +339,6 @@ async function receiveShare({ request: { raw } }: Context, store: ShareStore): P
     if (!incoming) throw new Refusal(400, 'The upload has no file part named data.');
     await incoming.handle.sync();
     return await store.place(incoming.path, shareSegments(c, incoming.filename));
-  } catch (error) {
-    if (FULL.has(systemCode(error) ?? ''))
-      throw new Refusal(507, 'The disk of the peer is full or failing; nothing was kept.');
-    throw error;
   } finally {
     part?.destroy();
     await upload?.then(remove, () => undefined);

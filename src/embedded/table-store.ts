@@ -250,10 +250,7 @@ function decode(cells: Buffer): Map<number, string> {
 }
 
 function matches({ pk, cells }: StoredRow, needle: string): boolean {
-  return (
-    needle === '' ||
-    [pk, ...cells.map(([, value]) => value)].some((text) => text.toLowerCase().includes(needle))
-  );
+  return [pk, ...cells.map(([, value]) => value)].some((text) => text.toLowerCase().includes(needle));
 }
 
 function toTable(row: Row): StoredTable {

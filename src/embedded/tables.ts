@@ -13,16 +13,8 @@ import {
   type TableStore,
 } from './table-store.js';
 
-/** What was done before rows are shown. */
-interface Done {
-  /** Keys of the rows that this request deleted. */
-  readonly deleted?: readonly string[];
-  /** What the page for people says of it. */
-  readonly notice?: string;
-}
-
 /** Rows of a table on their way out. */
-interface View extends Done {
+interface View {
   readonly table: StoredTable;
   readonly columns: readonly string[];
   readonly choice: RowChoice;
@@ -30,6 +22,8 @@ interface View extends Done {
   readonly groups: Iterable<readonly StoredRow[]>;
   /** The one row that was chosen, to be edited. */
   readonly row: StoredRow | undefined;
+  /** Keys of the rows that this request deleted. */
+  readonly deleted?: readonly string[] | undefined;
 }
 
 /** Keys that one request may delete. */
@@ -70,15 +64,14 @@ export async function tablePages(context: Context, path: 'api' | 'editor'): Prom
   }
   if (action === 'commitrow') {
     const committed = tables.commit(name, pk, readCells(form, name, pk, tables));
-    const notice = `The row ${committed.pk} is saved.`;
-    return rowsAnswer(context, found(name, tables), { pk: committed.pk }, { notice });
+    return rowsAnswer(context, found(name, tables), { pk: committed.pk });
   }
   const table = found(name, tables);
   if (action === 'deletetable') {
     tables.drop(table);
     clearDropped(tables, log);
     log.info({ table: name, rows: table.rows }, `The table ${name} was deleted`);
-    return listAnswer(context, `The table ${name} is deleted.`);
+    return listAnswer(context);
   }
   if (action === 'addrow') return rowsAnswer(context, table, { count: 0 });
   const isScreen = path === 'editor' && context.as === 'html' && form.text('count') === undefined;
@@ -91,8 +84,7 @@ export async function tablePages(context: Context, path: 'api' | 'editor'): Prom
   };
   if (action === undefined) return rowsAnswer(context, table, choice);
   const deleted = await tables.deleteRows(name, readKeys(form));
-  const notice = `${counted(deleted.length, 'row')} deleted.`;
-  return rowsAnswer(context, found(name, tables), choice, { deleted, notice });
+  return rowsAnswer(context, found(name, tables), choice, deleted);
 }
 
 function found(name: string, tables: TableStore): StoredTable {
@@ -101,21 +93,20 @@ function found(name: string, tables: TableStore): StoredTable {
   return table;
 }
 
-function listAnswer({ as, deps }: Context, notice?: string): string {
+function listAnswer({ as, deps }: Context): string {
   const list = deps.tables.list();
-  if (as === 'json') return `${JSON.stringify({ tables: list.map(({ name }) => name) })}\n`;
-  return listPage(list, notice);
+  return as === 'json' ? `${JSON.stringify({ tables: list.map(({ name }) => name) })}\n` : listPage(list);
 }
 
 function rowsAnswer(
   { as, deps: { tables } }: Context,
   table: StoredTable,
   choice: RowChoice,
-  done: Done = {},
+  deleted?: readonly string[],
 ): Iterable<string> {
   const columns = [...tables.columns(table).values()];
   const row = choice.pk === undefined ? undefined : tables.row(table, choice.pk);
-  const view = { table, columns, choice, row, groups: tables.read(table, choice), ...done };
+  const view = { table, columns, choice, row, groups: tables.read(table, choice), deleted };
   return as === 'json' ? tableJson(view) : tablePage(view);
 }
 
@@ -204,81 +195,78 @@ function* tableJson({ table, columns, groups, deleted }: View): Generator<string
 }
 
 const PATH = '/Tables_p.html';
+const HEADING = `<header><h1><a href="/">peersync search</a> · <a href="${PATH}">tables</a></h1></header>\n<main>\n`;
 
 /** Rows of a table as a page, which is made while it is sent, with what changes them. */
-function* tablePage({ table, columns, choice, groups, row, notice }: View): Generator<string> {
-  const { begin, end } = pageAround(`${table.name} – tables`, 'wide');
-  const self = link({ table: table.name });
-  yield `${begin}${heading(notice)}<h2>${shown(table.name)}</h2>
-<p class="dim">${counted(table.rows, 'row')}, ${counted(columns.length, 'column')}</p>
+function* tablePage({ table: { name, rows }, columns, choice, groups, row }: View): Generator<string> {
+  const { begin, end } = pageAround(`${name} – tables`, 'wide');
+  const self = link({ table: name });
+  yield `${begin}${HEADING}<h2>${shown(name)}</h2>
+<p class="dim">${counted(rows, 'row')}, ${counted(columns.length, 'column')}</p>
 <form method="post" action="${self}">\n<div class="scroll"><table class="rows">
 <thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${shown(column)}</th>`).join('')}</tr></thead>\n<tbody>\n`;
   let count = 0;
-  let last: string | undefined;
+  let last = '';
   for (const group of groups) {
     for (const each of group) {
-      yield rowLine(each, table, columns, count);
+      yield rowLine(each, name, columns, count);
       count += 1;
       last = each.pk;
     }
     yield '';
   }
-  yield `</tbody></table></div>\n${count === 0 ? '<p>No rows.</p>\n' : ''}<p class="actions">`;
-  if (count > 0)
-    yield `<button class="quiet" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>`;
-  if (last !== undefined && choice.pk === undefined && count === choice.count)
-    yield `<a rel="next" href="${link({ table: table.name, search: choice.search, count: String(choice.count), after: last })}">Next rows →</a>`;
-  yield `<a href="${self}">All rows</a></p>\n</form>
-<details${choice.pk === undefined ? '' : ' open'}><summary>${row === undefined ? 'New row' : `Row ${shown(row.pk)}`}</summary>
-${rowForm(table.name, columns, row)}</details>
+  const next = link({ table: name, search: choice.search, count: String(choice.count), after: last });
+  const isPart = choice.pk === undefined && count > 0 && count === choice.count;
+  yield `</tbody></table></div>
+<p class="actions"><button class="quiet" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>
+${isPart ? `<a rel="next" href="${next}">Next rows →</a>` : ''}<a href="${self}">All rows</a></p></form>
+<h2>${row === undefined ? 'New row' : `Row ${shown(row.pk)}`}</h2>
+${rowForm(name, columns, row)}
 <details><summary>Delete this table…</summary>
 <form method="post" action="${self}">
-<button class="quiet" type="submit" name="deletetable" value="Delete Table">Delete ${shown(table.name)} with ${counted(table.rows, 'row')}</button>
+<button class="quiet" type="submit" name="deletetable" value="Delete Table">Delete ${shown(name)} with ${counted(rows, 'row')}</button>
 </form></details>\n</main>${end}`;
 }
 
 /** All tables as a page. */
-function listPage(tables: readonly StoredTable[], notice?: string): string {
-  const lines = tables.map(
-    ({ name, rows }) =>
-      `<tr><td><a href="${link({ table: name })}">${shown(name)}</a></td><td>${counted(rows, 'row')}</td></tr>`,
-  );
-  const list = lines.length === 0 ? '<p>No tables yet.</p>' : `<table>\n${lines.join('\n')}\n</table>`;
-  const body = `${list}\n<details><summary>New table</summary>\n${rowForm()}</details>\n</main>`;
-  return page('Tables', heading(notice) + body);
+function listPage(tables: readonly StoredTable[]): string {
+  const line = ({ name, rows }: StoredTable) =>
+    `<tr><td><a href="${link({ table: name })}">${shown(name)}</a></td><td>${counted(rows, 'row')}</td></tr>\n`;
+  const list =
+    tables.length === 0 ? '<p>No tables yet.</p>' : `<table>\n${tables.map(line).join('')}</table>`;
+  return page('Tables', `${HEADING}${list}\n<h2>New table</h2>\n${rowForm()}\n</main>`);
 }
 
-/** What a row is edited with; without `row` it makes a new one, without `table` the table too. */
+/**
+ * What a row is edited with; without `row` it makes a new one, without `table` the table too. A cell that a browser would not send back as
+ * it got it stays as it is.
+ */
 function rowForm(table?: string, columns: readonly string[] = [], row?: StoredRow): string {
   const values = new Map(row?.cells);
-  const input = (label: string, name: string, more = '') =>
-    `<label>${label}<input name="${name}" maxlength="500" autocomplete="off"${more}></label>\n`;
-  const area = (label: string, name: string, value = '') => {
-    const lines = Math.min(12, value.split(/\r\n|\r|\n/).length);
-    // The first line end in a text area is not part of it.
-    return `<label>${label}<textarea name="${name}" dir="auto" rows="${lines}">\n${shown(value)}</textarea></label>\n`;
-  };
-  const fields = columns.map((column) =>
-    survivesBrowser(column) && !escapeMarkup(values.get(column) ?? '').includes('\ufffd')
-      ? area(shown(column), `col_${escapeMarkup(column)}`, values.get(column))
-      : `<p class="dim">${shown(column)}: cannot be edited in a browser and stays as it is</p>\n`,
-  );
+  const input = (label: string, name: string) =>
+    `<label>${label}<input name="${name}" maxlength="500" autocomplete="off"></label>\n`;
+  // The first line end in a text area is not part of it.
+  const area = (label: string, name: string, value = '') =>
+    `<label>${label}<textarea name="${name}" dir="auto" rows="${Math.min(12, value.split('\n').length)}">\n${shown(value)}</textarea></label>\n`;
+  const fields = columns
+    .filter((column) => survivesBrowser(column) && !shown(values.get(column) ?? '').includes('\ufffd'))
+    .map((column) => area(shown(column), `col_${escapeMarkup(column)}`, values.get(column)));
   return `<form class="fields" method="post" action="${link({ table, pk: row?.pk })}">
 <input type="hidden" name="page" value="true">
-${table === undefined ? input('Table', 'table', ' required') : ''}${row === undefined ? input('Key (left empty: the next free number)', 'pk') : ''}
+${table === undefined ? input('Table', 'table') : ''}${row === undefined ? input('Key (left empty: the next free number)', 'pk') : ''}
 ${fields.join('')}${input('New column', 'newcolumn')}${area('Its value', 'newvalue')}
 <button type="submit" name="commitrow" value="Commit">Save</button>
 </form>`;
 }
 
-function rowLine(row: StoredRow, table: StoredTable, columns: readonly string[], place: number): string {
-  const values = new Map(row.cells);
-  const cells = columns.map((column) => `<td><div dir="auto">${shown(values.get(column) ?? '')}</div></td>`);
-  const mark = survivesBrowser(row.pk)
-    ? `<input type="checkbox" name="item_${place}" value="pk_${escapeMarkup(row.pk)}" aria-label="Mark ${shown(row.pk)}">`
-    : '';
-  const edit = link({ table: table.name, edittable: 'Edit Table', pk: row.pk });
-  return `<tr><td>${mark}</td><td><a href="${edit}">${shown(row.pk)}</a></td>${cells.join('')}</tr>\n`;
+function rowLine({ pk, cells }: StoredRow, table: string, columns: readonly string[], place: number): string {
+  const values = new Map(cells);
+  const shownCells = columns.map(
+    (column) => `<td><div dir="auto">${shown(values.get(column) ?? '')}</div></td>`,
+  );
+  const mark = `<input type="checkbox" name="item_${place}" value="pk_${escapeMarkup(pk)}" aria-label="Mark ${shown(pk)}">`;
+  const edit = link({ table, edittable: 'Edit Table', pk });
+  return `<tr><td>${survivesBrowser(pk) ? mark : ''}</td><td><a href="${edit}">${shown(pk)}</a></td>${shownCells.join('')}</tr>\n`;
 }
 
 /** Whether a browser sends back what it got: a page cannot hold some characters, and the name of a field no ends of lines. */
@@ -286,17 +274,10 @@ function survivesBrowser(text: string): boolean {
   return !/[\r\n\ufffd]/.test(escapeMarkup(text));
 }
 
-function heading(notice?: string): string {
-  const said = notice === undefined ? '' : `<p class="notice" role="status">${escapeMarkup(notice)}</p>\n`;
-  return `<header><h1><a href="/">peersync search</a> · <a href="${PATH}">tables</a></h1></header>\n<main>\n${said}`;
-}
-
 /** The address of a page about a table, for an attribute. */
 function link(parameters: Readonly<Record<string, string | undefined>>): string {
-  const pairs = Object.entries(parameters).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],
-  );
-  return escapeMarkup(`${PATH}?${pairs.join('&')}`);
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined) as [string, string][];
+  return escapeMarkup(`${PATH}?${new URLSearchParams(given)}`);
 }
 
 /** Text as it is read in a page. */

@@ -13,4 +13,4 @@ const log = { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), e
 // The thread in which a peer lives; it ends with its process, however that ends.
 const peer = await openPeerInstance(workerData as PeerOptions, systemClock, log);
 parentPort?.once('message', () => void peer.close().then(() => parentPort?.close()));
-say({ type: 'ready', url: peer.url, ...peer.credentials });
+say({ type: 'ready', url: peer.url, credentials: peer.credentials });

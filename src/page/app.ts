@@ -157,16 +157,15 @@ function monitorRoutes(app: FastifyInstance, live: Live, followers: () => number
   app.get('/healthz', async (_request, reply) => {
     // The process is not worth keeping when something stands still that nothing keeps.
     const reasons = live.status().conditions.filter(({ code }) => code === 'STUCK');
-    const alive = reasons.length === 0;
-    reply.code(alive ? 200 : 503);
-    return { alive, version: VERSION, upMs: live.clock.now() - live.startedAt, reasons };
+    reply.code(reasons.length === 0 ? 200 : 503);
+    const upMs = live.clock.now() - live.startedAt;
+    return { alive: reasons.length === 0, version: VERSION, upMs, reasons };
   });
 
   app.get('/readyz', async (_request, reply) => {
     const reasons = await readyReasons(live.status(), live.current.config.state.dir);
-    const ready = reasons.length === 0;
-    reply.code(ready ? 200 : 503);
-    return { ready, reasons };
+    reply.code(reasons.length === 0 ? 200 : 503);
+    return { ready: reasons.length === 0, reasons };
   });
 }
 

@@ -25,7 +25,7 @@ function setUp(clock = new FakeClock(), forms = { isReceiving: false }) {
     indexer.notify();
     return seqs;
   };
-  const isVisible = (n: number | string) => documents.byUrl(url(n)) !== undefined;
+  const isVisible = (n: number | string) => documents.find('url', url(n)) !== undefined;
   const counts = () => [documents.count('documents'), documents.count('waiting')];
   return { clock, database, documents, indexer, errors, accept, isVisible, counts };
 }
@@ -70,26 +70,26 @@ describe('an accepted document', () => {
     const { clock, documents, indexer, accept, counts } = setUp();
     accept(1, 'old');
     await indexer.indexNow(accept(1, 'new words'));
-    expect(documents.byUrl(url(1))?.words).toBe(2);
+    expect(documents.find('url', url(1))?.words).toBe(2);
     await clock.advance(1_000);
     await until(() => counts()[1] === 0, 'nothing waits');
-    expect([documents.byUrl(url(1))?.words, ...counts()]).toEqual([2, 1, 0]);
+    expect([documents.find('url', url(1))?.words, ...counts()]).toEqual([2, 1, 0]);
   });
 
   it('keeps the time of its last change when it is pushed again unchanged', async () => {
     const { clock, documents, indexer, accept } = setUp();
     await indexer.indexNow(accept(1, 'same', ['a', 'b']));
-    const before = documents.byUrl(url(1));
+    const before = documents.find('url', url(1));
     const loadDate = before?.loadDate ?? 0;
     await clock.advance(5_000);
     await indexer.indexNow(accept(1, 'same', ['b', 'x']));
     const after = { ...before, collections: ['b', 'x'], loadDate: loadDate + 5_000 };
-    expect(documents.byUrl(url(1))).toEqual(after);
+    expect(documents.find('url', url(1))).toEqual(after);
     expect(documents.collections(10)).toEqual(['b', 'x']);
     expect(['a', 'b', 'x'].map((collection) => documents.count({ collection }))).toEqual([0, 1, 1]);
     await clock.advance(5_000);
     await indexer.indexNow(accept(1, 'changed'));
-    expect(documents.byUrl(url(1))?.lastModified).toBe(loadDate + 10_000);
+    expect(documents.find('url', url(1))?.lastModified).toBe(loadDate + 10_000);
   });
 
   it('that cannot be indexed does not keep the others out, and is told once', async () => {

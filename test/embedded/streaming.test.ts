@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { Administrator } from '../../src/embedded/access.js';
 import { FormReader } from '../../src/embedded/form.js';
 import {
   type Body,
@@ -31,9 +30,8 @@ async function serve(
       made.isOver = true;
     }
   }
-  const administrator = new Administrator('password', systemClock);
   // The page needs no more.
-  const deps = { administrator, forms: new FormReader(), clock: systemClock, log: silentLogger };
+  const deps = { password: 'password', forms: new FormReader(), clock: systemClock, log: silentLogger };
   const body = (): Body => counted();
   const server: PeerServer = await openServer({ '/': body }, { port: 0, timeouts }, deps as PeerDeps);
   afterwards('test', () => server.close());

@@ -167,24 +167,17 @@ export function mirrorTroubles(
   root: string,
 ): readonly { level: string; text: string }[] {
   const { alarm, failure, absentSince, conflicts = [], notes = [] } = mirror;
-  const files = new Set(conflicts.map(({ file }) => file));
-  return [
-    ...(alarm ? [{ level: 'bad', text: sentences(alarm.message, alarm.hint) }] : []),
-    ...(failure ? [{ level: 'warn', text: sentences(failure.message, failure.hint) }] : []),
-    ...[...files].map((name) => {
-      const cells = conflicts.filter(({ file }) => file === name);
-      return { level: 'warn', text: conflictText(cells, `${root}/${name}`) };
-    }),
-    ...(absentSince === undefined
-      ? []
-      : [
-          {
-            level: 'info',
-            text: 'The peer does not have it; the file comes back when the peer has it again.',
-          },
-        ]),
+  const files = [...new Set(conflicts.map(({ file }) => file))];
+  const cellsOf = (name: string) => conflicts.filter(({ file }) => file === name);
+  const absent = 'The peer does not have it; the file comes back when the peer has it again.';
+  const all = [
+    { level: 'bad', text: sentences(alarm?.message, alarm?.hint) },
+    { level: 'warn', text: sentences(failure?.message, failure?.hint) },
+    ...files.map((name) => ({ level: 'warn', text: conflictText(cellsOf(name), `${root}/${name}`) })),
+    { level: 'info', text: absentSince === undefined ? '' : absent },
     ...notes.map((note) => ({ level: 'info', text: sentence(note) })),
   ];
+  return all.filter(({ text }) => text !== '');
 }
 
 function conflictText(cells: readonly Conflict[], file: string): string {
