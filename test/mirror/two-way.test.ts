@@ -53,6 +53,7 @@ tells nothing that only the peer took back      | they k1 a=p · crash written �
 takes nothing for told twice                    | open · edit k1 a=x · crash told · save · they k1 a=1 · run · they k1 a=x | k1 a=x
 saves an edit of nobody knows which file        | they k1 a=p · crash based · edit k1 a=m |                  | k1 a
 saves such an edit also of the new file         | they k1 a=p · crash written · edit k1 a=m |                | k1 a
+saves an edit that takes the new file back too      | they k1 a=p · crash written · edit k1 a=1 · edit k2 a=m | | k1 a, k2 a
 goes on behind that                             | they k1 a=p · crash written · edit k1 a=m · run · edit k1 a=m | k1 a=m | k1 a
 
 tells what was edited in an earlier copy        | opened · save k1 a=m                  | k1 a=m             |      | 1
