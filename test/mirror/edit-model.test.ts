@@ -168,7 +168,7 @@ class World {
     // A column that the person began meanwhile is no business of this test.
     const whole = rows.map((row) => ({ pk: '', a: '', b: '', c: '', ...row }));
     // To save the same once more is to mean it.
-    if (JSON.stringify(whole) === this.#savedStale) return;
+    if (JSON.stringify(whole) === this.#savedStale || whole.length === 0) return;
     this.#savedStale = JSON.stringify(whole);
     const kept = new Set(rows.flatMap((row) => Object.values(row)));
     for (const value of now.flatMap(({ pk: _, ...cells }) => Object.values(cells))) {
