@@ -295,7 +295,6 @@ function addressRow(check: string, probed: Probed, dialect: Dialect): CanaryRow 
 function failedRow(check: string, { outcome, url }: Probed, { hasDomainGate }: Dialect): CanaryRow {
   if (outcome === undefined) return row(check, 'not tried', 'not sent: this peer takes only text');
   if (outcome.status === 'failed') return row(check, 'fails', outcome.error.message, outcome.error.hint);
-  if (outcome.status === 'refused') return row(check, 'fails', `the peer refused ${url}: ${outcome.message}`);
   if (outcome.status !== 'unseen') return row(check, 'fails', `${outcome.status}, and no more`);
   const hint = hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.';
   return row(check, 'fails', `the peer took ${url} and did not show it: ${outcome.message}`, hint);

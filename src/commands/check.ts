@@ -8,13 +8,12 @@ import { type Listen, parseListen } from '../config/url.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { isWildcard, wildcard } from '../lib/text.js';
-import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { answer, define, prepare, restated, UsageError } from './context.js';
+import { answer, define, prepare, UsageError } from './context.js';
 import { readState, runningStatus } from './daemon-access.js';
 import * as option from './option.js';
-import { runningPeer } from './peer.js';
+import { nameMaxSize, runningPeer } from './peer.js';
 import { onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
@@ -280,7 +279,9 @@ export async function* checkMirrored(
     const finding = await find(`mirror ${name}`, async () => {
       if (!isWildcard(data)) {
         const query = c === undefined ? { data } : { data, c };
-        const isThere = await client.share(query, async () => true, { maxBytes: maxSize }).catch(nameMaxSize);
+        const isThere = await client
+          .share(query, async () => true, { maxBytes: maxSize })
+          .catch((error) => nameMaxSize(error, 'Raise its `maxSize`.'));
         return there(isThere === true, 'shared object', data);
       }
       const group = c === undefined ? '' : `${c}/`;
@@ -292,11 +293,6 @@ export async function* checkMirrored(
     yield finding;
     if (finding.exitCode === EXIT.unreachable) return;
   }
-}
-
-function nameMaxSize(error: unknown): never {
-  if (!(error instanceof PeersyncError) || !isTooLarge(error)) throw error;
-  throw restated(error, { hint: 'Raise its `maxSize`.' });
 }
 
 /**

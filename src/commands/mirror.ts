@@ -9,12 +9,10 @@ import { answer, define, type GlobalOptions, openLog, print } from './context.js
 import { askAnyone, configToAsk } from './daemon-access.js';
 import * as option from './option.js';
 import { filtered, Progress, type Step } from './terminal.js';
-import { columns, counted, safe } from './text.js';
+import { columns, counted, fewOf, safe } from './text.js';
 
 /** How often the time that has passed is shown anew, in ms. */
 const SHOWN_EVERY_MS = 1_000;
-/** How many mirrors are named that a run waits for. */
-const NAMED = 3;
 
 /** Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised the alarm of some. */
 export const mirrorCommand = define({
@@ -88,9 +86,8 @@ async function report(
 
 /** How far a run of mirrors has come. A pattern may bring more of them. */
 export function stepOf(waiting: readonly string[], done: number, elapsedMs: number): Step {
-  const named = [...waiting.slice(0, NAMED).map(safe), ...(waiting.length > NAMED ? ['…'] : [])];
   const parts = [`${counted(done, 'mirror')} done`, `${durationText(elapsedMs)}`];
-  if (named.length > 0) parts.push(`waiting for ${named.join(', ')}`);
+  if (waiting.length > 0) parts.push(`waiting for ${fewOf(waiting)}`);
   const besides = { done, total: done + Math.max(1, waiting.length) };
   return { done: 0, total: 0, besides, parts, growing: true };
 }

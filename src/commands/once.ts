@@ -11,7 +11,7 @@ import { lastingTrouble, openAlone, peerInTrouble } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import * as option from './option.js';
 import { Progress, type Step } from './terminal.js';
-import { counted, safe } from './text.js';
+import { counted, fewOf, safe } from './text.js';
 
 const TICK_MS = 100;
 
@@ -194,9 +194,6 @@ function mirrorsText({ alarms, changed, current, failed }: ReturnType<typeof mir
   return `${counted(current, 'mirror')} current (${changed} written), ${alarmed}${failing}`;
 }
 
-/** How many mirrors are named that a run waits for. */
-const NAMED = 3;
-
 /**
  * How far `once` has come: of what can succeed, how much is confirmed, and which mirrors it waits for. Until the folders are
  * scanned there may be more.
@@ -211,8 +208,7 @@ export function stepOf(
   const { waiting } = mirrors;
   const parts = [`${confirmed}/${total} confirmed`];
   if (isScanned && total === confirmed && waiting.length > 0) {
-    const named = [...waiting.slice(0, NAMED).map(safe), ...(waiting.length > NAMED ? ['…'] : [])];
-    parts.unshift(`waiting for ${counted(waiting.length, 'mirror')} (${named.join(', ')})`);
+    parts.unshift(`waiting for ${counted(waiting.length, 'mirror')} (${fewOf(waiting)})`);
   } else {
     parts.push(`${pending} to push`, `${accepted} to confirm`);
     if (waiting.length > 0) parts.push(`${counted(waiting.length, 'mirror')} to fetch`);

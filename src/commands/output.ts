@@ -110,8 +110,8 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     sentences: z.array(z.looseObject({ number, text, appearsIn: texts })),
   }),
   push: z.looseObject({
-    ...{ file: text, url: text, message: maybe.text, evidence: evidence.optional() },
-    status: z.enum(['accepted', 'confirmed', 'unseen', 'refused', 'failed']),
+    ...{ file: text, url: text, code: maybe.text, message: maybe.text, evidence: evidence.optional() },
+    status: z.enum(['accepted', 'confirmed', 'unseen', 'failed']),
   }),
   'share get': z.looseObject({ data: text, file: text, bytes: number, sha256: text }),
   'table list': z.looseObject({ tables: texts }),

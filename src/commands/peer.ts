@@ -123,9 +123,9 @@ async function clientFor(
 }
 
 /** Throws the error on; of an answer that was too large it says which option is meant for it. */
-export function nameMaxSize(error: unknown): never {
+export function nameMaxSize(error: unknown, hint = 'Give a larger --max-size if that is expected.'): never {
   if (!(error instanceof PeerError) || error.code !== 'PEER_ANSWER_TOO_LARGE') throw error;
-  throw restated(error, { hint: 'Give a larger --max-size if that is expected.' });
+  throw restated(error, { hint });
 }
 
 /** The peer has no such table; names the one that was probably meant. */

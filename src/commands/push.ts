@@ -59,7 +59,7 @@ export const pushCommand = define({
     const tell = ({ file, url }: Target, outcome: Outcome) => {
       outcomes.push(outcome);
       const { status } = outcome;
-      const shown = status === 'failed' ? { status, message: outcome.error.message } : outcome;
+      const shown = outcome.status === 'failed' ? { status, ...wordsOf(outcome.error) } : outcome;
       answer(options, { file, url, ...shown }, () => [
         `${status.padEnd(9)}  ${safe(file)}  ${safe(url)}${reasonOf(outcome)}`,
       ]);
@@ -76,29 +76,24 @@ export const pushCommand = define({
   },
 });
 
+const wordsOf = ({ code, message }: PeersyncError) => ({ code, message });
+
 function reasonOf(outcome: Outcome): string {
   if (outcome.status === 'failed') return `: ${safe(outcome.error.message)}`;
   if ('message' in outcome) return `: ${safe(outcome.message)}`;
   return outcome.status === 'confirmed' ? ` (${outcome.evidence.kind}: ${safe(outcome.evidence.shown)})` : '';
 }
 
+/** The first failure, else that the peer did not show all in time. */
 function failureOf(outcomes: readonly Outcome[], timeout: string): PeersyncError | undefined {
   const failed = outcomes.find((outcome) => outcome.status === 'failed');
-  const of = (status: Outcome['status']) =>
-    outcomes.flatMap((outcome) => ('message' in outcome && outcome.status === status ? outcome.message : []));
-  const [refused, unseen] = [of('refused'), of('unseen')];
-  const all = counted(outcomes.length, 'file');
   if (failed !== undefined) return failed.error;
-  if (refused[0] !== undefined)
-    return new PeersyncError({
-      code: 'REFUSED',
-      message: `The peer refused ${refused.length} of ${all}: ${sentence(refused[0])}`,
-      hint: 'Mend what the peer complains about, then push again.',
-    });
+  const unseen = outcomes.filter((outcome) => outcome.status === 'unseen');
   if (unseen[0] === undefined) return undefined;
+  const all = counted(outcomes.length, 'file');
   return new PeersyncError({
     code: 'TIMEOUT',
-    message: `The peer took ${unseen.length} of ${all} and did not show that within ${timeout}: ${sentence(unseen[0])}`,
+    message: `The peer took ${unseen.length} of ${all} and did not show that within ${timeout}: ${sentence(unseen[0].message)}`,
     hint: '`peersync doc URL` looks again later; a longer --timeout waits longer.',
   });
 }
@@ -242,7 +237,6 @@ export type Outcome =
     }
   /** The peer took it, and did not show it in time. */
   | { readonly status: 'unseen'; readonly message: string }
-  | { readonly status: 'refused'; readonly message: string }
   | { readonly status: 'failed'; readonly error: PeersyncError };
 
 export interface DeliverOptions {
@@ -298,13 +292,12 @@ export async function deliver<File extends ReadFile>(
     const { path, status } = entry;
     movedAt = Math.max(movedAt, entry.since);
     if (status === 'confirmed') return { status, evidence: evidenceText(entry.evidence) };
-    if (status === 'quarantined' || status === 'passed') return refusal(entry.trouble);
+    if (status === 'quarantined' || status === 'passed') return failed(entry.trouble);
     if (status === 'accepted' && !wait) return { status };
-    if (changed.has(path)) return { status: 'failed', error: new PeersyncError(CHANGING) };
+    if (changed.has(path)) return failed(CHANGING);
     if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };
     if (clock.now() < movedAt + timeoutMs) return undefined;
-    if (entry.trouble !== undefined) return refusal(entry.trouble);
-    if (status === 'pending') return refusal(NOT_SENT);
+    if (status === 'pending' || entry.trouble !== undefined) return failed(entry.trouble ?? NOT_SENT);
     const answer = uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
     return { status: 'unseen', message: answer };
   };
@@ -331,11 +324,8 @@ export async function deliver<File extends ReadFile>(
   }
 }
 
+const failed = (why: Trouble): Outcome => ({ status: 'failed', error: new PeersyncError(why) });
+
 function evidenceText({ kind, shown }: { readonly kind: EvidenceKind; readonly shown: string }) {
   return { kind, shown };
-}
-
-function refusal(why: Trouble): Outcome {
-  if (why.code !== 'REFUSED') return { status: 'failed', error: new PeersyncError(why) };
-  return { status: 'refused', message: why.message.replace(/^The peer refused it: /, '') };
 }

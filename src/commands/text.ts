@@ -4,6 +4,13 @@ import type { TableRow } from '../peer/table.js';
 
 export { counted, numberText };
 
+const FEW = 3;
+
+/** The first few of some names, made safe. */
+export function fewOf(names: readonly string[]): string {
+  return [...names.slice(0, FEW).map(safe), ...(names.length > FEW ? ['…'] : [])].join(', ');
+}
+
 /** A time for a person: the date and time here, and how long ago or ahead that is. */
 export function timeText(at: number, now: number): string {
   const date = new Date(at);

@@ -60,7 +60,6 @@ describe('the report of a canary', () => {
 
   it.each([
     ['PDF', { outcome: undefined }, yacy, 'not tried', /only text/, undefined],
-    ['PDF', { outcome: { status: 'refused', message: 'no' } }, yacy, 'fails', /refused .*pdf: no/, undefined],
     ['PDF', { outcome: UNSEEN }, yacy, 'fails', /took .*pdf and did not show it/, /network\.unit\.domain/],
     ['PDF', { outcome: UNSEEN }, standard, 'fails', /did not show it/, /--timeout/],
     ['PDF', { outcome: { status: 'failed', error } }, yacy, 'fails', /failed/, /./],
@@ -94,7 +93,7 @@ describe('the report of a canary', () => {
   it('names the folders whose documents the peer would take and never show, and no time where it showed nothing', () => {
     const dropped = (outcome: Probed['outcome']) => reportOf(withAt('address', { outcome }), yacy, 0).dropped;
     expect(dropped({ status: 'failed', error: behindGate })).toEqual(['vault']);
-    expect(dropped({ status: 'refused', message: 'no' })).toEqual([]);
+    expect(dropped({ status: 'failed', error })).toEqual([]);
     const probed = withAt().map(({ visibleMs: _, ...each }) => ({ ...each, outcome: UNSEEN }));
     expect(reportOf(probed, yacy, 0)).not.toHaveProperty('timeToVisibleMs');
     expect(reportOf(probed, yacy, 0).dropped).toEqual(['files', 'vault']);

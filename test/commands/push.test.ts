@@ -157,6 +157,9 @@ describe('a file on its way', () => {
     const push: UplinkPeer['push'] = async () => ({
       results: [{ ok: false, message: 'blacklisted' }],
     });
-    expect(await delivered(peer({ push }))).toEqual({ status: 'refused', message: 'blacklisted.' });
+    expect(await delivered(peer({ push }))).toMatchObject({
+      status: 'failed',
+      error: { code: 'REFUSED', message: 'The peer refused it: blacklisted.' },
+    });
   });
 });

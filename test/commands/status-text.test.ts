@@ -35,62 +35,39 @@ it('status fits a terminal of 80 columns, and tells all of it', () => {
     expect(text).toContain(words);
 });
 
-describe('status, of a peer that is away', () => {
+describe('status', () => {
+  const lineOf = (of: Parameters<typeof report>[0], begin: string) =>
+    statusText(report(of), NOW).find((line) => line.startsWith(begin));
+
   it.each([
-    ['ahead', NOW + 2_000, /the next try: 2026-01-05 12:30:02 \(in 2s\)\./],
-    ['just now', NOW, /the next try: now\./],
-    ['over while the answer came', NOW - 48, /the next try: now\./],
-    ['not set', undefined, /the next try: now, or with the next work\./],
-  ])('names the next try that is %s', (_, nextProbeAt, words) => {
-    expect(statusText(away(nextProbeAt), NOW).join('\n')).toMatch(words);
+    ['ahead', NOW + 2_000, 1, 'Tried 1 time; the next try: 2026-01-05 12:30:02 (in 2s).'],
+    ['over while the answer came', NOW - 48, 2, 'Tried 2 times; the next try: now.'],
+    ['not set', undefined, 4, 'the next try: now, or with the next work.'],
+  ])('names the next try that is %s', (_, nextProbeAt, tries, words) => {
+    expect(statusText(away(nextProbeAt, tries), NOW).join('\n')).toContain(words);
   });
-});
 
-it.each([
-  [1, 'Tried 1 time;'],
-  [2, 'Tried 2 times;'],
-])('status counts %i tries as people do', (tries, words) => {
-  expect(statusText(away(NOW + 2_000, tries), NOW).join('\n')).toContain(words);
-});
+  it('names the address of the status page while that is open', () => {
+    expect(lineOf({ page: 'http://127.0.0.1:8385/' }, 'page')).toBe('page     http://127.0.0.1:8385/');
+    expect(lineOf({}, 'page')).toBeUndefined();
+  });
 
-it.each([
-  ['open', { page: 'http://127.0.0.1:8385/' }, ['page     http://127.0.0.1:8385/']],
-  ['closed', {}, []],
-])('status names the address of the status page while that is %s', (_, parts, lines) => {
-  expect(statusText(report(parts), NOW).filter((line) => line.startsWith('page'))).toEqual(lines);
-});
-
-describe('status, of a pause', () => {
   it.each([
     ['ahead', NOW + 60_000, 'until 2026-01-05 12:31:00 (in 1m)'],
     ['over while the answer came', NOW - 1, 'until now'],
-  ])('names its end that is %s', (_, until, words) => {
-    const lines = statusText(report({ paused: { since: NOW - 60_000, until } }), NOW);
-    expect(lines.find((line) => line.startsWith('paused'))).toContain(words);
-  });
-});
-
-describe('status, of a configuration', () => {
-  const takenUpAt = NOW - 7_260_000;
-  const isOfIt = (line: string) => line.startsWith('config');
-
-  it('says when a changed one was refused, why, what holds and what to do', () => {
-    const refused = {
-      code: 'CONFIG_SYNTAX',
-      message: '/etc/c.json is not JSON at line 1, column 2: an \u001b odd character',
-      hint: 'Mend the file at that place.',
-      at: NOW - 300_000,
-    };
-    const lines = statusText(report({ configuration: { takenUpAt, refused } }), NOW);
-    const at = lines.findIndex(isOfIt);
-    expect(lines.slice(at, at + 2)).toEqual([
-      'config   The changed configuration was refused, and the one before holds: /etc/c.json is not JSON at line 1, column 2: an \\x1b odd character. Since 2026-01-05 12:25:00 (5m ago).',
-      '         Mend the file at that place.',
-    ]);
+  ])('names the end of a pause that is %s', (_, until, words) => {
+    expect(lineOf({ paused: { since: NOW - 60_000, until } }, 'paused')).toContain(words);
   });
 
-  it('says nothing of one that was taken up', () => {
-    expect(statusText(report({ configuration: { takenUpAt } }), NOW).some(isOfIt)).toBe(false);
+  it('says when a changed configuration was refused, why, what holds and what to do', () => {
+    const takenUpAt = NOW - 7_260_000;
+    const message = '/etc/c.json is not JSON at line 1, column 2: an \u001b odd character';
+    const refused = { code: 'CONFIG_SYNTAX', message, hint: 'Mend the file.', at: NOW - 300_000 };
+    const text = statusText(report({ configuration: { takenUpAt, refused } }), NOW).join('\n');
+    expect(text).toContain(
+      '\nconfig   The changed configuration was refused, and the one before holds: /etc/c.json is not JSON at line 1, column 2: an \\x1b odd character. Since 2026-01-05 12:25:00 (5m ago).\n         Mend the file.\n',
+    );
+    expect(lineOf({ configuration: { takenUpAt } }, 'config')).toBeUndefined();
   });
 });
 

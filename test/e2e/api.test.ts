@@ -87,7 +87,7 @@ describe('push, doc and citation', () => {
     answer = '{"successall":"false","item-0":{"item":"0","success":"false","message":"blacklisted"}}';
     const refused = await run('push', 'a.md', '--collection', 'c');
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain('The peer refused 1 of 1 file: blacklisted.');
+    expect(refused.stderr).toContain('The peer refused it: blacklisted.');
   });
 
   it('tell a wrong usage (2), what is not there (1) and a peer that is away (4) apart', async () => {

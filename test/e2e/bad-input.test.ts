@@ -42,9 +42,38 @@ describe('a configuration', () => {
     expect(ended.stderr).toContain('peersync init');
   });
 
-  it('that is not JSON names line and column', async () => {
-    const ended = await peersync(['status', '-c', directoryWith('{\n  "folders": [,]\n}')]);
-    expectClear(ended, 2, /line 2, column 15/);
+  const folders = [{ path: './a', collection: 'a' }];
+  const peerWith = (password: unknown) => ({
+    url: 'http://127.0.0.1:1',
+    auth: { username: 'admin', password },
+  });
+  const several = {
+    ...{ folder: [], push: { maxItems: 0 } },
+    folders: [{ path: './a', collection: 'a', settle: '2 parsecs' }],
+  };
+  it.each([
+    ['is not JSON', '{\n  "folders": [,]\n}', [/line 2, column 15/]],
+    [
+      'has several mistakes',
+      several,
+      [/2 parsecs/, /folders\[0\]\.settle/, /push\.maxItems/, /"?folder"?.*folders/],
+    ],
+    [
+      'has folders that overlap',
+      { folders: [...folders, { path: './a/b', collection: 'b' }] },
+      [/lie within/],
+    ],
+    ['has a password in it', { folders, peer: peerWith('hunter2secret') }, [/env|file|credential/]],
+    [
+      'has a password that is not there',
+      { folders, peer: peerWith({ env: 'NO_SUCH_VARIABLE' }) },
+      [/NO_SUCH_VAR/],
+    ],
+  ])('that %s is told with all that is wrong, and shows no password', async (_, config, words) => {
+    const text = typeof config === 'string' ? config : JSON.stringify(config);
+    const ended = await peersync(['once', '-c', directoryWith(text)]);
+    for (const each of words) expectClear(ended, 2, each);
+    expect(ended.stderr + ended.stdout).not.toContain('hunter2secret');
   });
 
   it('with a name that would act on a terminal shows it written out', async () => {
@@ -52,48 +81,6 @@ describe('a configuration', () => {
     expectClear(ended, 2, /\\x1b\[31mnone\\u202e\.json/);
     const json = await peersync(['status', '--json', '-c', join(temporaryDirectory(), '\u009b31m.json')]);
     expect(JSON.parse(json.stderr)).toMatchObject({ error: { message: expect.stringContaining('\u009b') } });
-  });
-
-  it('with several mistakes tells all of them at once, with what is right', async () => {
-    const config = {
-      folder: [],
-      folders: [{ path: './a', collection: 'a', settle: '2 parsecs' }],
-      push: { maxItems: 0 },
-    };
-    const ended = await peersync(['once', '-c', directoryWith(JSON.stringify(config))]);
-    expectClear(ended, 2, /2 parsecs/);
-    expect(ended.stderr).toMatch(/folders\[0\]\.settle/);
-    expect(ended.stderr).toMatch(/push\.maxItems/);
-    expect(ended.stderr).toMatch(/"?folder"?.*folders/);
-  });
-
-  it('whose folders overlap is refused', async () => {
-    const config = {
-      folders: [
-        { path: './a', collection: 'a' },
-        { path: './a/b', collection: 'b' },
-      ],
-    };
-    const ended = await peersync(['run', '-c', directoryWith(JSON.stringify(config))]);
-    expectClear(ended, 2, /neither may lie within/);
-  });
-
-  it('with a password in it is refused without showing the password', async () => {
-    const config = {
-      peer: { url: 'http://127.0.0.1:1', auth: { username: 'admin', password: 'hunter2secret' } },
-      folders: [{ path: './a', collection: 'a' }],
-    };
-    const ended = await peersync(['run', '-c', directoryWith(JSON.stringify(config))]);
-    expectClear(ended, 2, /env|file|credential/);
-    expect(ended.stderr + ended.stdout).not.toContain('hunter2secret');
-  });
-
-  it('whose password is not there names the variable', async () => {
-    const directory = temporaryDirectory();
-    const path = writeConfig(directory, {
-      peer: { url: 'http://127.0.0.1:1', auth: { username: 'admin', password: { env: 'NO_SUCH_VARIABLE' } } },
-    });
-    expectClear(await peersync(['run', '-c', path]), 2, /NO_SUCH_VARIABLE/);
   });
 
   it.skipIf(process.getuid?.() === 0)(

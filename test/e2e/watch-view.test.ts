@@ -21,7 +21,7 @@ function place() {
 }
 
 describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
-  it('shows what the daemon does, through resizes, its end and its return, and leaves the terminal as it was', async () => {
+  it('shows what the daemon does, through resizes, its end and its return, pauses it with p, and leaves the terminal as it was', async () => {
     const { directory, drop, run } = place();
     const daemon = await run();
     const terminal = new Tmux(110, 30, directory);
@@ -57,8 +57,15 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
     await terminal.shows(/what it said last/);
     const again = await run();
     await terminal.shows(/peersync {2}runs for/);
+    await terminal.shows(/peer +answers/);
+    terminal.press('p');
+    await terminal.shows(/paused: files are watched, the peer is left alone/);
+    await terminal.shows(/peer +is left alone: paused for/);
     drop('second.md');
+    await terminal.shows(/1 pending/);
+    terminal.press('p');
     await terminal.shows(/2 confirmed/);
+    await terminal.shows(/peer +answers/);
     terminal.press('q');
     await until(() => !terminal.isAlternate, 'it left the other screen');
     terminal.enter('echo exit code $?');
@@ -68,23 +75,6 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
     expect(terminal.everything.join('\n')).not.toContain('answers');
     await again.kill('SIGTERM');
   }, 180_000);
-
-  it('pauses peersync with p and resumes it with p', async () => {
-    const { directory, drop, run } = place();
-    const daemon = await run();
-    const terminal = new Tmux(100, 24, directory);
-    terminal.enter('peersync watch');
-    await terminal.shows(/peer +answers/);
-    terminal.press('p');
-    await terminal.shows(/paused: files are watched, the peer is left alone/);
-    await terminal.shows(/peer +is left alone: paused for/);
-    drop('waits.md');
-    await terminal.shows(/1 pending/);
-    terminal.press('p');
-    await terminal.shows(/1 confirmed/);
-    await terminal.shows(/peer +answers/);
-    await daemon.kill('SIGTERM');
-  });
 
   /** A watch whose process is known, in a terminal. */
   async function watching() {
