@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
 import type { HttpAnswer } from '../../src/peer/answer.js';
 
 /** An answer as it would have come. */
@@ -30,3 +31,8 @@ export async function refusalOf(read: () => unknown): Promise<string> {
     return `${code} ${message}`;
   }
 }
+
+/** Any character; to make the unit 'binary' of fast-check takes a second. */
+export const ANY_CHARACTER = fc
+  .integer({ min: 0, max: 0x10f7ff })
+  .map((n) => String.fromCodePoint(n < 0xd800 ? n : n + 0x800));

@@ -185,14 +185,6 @@ describe('a nonce', () => {
     expect(server.log.slice(6).sort()).toEqual(['POST 2', 'POST 3', 'POST 4']);
   });
 
-  it('is renewed before it was used 1,024 times', async () => {
-    const { server, client } = await digest();
-    await client.push([ITEM]);
-    for (let n = 0; n < 1_020; n += 1) await client.checkAdmin();
-    await client.push([ITEM]);
-    expect(server.log.slice(-3)).toEqual(['GET -', 'GET 1', 'POST 2']);
-  });
-
   it('that a server gives out again after it was renewed is counted on', async () => {
     const seen: string[] = [];
     const server = await HttpServer.start(({ headers }, response) => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { StreamedAnswer } from '../../src/peer/answer.js';
 import { readTable, type TableRow } from '../../src/peer/table.js';
-import { realAnswer, refusalOf } from './answers.js';
+import { ANY_CHARACTER, realAnswer, refusalOf } from './answers.js';
 
 type Plain = readonly [string, Readonly<Record<string, string>>];
 
@@ -70,7 +70,7 @@ const ODD = ['', '"', '\\', '\\"', '{[', ']}', '</cell>', '<b>&amp;', '\0', '\r\
 const NAME = fc
   .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
   .filter((name) => name.trim() !== '' && !name.endsWith('\0'));
-const CELL = fc.oneof(fc.string({ unit: 'binary', maxLength: 30 }), fc.constantFrom(...ODD));
+const CELL = fc.oneof(fc.string({ unit: ANY_CHARACTER, maxLength: 30 }), fc.constantFrom(...ODD));
 
 /** Columns, and rows that have a cell in each. */
 const TABLE = fc.uniqueArray(NAME, { maxLength: 4 }).chain((columns) => {
