@@ -1,7 +1,7 @@
 import type { HttpAnswer } from './answer.js';
 import type { Citation, CitationQuery } from './citation.js';
 import type { Body, FormField, TextEncoding } from './form.js';
-import type { Http } from './http.js';
+import type { Http, PeerRequest } from './http.js';
 import type { Peerdoc, PeerdocQuery } from './peerdoc.js';
 import type { PushItem, PushOptions, PushResult } from './push.js';
 import type { ShareQuery } from './share.js';
@@ -20,13 +20,6 @@ export interface ContentRules {
   readonly showsWords: boolean;
   /** Bytes of one document; more does the peer harm. @default no limit */
   readonly maxBytes?: number;
-}
-
-/** How a shared object is asked for; the path is below the base URL. */
-export interface ShareRequest {
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  readonly body?: Body;
 }
 
 /** How one kind of peer speaks the API. Everything in which two kinds differ is here. Paths are below the base URL. */
@@ -55,7 +48,10 @@ export interface Dialect {
   /** @throws PeerError by the status, and PEER_ANSWER when the answer says neither what the citations are nor that there is no document */
   citationOf(answer: HttpAnswer, query: CitationQuery): Citation | undefined;
   /** @throws PeerError PEER_NAME for a name that no shared object can have */
-  shareRequest(query: ShareQuery, urlOf: (path: string) => string): Promise<ShareRequest>;
+  shareRequest(
+    query: ShareQuery,
+    urlOf: (path: string) => string,
+  ): Promise<Pick<PeerRequest, 'method' | 'path' | 'body'>>;
   /** The names of all shared objects, a group before its objects and a `/`; undefined where the peer does not tell them. */
   listShares(http: Http, signal: AbortSignal | undefined): Promise<readonly string[] | undefined>;
 }

@@ -28,7 +28,6 @@ export interface TableReadOptions extends TableOptions {
   readonly maxBytes?: number | undefined;
 }
 
-const KEY_TRIES = 3;
 /** Up to so many rows are looked up one by one; more in one pass over the whole table. */
 const FEW_ROWS = 16;
 /** Rows that one request deletes. */
@@ -60,9 +59,11 @@ export class PeerTables {
 
   /** The names of all tables, in the peer's order. */
   async list({ signal }: TableOptions = {}): Promise<readonly string[]> {
-    const answer = succeeded(await this.#page([], signal));
+    const { pagePath: path } = await this.dialectOf(signal);
+    const body = await formBody([], this.http.url(path));
+    const answer = succeeded(await this.http.ask(requestOf('POST', path, body, signal)));
     const isPage = decoded(answer.body).trimStart().startsWith('<');
-    const names = isPage ? readable(answer, () => choicesOn(answer)) : listed(answer, 'tables');
+    const names = isPage ? readable(answer, () => choicesOn(answer)) : listedIn(answer);
     if (names === undefined) throw unusable(answer, 'does not show the list of its tables');
     return [...new Set(names)];
   }
@@ -137,14 +138,13 @@ export class PeerTables {
     options: TableOptions = {},
   ): Promise<TableRow> {
     checkName('table', table);
-    for (let tries = 0; tries < KEY_TRIES; tries += 1) {
-      const pk = newKey(this.clock.now());
-      if ((await this.#lookUp(table, [pk], options.signal))?.has(pk)) continue;
-      const [row] = await this.set(table, [{ pk, cells }], options);
-      return row ?? { pk, cells: new Map() };
+    const pk = newKey(this.clock.now());
+    if ((await this.#lookUp(table, [pk], options.signal))?.has(pk)) {
+      const dialect = await this.dialectOf(options.signal);
+      throw this.#notDone(dialect, `shows a row under a new key of the table ${quoted(table)}`);
     }
-    const dialect = await this.dialectOf(options.signal);
-    throw this.#notDone(dialect, `shows a row under every new key of the table ${quoted(table)}`);
+    const [row] = await this.set(table, [{ pk, cells }], options);
+    return row ?? { pk, cells: new Map() };
   }
 
   /**
@@ -247,12 +247,6 @@ export class PeerTables {
     });
   }
 
-  async #page(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<HttpAnswer> {
-    const { pagePath: path } = await this.dialectOf(signal);
-    const body = await formBody(fields, this.http.url(path));
-    return await this.http.ask(requestOf('POST', path, body, signal));
-  }
-
   /** Asks for a change. What is answered to it proves nothing, as long as it is no error. */
   async #change(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<void> {
     const { changePath, changeBody } = await this.dialectOf(signal);
@@ -324,9 +318,9 @@ function choicesOn({ body }: HttpAnswer): readonly string[] | undefined {
   return choices.map(({ attribs }) => (attribs.value ?? '').toWellFormed()).filter((name) => name !== '');
 }
 
-/** What a member of an answer in JSON lists. */
-function listed(answer: HttpAnswer, member: string): readonly string[] | undefined {
-  const fields = readAnswer(answer).record.fields.filter(({ name }) => name === member);
+/** The tables that an answer in JSON lists. */
+function listedIn(answer: HttpAnswer): readonly string[] | undefined {
+  const fields = readAnswer(answer).record.fields.filter(({ name }) => name === 'tables');
   if (fields.length === 0) return undefined;
   return fields.map(({ value }) => value).filter((value) => value !== '' && value !== EMPTY_LIST);
 }

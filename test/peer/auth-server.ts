@@ -17,7 +17,6 @@ export const REALM =
 
 /** A server that checks Digest as RFC 7616 says: every nonce is its own, every count is used once. */
 export class DigestServer {
-  readonly counts: string[] = [];
   readonly rules: DigestRules;
   http: HttpServer = new HttpServer();
   #nonces = new Map<string, Set<string>>();
@@ -102,7 +101,6 @@ export class DigestServer {
     if (nc !== undefined && used.has(nc)) return 'wrong';
     if (used.size >= (this.rules.uses ?? Number.POSITIVE_INFINITY)) return 'stale';
     used.add(nc ?? String(used.size));
-    if (nc !== undefined) this.counts.push(nc);
     return 'in';
   }
 }

@@ -103,14 +103,6 @@ describe('a peer that asks for Digest', () => {
     expect(client.requests).toEqual({ push: 2, peerdoc: 0, other: 2 });
   });
 
-  it('gets every count once, in spite of requests side by side', async () => {
-    const { server, client } = await digest({ algorithm: 'SHA-256' });
-    await Promise.all(Array.from({ length: 40 }, () => client.push([ITEM])));
-    expect(server.log.filter((line) => line === 'GET -')).toHaveLength(1);
-    const counts = server.counts.map((nc) => Number.parseInt(nc, 16)).sort((a, b) => a - b);
-    expect(counts).toEqual(Array.from({ length: 41 }, (_, i) => i + 1));
-  });
-
   it('and finds a nonce too old, is answered anew with the whole body', async () => {
     const { server, client } = await digest({ uses: 2 });
     await client.push([ITEM]);

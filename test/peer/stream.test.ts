@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ShareOptions, ShareStream } from '../../src/peer/share.js';
+import type { ShareStream } from '../../src/peer/share.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { CREDENTIALS, DigestServer } from './auth-server.js';
@@ -352,18 +352,6 @@ describe('a shared object', () => {
       { ...asked, body: 'data=a&c=docs' },
       { ...asked, body: 'data=x' },
     ]);
-  });
-
-  it('that is asked for again says that it did not change, and comes when it did', async () => {
-    const modified = Date.parse('2026-11-21T03:37:40Z');
-    const { client } = await serving(({ headers }, response) => {
-      const isKnown = Date.parse(String(headers['if-modified-since'])) >= modified;
-      response.writeHead(isKnown ? 304 : 200).end('gulls');
-    });
-    const ask = (options: ShareOptions) =>
-      client.share(QUERY, async (share) => [share.isUnchanged ?? false, await textOf(share)], options);
-    expect(await ask({ ifModifiedSince: modified })).toEqual([true, '']);
-    expect(await ask({ ifModifiedSince: modified - 1000 })).toEqual([false, 'gulls']);
   });
 
   it.each([206, 304])('is none where a part or nothing comes unasked: %i', async (status) => {

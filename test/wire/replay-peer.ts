@@ -1,5 +1,4 @@
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { afterwards } from '../support/afterwards.js';
+import { onRequest, RawServer } from '../peer/servers.js';
 import { recorded } from './yacy/exchange.js';
 
 /** Which recordings answer a request line's method and path (without its query), one after the other, the last for ever. */
@@ -19,42 +18,17 @@ export interface Replayed {
 export class ReplayPeer {
   readonly requests: Replayed[] = [];
   url = '';
-  readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
-
-  private constructor(script: Script) {
-    this.#server = createServer((socket) => {
-      this.#sockets.add(socket);
-      socket.on('error', () => {});
-      socket.on('close', () => this.#sockets.delete(socket));
-      let received = Buffer.alloc(0);
-      socket.on('data', (chunk) => {
-        received = Buffer.concat([received, chunk]);
-        const end = received.indexOf('\r\n\r\n');
-        if (end === -1) return;
-        const head = received.toString('latin1', 0, end);
-        const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? 0);
-        if (received.length < end + 4 + length) return;
-        const body = received.subarray(end + 4, end + 4 + length);
-        received = received.subarray(end + 4 + length);
-        const [method, target = ''] = head.split(' ');
-        const [path, query = ''] = target.split('?');
-        const line = `${method} ${path}`;
-        const before = this.requests.filter((request) => request.line === line).length;
-        this.requests.push({ line, query, head, body });
-        const names = [script[line] ?? 'err_404'].flat();
-        const response = whole(recorded(names[Math.min(before, names.length - 1)] ?? '').response);
-        socket.write(response);
-        if (/^connection: close\r$/im.test(response.toString('latin1'))) socket.end();
-      });
-    });
-  }
 
   static async start(script: Script): Promise<ReplayPeer> {
-    const peer = new ReplayPeer(script);
-    afterwards('test', () => peer.stop());
-    await new Promise<void>((resolve) => peer.#server.listen(0, '127.0.0.1', resolve));
-    peer.url = `http://127.0.0.1:${(peer.#server.address() as AddressInfo).port}`;
+    const peer = new ReplayPeer();
+    const server = await RawServer.start((socket) =>
+      onRequest(socket, (request) => {
+        const response = peer.#answer(script, request);
+        socket.write(response);
+        if (/^connection: close\r$/im.test(response.toString('latin1'))) socket.end();
+      }),
+    );
+    peer.url = server.url;
     return peer;
   }
 
@@ -62,10 +36,16 @@ export class ReplayPeer {
     return this.requests.map(({ line }) => line);
   }
 
-  async stop(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const socket of this.#sockets) socket.destroy();
-    await closed;
+  #answer(script: Script, request: string): Buffer {
+    const end = request.indexOf('\r\n\r\n');
+    const head = request.slice(0, end);
+    const [method, target = ''] = head.split(' ');
+    const [path, query = ''] = target.split('?');
+    const line = `${method} ${path}`;
+    const before = this.requests.filter((each) => each.line === line).length;
+    this.requests.push({ line, query, head, body: Buffer.from(request.slice(end + 4), 'latin1') });
+    const names = [script[line] ?? 'err_404'].flat();
+    return whole(recorded(names[Math.min(before, names.length - 1)] ?? '').response);
   }
 }
 
