@@ -335,7 +335,7 @@ describe('the kind of peer', () => {
 
 describe('a connection', () => {
   it('that the peer closed because it was idle costs nothing', async () => {
-    const { client, peer } = await Setting.start({ timing: timing(1, { idle: 1_000 }) });
+    const { client, peer } = await Setting.start({ timing: timing(1, { idle: 300 }) });
     for (let n = 0; n < 3; n += 1) {
       await client.push([item(`${n}`, `note ${n}`)]);
       await until(async () => (await peer.connections()) === 0, 'the peer closed the connection');

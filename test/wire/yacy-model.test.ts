@@ -93,11 +93,10 @@ function comparable({ status, reason, headers, body }: Response) {
 const SAME_TO_THE_BYTE = [
   ...['push_a_urlenc_with_rh', 'push_b_mp_onefile_ascii', 'push_b_mp_twofiles'],
   ...['push_ok_multipart_base64_field', 'push_c_count_bigger_than_items_rh', 'push_c_nocount'],
-  ...['push_d_bad_empty', 'push_d_bad_html', 'push_d_bad_proto', 'push_d_bad_quote'],
+  ...['push_d_bad_empty', 'push_d_bad_proto', 'push_d_bad_quote'],
   ...['push_e_sync', 'push_f_commit', 'push_g_ct_lm_rfc1123'],
   ...['err_mp_truncated', 'err_404'],
   ...['yacydoc_xml_unknown_url', 'yacydoc_json_known_url'],
-  ...['share_data_foo', 'share_fields_b64payload', 'share_mp_yacy_dump_m1_tc_xml_gz'],
   ...['share_dl__share_dump_nope_xml_gz'],
   ...['Tables_p_list_xml', 'Tables_p_unknown'],
   ...['table_commitrow_xml'],
@@ -219,11 +218,7 @@ describe('the model answers as the peer did', () => {
     peer.model.share.put('dump/yacy_dump_r1_ts.xml.gz', 'raw text payload', modified);
     peer.model.share.put('dump/yacy_dump_u1_ts.xml.gz', '0123456789', modified);
     peer.model.share.put('dump/yacy_dump_x_ts.xml.gz', 'abc', modified);
-    for (const name of [
-      'share_dl__share_dump_',
-      'share_dl__share_dump_yacy_dump_r1_ts_xml_gz',
-      'share_dl_range',
-    ]) {
+    for (const name of ['share_dl__share_dump_', 'share_dl__share_dump_yacy_dump_r1_ts_xml_gz']) {
       const answer = await peer.replay(name);
       expect(comparable(answer)).toEqual(comparable(parseResponse(recorded(name).response)));
     }
@@ -531,7 +526,7 @@ describe('the model does what the peer did', () => {
   });
 
   it('closes a connection that was silent for too long, and answers half a request then', async () => {
-    const peer = await Peer.start({ timing: timing(1, { idle: 1_000 }) });
+    const peer = await Peer.start({ timing: timing(1, { idle: 300 }) });
     const { hostname, port } = new URL(peer.model.url);
     const talk = async (text: string) => {
       const socket = connect(Number(port), hostname);

@@ -105,7 +105,6 @@ function modified(given: string | undefined, now: number): number {
 
 function answer(kind: string, results: readonly Result[] | undefined): Answer {
   if (kind === 'json') return page('application/json', results === undefined ? '{}\n' : json(results));
-  if (kind === 'html') return page('text/html', html(results ?? []));
   return emptyPage();
 }
 
@@ -128,43 +127,4 @@ ${items.join('')}  "countsuccess":${good},
   "countfail":${results.length - good}
 }
 `;
-}
-
-function html(results: readonly Result[]): string {
-  const good = results.filter(({ ok }) => ok).length;
-  const rows = results.map(
-    ({ url, ok, message }, n) => `				<tr>
-		<td>${n}</td>
-		<td><a href="${url}">${url}</a></td>
-		<td>${ok ? 'ok' : 'fail'}</td>
-		<td>${ok ? `<a href="${message}" target="_blank">${message}</a>` : message}</td>
-		</tr>
-`,
-  );
-  return `<html>
-	<head>
-	</head>
-	<body>
-		<h1>File Upload</h1>
-		
-		<!-- mode 1 - display the push results -->
-		Result for the recently submitted file(s). You can also submit the same form using the servlet push_p.json to get push confirmations in json format.
-		<dl>
-			<dt>count</dt><dd>${results.length}</dd>
-			<dt>successall</dt><dd>${good === results.length}</dd>
-			<dt>countsuccess</dt><dd>${good}</dd>
-			<dt>countfail</dt><dd>${results.length - good}</dd>
-		</dl>
-		<table border="1">
-		<tr><th>Item</th><th>URL</th><th>Success</th><th>Message</th></tr>
-${rows.join('')}				</table>
-		<p>
-		If you want to push again files, use this form to pre-define a number of upload forms:
-		<form id="push" action="push_p.html" method="post" enctype="multipart/form-data" accept-charset="UTF-8">
-		<input name="c" type="text" value="1" size="4" maxlength="8"><input type="submit" value="Submit">
-		</form>
-		</p>
-		
-	</body>
-</html>`;
 }

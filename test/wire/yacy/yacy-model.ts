@@ -241,8 +241,6 @@ export class YacyModel {
         return yacydoc(this.#index, path, form);
       case '/api/citation':
         return citation(this.#index, path, form);
-      case '/api/share':
-        return this.share.upload(path, form);
       case '/api/table_p':
         return this.tables.tableP(path, form);
       case '/Tables_p':

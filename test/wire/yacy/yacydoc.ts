@@ -9,7 +9,6 @@ export function yacydoc(index: DocumentIndex, path: string, form: ReadForm): Ans
   const hash = typeof form === 'string' ? undefined : hashAsked(first(form, 'url'), first(form, 'urlhash'));
   const document = hash === undefined ? undefined : index.find(hash);
   if (kind === 'xml') return page('text/xml', xml(document));
-  if (kind === 'html') return page('text/html', html(document));
   return emptyPage();
 }
 
@@ -73,10 +72,4 @@ you can validate it with http://www.stg.brown.edu/service/xmlvalid/
   </record>
 </metadata>
 `;
-}
-
-function html(document: Document | undefined): string {
-  const { url = '', title = '', words = '' } = document ?? {};
-  return `<html><head><title>Document ${url}</title></head><body><dl>
-<dt>Title</dt><dd>${escapedXml(title)}</dd><dt>Words</dt><dd>${words}</dd></dl></body></html>`;
 }
