@@ -48,7 +48,7 @@ const LONGEST_STEP_MS = 15 * 60_000;
  *   scanned again.
  * - *Held*: the root is missing or another one, see FolderRoot. A full scan follows when it is back.
  * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder is scanned more often,
- *   until a full scan has watched all that it met. A file of rules that cannot be read is tried as often.
+ *   until a full scan has watched all that it met. A file of rules that cannot be read is tried every few seconds.
  */
 export class FolderWatch {
   readonly root: FolderRoot;
@@ -157,7 +157,6 @@ export class FolderWatch {
 
   async #keepChecking(): Promise<void> {
     const { clock, policy, mayLook, problems, debouncer, folder } = this.deps;
-    let triedAt = clock.now();
     for (;;) {
       await clock.sleep(Math.min(policy.rootCheckMs, policy.rescanMs), this.#stopping.signal);
       if (this.#isStopped) return;
@@ -168,8 +167,6 @@ export class FolderWatch {
       // A scan that met nothing could not list the root, though that was there a moment before.
       const isDue = directories === 0 || clock.now() - at >= interval;
       if (isDue && !this.#isScanning && mayLook()) void this.rescan();
-      if (clock.now() - triedAt < policy.degradedRescanMs) continue;
-      triedAt = clock.now();
       // No event may tell that a file can be read again.
       for (const { path } of problems.find('RULES_UNREADABLE'))
         debouncer.look(path.slice(folder.path.length + 1));

@@ -36,8 +36,6 @@ const BURST = 10_000;
 const COMMIT_MS = 50;
 /** How often is asked whether nothing is left to do, in ms. */
 const IDLE_CHECK_MS = 20;
-/** How soon a failed commit is tried again, in ms. */
-const COMMIT_AGAIN_MS = 5_000;
 
 /**
  * Brings what changes in the folders into state: files at rest are read and become `pending`, removed ones `gone`.
@@ -108,9 +106,7 @@ export class Watcher {
    * @throws whatever `commit` failed with, when what was seen could not be brought to the disk
    */
   async idle(): Promise<void> {
-    const isBusy = () =>
-      (this.#saving !== undefined && this.#failure === undefined) ||
-      [...this.#folders.values()].some(({ busy }) => busy);
+    const isBusy = () => this.#saving !== undefined || [...this.#folders.values()].some(({ busy }) => busy);
     while (!this.#stopping.signal.aborted && isBusy()) await this.#deps.clock.sleep(IDLE_CHECK_MS);
     if (this.#failure !== undefined) throw this.#failure;
   }
@@ -140,8 +136,8 @@ export class Watcher {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all([...this.#folders.values()].map((folder) => folder.stop()));
+    this.#changed();
     await this.#saving;
-    await this.#save();
   }
 
   #open(folder: FolderConfig): FolderWatch {
@@ -175,27 +171,21 @@ export class Watcher {
     this.#saving ??= this.#saveSoon();
   }
 
-  /** What could not be written stays in state and is tried again. */
+  /** What could not be written stays in state, and goes to the disk with the next commit of anybody. */
   async #saveSoon(): Promise<void> {
-    const { clock, state } = this.#deps;
+    const { clock, log, state } = this.#deps;
     const { signal } = this.#stopping;
     do {
-      await clock.sleep(this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS, signal);
-      await this.#save();
-    } while (state.figures().unsaved > 0 && !signal.aborted);
+      await clock.sleep(COMMIT_MS, signal);
+      try {
+        await state.commit();
+        this.#failure = undefined;
+      } catch (error) {
+        const words = `What changed on disk cannot be recorded: ${messageOf(error)}`;
+        if (this.#failure === undefined) log.error({ code: systemCode(error) }, words);
+        this.#failure = error;
+      }
+    } while (state.figures().unsaved > 0 && this.#failure === undefined && !signal.aborted);
     this.#saving = undefined;
-  }
-
-  async #save(): Promise<void> {
-    const { log } = this.#deps;
-    try {
-      await this.options.state.commit();
-      if (this.#failure !== undefined) log.info({}, 'The state can be written again.');
-      this.#failure = undefined;
-    } catch (error) {
-      const words = `What changed on disk cannot be recorded: ${messageOf(error)}`;
-      if (this.#failure === undefined) log.error({ code: systemCode(error) }, words);
-      this.#failure = error;
-    }
   }
 }

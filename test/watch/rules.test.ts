@@ -102,7 +102,7 @@ describe('.peersyncignore files', () => {
   it('that cannot be read keep their directory as it was, which costs no scans, until they can', async () => {
     const inbox = await new Inbox(['d/a.txt']).start();
     for (const path of ['d/.peersyncignore/is-a-directory', 'd/b.txt', 'c.txt']) inbox.write(path);
-    await inbox.start({ hints: false, policy: { rootCheckMs: 20, degradedRescanMs: 50 } });
+    await inbox.start({ hints: false, policy: { rootCheckMs: 20, degradedRescanMs: 20 } });
     expect(inbox.paths()).toEqual(['c.txt', 'd/a.txt']);
     expect(inbox.watcher.problems()).toMatchObject([{ trouble: { code: 'RULES_UNREADABLE' } }]);
     const { lastScan } = inbox.folder;
