@@ -16,8 +16,6 @@ export interface RowStoreOptions {
   /** Columns that are known ahead; they come first. */
   readonly columns?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Characters of rows that are sorted at once. @default 256 Ki; more than 1,000 rows never are */
-  readonly budget?: number;
 }
 
 /** As many as a spreadsheet has; a peer that answers more is not answering a table. */
@@ -126,7 +124,7 @@ export class RowStore {
   }
 
   async #fill(rows: AsyncIterable<readonly TableRow[]>): Promise<void> {
-    const { signal, name, budget = SORTED_CHARACTERS } = this.options;
+    const { signal, name } = this.options;
     let lot: { readonly order: string; readonly line: string }[] = [];
     let characters = 0;
     let last: string | undefined;
@@ -150,7 +148,7 @@ export class RowStore {
         lot.push({ order: this.#orderOf(row), line });
         this.rows += 1;
         characters += line.length;
-        if (characters >= budget || lot.length >= SORTED_ROWS) await keep();
+        if (characters >= SORTED_CHARACTERS || lot.length >= SORTED_ROWS) await keep();
       }
       if (this.#numbers.size > MOST_COLUMNS) {
         throw new MirrorError('MIRROR_TOO_WIDE', name, `${MOST_COLUMNS}`);

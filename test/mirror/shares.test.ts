@@ -112,20 +112,6 @@ describe('a mirrored share', () => {
     expect(engine.state.figures().unsaved).toBe(0);
     expect((await State.read(engine.stateDir)).meta('mirror/list.txt')).toMatchObject({ bytes: 4 });
   });
-
-  it('is written by one run at a time, however many are asked for', async () => {
-    const { peer, once } = await share();
-    let now = 0;
-    const seen: number[] = [];
-    peer.onAsk = async () => {
-      now += 1;
-      seen.push(now);
-      await nextTurn();
-      now -= 1;
-    };
-    await Promise.all([once(), once(), once()]);
-    expect(seen).toEqual([1, 1, 1]);
-  });
 });
 
 const IMAGE: Shared = { type: 'image/png', content: '\x89PNG' };

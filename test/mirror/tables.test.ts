@@ -2,16 +2,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/wait.js';
-import {
-  A_MINUTE_LATER,
-  Engine,
-  FakePeer,
-  filesBelow,
-  hold,
-  mirrored,
-  peerError,
-  type Rows,
-} from './engine.js';
+import { A_MINUTE_LATER, Engine, FakePeer, filesBelow, mirrored, peerError, type Rows } from './engine.js';
 
 const ROWS = { k1: { name: 'Apple', price: '3' }, k2: { name: 'Pear', price: '4' } };
 const TURNED = { k2: { price: '4', name: 'Pear' }, k1: { price: '3', name: 'Apple' } };
@@ -252,18 +243,6 @@ describe('an edited table', () => {
     peer.onAsk = (what) => what.startsWith('did') && peer.table('fruit', {});
     expect(await once()).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
     expect(engine.read(FILE)).toBe(EDITED);
-  });
-
-  it('may be stopped in the middle of a run, which has ended then', async () => {
-    const { peer, engine, once, edit } = await edited();
-    edit(EDITED);
-    const goOn = hold(peer, 'set fruit k1 {"name":"Quince"}');
-    const run = once().catch(() => undefined);
-    await until(() => peer.writes.length > 0, 'the run commits');
-    setImmediate(() => setImmediate(goOn));
-    await engine.mirrors.stop();
-    expect(engine.status()?.running).toBe(false);
-    await run;
   });
 
   it.each(['is written over', 'is removed'])(

@@ -27,25 +27,19 @@ type Change = readonly [pk: string, column: string | null, was: string | null, b
 
 /** A copy that was mirrored before: what has to be undone to get it from the one that came after it. */
 export interface Version {
-  /** When it was mirrored, and when the next one came, in ms since the epoch. */
+  /** When it was mirrored first, and when the next one came, in ms since the epoch. */
   readonly at: number;
   readonly until: number;
-  /** As of the last copy. */
+  /** The columns that the file had, and those in which something stood, also where the file did not have them. */
   readonly shown: readonly string[];
   readonly columns: readonly string[];
   readonly changes: readonly Change[];
 }
 
 /** The last state that the file and the peer had in common. */
-export interface Base {
+export interface Base extends Pick<Version, 'at' | 'shown' | 'columns'> {
   /** Goes into the keys of new rows; the same as long as there is a base. */
   readonly salt: string;
-  /** The columns that the file had. */
-  readonly shown: readonly string[];
-  /** The columns in which something stood, also those that the file did not have. */
-  readonly columns: readonly string[];
-  /** When its rows were mirrored first, in ms since the epoch. */
-  readonly at: number;
   /** The copies before it, the latest last. */
   readonly history: readonly Version[];
   /** The peer's rows with all their cells, in the order of the file. */
