@@ -139,11 +139,8 @@ describe('on a terminal', () => {
       const got = await onTerminal(['table', 'get', 'asked', '-c', config], '');
       expect(got.shown).toMatch(/^pk {2}long +escape\n──.*\nk {3}x+… {2}\\x1b\[31mred\n1 row\n$/);
       for (const line of got.shown.split('\n')) expect(line.length).toBeLessThanOrEqual(60);
-      for (const format of ['csv', 'json', 'xml']) {
-        const { shown } = await onTerminal(['table', 'get', 'asked', '--format', format, '-c', config], '');
-        expect(shown).toContain('escape');
-        expect(shown).not.toContain('\x1b');
-      }
+      const csv = await onTerminal(['table', 'get', 'asked', '--format', 'csv', '-c', config], '');
+      expect(csv.shown).toContain('\\x1b[31mred');
 
       const other = await onTerminal(['table', 'drop', 'asked', '-c', config], 'yes\n');
       expect(other).toMatchObject({ code: 1, shown: expect.stringContaining('Nothing was deleted') });

@@ -184,3 +184,55 @@ export class Connection {
 export function rawRequest(peer: Place, text: string): Promise<string> {
   return new Connection(peer, text).closed;
 }
+
+export const TABLES = '/api/table_p.json';
+
+export interface TableJson {
+  readonly table: string;
+  readonly columns: string[];
+  readonly deleted?: string[];
+  readonly rows: { readonly pk: string; readonly cells: Record<string, string> }[];
+}
+
+/** Questions about one table of a peer. */
+export class AskedTable {
+  constructor(
+    readonly peer: Peer,
+    readonly name = 't',
+  ) {}
+
+  /** The table as it is answered; the status where it is an error. */
+  ask(parameters: Parameters = {}): Promise<TableJson> {
+    return answered(this.peer, TABLES, { table: this.name, ...parameters });
+  }
+
+  commit(pk: string, cells: Parameters): Promise<TableJson> {
+    const columns = Object.entries(cells).map(([column, value]) => [`col_${column}`, value]);
+    return this.ask({ pk, commitrow: '1', ...Object.fromEntries(columns) });
+  }
+
+  /** Makes a row without a key. @returns the key that it was given */
+  async add(cells: Parameters = {}): Promise<string | undefined> {
+    return (await this.ask({ commitrow: '1', ...cells })).rows[0]?.pk;
+  }
+
+  delete(...keys: string[]): Promise<TableJson> {
+    return this.ask({
+      deleterows: '1',
+      ...Object.fromEntries(keys.map((key, n) => [`item_${n}`, `pk_${key}`])),
+    });
+  }
+
+  async keys(parameters: Parameters = {}): Promise<string[]> {
+    return (await this.ask(parameters)).rows.map(({ pk }) => pk);
+  }
+
+  async refusal(parameters: Parameters): Promise<[status: number, message: string]> {
+    const answer = await ask(this.peer, TABLES, { table: this.name, ...parameters });
+    return [answer.status, answer.json().message];
+  }
+
+  async names(): Promise<string[]> {
+    return (await answered(this.peer, '/Tables_p.json')).tables;
+  }
+}
