@@ -25,10 +25,7 @@ export interface DialectSource {
 export type Standing = 'there' | 'missing';
 
 /** Of the configuration; the rates are kept by the queue. */
-export interface UplinkSettings {
-  readonly push: Omit<Config['push'], 'requestsPerSecond'>;
-  readonly confirm: Omit<Config['confirm'], 'requestsPerSecond' | 'concurrency'>;
-}
+export type UplinkSettings = Pick<Config, 'push' | 'confirm'>;
 
 export interface UplinkDeps {
   readonly state: State;

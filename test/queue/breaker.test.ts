@@ -45,7 +45,6 @@ function wired(random = 1) {
   };
   return wire;
 }
-type Wire = ReturnType<typeof wired>;
 
 function opened(kind: TroubleKind, lane: Lane = 'push') {
   const wire = wired();
@@ -67,55 +66,31 @@ describe('a closed circuit', () => {
     expect(wire.status()).toMatchObject({ state: 'open', reason: { kind }, tries: times });
   });
 
-  const rounds = (times: number, round: () => void) => {
-    for (let i = 0; i < times; i += 1) round();
-  };
-  test.each<[string, 'closed' | 'open', (wire: Wire) => void]>([
-    [
-      'its lane is answered in between',
-      'closed',
-      (wire) =>
-        rounds(50, () => {
-          wire.pass('push', 'failing', 4);
-          wire.pass('push', 'answered');
-        }),
-    ],
+  test.each([
+    ['its lane is answered in between', 'closed', 'push failing 4, push answered 1', 50],
     [
       'an answer of any lane shows that the peer is there',
       'closed',
-      (wire) =>
-        rounds(50, () => {
-          wire.pass('push', 'unreachable');
-          wire.pass('confirm', 'answered');
-        }),
+      'push unreachable 1, audit answered 1',
+      50,
     ],
     [
-      'troubles of several lanes and kinds come together',
+      'troubles of lanes and kinds come together',
       'open',
-      (wire) => {
-        for (const lane of ['push', 'confirm', 'mirror', 'audit'] as const) wire.pass(lane, 'failing');
-        wire.pass('push', 'unreachable');
-      },
+      'push failing 2, audit failing 2, push unreachable 1',
+      1,
     ],
-    [
-      'a request is aborted between two troubles',
-      'open',
-      (wire) => {
-        for (const kind of ['unreachable', 'aborted', 'unreachable'] as const) wire.pass('push', kind);
-      },
-    ],
-    [
-      'only what a person asks for is refused or fails',
-      'closed',
-      (wire) => {
-        wire.pass('interactive', 'denied', 10);
-        wire.pass('interactive', 'failing', 10);
-      },
-    ],
-    ['a person finds the peer unreachable', 'open', (wire) => wire.pass('interactive', 'unreachable', 2)],
-  ])('where %s is %s', (_, state, happens) => {
+    ['a request is aborted in between', 'open', 'push unreachable 1, push aborted 1, push unreachable 1', 1],
+    ['only a person is refused', 'closed', 'interactive denied 10, interactive failing 10', 1],
+    ['a person finds the peer unreachable', 'open', 'interactive unreachable 2', 1],
+  ])('where %s is %s', (_, state, requests, rounds) => {
     const wire = wired();
-    happens(wire);
+    for (let round = 0; round < rounds; round += 1) {
+      for (const some of requests.split(', ')) {
+        const [lane, kind, times] = some.split(' ');
+        wire.pass(lane as Lane, kind as Kind, Number(times));
+      }
+    }
     expect(wire.status().state).toBe(state);
   });
 

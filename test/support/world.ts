@@ -32,6 +32,7 @@ import { until } from './wait.js';
 
 export const QUICK: UplinkSettings = {
   push: {
+    requestsPerSecond: 100_000,
     maxItems: 10,
     maxBytes: 1024 * 1024,
     linger: 5,
@@ -41,7 +42,7 @@ export const QUICK: UplinkSettings = {
     commit: false,
     backoff: { min: 5, max: 20 },
   },
-  confirm: { timeout: 300, maxInterval: 50, hold: 0 },
+  confirm: { requestsPerSecond: 100_000, concurrency: 4, timeout: 300, maxInterval: 50, hold: 0 },
 };
 
 /** A peer in memory, with every behaviour open to a test. */

@@ -25,7 +25,10 @@ function attributed(dialect = DIALECTS.standard) {
       info: (_: object, message: string) => void said.push(`info: ${message}`),
       warn: (_: object, message: string) => void said.push(`warn: ${message}`),
     },
-    settings: { push: QUICK.push, confirm: { timeout: 60_000, maxInterval: 50, hold: 20_000 } },
+    settings: {
+      push: QUICK.push,
+      confirm: { ...QUICK.confirm, timeout: 60_000, maxInterval: 50, hold: 20_000 },
+    },
     state: {
       get: () => put.at(-1),
       put: (entry: Entry) => void put.push(entry),

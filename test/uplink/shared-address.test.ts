@@ -7,7 +7,7 @@ import { State } from '../../src/state/state.js';
 import { QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
 
 /** What is not shown is not pushed again for that. */
-const PATIENT = { ...QUICK, confirm: { timeout: 3_600_000, maxInterval: 50, hold: 0 } };
+const PATIENT = { ...QUICK, confirm: { ...QUICK.confirm, timeout: 3_600_000, maxInterval: 50, hold: 0 } };
 const URL = 'https://x.example/docs/a.txt';
 const ONE: Destination = { folder: 'one', path: 'a.txt', url: URL, collection: 'red' };
 const TWO: Destination = { folder: 'two', path: 'a.txt', url: URL, collection: 'blue' };

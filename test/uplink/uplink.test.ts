@@ -14,7 +14,7 @@ import { failing, QUICK, unreachable, type World, withFakeClock, world } from '.
 /** Nothing is pushed again because it is not shown. */
 const patient = (hold = 0, maxInterval = 50) => ({
   ...QUICK,
-  confirm: { timeout: 600_000, maxInterval, hold },
+  confirm: { ...QUICK.confirm, timeout: 600_000, maxInterval, hold },
 });
 
 const statuses = (w: World, path: string) => w.state.get('inbox', path)?.history.map(({ status }) => status);
@@ -429,7 +429,10 @@ describe('an accepted item', () => {
   });
 
   it.each([3, 12])('whose look-ups fail %i times like all others is not blamed', async (times) => {
-    const w = await world({ ...QUICK, confirm: { timeout: 100, maxInterval: 100, hold: 0 } });
+    const w = await world({
+      ...QUICK,
+      confirm: { ...QUICK.confirm, timeout: 100, maxInterval: 100, hold: 0 },
+    });
     let failures = 0;
     w.peer.onLookup = () => {
       failures += 1;
@@ -490,18 +493,21 @@ describe('more accepted items than are held at a time', () => {
 
   /** A world that begins with so many of them; the last ones are shown. */
   function holding(hidden: number, shown: number, hold: number): Promise<World> {
-    return world({ ...QUICK, confirm: { timeout: 600_000, maxInterval: 60_000, hold } }, async (w) => {
-      withFakeClock(w);
-      [w.held, w.tickMs] = [HELD / 2, 1_000];
-      const state = await State.open(w.stateDir, { clock: w.clock, log: silentLogger });
-      for (let i = 0; i < hidden + shown; i += 1) {
-        const item = { ...pendingRecord(`f${i}`), ...w.destination(`f${i}`) };
-        const digest = createHash('sha256').update(item.path).digest('hex');
-        state.put(accepted(item, { ...sentOf(item), digest }, w.clock.now()));
-        if (i >= hidden) w.peer.show(item.url, item.path);
-      }
-      await state.close();
-    });
+    return world(
+      { ...QUICK, confirm: { ...QUICK.confirm, timeout: 600_000, maxInterval: 60_000, hold } },
+      async (w) => {
+        withFakeClock(w);
+        [w.held, w.tickMs] = [HELD / 2, 1_000];
+        const state = await State.open(w.stateDir, { clock: w.clock, log: silentLogger });
+        for (let i = 0; i < hidden + shown; i += 1) {
+          const item = { ...pendingRecord(`f${i}`), ...w.destination(`f${i}`) };
+          const digest = createHash('sha256').update(item.path).digest('hex');
+          state.put(accepted(item, { ...sentOf(item), digest }, w.clock.now()));
+          if (i >= hidden) w.peer.show(item.url, item.path);
+        }
+        await state.close();
+      },
+    );
   }
 
   it('are all looked up, though most of them are never shown', async () => {
