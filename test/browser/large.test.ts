@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
-import { hourOf, item, NOW } from './reports.js';
+import { event, hourOf, item, NOW } from './reports.js';
 import { hugeStatus } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
@@ -43,12 +43,7 @@ describe.skipIf(CHROMIUM === undefined)(
         for (let burst = 0; burst < 20; burst += 1) {
           const recents = Array.from({ length: 200 }, () => {
             id += 1;
-            return {
-              id,
-              at: NOW,
-              level: 'info' as const,
-              message: `confirmed archive-001/file-${id}.md (2s after its push)`,
-            };
+            return event(id, 0, 'info', `confirmed archive-001/file-${id}.md (2s after its push)`);
           });
           standIn.send('recents', recents);
         }

@@ -32,7 +32,6 @@ export interface PageOptions {
   /** Asked for where one is given. */
   readonly token?: string;
   readonly clock?: Clock;
-  readonly folders?: readonly string[];
   readonly open?: OpenFile;
 }
 
@@ -84,35 +83,19 @@ export class PageAtWork {
     return work;
   }
 
-  async #start({
-    listen = '127.0.0.1:0',
-    token,
-    folders = ['inbox', 'notes'],
-    open,
-  }: PageOptions): Promise<void> {
-    await this.configure({ listen, ...(token === undefined ? {} : { token: this.secret(token) }) }, folders);
-    const { clock } = this;
-    this.state = await State.open(this.#config.state.dir, {
-      clock,
-      log: this.log,
-      ...(open ? { open } : {}),
-    });
+  async #start({ listen = '127.0.0.1:0', token, open }: PageOptions): Promise<void> {
+    await this.configure({ listen, ...(token === undefined ? {} : { token: this.secret(token) }) });
+    const { clock, log } = this;
+    this.state = await State.open(this.#config.state.dir, { clock, log, ...(open && { open }) });
+    const scan = { files: 2, directories: 1, durationMs: 250, at: 1_700_000_000_000 };
     this.folders = this.#config.folders.map(({ name }) => ({
       ...{ name, state: 'watching', since: 0, directoriesWatched: 1, settling: 0 },
-      lastScan: {
-        folder: name,
-        files: 2,
-        directories: 1,
-        durationMs: 250,
-        at: 1_700_000_000_000,
-      },
+      lastScan: { folder: name, ...scan },
     }));
     const live = this.#live();
     const feed = new LiveFeed(live);
-    const ask = answers(live, feed);
-    this.page = new StatusPage({
-      ...{ live, ask, feed, env: process.env, assetsDirectory: this.assetsDirectory() },
-    });
+    const [ask, assetsDirectory] = [answers(live, feed), this.assetsDirectory()];
+    this.page = new StatusPage({ live, ask, feed, env: process.env, assetsDirectory });
     this.page.follow();
   }
 
@@ -214,15 +197,10 @@ export class PageAtWork {
   }
 
   /** Loads another configuration, as a reload does. */
-  async configure(
-    status: object,
-    folders: readonly string[] = this.#config.folders.map(({ name }) => name),
-  ): Promise<void> {
-    const path = writeConfig(this.directory, {
-      peer: { url: 'http://peer.example/' },
-      folders: folders.map((name) => ({ name })),
-      status: { ...status },
-    });
+  async configure(status: object): Promise<void> {
+    const peer = { url: 'http://peer.example/' };
+    const folders = [{ name: 'inbox' }, { name: 'notes' }];
+    const path = writeConfig(this.directory, { peer, folders, status: { ...status } });
     this.#config = (await loadConfig(path)).config;
     this.page?.follow();
   }
