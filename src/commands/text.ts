@@ -168,32 +168,32 @@ interface Column {
  * @param width of the terminal, in columns; unlimited where it is undefined
  */
 export async function* tableText(
-  columns: readonly string[],
+  names: readonly string[],
   rows: AsyncIterable<readonly TableRow[]> | Iterable<readonly TableRow[]>,
   width = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<string> {
-  let layout: Layout | undefined;
+  let shown: readonly Column[] | undefined;
   let count = 0;
   for await (const group of rows) {
-    const isFirst = layout === undefined;
-    layout ??= layoutOf(columns, group, width);
-    const { shown } = layout;
+    if (shown === undefined) {
+      shown = layoutOf(names, group, width);
+      yield head(shown);
+    }
+    const columns = shown;
     count += group.length;
-    const lines = group.map((row) => lineOf(shown, (column) => column.of(row)));
-    yield (isFirst ? head(layout) : '') + lines.join('');
+    yield group.map((row) => lineOf(columns, (column) => column.of(row))).join('');
   }
-  const isEmpty = layout === undefined;
-  layout ??= layoutOf(columns, [], width);
-  yield (isEmpty ? head(layout) : '') + foot(layout, count);
+  if (shown === undefined) {
+    shown = layoutOf(names, [], width);
+    yield head(shown);
+  }
+  const hidden = names.slice(shown.length - 1).map(shownText);
+  const more = `; no room for ${counted(hidden.length, 'column')}: ${hidden.join(', ')} (\`table get --format json\` has all)`;
+  yield `${count === 0 ? 'no rows' : counted(count, 'row')}${hidden.length === 0 ? '' : more}\n`;
 }
 
-interface Layout {
-  /** The key first. */
-  readonly shown: readonly Column[];
-  readonly hidden: readonly string[];
-}
-
-function layoutOf(names: readonly string[], sample: readonly TableRow[], width: number): Layout {
+/** The columns that have room, the key first. */
+function layoutOf(names: readonly string[], sample: readonly TableRow[], width: number): Column[] {
   const natural = [KEY, ...names].map((name, i): Column => {
     const of = ({ cells, pk }: TableRow) => shownText(i === 0 ? pk : (cells.get(name) ?? ''));
     const cells = sample.map(of).filter((cell) => cell !== '');
@@ -201,22 +201,20 @@ function layoutOf(names: readonly string[], sample: readonly TableRow[], width: 
     const widest = [shownText(name), ...cells].map(displayWidth).reduce((a, b) => Math.max(a, b), 1);
     return { name, width: Math.min(WIDEST, widest), align: isNumeric ? 'right' : 'left', of };
   });
+  const total = (columns: readonly Column[]) =>
+    columns.reduce((sum, column) => sum + column.width + GAP.length, -GAP.length);
   let shown = natural;
   for (let most = WIDEST; most >= NARROWEST && total(shown) > width; most -= 1)
     shown = natural.map((column, i) =>
       i === 0 ? column : { ...column, width: Math.min(most, column.width) },
     );
   while (shown.length > 1 && total(shown) > width) shown = shown.slice(0, -1);
-  return { shown, hidden: names.slice(shown.length - 1) };
+  return shown;
 }
 
-function total(columns: readonly Column[]): number {
-  return columns.reduce((sum, column) => sum + column.width + GAP.length, -GAP.length);
-}
-
-function head({ shown }: Layout): string {
-  const names = lineOf(shown, ({ name }) => shownText(name));
-  return `${names}${shown.map(({ width }) => '─'.repeat(width)).join(GAP)}\n`;
+function head(columns: readonly Column[]): string {
+  const rule = columns.map(({ width }) => '─'.repeat(width)).join(GAP);
+  return `${lineOf(columns, ({ name }) => shownText(name))}${rule}\n`;
 }
 
 function lineOf(columns: readonly Column[], textOf: (column: Column) => string): string {
@@ -226,14 +224,6 @@ function lineOf(columns: readonly Column[], textOf: (column: Column) => string):
     return fitted(text, i === 0 ? Math.max(column.width, displayWidth(text)) : column.width, column.align);
   });
   return `${cells.join(GAP).trimEnd()}\n`;
-}
-
-function foot({ hidden }: Layout, count: number): string {
-  const more =
-    hidden.length === 0
-      ? ''
-      : `; no room for ${counted(hidden.length, 'column')}: ${hidden.map((name) => shownText(name)).join(', ')} (\`table get --format json\` has all)`;
-  return `${count === 0 ? 'no rows' : counted(count, 'row')}${more}\n`;
 }
 
 /** The beginning of a text in one line, without anything that a terminal would act on. */

@@ -41,13 +41,11 @@ describe('the command line', () => {
     const schema = JSON.parse((await peersync(['schema'])).stdout);
     expect(schema.properties.folders).toBeDefined();
     // As under cron, in a container or on a build machine, which have no SHELL.
-    expect((await peersync(['completion'], { env: { SHELL: undefined } })).stdout).toContain(
-      '_peersync_yargs_completions',
-    );
-    expect((await peersync(['completion'], { env: { SHELL: '/bin/zsh' } })).stdout).toContain(
-      '#compdef peersync',
-    );
-    expect((await peersync(['completion', 'zsh'])).stdout).toContain('#compdef peersync');
+    const completion = async (SHELL: string | undefined, ...shell: string[]) =>
+      (await peersync(['completion', ...shell], { env: { SHELL } })).stdout;
+    expect(await completion(undefined)).toContain('_peersync_yargs_completions');
+    expect(await completion('/bin/zsh')).toContain('#compdef peersync');
+    expect(await completion('/bin/bash', 'zsh')).toContain('#compdef peersync');
     expect(await peersync(['completion', 'csh'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('Give bash, zsh or fish'),

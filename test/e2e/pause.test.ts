@@ -5,13 +5,17 @@ import { AtWork } from './at-work.js';
 
 describe('a daemon that a person pauses', { timeout: 240_000 }, () => {
   it('sends nothing, goes on reading, is still paused after a restart, and goes on when it is resumed', async () => {
-    const work = await AtWork.begin();
+    const work = await AtWork.begin({ mirror: { citations: [{ folder: 'inbox' }] } });
     work.drop('inbox/before.txt');
     await work.start();
     await work.confirmed('inbox/before.txt');
     const paused = await peersync(['pause', '--config', work.config]);
     expect(paused).toMatchObject({ code: 0, stderr: '' });
     expect(paused.stdout).toMatch(/^Paused until `peersync resume`: nothing is sent to the peer/);
+    // What a person asks the peer for is answered; no mirror runs.
+    expect(await work.run('verify')).toMatchObject({ code: 0 });
+    const mirror = await work.run('mirror');
+    expect(mirror).toMatchObject({ code: 1, stderr: expect.stringContaining('peersync is paused') });
     const asked = work.proxy.requests.length;
     work.drop('inbox/after.txt');
     await until(async () => (await work.why('inbox/after.txt'))?.verdict === 'pending', 'it was read');
@@ -35,31 +39,6 @@ describe('a daemon that a person pauses', { timeout: 240_000 }, () => {
     expect((await work.status()).paused).toBeUndefined();
   });
 
-  it('goes on by itself when the time is over', async () => {
-    const work = await AtWork.begin();
-    await work.start();
-    const { stdout } = await work.run('pause', '--for', '2s');
-    expect(stdout).toMatch(/^Paused until (\d{4}-|now:)/);
-    work.drop('inbox/a.txt');
-    await work.confirmed('inbox/a.txt');
-    expect(work.daemon.stdout).toContain('the pause is over');
-    await work.stop();
-    await work.start();
-    expect((await work.status()).paused).toBeUndefined();
-  });
-
-  it('still answers what a person asks the peer for, and no mirror runs meanwhile', async () => {
-    const work = await AtWork.begin({ mirror: { citations: [{ folder: 'inbox' }] } });
-    work.drop('inbox/a.txt');
-    await work.start();
-    await work.confirmed('inbox/a.txt');
-    await work.run('pause');
-    expect(await work.run('verify')).toMatchObject({ code: 0 });
-    const mirror = await work.run('mirror');
-    expect(mirror.code).toBe(1);
-    expect(mirror.stderr).toContain('peersync is paused');
-  });
-
   it('can be paused before it runs, and `once` says so instead of waiting', async () => {
     const work = await AtWork.begin();
     work.drop('inbox/a.txt');
@@ -71,14 +50,5 @@ describe('a daemon that a person pauses', { timeout: 240_000 }, () => {
     expect(work.proxy.pushes).toEqual([]);
     expect((await work.run('resume')).stdout).toBe('Resumed: the work with the peer goes on.\n');
     expect(await work.run('once')).toMatchObject({ code: 0 });
-  });
-
-  it('takes no time that is none', async () => {
-    const work = await AtWork.begin();
-    for (const time of ['soon', '0s', '4000d']) {
-      const { code, stderr } = await work.run('pause', '--for', time);
-      expect(code).toBe(2);
-      expect(stderr).toContain(`--for: received "${time}"`);
-    }
   });
 });

@@ -1,5 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ItemsPage } from '../../src/page/api.js';
@@ -7,17 +6,17 @@ import type { StatusReport } from '../../src/report/status.js';
 import { readExposition } from '../page/exposition-reader.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
-import { PeerProcess } from '../support/peer-process.js';
+import type { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
 import { remotePeer } from './at-peer.js';
 
-/** A daemon with a page at the peer of all tests here, or one of its own, and with documents that no other test has. */
-async function run({ peer }: { peer?: PeerProcess } = {}) {
+/** A daemon with a page at the peer of all tests here, with documents that no other test has. */
+async function run() {
   const world = temporaryDirectory();
   const folder = { name: 'inbox', url: `https://${basename(world).toLowerCase()}.example.org/` };
-  const section = (peer ?? (await remotePeer())).section();
+  const section = (await remotePeer()).section();
   const configure = (status: Readonly<Record<string, unknown>>) =>
     writeConfig(world, { peer: section, folders: [folder], status });
   const config = configure({ listen: '127.0.0.1:0' });
@@ -57,26 +56,6 @@ describe('the page of a running daemon', () => {
     expect(count).toMatchObject({ value: 1, labels: new Map([['collection', 'inbox']]) });
   });
 
-  it('is ready while the peer is there, and the folder', async () => {
-    const data = temporaryDirectory();
-    const peer = await PeerProcess.start(data);
-    const { url, world } = await run({ peer });
-    const ready = async () => {
-      const answer = await fetch(new URL('/readyz', url));
-      const { reasons } = (await answer.json()) as { reasons: { code: string }[] };
-      return `${answer.status} ${reasons.map(({ code }) => code).join()}`;
-    };
-    await until(async () => (await ready()) === '200 ', 'it is ready');
-    await peer.running.kill('SIGKILL');
-    writeFileSync(join(world, 'inbox/a.md'), 'a');
-    await until(async () => (await ready()) === '503 PEER', 'the peer is missed');
-    expect((await fetch(new URL('/healthz', url))).status).toBe(200);
-    await PeerProcess.start(data, { port: Number(new URL(peer.url).port) });
-    await until(async () => (await ready()) === '200 ', 'it is ready again');
-    rmSync(join(world, 'inbox'), { recursive: true });
-    await until(async () => (await ready()) === '503 FOLDER_HELD', 'the folder is missed');
-  });
-
   it('follows a reload: who has no token is shut out from then on', async () => {
     const { configure, daemon, url, world } = await run();
     const port = Number(new URL(url).port);
@@ -89,23 +68,6 @@ describe('the page of a running daemon', () => {
     daemon.child.kill('SIGHUP');
     await until(async () => (await status()) === 401, 'the token is asked for');
     expect(await status({ authorization: 'Bearer open sesame' })).toBe(200);
-  });
-
-  it('holds no stop up, also while browsers follow', async () => {
-    const { daemon, url } = await run();
-    const sockets = [1, 2, 3].map(() => connect(Number(new URL(url).port), '127.0.0.1'));
-    let heard = 0;
-    for (const socket of sockets) {
-      socket.write(`GET /api/live HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`);
-      socket.on('error', () => {});
-      socket.once('data', () => {
-        heard += 1;
-      });
-    }
-    await until(() => heard === 3, 'all of them follow');
-    const started = performance.now();
-    expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0 });
-    expect(performance.now() - started).toBeLessThan(20_000);
   });
 
   it('is missed by nobody where its port is in use', async () => {
