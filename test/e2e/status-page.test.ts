@@ -6,7 +6,6 @@ import type { StatusReport } from '../../src/report/status.js';
 import { readExposition } from '../page/exposition-reader.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
-import type { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
