@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, relative } from 'node:path';
 import { Readable } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { openMirrors } from '../support/mirrors.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -83,10 +83,10 @@ function configure(mirror: object): void {
   writeFileSync(config, JSON.stringify({ peer, folders, state, mirror: { root, ...mirror } }));
 }
 
-async function mirror(...names: string[]) {
-  const { code, stdout, stderr } = await peersync(['mirror', ...names, '--config', config, '--json']);
+async function mirror() {
+  const { code, stdout } = await peersync(['mirror', '--config', config, '--json']);
   const reports = stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
-  return { code, reports, stderr };
+  return { code, reports };
 }
 
 /** Every file below a directory with its content. */
@@ -103,35 +103,18 @@ function contents(directory: string): Map<string, string> {
 
 describe('names from a hostile peer', () => {
   it('do not lead out of the root, however they are written', async () => {
-    const names = [
-      '../../evil',
-      '..',
-      '.',
-      '/etc/evil',
-      'a/../../../evil',
-      '..\\..\\evil',
-      'nul\u0000evil',
-      'CON',
-      'con.txt',
-      ' evil ',
-      'evil.',
-      '.hidden',
-      'x'.repeat(400),
-      '\u00c4rger',
-      'A\u0308rger',
-      '\u00e4rger',
-      '\u202egnp.evil',
-      'line\nbreak',
-      'fine',
-    ];
+    const upwards = ['../../evil', '..', '.', '/etc/evil', 'a/../../../evil', '..\\..\\evil'];
+    const reserved = ['nul\u0000evil', 'CON', 'con.txt', ' evil ', 'evil.', '.hidden', 'x'.repeat(400)];
+    const alike = ['\u00c4rger', 'A\u0308rger', '\u00e4rger', '\u202egnp.evil', 'line\nbreak', 'fine'];
+    const names = [...upwards, ...reserved, ...alike];
     reply = (asked, response) => {
       const name = asked.parameters.get('table');
       json(name === null ? { tables: names } : table(name))(asked, response);
     };
     configure({ tables: [{ table: '*', path: '{table}.csv' }] });
     const before = contents(outside);
-    const { code, reports, stderr } = await mirror();
-    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.any(String) });
+    const { code, reports } = await mirror();
+    expect(code).toBe(0);
     const files = contents(root);
     expect(files.size).toBe(names.length);
     for (const { name, path } of reports) expect(name === '*' || files.has(path)).toBe(true);
@@ -151,6 +134,22 @@ const billionLaughs = `<?xml version="1.0"?><!DOCTYPE t [<!ENTITY a "aaaaaaaaaa"
   .map((name, i) => `<!ENTITY ${name} "${`&${'abcdefghi'[i]};`.repeat(10)}">`)
   .join('')}<!ENTITY x SYSTEM "file:///etc/passwd">]>
 <tables><table name="prices"><row pk="&x;"><cell col="a">&j;</cell></row></table></tables>`;
+
+/** Answers until the other side has enough. */
+function endless(
+  response: ServerResponse,
+  begin: string,
+  more: (i: number) => string,
+  isShare = false,
+): void {
+  response.setHeader('content-type', isShare ? 'application/pdf' : 'application/json');
+  function* all(): Generator<string> {
+    yield begin;
+    for (let i = 0; ; i += 1) yield more(i);
+  }
+  const pieces = Readable.from(all(), { objectMode: false });
+  pieces.on('error', () => {}).pipe(response);
+}
 
 const HOSTILE: readonly (readonly [string, Reply])[] = [
   ['an HTML error page with 200', page('<html><title>Error</title><body>Internal error</body></html>')],
@@ -176,27 +175,15 @@ const HOSTILE: readonly (readonly [string, Reply])[] = [
     'an answer without end',
     (asked, response) => {
       const isShare = asked.path.includes('share');
-      response.setHeader('content-type', isShare ? 'application/pdf' : 'application/json');
-      function* endless(): Generator<string> {
-        yield isShare ? '%PDF-1.7' : '{"table":"prices","columns":["a"],"rows":[\n';
-        for (let row = 0; ; row += 1) yield `{"pk":"k${row}","cells":{"a":"${'x'.repeat(1_000)}"}},\n`;
-      }
-      Readable.from(endless(), { objectMode: false })
-        .on('error', () => {})
-        .pipe(response);
+      const begin = isShare ? '%PDF-1.7' : '{"table":"prices","columns":["a"],"rows":[\n';
+      endless(response, begin, (row) => `{"pk":"k${row}","cells":{"a":"${'x'.repeat(1_000)}"}},\n`, isShare);
     },
   ],
   [
     'a row without end',
     (_, response) => {
-      response.setHeader('content-type', 'application/json');
-      function* endless(): Generator<string> {
-        yield '{"table":"prices","columns":["a"],"rows":[\n{"pk":"k1","cells":{"a":"';
-        for (;;) yield 'x'.repeat(10_000);
-      }
-      Readable.from(endless(), { objectMode: false })
-        .on('error', () => {})
-        .pipe(response);
+      const begin = '{"table":"prices","columns":["a"],"rows":[\n{"pk":"k1","cells":{"a":"';
+      endless(response, begin, () => 'x'.repeat(10_000));
     },
   ],
   [
@@ -218,31 +205,29 @@ describe('a mirror of a hostile peer', () => {
       tables: [{ table: 'prices', maxSize: 2 * 1024 * 1024 }],
       shares: [{ data: 'report.pdf', maxSize: 2 * 1024 * 1024 }],
     });
+    onTestFinished(close);
     const run = async () => {
       const reports: MirrorReport[] = [];
       for await (const report of mirrors.run(undefined)) reports.push(report);
       return reports;
     };
-    try {
-      for (const { alarm, failure } of await run()) expect(alarm ?? failure).toBeUndefined();
-      const before = contents(root);
-      expect([...before.keys()].sort()).toEqual(['shares/report.pdf', 'tables/prices.csv']);
-      reply = hostile;
-      const reports = await run();
-      expect(contents(root)).toEqual(before);
-      expect(reports).toHaveLength(2);
-      for (const { alarm, failure } of reports) {
-        const { message, hint } = alarm ?? failure ?? {};
-        expect(message, JSON.stringify(reports)).toMatch(/\S/);
-        expect(hint).toMatch(/\S/);
-        expect(`${message}${hint}`).not.toMatch(/\n\s+at /);
-      }
-      reply = sound;
-      for (const { alarm, failure } of await run()) expect(alarm ?? failure).toBeUndefined();
-      expect(contents(root)).toEqual(before);
-    } finally {
-      await close();
+    const troubles = (reports: readonly MirrorReport[]) =>
+      reports.flatMap(({ alarm, failure }) => alarm ?? failure ?? []);
+    expect(troubles(await run())).toEqual([]);
+    const before = contents(root);
+    expect([...before.keys()].sort()).toEqual(['shares/report.pdf', 'tables/prices.csv']);
+    reply = hostile;
+    const reports = await run();
+    expect(contents(root)).toEqual(before);
+    expect(troubles(reports), JSON.stringify(reports)).toHaveLength(2);
+    for (const { message, hint } of troubles(reports)) {
+      expect(message).toMatch(/\S/);
+      expect(hint).toMatch(/\S/);
+      expect(`${message}${hint}`).not.toMatch(/\n\s+at /);
     }
+    reply = sound;
+    expect(troubles(await run())).toEqual([]);
+    expect(contents(root)).toEqual(before);
   });
 
   it('is told by its exit code', async () => {
