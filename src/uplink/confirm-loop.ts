@@ -22,7 +22,10 @@ const VISIBLE_META = 'timeToVisibleMs';
 const REMEMBERED = 64;
 const FIRST_GUESS_MS = 1_000;
 const SHORTEST_MS = 50;
-/** Of looks twice as many are held as of pending items: a peer that takes 200 files a second and shows them after a minute has 12,000 under way. */
+/**
+ * Of looks twice as many are held as of pending items: a peer that takes 200 files a second and shows them after a minute has
+ * 12,000 of them under way.
+ */
 const LOOKS_HELD = 2;
 
 /** One item that is being looked up. All times are in ms since the epoch. */

@@ -41,7 +41,10 @@ export interface UplinkDeps {
   readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
   /** How a folder stands, undefined for one that left the configuration; see `Uplink.foldersChanged`. */
   readonly standing: (folder: string) => Standing | undefined;
-  /** How many pending items wait in memory at most that are due, and how many that are due later; accepted ones: twice as many. @default 10,000 */
+  /**
+   * How many pending items wait in memory at most that are due, and how many that are due later; of accepted ones twice as
+   * many. @default 10,000
+   */
   readonly held?: number;
   /** Asks for another look at a file that is not what it was. */
   readonly look: (place: Place) => void;
