@@ -66,7 +66,7 @@ keeps a cell that both changed since            | opened · they k2 a=p · run �
 takes that copy, and not one between            | opened · they k1 b=p · run · save k1 a=m | k1 a=m          |      | 1
 takes that copy, and not one before             | they k1 a=x · run · open · they k1 a=y · run · they k2 b=p · run · save k2 a=m | k2 a=m | | 1
 keeps it at each save, and adds a row once      | opened · save + a=x · run · save k1 a=m · run · save k1 a=1 | + a=x; k1 a=m; k1 a=1 | | 1
-keeps a row that both added since               | opened · they k3 a=p b=p · run · save k3 a=m b=m |         | k3 a, k3 b | 1
+keeps a row that both added since               | open · they k3 a=p b=p · run · they k2 b=p · run · save k3 a=m b=m | | k3 a, k3 b | 1
 keeps what the peer changed behind an edit      | open · edit k1 a=m · run · they k1 a=p · run · save | k1 a=m | k1 a | 1
 keeps what the peer changed meanwhile           | open · save k1 a=m · they k2 b=p · run · save k1 b=m | k1 a=m; k1 b=m | | 1
 tells it once, though not even told             | opened · save + a=x · save k1 a=m · crash intended | k1 a=m; + a=x | | 1
