@@ -58,7 +58,7 @@ export class Scanner {
 
   /**
    * Looks at one path, and at all below it if it is a directory. Of a path that ends in a slash, or is a file of rules, the directory
-   * is listed, and those in it that are not watched yet with all below them; all where the rules are others.
+   * is listed, and those below it that are not watched yet or not known as they are; all where the rules are others.
    *
    * @param isAsked whether a file is read though it looks as it did
    */
@@ -67,9 +67,10 @@ export class Scanner {
     const directory = directoryOf(path);
     digests.delete(directory);
     if (path.endsWith('/') || basename(path) === IGNORE_FILE) {
-      const isRuledAnew = await this.#readRules(directory);
-      const enters = (below: string) => isRuledAnew || events?.watches(absolute(below)) !== true;
-      await this.#walk(await this.#enter(directory), enters);
+      await this.#readRules(directory);
+      // Nothing has a digest where the rules are others, whoever read them.
+      const isDone = (below: string) => digests.has(below) && events?.watches(absolute(below)) === true;
+      await this.#walk(await this.#enter(directory), (below) => !isDone(below));
       return;
     }
     const [from] = await this.#enter(directory);
@@ -260,15 +261,12 @@ export class Scanner {
     return [];
   }
 
-  /** Keeps the rules of one directory up to date. @returns whether they are others: then all below it is to be looked at */
-  async #readRules(directory: string): Promise<boolean> {
+  /** Keeps the rules of one directory up to date; where they are others, all below it is to be looked at. */
+  async #readRules(directory: string): Promise<void> {
     const { folder, rules, debouncer, digests, problems } = this.deps;
-    const isOther = await rules.readIgnoreFile(directory, (file, stat) => debouncer.atRest(file, stat));
-    if (isOther) {
-      digests.clear();
-      problems.resolve(joinPath(folder.path, joinPath(directory, IGNORE_FILE)));
-    }
-    return isOther;
+    if (!(await rules.readIgnoreFile(directory, (file, stat) => debouncer.atRest(file, stat)))) return;
+    digests.clear();
+    problems.resolve(joinPath(folder.path, joinPath(directory, IGNORE_FILE)));
   }
 
   /** Whether the rules for a directory are not known, so that nothing in it may be taken or forgotten. */
