@@ -18,6 +18,8 @@ const { output } = await build({
   logLevel: 'warn',
   // It finds its WebAssembly beside itself.
   external: ['node-sqlite3-wasm'],
+  // One version of it, and the one that is quick with plain letters: the help is laid out by it.
+  resolve: { alias: { 'string-width': join(root, 'node_modules/string-width') } },
   output: { dir: dist, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name].js', minify: true },
 });
 
