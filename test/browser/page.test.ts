@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { TroublesomePeer } from '../support/troublesome-peer.js';
+import { ScriptedPeer } from '../support/scripted-peer.js';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
 import { Daemon } from './daemon.js';
@@ -102,7 +102,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
   test('retries what is in quarantine, one and all', async () => {
     let isPicky = true;
     const peerUrl = async (peer: { readonly url: string }) => {
-      const before = await TroublesomePeer.start(peer.url);
+      const before = await ScriptedPeer.start(peer.url);
       before.behaviour = async (call) => {
         const answer = await call.forward();
         if (!isPicky || !call.urls.some((url) => url.includes('bad'))) return answer;

@@ -9,7 +9,7 @@ import type { Life } from '../support/afterwards.js';
 import { type Ended, Running } from '../support/cli.js';
 import { type ConfigParts, writeConfig } from '../support/config.js';
 import type { PeerProcess } from '../support/peer-process.js';
-import { RecordingProxy } from '../support/recording-proxy.js';
+import { ScriptedPeer } from '../support/scripted-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
@@ -30,7 +30,7 @@ export class AtWork {
 
   private constructor(
     readonly peer: PeerProcess,
-    readonly proxy: RecordingProxy,
+    readonly proxy: ScriptedPeer,
     readonly life: Life,
   ) {
     this.directory = temporaryDirectory(life);
@@ -39,7 +39,7 @@ export class AtWork {
 
   static async begin(parts: Partial<ConfigParts> = {}, life: Life = 'test'): Promise<AtWork> {
     const peer = await remotePeer();
-    const work = new AtWork(peer, await RecordingProxy.start(peer.url, life), life);
+    const work = new AtWork(peer, await ScriptedPeer.start(peer.url, life), life);
     work.configure(parts);
     return work;
   }

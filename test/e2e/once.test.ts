@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import type { PeerProcess } from '../support/peer-process.js';
-import { RecordingProxy } from '../support/recording-proxy.js';
+import { answering, ScriptedPeer, well, when, whenPushed } from '../support/scripted-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
 import {
   deepTexts,
@@ -65,7 +65,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
   let inbox: string;
   let config: string;
   let peer: PeerProcess;
-  let proxy: RecordingProxy;
+  let proxy: ScriptedPeer;
   let first: Ended;
 
   const once = () => peersync(['once', '--config', config, '--json', '--timeout', '4m']);
@@ -77,7 +77,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
     files = [...realTexts(3_000), ...oddTexts(), ...deepTexts(inbox, 200)];
     writeTree(inbox, files);
     peer = await remotePeer();
-    proxy = await RecordingProxy.start(peer.url, 'file');
+    proxy = await ScriptedPeer.start(peer.url, 'file');
     config = writeConfig(world, { peer: { ...peer.section(proxy.url), dialect: 'standard' } });
     first = await once();
   }, 300_000);
@@ -186,7 +186,7 @@ describe('once ends with', () => {
     writeTree(join(world, 'inbox'), small);
     const peer = await remotePeer();
     const base = `https://${basename(world).toLowerCase()}.example.org/`;
-    const proxy = await RecordingProxy.start(peer.url);
+    const proxy = await ScriptedPeer.start(peer.url);
     const config = writeConfig(world, {
       peer: { ...peer.section(proxy.url), dialect: 'standard' },
       folders: [{ name: 'inbox', url: base }],
@@ -199,11 +199,7 @@ describe('once ends with', () => {
 
   it('0 when all is confirmed, and with 3 when the peer refuses one file for good, which keeps its reason', async () => {
     const { base, proxy, once, config } = await smallWorld();
-    proxy.intercept = ({ items }, response) => {
-      if (!items.some(({ url }) => url === `${base}bad.md`)) return false;
-      response.writeHead(500).end('this one breaks me');
-      return true;
-    };
+    proxy.behaviour = whenPushed(`${base}bad.md`, answering(500, 'this one breaks me'));
     const quarantined = await once();
     expect(quarantined.code).toBe(3);
     expect(reportOf(quarantined).items).toMatchObject({ confirmed: 1, quarantined: 1, pending: 0 });
@@ -213,7 +209,7 @@ describe('once ends with', () => {
       path: 'bad.md',
       code: 'PEER_FAILED',
     });
-    proxy.intercept = () => false;
+    proxy.behaviour = well;
     expect((await once()).code).toBe(3);
     expect((await peersync(['retry', '-c', config, '--all'])).code).toBe(0);
     const mended = await once();
@@ -223,17 +219,13 @@ describe('once ends with', () => {
 
   it('1 when its time is over before all is confirmed, and the next one goes on from there without a push', async () => {
     const { proxy, once } = await smallWorld();
-    proxy.intercept = ({ path }, response) => {
-      if (!path.startsWith('/api/peerdoc')) return false;
-      response.writeHead(404).end();
-      return true;
-    };
+    proxy.behaviour = when(({ path }) => path.startsWith('/api/peerdoc'), answering(404));
     const late = await once('--timeout', TIME_TO_BEGIN);
     expect(late.code).toBe(1);
     expect(late.stderr).toContain('TIMEOUT');
     expect(late.stderr).toContain('0 files still to be pushed and 2 to be confirmed after');
     expect(reportOf(late).items).toMatchObject({ accepted: 2, confirmed: 0 });
-    proxy.intercept = () => false;
+    proxy.behaviour = well;
     const next = await once();
     expect(next.code).toBe(0);
     expect(reportOf(next)).toMatchObject({ items: { confirmed: 2 }, requests: { push: 0 } });
@@ -257,11 +249,11 @@ describe('once ends with', () => {
     const isTime = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    proxy.intercept = ({ path }, response) => {
-      if (!path.startsWith('/api/share')) return false;
-      void isTime.then(() => response.writeHead(200, { 'content-type': 'text/xml' }).end('<feed/>'));
-      return true;
-    };
+    const feed = answering(200, '<feed/>', { 'content-type': 'text/xml' });
+    proxy.behaviour = when(
+      ({ path }) => path.startsWith('/api/share'),
+      (call) => isTime.then(() => feed(call)),
+    );
     const once = new Running(['once', '--config', config]);
     await once.says('% waiting for 1 mirror (feed), 2/2 confirmed');
     expect(once.stdout).not.toContain('100%');
@@ -273,7 +265,7 @@ describe('once ends with', () => {
 
   it('4 when no peer is there, and says where it looked; a folder that is renamed meanwhile waits for nothing', async () => {
     const { base, config, peer, proxy, once, world } = await smallWorld();
-    await proxy.close();
+    await proxy.goDown();
     const away = await once('--timeout', TIME_TO_BEGIN);
     expect(away.code).toBe(4);
     expect(away.stderr).toContain(proxy.url);

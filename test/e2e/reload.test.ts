@@ -11,6 +11,7 @@ import { lockState } from '../../src/state/directory.js';
 import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
 import { Running } from '../support/cli.js';
+import { well } from '../support/scripted-peer.js';
 import { until } from '../support/wait.js';
 import { AtWork } from './at-work.js';
 
@@ -127,13 +128,13 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
       release = resolve;
     });
     onTestFinished(() => {
-      work.proxy.beforeHanding = () => {};
+      work.proxy.behaviour = well;
       release();
     });
-    work.proxy.beforeHanding = ({ items }) => {
-      if (items[0]?.collection === 'named') return released;
-      cameEarly ||= !isReleased && items.some((item) => item.url === work.url('named/a.txt'));
-      return undefined;
+    work.proxy.behaviour = async (call) => {
+      if (call.items[0]?.collection === 'named') await released;
+      else cameEarly ||= !isReleased && call.urls.includes(work.url('named/a.txt'));
+      return call.forward();
     };
     const pushed = work.proxy.pushes.length;
     work.drop('named/a.txt');

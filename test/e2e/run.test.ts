@@ -6,7 +6,7 @@ import { askDaemon } from '../../src/daemon/control.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
-import { RecordingProxy } from '../support/recording-proxy.js';
+import { ScriptedPeer } from '../support/scripted-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { sha256 } from '../support/tree.js';
 import { until } from '../support/wait.js';
@@ -31,7 +31,7 @@ describe('run, while people and programs work in two folders,', () => {
   let world: string;
   let config: string;
   let peer: PeerProcess;
-  let proxy: RecordingProxy;
+  let proxy: ScriptedPeer;
   let daemon: Running;
   let place: Workplace;
   const answerTimes: number[] = [];
@@ -91,7 +91,7 @@ describe('run, while people and programs work in two folders,', () => {
   beforeAll(async () => {
     world = temporaryDirectory('file');
     peer = await PeerProcess.start(join(world, 'peer'), { life: 'file' });
-    proxy = await RecordingProxy.start(peer.url, 'file');
+    proxy = await ScriptedPeer.start(peer.url, 'file');
     config = writeConfig(world, {
       peer: peer.section(proxy.url),
       folders: FOLDERS.map((name) => ({ name, settle: '200ms' })),

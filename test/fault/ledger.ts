@@ -1,4 +1,4 @@
-import type { PushedItem, Recorded } from '../support/recording-proxy.js';
+import type { PushedItem, Recorded } from '../support/scripted-peer.js';
 import { isConfirmed, type Listed } from './setting.js';
 
 /**

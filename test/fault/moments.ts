@@ -1,6 +1,6 @@
 import type { Running } from '../support/cli.js';
 import type { Random } from '../support/random.js';
-import type { Recorded, RecordingProxy } from '../support/recording-proxy.js';
+import type { Recorded, ScriptedPeer } from '../support/scripted-peer.js';
 
 /** When something is done to a daemon: so many ms after something happened. */
 export interface Moment {
@@ -37,16 +37,15 @@ export class Passing {
   readonly #listeners = new Set<(event: Moment['after']) => void>();
 
   /** @param holdMs how long the answer to a push is held back, once the peer has taken it */
-  constructor(proxy: RecordingProxy, holdMs: () => number = () => 0) {
-    proxy.intercept = (request) => {
-      if (isPush(request)) this.#tell('push came');
-      return false;
-    };
-    proxy.beforeAnswer = async (request, answer) => {
-      const [digest] = /\b[0-9a-f]{64}\b/.exec(answer) ?? [];
-      if (digest !== undefined) this.shown.add(`${request.form.get('url')} ${digest}`);
-      this.#tell(isPush(request) ? 'push answered' : 'look-up answered');
-      if (isPush(request)) await sleep(holdMs());
+  constructor(proxy: ScriptedPeer, holdMs: () => number = () => 0) {
+    proxy.behaviour = async (call) => {
+      if (isPush(call)) this.#tell('push came');
+      const answer = await call.forward();
+      const [digest] = /\b[0-9a-f]{64}\b/.exec(answer.body.toString()) ?? [];
+      if (digest !== undefined) this.shown.add(`${call.form.get('url')} ${digest}`);
+      this.#tell(isPush(call) ? 'push answered' : 'look-up answered');
+      if (isPush(call)) await sleep(holdMs());
+      return answer;
     };
   }
 

@@ -4,8 +4,6 @@ import { checkPeer } from '../../src/commands/check.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerProcess } from '../support/peer-process.js';
-import { Site, some, TIMEOUTS } from '../support/site.js';
-import { temporaryDirectory } from '../support/temp.js';
 import {
   answering,
   type Behaviour,
@@ -16,7 +14,9 @@ import {
   silent,
   well,
   whenPushed,
-} from '../support/troublesome-peer.js';
+} from '../support/scripted-peer.js';
+import { Site, some, TIMEOUTS } from '../support/site.js';
+import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
 let real: PeerProcess;

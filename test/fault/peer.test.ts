@@ -6,22 +6,22 @@ import { statusText } from '../../src/commands/status.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
-import { type Daemon, Site, some, TIMEOUTS } from '../support/site.js';
-import { temporaryDirectory } from '../support/temp.js';
 import {
   answering,
   type Behaviour,
   BINARY,
   halfAnAnswer,
   otherPassword,
+  type Recorded,
   resetting,
-  type Seen,
+  type ScriptedPeer,
   STACK_TRACE,
   silent,
   slow,
-  type TroublesomePeer,
   well,
-} from '../support/troublesome-peer.js';
+} from '../support/scripted-peer.js';
+import { type Daemon, Site, some, TIMEOUTS } from '../support/site.js';
+import { temporaryDirectory } from '../support/temp.js';
 import { deferred, until } from '../support/wait.js';
 
 // They mostly wait.
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 
 /** Most calls within any second. */
-function mostInASecond(calls: readonly Seen[]): number {
+function mostInASecond(calls: readonly Recorded[]): number {
   return Math.max(0, ...calls.map(({ at }) => calls.filter((c) => c.at >= at && c.at < at + 1000).length));
 }
 
@@ -71,8 +71,8 @@ describe.concurrent('once', () => {
     expect(stderr).toMatch(ERROR);
     expect(stderr).toMatch(/^peersync: The peer refuses the credentials: .*\(401\)\.$/m);
     expect(stderr).toMatch(/^ {2}Check peer.auth: the user name, and the password/m);
-    expect(stderr + JSON.stringify(site.peer.calls)).not.toContain('wrong-password-of-the-admin');
-    expect(site.peer.calls.filter(({ urls }) => urls.length > 0)).toEqual([]);
+    expect(stderr + JSON.stringify(site.peer.requests)).not.toContain('wrong-password-of-the-admin');
+    expect(site.peer.requests.filter(({ urls }) => urls.length > 0)).toEqual([]);
   });
 
   it.each<[string, Behaviour, string, RegExp]>([
@@ -100,7 +100,7 @@ describe.concurrent('once', () => {
 
 interface Trouble {
   readonly name: string;
-  readonly begin: (peer: TroublesomePeer) => void | Promise<void>;
+  readonly begin: (peer: ScriptedPeer) => void | Promise<void>;
   /** The one line that is logged of it. */
   readonly says: RegExp;
   readonly over: RegExp | undefined;
@@ -114,7 +114,7 @@ const WAITS = `Work waits and nothing is lost; next try in ${TIME}\\.$`;
 const SILENCE = { ...TIMEOUTS, headers: '3s' };
 
 function trouble(name: string, behaviour: Behaviour, says: string): Trouble {
-  const begin = (peer: TroublesomePeer) => {
+  const begin = (peer: ScriptedPeer) => {
     peer.behaviour = behaviour;
   };
   return { name, begin, says: new RegExp(`^warn: The peer ${says}.*${WAITS}`), over: AGAIN };
@@ -202,7 +202,7 @@ async function goThrough(site: Site, daemon: Daemon, { name, begin, says, over }
   site.drop(...some(`${name}-amid`));
   await accepted.promise;
   await begin(peer);
-  const calls = peer.calls.length;
+  const calls = peer.requests.length;
   site.drop(...some(`${name}-after`));
   const last = `${name}-after3.txt`;
   await until(() => said().length > 0, `${name}: something is said`);
@@ -210,19 +210,19 @@ async function goThrough(site: Site, daemon: Daemon, { name, begin, says, over }
 
   const triesAt = async () => (await site.status()).peer.queue?.circuit.tries ?? 0;
   const tries = await triesAt();
-  const saidAt = peer.calls.length;
+  const saidAt = peer.requests.length;
   const end = performance.now() + 1_500;
-  const isTriedAgain = async () => (await triesAt()) > tries || peer.calls.length > saidAt + 1;
+  const isTriedAgain = async () => (await triesAt()) > tries || peer.requests.length > saidAt + 1;
   await until(isTriedAgain, `${name}: tried again`);
   // A rate needs a time to be seen in.
   await until(() => performance.now() > end, 'a moment passed');
   expect(said()).toEqual([expect.stringMatching(says)]);
-  const pushes = (since: number) => peer.calls.slice(since).filter(({ path }) => path.includes('push_p'));
-  expect(mostInASecond(peer.calls.slice(calls)), 'calls in a second').toBeLessThanOrEqual(48);
+  const pushes = (since: number) => peer.requests.slice(since).filter(({ path }) => path.includes('push_p'));
+  expect(mostInASecond(peer.requests.slice(calls)), 'calls in a second').toBeLessThanOrEqual(48);
   expect(mostInASecond(pushes(calls)), 'pushes in a second').toBeLessThanOrEqual(12);
   expect(mostInASecond(pushes(saidAt)), 'pushes in a second, once it is said').toBeLessThan(5);
   if (said()[0]?.includes('does not answer'))
-    expect(mostInASecond(peer.calls.slice(saidAt)), 'calls in a second, once it is said').toBeLessThan(7);
+    expect(mostInASecond(peer.requests.slice(saidAt)), 'calls in a second, once it is said').toBeLessThan(7);
 
   // Between two waits that a peer asks for it is asked, and a file may be on its way.
   const reported = new RegExp(

@@ -6,7 +6,7 @@ import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { Random } from '../support/random.js';
-import { RecordingProxy } from '../support/recording-proxy.js';
+import { ScriptedPeer, slow, when } from '../support/scripted-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { BusyUser } from './busy-user.js';
@@ -26,13 +26,11 @@ function shuffled<T>(values: readonly T[], random: Random): T[] {
 it(`folders that swap places, names, addresses and collections ${RELOADS} times while a slow peer is pushed to end as they are on disk`, async () => {
   const random = Random.seeded();
   const peer = await PeerProcess.start(temporaryDirectory());
-  const proxy = await RecordingProxy.start(peer.url);
-  proxy.beforeHanding = ({ items }) =>
-    items.length === 0
-      ? undefined
-      : new Promise((resolve) =>
-          setTimeout(resolve, random.chance(0.2) ? random.between(500, 3_000) : random.between(0, 100)),
-        );
+  const proxy = await ScriptedPeer.start(peer.url);
+  proxy.behaviour = when(
+    ({ items }) => items.length > 0,
+    (call) => slow(random.chance(0.2) ? random.between(500, 3_000) : random.between(0, 100))(call),
+  );
   const directory = temporaryDirectory();
   for (const name of DIRECTORIES) mkdirSync(join(directory, name), { recursive: true });
   const user = new BusyUser(directory, ['one', 'two', 'three'], new Random(random.seed + 1));

@@ -6,7 +6,7 @@ import { Running } from '../support/cli.js';
 import { type ConfigParts, writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { Random } from '../support/random.js';
-import { RecordingProxy } from '../support/recording-proxy.js';
+import { ScriptedPeer } from '../support/scripted-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
@@ -114,7 +114,7 @@ export class Setting {
 /** A setting whose peer is a process of its own behind a proxy that remembers what passes. */
 export async function settingBehindProxy() {
   const peer = await PeerProcess.start(temporaryDirectory());
-  const proxy = await RecordingProxy.start(peer.url);
+  const proxy = await ScriptedPeer.start(peer.url);
   return { peer, proxy, setting: new Setting(peer.section(proxy.url)) };
 }
 

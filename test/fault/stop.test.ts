@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { STOP_GRACE_MS } from '../../src/daemon/parts.js';
 import { State } from '../../src/state/state.js';
 import { Random } from '../support/random.js';
+import { type Behaviour, well, when } from '../support/scripted-peer.js';
 import { until } from '../support/wait.js';
 import { Ledger } from './ledger.js';
 import { inWords, Passing, randomMoment } from './moments.js';
@@ -48,8 +49,8 @@ it(`a daemon that is asked to stop, ${STOPS} times at random moments, ends what 
 async function unanswered() {
   const { proxy, setting } = await settingBehindProxy();
   const urls = ['one/1.txt', 'one/2.txt', 'two/3.txt'].map((path) => urlOf(setting.user.write(path)));
-  const never = new Promise<void>(() => {});
-  proxy.beforeAnswer = ({ items }) => (items.length > 0 ? never : undefined);
+  const taken: Behaviour = async (call) => void (await call.forward());
+  proxy.behaviour = when(({ items }) => items.length > 0, taken);
   const daemon = setting.start();
   const arrived = () =>
     proxy.requests
@@ -58,7 +59,7 @@ async function unanswered() {
       .sort();
   await until(() => arrived().length >= urls.length, 'the peer has taken all');
   void daemon.ended.then(() => {
-    proxy.beforeAnswer = () => {};
+    proxy.behaviour = well;
   });
   return { setting, daemon, urls, arrived };
 }

@@ -9,8 +9,8 @@ import type { WhyReport } from '../../src/report/why.js';
 import { type Ended, Running } from './cli.js';
 import { writeConfig } from './config.js';
 import type { PeerProcess } from './peer-process.js';
+import { ScriptedPeer } from './scripted-peer.js';
 import { temporaryDirectory } from './temp.js';
-import { TroublesomePeer } from './troublesome-peer.js';
 import { until } from './wait.js';
 import { peersync } from './warm-cli.js';
 
@@ -42,7 +42,7 @@ export class Site {
   private constructor(
     readonly name: string,
     readonly real: PeerProcess,
-    readonly peer: TroublesomePeer,
+    readonly peer: ScriptedPeer,
     auth: Readonly<Record<string, unknown>>,
   ) {
     this.config = writeConfig(this.directory, {
@@ -54,7 +54,7 @@ export class Site {
   /** @param name also the host of the documents' URLs, so that many sites can share one peer */
   static async make(real: PeerProcess, name: string, auth = real.section()): Promise<Site> {
     const { url: _, ...access } = auth;
-    return new Site(name, real, await TroublesomePeer.start(real.url, 'file'), access);
+    return new Site(name, real, await ScriptedPeer.start(real.url, 'file'), access);
   }
 
   path(file: string): string {

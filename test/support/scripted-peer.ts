@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto';
+import { createHash, randomInt } from 'node:crypto';
 import {
   Agent,
   createServer,
@@ -10,13 +10,32 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterwards, type Life } from './afterwards.js';
 
-/** One request, whole, as it came. */
-export interface Call {
-  readonly method: string;
+/** One item of a push, as it travelled. */
+export interface PushedItem {
+  readonly url: string;
+  readonly collection: string;
+  /** sha256 of the text. */
+  readonly digest: string;
+}
+
+/** One request as it came, and how it was answered. */
+export interface Recorded {
+  /** Steady time, in ms. */
+  readonly at: number;
+  /** Without the query. */
   readonly path: string;
-  readonly body: Buffer;
-  /** The URLs of the items of a push. */
+  /** The fields of the body, or of the query where there is none. */
+  readonly form: URLSearchParams;
+  /** What a push brought. */
+  readonly items: readonly PushedItem[];
+  /** The URLs of the items. */
   readonly urls: readonly string[];
+  /** Undefined until the real peer or the behaviour has answered. */
+  status: number | undefined;
+}
+
+/** A request that waits for its answer. */
+export interface Call extends Recorded {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** What the real peer answers to it. */
@@ -32,20 +51,13 @@ export interface Answer {
 /** What becomes of a call. Undefined leaves it without an answer. */
 export type Behaviour = (call: Call) => Answer | undefined | Promise<Answer | undefined>;
 
-/** When a call came, and where to. */
-export interface Seen {
-  readonly at: number;
-  readonly path: string;
-  readonly urls: readonly string[];
-}
-
 /**
- * Stands before a real peer and is as troublesome as a test wants: by its `behaviour`, or by not being there at all
- * (`goDown`, `comeUp`; the address stays the same).
+ * Stands before a real peer, keeps what was asked, and does what a test scripts: by its `behaviour`, or by not being there
+ * at all (`goDown`, `comeUp`; the address stays the same). Unless told otherwise it hands everything on unchanged.
  */
-export class TroublesomePeer {
+export class ScriptedPeer {
   behaviour: Behaviour = well;
-  readonly calls: Seen[] = [];
+  readonly requests: Recorded[] = [];
   readonly #target: string;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #server = createServer((request, response) => {
@@ -59,8 +71,8 @@ export class TroublesomePeer {
     this.#target = target;
   }
 
-  static async start(target: string, life: Life = 'test'): Promise<TroublesomePeer> {
-    const peer = new TroublesomePeer(target);
+  static async start(target: string, life: Life = 'test'): Promise<ScriptedPeer> {
+    const peer = new ScriptedPeer(target);
     await peer.comeUp();
     afterwards(life, async () => {
       await peer.goDown();
@@ -71,6 +83,15 @@ export class TroublesomePeer {
 
   get url(): string {
     return `http://${this.#host}:${this.#port}`;
+  }
+
+  /** Requests that brought items, whatever became of them; one that only asks to be let in brings none. */
+  get pushes(): readonly Recorded[] {
+    return this.requests.filter(({ items }) => items.length > 0);
+  }
+
+  get lookups(): readonly Recorded[] {
+    return this.requests.filter(({ path }) => path.startsWith('/api/peerdoc'));
   }
 
   /** Listens; after `goDown` again at the same port. */
@@ -92,45 +113,61 @@ export class TroublesomePeer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const at = performance.now();
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const body = Buffer.concat(chunks);
-    const { method = 'GET', url: path = '/' } = request;
-    const urls = urlsOf(body);
-    this.calls.push({ at, path, urls });
-    const forward = () => this.#forward(request, body);
-    const answer = await this.behaviour({ method, path, body, urls, request, response, forward });
+    const body = await bodyOf(request);
+    const [path = '', query = ''] = (request.url ?? '').split('?');
+    const form = new URLSearchParams(body.length > 0 ? body.toString('latin1') : query);
+    const items = itemsOf(form);
+    const recorded: Recorded = {
+      at,
+      path,
+      form,
+      items,
+      urls: items.map(({ url }) => url),
+      status: undefined,
+    };
+    this.requests.push(recorded);
+    const forward = async () => {
+      const answer = await this.#forward(request, body);
+      recorded.status = answer.status;
+      return answer;
+    };
+    const answer = await this.behaviour({ ...recorded, request, response, forward });
     if (answer === undefined) return;
+    recorded.status = answer.status;
     response.writeHead(answer.status, answer.headers).end(answer.body);
   }
 
-  #forward(request: IncomingMessage, body: Buffer): Promise<Answer> {
-    const { method, url } = request;
-    const headers = { ...request.headers, host: new URL(this.#target).host };
-    return new Promise((resolve, reject) => {
-      const call = requestOf(this.#target, { agent: this.#agent, method, headers, path: url }, (answer) => {
-        const chunks: Buffer[] = [];
-        answer
-          .on('data', (chunk: Buffer) => chunks.push(chunk))
-          .on('error', reject)
-          .on('end', () => {
-            const { 'transfer-encoding': _, connection: _c, ...rest } = answer.headers;
-            const sent = Object.entries(rest).map(([name, value]) => [name, String(value)]);
-            resolve({
-              status: answer.statusCode ?? 502,
-              headers: Object.fromEntries(sent),
-              body: Buffer.concat(chunks),
-            });
-          });
-      });
-      call.on('error', reject).end(body);
+  async #forward({ method, url, headers }: IncomingMessage, body: Buffer): Promise<Answer> {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const toTarget = { ...headers, host: new URL(this.#target).host };
+      const options = { agent: this.#agent, method, headers: toTarget, path: url };
+      requestOf(this.#target, options, resolve).on('error', reject).end(body);
     });
+    const { 'transfer-encoding': _, connection: _c, ...rest } = answer.headers;
+    const sent = Object.entries(rest).map(([name, value]) => [name, String(value)]);
+    return {
+      status: answer.statusCode ?? 502,
+      headers: Object.fromEntries(sent),
+      body: await bodyOf(answer),
+    };
   }
 }
 
-function urlsOf(body: Buffer): string[] {
-  const form = new URLSearchParams(body.toString('latin1'));
-  return [...form].filter(([name]) => /^url-\d+$/.test(name)).map(([, url]) => url);
+async function bodyOf(message: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+function itemsOf(form: URLSearchParams): PushedItem[] {
+  const items: PushedItem[] = [];
+  for (let i = 0; form.has(`url-${i}`); i += 1) {
+    const digest = createHash('sha256')
+      .update(form.get(`data-${i}`) ?? '')
+      .digest('hex');
+    items.push({ url: form.get(`url-${i}`) ?? '', collection: form.get(`collection-${i}`) ?? '', digest });
+  }
+  return items;
 }
 
 /** As the real peer. */
@@ -170,9 +207,14 @@ export function slow(ms: number): Behaviour {
   };
 }
 
+/** As `behaviour` for the calls that are meant, else well. */
+export function when(isMeant: (call: Call) => boolean, behaviour: Behaviour): Behaviour {
+  return (call) => (isMeant(call) ? behaviour(call) : well(call));
+}
+
 /** As `behaviour` for pushes that contain a certain URL, else well. */
 export function whenPushed(url: string, behaviour: Behaviour): Behaviour {
-  return (call) => (call.urls.includes(url) ? behaviour(call) : well(call));
+  return when(({ urls }) => urls.includes(url), behaviour);
 }
 
 /** What a Java server shows when a program in it failed. */
