@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
-import { answers } from '../support/answers.js';
+import { answers } from '../support/ask.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { peersyncInPath } from '../support/system-tool.js';

@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { PeerClient } from '../../src/peer/client.js';
-import { afterwards } from '../support/afterwards.js';
 import type { Ended } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
+import { serve } from '../support/server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { peersync } from '../support/warm-cli.js';
 
@@ -56,14 +55,8 @@ export async function atRemotePeer(): Promise<{
 export async function atServer(
   handler: RequestListener,
 ): Promise<{ readonly run: Run; readonly cwd: string }> {
-  const server = createServer(handler);
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  afterwards('test', () => {
-    server.closeAllConnections();
-    server.close();
-  });
   const cwd = temporaryDirectory();
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await serve(handler);
   const config = writeConfig(cwd, { peer: { url, dialect: 'standard' } });
   return { cwd, run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }) };
 }

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askDaemon } from '../../src/daemon/control.js';
 import type { StatusReport } from '../../src/report/status.js';
 import type { WhyReport } from '../../src/report/why.js';
 import type { Life } from '../support/afterwards.js';
+import { ask } from '../support/ask.js';
 import { type Ended, Running } from '../support/cli.js';
 import { type ConfigParts, writeConfig } from '../support/config.js';
 import type { PeerProcess } from '../support/peer-process.js';
@@ -75,11 +75,9 @@ export class AtWork {
   }
 
   async ask<T>(question: string, parameters: Record<string, unknown> = {}): Promise<T | undefined> {
-    let last: T | undefined;
-    const answer = await askDaemon(join(this.directory, 'state'), { ask: question, parameters });
-    if (answer === undefined) throw new Error('the daemon does not run');
-    for await (const line of answer) last = line as T;
-    return last;
+    const lines = await ask<T>(join(this.directory, 'state'), question, parameters);
+    if (lines === undefined) throw new Error('the daemon does not run');
+    return lines.at(-1);
   }
 
   async status(): Promise<StatusReport> {

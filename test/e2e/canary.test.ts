@@ -1,12 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import type { CanaryReport } from '../../src/commands/canary.js';
-import { afterwards } from '../support/afterwards.js';
 import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { serve } from '../support/server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
@@ -125,18 +123,12 @@ describe('a canary at a peer of the standard', () => {
 
   it('shows the first bytes of an answer that nobody expected', async () => {
     const none = '{"count":"0","successall":"true","countsuccess":0,"countfail":0}';
-    const server = createServer(async (request, response) => {
+    const url = await serve(async (request, response) => {
       const body = Buffer.concat(await request.toArray()).toString();
       response.end(body.includes('url-0') ? 'Bananas are on offer today' : none);
     });
-    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-    afterwards('test', () => {
-      server.closeAllConnections();
-      server.close();
-    });
     const { run, cwd } = await atRemotePeer();
     const config = join(cwd, 'odd.json');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const folders = [{ path: temporaryDirectory(), collection: 'x', url: 'https://x.example.org/' }];
     writeFileSync(config, JSON.stringify({ peer: { url, dialect: 'standard' }, folders }));
     const { code, stdout } = await run(...CANARY, '--config', config, '--timeout', '5s');

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { askDaemon } from '../../src/daemon/control.js';
+import { ask as askDaemon } from '../support/ask.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
@@ -38,10 +38,8 @@ describe('run, while people and programs work in two folders,', () => {
   const commands: { readonly command: string; readonly code: number | null; readonly stdout: string }[] = [];
 
   async function ask<T>(question: string, parameters: Record<string, unknown> = {}): Promise<T[]> {
-    const answers = await askDaemon(join(world, 'state'), { ask: question, parameters });
-    if (answers === undefined) throw new Error(`the daemon does not run:\n${daemon.stdout.slice(-2_000)}`);
-    const lines: T[] = [];
-    for await (const line of answers) lines.push(line as T);
+    const lines = await askDaemon<T>(join(world, 'state'), question, parameters);
+    if (lines === undefined) throw new Error(`the daemon does not run:\n${daemon.stdout.slice(-2_000)}`);
     return lines;
   }
 

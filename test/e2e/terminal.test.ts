@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { answers } from '../support/answers.js';
+import { answers } from '../support/ask.js';
 import { type Ended, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { peersyncInPath } from '../support/system-tool.js';

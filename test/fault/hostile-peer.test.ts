@@ -1,11 +1,11 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { join, relative } from 'node:path';
 import { Readable } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { openMirrors } from '../support/mirrors.js';
+import { serve } from '../support/server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { peersync } from '../support/warm-cli.js';
 
@@ -15,7 +15,6 @@ interface Asked {
 }
 type Reply = (asked: Asked, response: ServerResponse) => void;
 
-let server: Server;
 let url: string;
 let reply: Reply;
 let outside: string;
@@ -54,7 +53,7 @@ const sound: Reply = (asked, response) => {
 
 beforeEach(async () => {
   reply = sound;
-  server = createServer((request, response) => {
+  url = await serve((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -63,16 +62,9 @@ beforeEach(async () => {
     });
     response.on('error', () => {});
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   outside = temporaryDirectory();
   root = join(outside, 'deep', 'mirror');
   mkdirSync(join(outside, 'folder'));
-});
-
-afterEach(() => {
-  server.closeAllConnections();
-  server.close();
 });
 
 function configure(mirror: object): void {

@@ -1,15 +1,13 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { serve } from '../support/server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
 
-let server: Server;
 let directory: string;
 let root: string;
 let config: string;
@@ -18,7 +16,7 @@ let hangs: boolean;
 
 beforeEach(async () => {
   hangs = true;
-  server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     request.resume();
     if (request.url?.includes('share')) {
       response.setHeader('content-type', 'application/octet-stream');
@@ -29,22 +27,16 @@ beforeEach(async () => {
     }
     if (!hangs) response.end(request.url?.includes('share') ? '' : ']}');
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   directory = temporaryDirectory();
   root = join(directory, 'mirror');
   config = writeConfig(directory, {
     peer: {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      url,
       dialect: 'standard',
       timeouts: { body: '60s' },
     },
     mirror: { root, tables: [{ table: 't' }], shares: [{ data: 's' }] },
   });
-});
-
-afterEach(() => {
-  server.closeAllConnections();
-  server.close();
 });
 
 const temporaryFiles = (): string[] =>

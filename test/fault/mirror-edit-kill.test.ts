@@ -1,5 +1,3 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import {
   appendFileSync,
   mkdirSync,
@@ -10,13 +8,12 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
-import type { Readable } from 'node:stream';
-import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeAll, beforeEach, expect, it, onTestFailed } from 'vitest';
+import { Running } from '../support/cli.js';
 import { compiledProgram } from '../support/program.js';
 import { Random } from '../support/random.js';
+import { serve } from '../support/server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
@@ -40,12 +37,10 @@ interface Edit {
 }
 
 let program: string;
-let server: Server;
 let url: string;
 let rows: Map<string, Cells>;
 /** Everything that ever was written to the peer, in order. */
 let history: Change[];
-let child: ChildProcessByStdio<null, Readable, Readable> | undefined;
 
 beforeAll(async () => {
   program = await compiledProgram(resolve(import.meta.dirname, 'editing.ts'));
@@ -54,7 +49,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   rows = new Map();
   history = [];
-  server = createServer((request, response) => {
+  url = await serve((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -62,14 +57,6 @@ beforeEach(async () => {
       response.setHeader('content-type', 'application/json').end(answer(asked));
     });
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-
-afterEach(async () => {
-  await kill();
-  server.closeAllConnections();
-  server.close();
 });
 
 function answer(asked: URLSearchParams): string {
@@ -98,24 +85,14 @@ function change(what: Change): void {
   else rows.set(pk, { ...rows.get(pk), [column]: value });
 }
 
-async function kill(): Promise<void> {
-  if (child === undefined) return;
-  const killed = child;
-  child = undefined;
-  if (killed.exitCode !== null) return;
-  killed.kill('SIGKILL');
-  await once(killed, 'close');
-}
-
 it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills of the mirror between them`, async () => {
   const random = Random.seeded();
+  onTestFailed(() => console.error(`seed ${random.seed}`));
   const directory = temporaryDirectory();
   const root = join(directory, 'mirror');
   const file = join(root, 't.csv');
   const lock = join(directory, 'lock');
   const edits: Edit[] = [];
-  let said = '';
-  let complaint = '';
   let number = 0;
   const unique = (letter: string): string => {
     number += 1;
@@ -123,17 +100,7 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
   };
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, random.next() * ms));
 
-  const start = (): void => {
-    said = '';
-    const stdio = ['ignore', 'pipe', 'pipe'] as const;
-    child = spawn(process.execPath, [program, url, directory, lock], { stdio: [...stdio] });
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      complaint += text;
-    });
-  };
+  const start = () => new Running([url, directory, lock], { program });
 
   /** The person: one edit of what the file says now. */
   const edit = (): void => {
@@ -172,9 +139,8 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
 
   for (let row = 0; row < 6; row += 1)
     change({ by: 'other', pk: `k${row}`, column: 'a', value: unique('p') });
-  start();
-  await until(() => complaint !== '' || said.includes('round 1'), 'the file is there');
-  expect(complaint).toBe('');
+  let mirroring = start();
+  await mirroring.says('round 1');
   let over = false;
   const busy = (async () => {
     while (!over) {
@@ -186,14 +152,12 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
   busy.catch(() => {});
   for (let round = 0; round < KILLS; round += 1) {
     await pause(300);
-    await kill();
+    expect(await mirroring.kill('SIGKILL')).toMatchObject({ stderr: '' });
     // Who was killed while holding it holds it no more; the person never does at this point.
     rmSync(lock, { recursive: true, force: true });
     await pause(150);
-    start();
-    const wanted = random.pick(['ready', 'ready', 'round 1', 'round 3']);
-    await until(() => complaint !== '' || said.includes(wanted), `kill ${round}: the mirror says ${wanted}`);
-    expect(complaint, `seed ${random.seed}`).toBe('');
+    mirroring = start();
+    await mirroring.says(random.pick(['ready', 'ready', 'round 1', 'round 3']));
   }
   over = true;
   await busy;
@@ -207,7 +171,7 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
     () => readFileSync(file, 'utf8') === `pk,a,b\n${content()}`,
     `both are equal, seed ${random.seed}`,
   );
-  await kill();
+  await mirroring.kill('SIGKILL');
 
   const seed = `seed ${random.seed}`;
   const conflicts = readdirSync(root)

@@ -1,13 +1,10 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
-import type { Readable } from 'node:stream';
-import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
+import { Running } from '../support/cli.js';
 import { compiledProgram } from '../support/program.js';
 import { Random } from '../support/random.js';
+import { serve } from '../support/server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
@@ -17,20 +14,18 @@ const ROWS = 400;
 const SHARE_BYTES = 256 * 1024;
 
 let program: string;
-let server: Server;
 let url: string;
 /** Every answer has a number of its own, and everything in it is of this number. */
 let number = 0;
 /** Whether the peer goes on changing; if not, everything keeps its number. */
 let isChanging = true;
-let mirroring: ChildProcessByStdio<null, Readable, Readable> | undefined;
 
 beforeAll(async () => {
   program = await compiledProgram(resolve(import.meta.dirname, 'mirroring.ts'));
 });
 
 beforeEach(async () => {
-  server = createServer((request, response) => {
+  url = await serve((request, response) => {
     request.resume().on('end', () => {
       if (isChanging) number += 1;
       if (request.url?.includes('share')) {
@@ -46,24 +41,7 @@ beforeEach(async () => {
       response.end(`{"table":"t","columns":["number","text"],"rows":[\n${rows.join(',\n')}\n]}`);
     });
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });
-
-afterEach(async () => {
-  await kill();
-  server.closeAllConnections();
-  server.close();
-});
-
-async function kill(): Promise<void> {
-  if (mirroring === undefined) return;
-  const child = mirroring;
-  mirroring = undefined;
-  if (child.exitCode !== null) return;
-  child.kill('SIGKILL');
-  await once(child, 'close');
-}
 
 it(`a file is whole at every instant while its mirror is killed ${KILLS} times`, async () => {
   const directory = temporaryDirectory();
@@ -90,26 +68,19 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
 
   for (let round = 0; round < KILLS; round += 1) {
     const before = seen.table.size + seen.share.size;
-    let said = '';
-    const child = spawn(process.execPath, [program, url, directory], { stdio: ['ignore', 'pipe', 'pipe'] });
-    mirroring = child;
-    let complaint = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      complaint += text;
-    });
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+    const mirroring = new Running([url, directory], { program });
+    mirroring.child.stdout?.once('data', () => {
       isStill = false;
     });
     const wanted = random.between(0, 3);
     await until(
-      () => complaint !== '' || (said.match(/changed/g) ?? []).length >= wanted,
+      () => mirroring.stderr !== '' || (mirroring.stdout.match(/changed/g) ?? []).length >= wanted,
       `round ${round}: ${wanted} changes are written`,
       120_000,
     );
-    expect(complaint).toBe('');
+    expect(mirroring.stderr).toBe('');
     await new Promise((resolve) => setTimeout(resolve, random.next() * 25));
-    await kill();
+    await mirroring.kill('SIGKILL');
     isStill = true;
     look();
     if (wanted > 1) expect(seen.table.size + seen.share.size).toBeGreaterThan(before);
@@ -121,9 +92,7 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
   expect(seen.share.size).toBeGreaterThan(KILLS / 4);
 
   // What the killed ones left behind is swept by the next start.
-  const child = spawn(process.execPath, [program, url, directory], { stdio: ['ignore', 'pipe', 'pipe'] });
-  mirroring = child;
-  await once(child.stdout, 'data');
+  await new Running([url, directory], { program }).says('loaded');
   await until(
     () => readdirSync(join(directory, 'mirror')).filter((name) => name.includes('tmp')).length <= 2,
     'temporary files are swept',

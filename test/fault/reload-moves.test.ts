@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { askDaemon } from '../../src/daemon/control.js';
+import { answers, ask } from '../support/ask.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
@@ -67,17 +67,11 @@ it(`folders that swap places, names, addresses and collections ${RELOADS} times 
   };
   const daemon = new Running(['run', '--config', change()]);
   const stateDir = join(directory, 'state');
-  const ask = async (question: string) => {
-    const lines: unknown[] = [];
-    for await (const line of (await askDaemon(stateDir, { ask: question, parameters: {} })) ?? [])
-      lines.push(line);
-    return lines;
-  };
-  await until(async () => (await ask('status').catch(() => [])).length > 0, 'it answers');
+  await answers(stateDir);
   user.work();
   for (let i = 0; i < RELOADS; i += 1) {
     change();
-    expect(await ask('reload')).toHaveLength(1);
+    expect(await ask(stateDir, 'reload')).toHaveLength(1);
     for (let j = 0; j < 5; j += 1)
       if (random.chance(0.5))
         user.write(`${random.pick(DIRECTORIES)}/same/${random.between(0, SAME - 1)}.txt`);
@@ -86,9 +80,9 @@ it(`folders that swap places, names, addresses and collections ${RELOADS} times 
   user.rest();
   do change();
   while (folders.length < 3);
-  await ask('reload');
+  await ask(stateDir, 'reload');
   const wrong = async (): Promise<string[]> => {
-    const listed = (await ask('list')) as Listed[];
+    const listed = (await ask(stateDir, 'list')) as Listed[];
     const known = new Map(listed.map((entry) => [`${entry.folder}/${entry.path}`, entry]));
     const out: string[] = [];
     for (const [file, digest] of user.files()) {

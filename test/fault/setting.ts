@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFailed } from 'vitest';
-import { askDaemon } from '../../src/daemon/control.js';
+import { ask } from '../support/ask.js';
 import { Running } from '../support/cli.js';
 import { type ConfigParts, writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
@@ -84,7 +84,7 @@ export class Setting {
     const isDone = async () => {
       // To compare hundreds of files without a rest is more work than the daemon has with them.
       await sleep(LOOK_AGAIN_MS);
-      wrong = differences(this.user.files(), await this.#ask());
+      wrong = differences(this.user.files(), (await ask<Listed>(this.stateDirectory, 'list')) ?? []);
       return wrong.length === 0;
     };
     await until(isDone, 'every file is confirmed as it is', limitMs).catch((error: unknown) => {
@@ -98,16 +98,7 @@ export class Setting {
 
   /** Asks the daemon. @returns false where none answers */
   async asked(question: string): Promise<boolean> {
-    const answer = await askDaemon(this.stateDirectory, { ask: question, parameters: {} });
-    for await (const _ of answer ?? []);
-    return answer !== undefined;
-  }
-
-  async #ask(): Promise<Listed[]> {
-    const answer = await askDaemon(this.stateDirectory, { ask: 'list', parameters: {} });
-    const listed: Listed[] = [];
-    for await (const line of answer ?? []) listed.push(line as Listed);
-    return listed;
+    return (await ask(this.stateDirectory, question)) !== undefined;
   }
 }
 

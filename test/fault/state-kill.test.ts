@@ -1,45 +1,27 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { resolve } from 'node:path';
-import type { Readable } from 'node:stream';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { isItem } from '../../src/state/entry.js';
 import { State, type StateView } from '../../src/state/state.js';
+import { Running } from '../support/cli.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
 const FILES = 301;
 let program: string;
-const running = new Set<Writer>();
 
 /** A process that writes to a state without end. */
-class Writer {
-  readonly #child: ChildProcessByStdio<null, Readable, null>;
-  #said = '';
-
+class Writer extends Running {
   constructor(dir: string) {
-    this.#child = spawn(process.execPath, [program, dir, String(FILES)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    this.#child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      this.#said += text;
-    });
-    running.add(this);
+    super([dir, String(FILES)], { program });
   }
 
   /** The last change that it said is on disk. */
   get acknowledged(): number {
-    const whole = this.#said.slice(0, this.#said.lastIndexOf('\n') + 1);
+    const whole = this.stdout.slice(0, this.stdout.lastIndexOf('\n') + 1);
     return Math.max(0, ...(whole.match(/^\d+$/gm) ?? []).map(Number));
-  }
-
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await once(this.#child, 'close');
-    running.delete(this);
   }
 }
 
@@ -58,10 +40,6 @@ beforeAll(async () => {
   program = await compiledProgram(resolve(import.meta.dirname, 'state-writer.ts'));
 });
 
-afterEach(async () => {
-  for (const writer of running) await writer.kill();
-});
-
 describe('a state whose process is killed', () => {
   it('has everything that was said to be on disk, 20 times over', async () => {
     const dir = temporaryDirectory();
@@ -70,7 +48,7 @@ describe('a state whose process is killed', () => {
       const writer = new Writer(dir);
       const before = acknowledged;
       await until(() => writer.acknowledged > before + round * 15, 'the writer got going');
-      await writer.kill();
+      await writer.kill('SIGKILL');
       acknowledged = writer.acknowledged;
       expectAcknowledged(await State.read(dir), acknowledged);
     }
@@ -91,6 +69,6 @@ describe('a state whose process is killed', () => {
       expect(Number(view.meta('number'))).toBeGreaterThanOrEqual(acknowledged);
       expect(view.entries.size).toBeGreaterThan(0);
     }
-    await writer.kill();
+    await writer.kill('SIGKILL');
   });
 });

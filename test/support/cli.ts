@@ -16,11 +16,13 @@ export interface Ended {
 export interface RunOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** For `node`; the command line unless given. */
+  readonly program?: string;
   /** When it is killed, if it still runs then; after the test unless given. */
   readonly life?: Life;
 }
 
-/** A peersync process, as a user would start one. */
+/** A process of peersync, as a user would start one, or of another program. */
 export class Running {
   stdout = '';
   stderr = '';
@@ -28,7 +30,7 @@ export class Running {
   readonly child: ChildProcess;
 
   constructor(args: readonly string[], options: RunOptions = {}) {
-    const child = spawn(process.execPath, [CLI, ...args], {
+    const child = spawn(process.execPath, [options.program ?? CLI, ...args], {
       cwd: options.cwd,
       env: { ...process.env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],

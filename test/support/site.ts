@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { askDaemon } from '../../src/daemon/control.js';
 import type { StatusReport } from '../../src/report/status.js';
 import type { WhyReport } from '../../src/report/why.js';
+import { ask } from './ask.js';
 import { type Ended, Running } from './cli.js';
 import { writeConfig } from './config.js';
 import type { PeerProcess } from './peer-process.js';
@@ -90,12 +90,11 @@ export class Site {
     await this.#ask('retry', { all: true });
   }
 
-  async #ask(ask: string, parameters: Readonly<Record<string, unknown>>): Promise<unknown> {
+  async #ask(question: string, parameters: Readonly<Record<string, unknown>>): Promise<unknown> {
     await sleep(ASK_AGAIN_MS);
-    const answer = await askDaemon(join(this.directory, 'state'), { ask, parameters });
-    if (answer === undefined) throw new Error(`${this.name}: the daemon does not run`);
-    for await (const report of answer) return report;
-    return undefined;
+    const reports = await ask(join(this.directory, 'state'), question, parameters);
+    if (reports === undefined) throw new Error(`${this.name}: the daemon does not run`);
+    return reports[0];
   }
 
   /** The daemon on this site. */

@@ -1,7 +1,7 @@
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askDaemon } from '../../../src/daemon/control.js';
+import { ask } from '../../support/ask.js';
 import { type Ended, Running } from '../../support/cli.js';
 import { temporaryDirectory } from '../../support/temp.js';
 import { until } from '../../support/wait.js';
@@ -114,10 +114,7 @@ export class YacyWorld {
 
   /** What the running daemon knows. */
   async ask(): Promise<Listed[]> {
-    const answer = await askDaemon(join(this.directory, 'state'), { ask: 'list', parameters: {} });
-    const listed: Listed[] = [];
-    for await (const line of answer ?? []) listed.push(line as Listed);
-    return listed;
+    return (await ask<Listed>(join(this.directory, 'state'), 'list')) ?? [];
   }
 
   /** Waits until the running daemon has so many items of a status. */
