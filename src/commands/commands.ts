@@ -24,7 +24,7 @@ const DESCRIPTIONS = {
   'doc [url]': 'Show what the peer has of one document',
   'citation [url]': 'Show which sentences of a document stand in others too, and who cites it',
   'push [file..]': 'Push single files, outside of all folders, and wait until the peer shows them',
-  share: 'Fetch a shared object of the peer',
+  share: 'List and fetch shared objects of the peer',
   table: 'Show and change tables of the peer',
   peer: 'Run the embedded peer alone, until SIGTERM or SIGINT',
   service: 'Let systemd run the daemon, from every start of the machine on',

@@ -182,9 +182,29 @@ const shareGet = define({
   },
 });
 
+const shareList = define({
+  options: { group: option.value('Only those of this group') },
+  examples: [['$0 share list --group lists', 'One a line, group before name']],
+  run: async (options) => {
+    const all = await askPeer(options, (client, signal) => client.shares({ signal }));
+    if (all === undefined)
+      throw new PeersyncError({
+        code: 'NOT_FOUND',
+        message: 'This peer does not list its shared objects.',
+        hint: 'Name the one that you want: `peersync share get --data NAME`.',
+      });
+    const { group = '' } = options;
+    const shares = all.filter((each) => group === '' || each.startsWith(`${group}/`));
+    return answer(options, { shares }, () =>
+      shares.length === 0 ? ['The peer has no such shared objects.'] : shares.map(safe),
+    );
+  },
+});
+
 /** Shared objects of the peer. */
 export const shareCommand = define({
   commands: [
+    { usage: 'list', describe: 'Name the shared objects of the peer', ...shareList },
     { usage: 'get', describe: 'Fetch one shared object, to a file or to the standard output', ...shareGet },
   ],
 });

@@ -113,6 +113,7 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     ...{ file: text, url: text, code: maybe.text, message: maybe.text, evidence: evidence.optional() },
     status: z.enum(['accepted', 'confirmed', 'unseen', 'failed']),
   }),
+  'share list': z.looseObject({ shares: texts }),
   'share get': z.looseObject({ data: text, file: text, bytes: number, sha256: text }),
   'table list': z.looseObject({ tables: texts }),
   'table get': cells.describe('A row: its key is `pk`, its cells stand under the names of their columns.'),

@@ -172,8 +172,7 @@ export async function readTargets(
       failures.push(new PeersyncError({ code: found.code, message, hint: found.hint, details: { file } }));
     }
   }
-  if (failures.length === 1) throw failures[0];
-  if (failures.length > 1) throw new AggregateError(failures, 'some files cannot be pushed');
+  if (failures.length > 0) throw new AggregateError(failures, 'some files cannot be pushed');
   return ready;
 }
 

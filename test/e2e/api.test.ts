@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { answers } from '../support/ask.js';
@@ -156,6 +156,26 @@ describe('share get', () => {
     expect(await get()).toMatchObject({ code: 1, stderr: expect.stringContaining('no shared object "x"') });
     expect(readFileSync(join(cwd, 'object'), 'utf8')).toBe('before');
     expect(readdirSync(cwd).filter((name) => name.includes('tmp'))).toEqual([]);
+  });
+
+  it('fetches what `share list` names', async () => {
+    const { run } = await atRemotePeer();
+    const shares = join((await remotePeer()).data, 'shares');
+    for (const name of ['lists/a.csv', 'lists/b.csv', 'other/c.csv']) {
+      mkdirSync(dirname(join(shares, name)), { recursive: true });
+      writeFileSync(join(shares, name), name);
+    }
+    expect((await run('share', 'list', '--group', 'lists')).stdout).toBe('lists/a.csv\nlists/b.csv\n');
+    expect(valuesOf(await run('share', 'list', '--json'))).toEqual([
+      { shares: ['lists/a.csv', 'lists/b.csv', 'other/c.csv'] },
+    ]);
+    expect((await run('share', 'list', '--group', 'x')).stdout).toBe(
+      'The peer has no such shared objects.\n',
+    );
+    const got = await run('share', 'get', '--data', 'a.csv', '--group', 'lists');
+    expect(got.stdout).toBe('lists/a.csv');
+    const silent = await atServer((_, response) => void response.writeHead(404).end());
+    expect((await silent.run('share', 'list')).code).not.toBe(0);
   });
 
   it('is a wrong usage where the file is none, or --json has no place for the object', async () => {
