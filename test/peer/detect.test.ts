@@ -94,5 +94,7 @@ describe('the dialect is found out', () => {
     expect(server.requests).toHaveLength(1);
     expect(await client.detect()).toBe('standard');
     expect(client.dialect).toBe('standard');
+    await client.detect();
+    expect(server.requests).toHaveLength(5);
   });
 });

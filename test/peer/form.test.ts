@@ -198,7 +198,7 @@ describe('a text that is not what it was', () => {
     ['shorter', ['abc'], ['ab']],
     ['empty', ['abc'], []],
   ])('never completes a form, nor a push to YaCy: %s', async (_, first, second) => {
-    const form = await formOf(changing(3, first, second), 0);
+    const form = await formBody([{ name: 'a', value: changing(3, first, second), item: 0 }], SHOWN);
     for (const body of [form, await yacyPush([item(changing(3, second, second))])]) {
       const { given, error } = await brokenOff(body);
       expect(error).toMatchObject({ code: 'PEER_SOURCE', item: 0, delivered: 'no' });

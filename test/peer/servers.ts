@@ -52,6 +52,8 @@ export class HttpServer {
       });
     };
     server.#server = createServer(listener);
+    // Whoever gives up an idle connection, it is the client.
+    server.#server.keepAliveTimeout = 0;
     server.#server.on('connection', (socket) => {
       server.connections += 1;
       server.sockets.add(socket);
