@@ -160,7 +160,8 @@ async function troubles() {
   while (Date.now() < end) {
     await sleep(10_000 + random() * 20_000);
     if (Date.now() > end) return;
-    const what = random();
+    // A short soak has one kill at least.
+    const what = happened.kills === 0 && Date.now() < lastLife ? 0 : random();
     if (what < 0.15) await (Date.now() < lastLife ? kill() : outage());
     else if (what < 0.35) await outage();
     else if (what < 0.75) await reload();
