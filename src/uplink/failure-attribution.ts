@@ -54,7 +54,10 @@ export class FailureAttribution {
   /** How many pushes went through so far; to be asked when a push begins. */
   successes = 0;
 
-  constructor(deps: UplinkDeps) {
+  constructor(
+    deps: UplinkDeps,
+    private readonly isolation: Isolation,
+  ) {
     this.#deps = deps;
     const known = Object.keys((deps.state.meta(SHOWN_META) ?? {}) as object);
     this.#shown = new Map(known.map((url) => [reachOf(url), url]));
@@ -176,7 +179,8 @@ export class FailureAttribution {
 
   /**
    * The peer accepted an item and lost it: it is pushed again apart from others. It is to blame when it was lost alone twice, and its
-   * address where none like it was ever shown.
+   * address where none like it was ever shown. Where very many are lost the peer has crashed, most likely: one by one they would
+   * take hours, so that those which find no room among the suspects are pushed again as if for the first time.
    */
   lost(item: AcceptedItem, why: string): void {
     const { clock, log, state } = this.#deps;
@@ -185,8 +189,10 @@ export class FailureAttribution {
     if (this.#isGated(item)) this.quarantine(item, gated(url));
     else if (times > 1) this.quarantine(item, REFUSED_BY_INDEX);
     else {
-      state.put(lost(item, lostTrouble, clock.now()));
-      const words = `accepted and not indexed, pushed again apart from others: ${placeName(item)}: ${why}`;
+      const isOfMany = times === 0 && this.isolation.isFull;
+      state.put(lost(item, isOfMany ? LOST_WITH_MANY : lostTrouble, clock.now()));
+      const how = isOfMany ? 'with many others' : 'apart from others';
+      const words = `accepted and not indexed, pushed again ${how}: ${placeName(item)}: ${why}`;
       log.debug({ event: 'lost', folder, path }, words);
     }
   }
@@ -257,6 +263,16 @@ export const lostTrouble: Trouble = {
   hint: 'It is pushed again apart from others by itself, for one document can keep others out of the index.',
 };
 
+/** The same where so many were lost that it is no reason to suspect the item. */
+const LOST_WITH_MANY: Trouble = {
+  code: 'LOST_WITH_MANY',
+  message: 'The peer accepted it and lost it with many others, as in a crash.',
+  hint: 'It is pushed again by itself; the log of the peer says whether it crashed.',
+};
+
+/** So many suspects wait at most: in rounds they take about five minutes. */
+const MOST_SUSPECTS = 250;
+
 /** How often the peer lost this version: the first time with others, then alone. */
 export function timesLost({ history }: PendingItem | AcceptedItem): number {
   const present = history.slice(beginningOf(history) + 1);
@@ -290,6 +306,11 @@ export class Isolation {
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
     this.#pushedAt = deps.clock.now();
+  }
+
+  /** Whether so many suspects wait that another one would wait too long. */
+  get isFull(): boolean {
+    return this.#waiting.size >= MOST_SUSPECTS;
   }
 
   /** Whether no suspect waits that could be pushed. */

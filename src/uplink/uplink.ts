@@ -84,7 +84,7 @@ export class Uplink {
     this.#deps = deps;
     this.#backlog = new Backlog(deps, () => this.#work.notify());
     this.#isolation = new Isolation(deps);
-    this.#attribution = new FailureAttribution(deps);
+    this.#attribution = new FailureAttribution(deps, this.#isolation);
     this.#confirm = new ConfirmLoop(deps, this.#attribution);
     this.#work = new Background(deps.clock);
   }

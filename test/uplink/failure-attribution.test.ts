@@ -4,7 +4,7 @@ import { DIALECTS } from '../../src/peer/dialects.js';
 import type { AcceptedItem, Entry, PendingItem } from '../../src/state/entry.js';
 import { accepted, failed, gone, leaving, read } from '../../src/state/entry.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
-import { FailureAttribution, reachOf } from '../../src/uplink/failure-attribution.js';
+import { FailureAttribution, Isolation, reachOf, timesLost } from '../../src/uplink/failure-attribution.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
@@ -37,6 +37,7 @@ function attributed(dialect = DIALECTS.standard) {
       setMeta: (name: string, value: unknown) => void meta.set(name, value),
     },
   } as unknown as UplinkDeps;
+  const isolation = new Isolation(deps);
   /** An item whose push left now. */
   const left = (url = PUBLIC): PendingItem => {
     const item = { ...pendingRecord('a.txt'), url };
@@ -45,10 +46,10 @@ function attributed(dialect = DIALECTS.standard) {
   const takenOf = (item: PendingItem): AcceptedItem =>
     accepted(item, { ...sentOf(item), at: clock.now() }, clock.now());
   return {
-    ...{ clock, said, put, left },
-    part: new FailureAttribution(deps),
+    ...{ clock, isolation, said, put, left },
+    part: new FailureAttribution(deps, isolation),
     /** What a later run begins with. */
-    restarted: () => new FailureAttribution(deps),
+    restarted: () => new FailureAttribution(deps, isolation),
     /** An item that the peer took, after so many times that it was not shown. */
     taken: (url = PUBLIC, attempts = 0): AcceptedItem => {
       const trouble = { code: 'NOT_SHOWN', message: 'Not shown.', hint: 'Wait.' };
@@ -69,6 +70,20 @@ function attributed(dialect = DIALECTS.standard) {
     },
   };
 }
+
+describe('an item that the peer lost', () => {
+  it('is pushed apart from others, and with them where very many were lost, as in a crash', () => {
+    const { isolation, loses, part } = attributed(DIALECTS.yacy);
+    const suspects = Array.from({ length: 300 }, (_, i) => ({ ...loses(PUBLIC, 1, part), path: `f${i}` }));
+    const isTaken = suspects.map((item) => isolation.take(item as PendingItem));
+    expect(isTaken.filter(Boolean).length).toBe(300);
+    const another = loses(PUBLIC, 1, part) as PendingItem;
+    expect(another).toMatchObject({ trouble: { code: 'LOST_WITH_MANY' }, attempts: 0 });
+    expect([timesLost(another), isolation.take(another)]).toEqual([0, false]);
+    for (const item of suspects) isolation.forget(item as PendingItem);
+    expect(loses(PUBLIC, 1, part)).toMatchObject({ trouble: { code: 'LOST_FROM_INDEX' } });
+  });
+});
 
 describe('an item that the peer does not show', () => {
   it('is pushed again with an attempt spent, quarantined after `push.attempts`, and that is logged', () => {

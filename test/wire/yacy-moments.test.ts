@@ -35,6 +35,25 @@ describe('what a peer shows for a moment', () => {
     for (let n = 0; n < 5; n += 1) expect(world.peer.shown(world.url(`notes/${n}.txt`))).toBeDefined();
   });
 
+  it('is pushed again together where a crash took very much away', async () => {
+    const world = await YacyWorld.start({
+      peer: { timing: flickering },
+      push: { requestsPerSecond: 50 },
+      confirm: { hold: '2500ms', requestsPerSecond: 500 },
+    });
+    const count = 1_000;
+    for (let n = 0; n < count; n += 1) world.write(`notes/${n}.txt`, `note ${n}`);
+    world.start();
+    await until(
+      () => world.asked('/api/push_p').flatMap(({ urls }) => urls).length >= count,
+      'all are pushed',
+    );
+    await world.peer.crash();
+    await world.peer.restart();
+    await world.reached('confirmed', count);
+    expect(world.asked('/api/push_p').length).toBeLessThan(count / 2);
+  });
+
   it('is not mistaken for the new version while it is the old one', async () => {
     const world = await YacyWorld.start({ peer: { timing: flickering }, confirm: { hold: '2500ms' } });
     world.write('notes/plan.txt', 'version 1');
