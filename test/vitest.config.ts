@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-/** What is broken on purpose or looked at from outside, and takes minutes: kills, full disks, systemd, a browser. */
+/** What is broken on purpose or looked at from outside, and takes minutes: kills, hostile peers, systemd, a browser. */
 const LONG = ['test/fault/**/*.test.ts', 'test/browser/**/*.test.ts', 'test/systemd/boot.test.ts'];
 
 /** Other tests that start whole programs. */

@@ -1,8 +1,8 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { described, METRICS, MIRRORS_NAMED, metricDocs } from '../../src/page/metrics.js';
-import { DiskWithFaults } from '../fault/state-disk.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
+import { DiskWithFaults } from '../state/state-disk.js';
 import { readExposition, type Series } from './exposition-reader.js';
 import { PageAtWork } from './page-at-work.js';
 

@@ -14,8 +14,8 @@ import {
   read,
 } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { DiskWithFaults } from '../fault/state-disk.js';
 import { sentOf } from '../state/records.js';
+import { DiskWithFaults } from '../state/state-disk.js';
 import { afterwards } from '../support/afterwards.js';
 import { writeConfig } from '../support/config.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -6,11 +6,11 @@ import { lockState } from '../../src/state/directory.js';
 import { type Entry, gone } from '../../src/state/entry.js';
 import type { OpenFile } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
-import { DiskWithFaults } from '../fault/state-disk.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { lifeOf, opened, pathsOf, pendingRecord, sorted } from './records.js';
+import { DiskWithFaults } from './state-disk.js';
 
 describe('state', () => {
   it('has after a restart what was committed before, and what its closing committed', async () => {

@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/state/entry.js';
 import { lineOf as framed } from '../../src/state/journal.js';
 import { State, type StateView } from '../../src/state/state.js';
-import { lifeOf, opened, pathsOf, pendingRecord } from '../state/records.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { lifeOf, opened, pathsOf, pendingRecord } from './records.js';
 
 const FILES = 30;
 const lineOf = (value: unknown) => framed(JSON.stringify(value));

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { lifeOf, opened, pathsOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { lifeOf, opened, pathsOf, pendingRecord } from './records.js';
 import { DiskWithFaults } from './state-disk.js';
 
 const FULL = { code: 'STATE_FULL' };

@@ -4,9 +4,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/state/entry.js';
 import type { State } from '../../src/state/state.js';
-import { anyEntry } from '../state/arbitrary.js';
-import { opened } from '../state/records.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { anyEntry } from './arbitrary.js';
+import { opened } from './records.js';
 
 const options = { policy: { compactMinBytes: 3_000, writeBytes: 300 } };
 
