@@ -70,10 +70,15 @@ export function columns(
   );
 }
 
-/** Lines that are longer than `width` are broken at blanks; what follows stands under the text of its line. */
-export function wrapped(lines: readonly string[], width = Number.POSITIVE_INFINITY): string[] {
+/**
+ * Lines that are longer than `width` are broken at blanks; what follows stands under the text of its line, or further to the left
+ * where there is little room. A terminal of a few columns breaks lines itself.
+ */
+export function wrapped(lines: string[], width = Number.POSITIVE_INFINITY): string[] {
+  if (width < NARROWEST) return lines;
   return lines.flatMap((line) => {
-    const indent = ' '.repeat((/^(?:\S+ {2,}| *)/.exec(line)?.[0] ?? '').length);
+    const before = /^(?:\S+ {2,}| *)/.exec(line)?.[0] ?? '';
+    const indent = ' '.repeat(Math.min(before.length, Math.floor(width / 2)));
     const broken: string[] = [];
     let rest = line;
     while (displayWidth(rest) > width) {

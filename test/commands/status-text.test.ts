@@ -35,6 +35,14 @@ it('status fits a terminal of 80 columns, and tells all of it', () => {
     expect(text).toContain(words);
 });
 
+it('status comes to an end in a terminal of any width', () => {
+  const shown = report({ folders: [folder('資料'.repeat(20))], page: 'http://127.0.0.1:8385/' });
+  for (let width = 1; width <= 80; width += 1) {
+    const lines = statusText(shown, NOW, undefined, width);
+    expect(lines.join('').replaceAll(' ', '')).toContain('http://127.0.0.1:8385/');
+  }
+});
+
 describe('status', () => {
   const lineOf = (of: Parameters<typeof report>[0], begin: string) =>
     statusText(report(of), NOW).find((line) => line.startsWith(begin));
