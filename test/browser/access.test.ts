@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { MirrorAlarm } from '../../src/mirror/errors.js';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, visit } from './chromium.js';
-import { item, mirror } from './reports.js';
+import { item, mirror, NOW } from './reports.js';
 import { scriptOf } from './scripts.js';
 import { type Script, StandIn } from './stand-in.js';
 
@@ -153,13 +153,23 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     expect(await widthOf('#mirrors .below td')).toBe(await widthOf('#mirrors table'));
   });
 
-  test('asks a peer that is away at once when a person says so', async () => {
-    const standIn = await StandIn.start(scriptOf('away'));
-    const { page } = await visit(standIn.url);
-    await page.getByRole('button', { name: 'Try now' }).click();
-    await page.getByText('The peer is asked again.').waitFor();
-    expect(standIn.posted).toEqual([{ path: '/api/try', body: {} }]);
-  });
+  test.each([
+    ['waits', NOW + 60_000],
+    // The button stays in its place, or a click could miss it.
+    ['is just made', undefined],
+  ])(
+    'asks a peer that is away at once when a person says so, while the next try %s',
+    async (_, nextProbeAt) => {
+      const away = { ...scriptOf('away') };
+      away.status = structuredClone(away.status);
+      Object.assign(away.status.peer.queue?.circuit ?? {}, { nextProbeAt });
+      const standIn = await StandIn.start(away);
+      const { page } = await visit(standIn.url);
+      await page.getByRole('button', { name: 'Try now' }).click();
+      await page.getByText('The peer is asked again.').waitFor();
+      expect(standIn.posted).toEqual([{ path: '/api/try', body: {} }]);
+    },
+  );
 
   test('asks again for files that could not be listed', async () => {
     const standIn = await StandIn.start(trouble);

@@ -180,7 +180,7 @@ export function Peer({ model }: Props) {
         <Icon of={shape} />
         <span>{words}</span>
       </p>
-      {peer.queue?.circuit.nextProbeAt !== undefined && (
+      {peer.queue?.circuit.reason !== undefined && (
         <Act model={model} work={tryNow}>
           Try now
         </Act>
