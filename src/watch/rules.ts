@@ -8,6 +8,7 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat, joinPath, sameStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
+import { isWithin } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import type { Trouble } from '../state/entry.js';
 import { directoriesAbove, isAbsence, look } from './lister.js';
@@ -80,6 +81,8 @@ export class FolderRules {
     const file = joinPath(directory, IGNORE_FILE);
     const before = this.#files.get(directory);
     const now = await readRules(joinPath(this.folder.path, file), before);
+    // Somebody else read it meanwhile, and what was read here may be older.
+    if (this.#files.get(directory) !== before) return await this.readIgnoreFile(directory, atRest);
     if (now === before || (before !== undefined && !atRest(file, now?.stat ?? ABSENT))) return false;
     if (now === undefined) this.#files.delete(directory);
     else this.#files.set(directory, now);
@@ -276,9 +279,9 @@ export class Problems {
     return this.list().filter(({ trouble }) => trouble.code === code);
   }
 
-  /** A path has no problem any more, or another one. */
+  /** A path has no problem any more, or another one, and so has all below it. */
   resolve(path: string): void {
-    for (const [key, known] of this.#known) if (known.path === path) this.#known.delete(key);
+    for (const [key, known] of this.#known) if (isWithin(known.path, path)) this.#known.delete(key);
   }
 }
 

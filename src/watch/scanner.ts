@@ -202,7 +202,7 @@ export class Scanner {
 
   /** Looks at paths, whatever stands there; what is not there any more is gone. @returns the directories that are to be entered */
   async #lookUp(paths: readonly string[], linked: boolean, isAsked = false): Promise<readonly Step[]> {
-    const { folder, state, events, rules, digests, health, absolute } = this.deps;
+    const { folder, state, events, rules, digests, health, absolute, problems } = this.deps;
     const steps: Step[] = [];
     const missing: Entry[] = [];
     for (const path of paths) {
@@ -218,7 +218,10 @@ export class Scanner {
         digests.delete(path);
         events?.unwatch(absolute(path));
         // Where rules went with it, what stands there next may look as it did and has to be decided anew.
-        if (rules.forget(path)) digests.clear();
+        if (rules.forget(path)) {
+          digests.clear();
+          problems.resolve(joinPath(folder.path, path));
+        }
       }
       if (found !== 'file' && before !== undefined) missing.push(before);
       if (found !== 'file' && found.length > 0) steps.push(...found);

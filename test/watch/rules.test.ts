@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
@@ -116,6 +117,29 @@ describe('.peersyncignore files', () => {
     const rule = '.peersyncignore in d/ cannot be read (it is not a regular file)';
     expect(rules.decide('d/y')).toEqual({ take: false, rule });
     expect(rules.decide('y').take).toBe(true);
+  });
+
+  it('that two read at once end as they are on disk', async () => {
+    const root = temporaryDirectory();
+    const file = join(root, '.peersyncignore');
+    for (let turns = 0; turns < 100; turns += 1) {
+      // What is read in several pieces is read for longer.
+      writeFileSync(file, '# older\n'.repeat(100_000));
+      const rules = new FolderRules(folderOf(root));
+      const older = rules.readIgnoreFile('');
+      for (let i = 0; i < turns % 10; i += 1) await nextTurn();
+      writeFileSync(`${file}.new`, 'secret\n');
+      renameSync(`${file}.new`, file);
+      await Promise.all([older, rules.readIgnoreFile('')]);
+      expect(rules.decide('secret').take).toBe(false);
+    }
+  });
+
+  it('that cannot be read are no problem any more when their directory goes', async () => {
+    const inbox = await new Inbox(['d/.peersyncignore/is-a-directory']).start();
+    expect(inbox.watcher.problems()).toMatchObject([{ trouble: { code: 'RULES_UNREADABLE' } }]);
+    inbox.remove('d');
+    await until(() => inbox.watcher.problems().length === 0, 'there is no problem');
   });
 
   it('that keep out a directory of which removed files are remembered leave it alone', async () => {
