@@ -110,8 +110,8 @@ export class BaseStore {
   }
 
   /**
-   * Removes what is kept of mirrors that are not configured any more. No edit goes with it: the file stays, and where such a mirror
-   * comes back, what differs is saved as a conflict file.
+   * Removes what is kept of mirrors that are not configured any more. The file stays; where such a mirror comes back, cells and rows
+   * that the peer does not have so are saved as a conflict file, and rows that the file lacks come back.
    */
   static async forgetOthers(stateDir: string, names: readonly string[]): Promise<void> {
     const directory = join(stateDir, 'mirrors');
