@@ -34,6 +34,8 @@ export interface WatcherOptions extends WatchSettings, Omit<WatchDeps, 'changed'
 const BURST = 10_000;
 /** The changes of so many milliseconds go to the disk together. */
 const COMMIT_MS = 50;
+/** How soon a failed commit is tried again, in ms. */
+const COMMIT_AGAIN_MS = 1_000;
 /** How often is asked whether nothing is left to do, in ms. */
 const IDLE_CHECK_MS = 20;
 
@@ -106,7 +108,8 @@ export class Watcher {
    * @throws whatever `commit` failed with, when what was seen could not be brought to the disk
    */
   async idle(): Promise<void> {
-    const isBusy = () => this.#saving !== undefined || [...this.#folders.values()].some(({ busy }) => busy);
+    const isSaving = () => this.#saving !== undefined && this.#failure === undefined;
+    const isBusy = () => isSaving() || [...this.#folders.values()].some(({ busy }) => busy);
     while (!this.#stopping.signal.aborted && isBusy()) await this.#deps.clock.sleep(IDLE_CHECK_MS);
     if (this.#failure !== undefined) throw this.#failure;
   }
@@ -171,12 +174,12 @@ export class Watcher {
     this.#saving ??= this.#saveSoon();
   }
 
-  /** What could not be written stays in state, and goes to the disk with the next commit of anybody. */
+  /** What could not be written stays in state and is tried again: nobody else may commit for hours. */
   async #saveSoon(): Promise<void> {
     const { clock, log, state } = this.#deps;
     const { signal } = this.#stopping;
     do {
-      await clock.sleep(COMMIT_MS, signal);
+      await clock.sleep(this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS, signal);
       try {
         await state.commit();
         this.#failure = undefined;
@@ -185,7 +188,7 @@ export class Watcher {
         if (this.#failure === undefined) log.error({ code: systemCode(error) }, words);
         this.#failure = error;
       }
-    } while (state.figures().unsaved > 0 && this.#failure === undefined && !signal.aborted);
+    } while (state.figures().unsaved > 0 && !signal.aborted);
     this.#saving = undefined;
   }
 }
