@@ -139,10 +139,16 @@ function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isSca
   if (reason instanceof DOMException && reason.name === 'AbortError')
     throw unfinished('STOPPED', `Stopped with ${counted(waiting, 'file')} to go.`);
   if (signal.aborted) throw reason;
-  const { circuit, paused } = parts.queue.status();
+  const { circuit, paused, pausedUntil = 0 } = parts.queue.status();
   const now = systemClock.now();
   const trouble = now > deadline ? circuit.reason : lastingTrouble(circuit, now);
   if (trouble !== undefined) throw peerInTrouble(trouble);
+  if (pausedUntil > deadline)
+    throw unfinished(
+      'PEER_BUSY',
+      `The peer asks to wait for ${durationText(pausedUntil - now)}, which is longer than this run may take (${timeout}).`,
+      'Nothing is lost: run again later, or give a longer --timeout.',
+    );
   const { until = Infinity } = paused ?? {};
   if (isScanned && paused !== undefined && until > deadline) {
     const end = until === Infinity ? '' : ` for another ${durationText(until - now)}`;
