@@ -117,7 +117,7 @@ export class TableMirror extends AnyTableMirror {
     if (!isBaseThere && !before?.conflicts?.length) return undefined;
     const file = new EditedFile(this.target, clock, (code, detail) => this.alarm(code, detail));
     const read = isBaseThere ? await file.read(signal) : undefined;
-    const base = read && (await bases.load(read.sha256))?.base;
+    const base = read && (await bases.load(read.sha256)).last?.base;
     if (read && base?.file !== read.sha256) await file.saveConflict(read);
     await bases.forget();
     return await file.standing(before?.conflicts);

@@ -55,6 +55,8 @@ saves an edit of nobody knows which file        | they k1 a=p · crash based · 
 saves such an edit also of the new file         | they k1 a=p · crash written · edit k1 a=m |                | k1 a
 saves an edit that takes the new file back too      | they k1 a=p · crash written · edit k1 a=1 · edit k2 a=m | | k1 a, k2 a
 goes on behind that                             | they k1 a=p · crash written · edit k1 a=m · run · edit k1 a=m | k1 a=m | k1 a
+keeps a row that the peer added before that     | open · they k3 a=p · crash based · save k1 a=m · run · save k2 a=n | k1 a=m; k2 a=n | k1 a | 1
+keeps it also behind the new file               | open · they k3 a=p · crash written · save k1 a=m · run · save k2 a=n | k1 a=m; k2 a=n | k1 a | 1
 
 tells what was edited in an earlier copy        | opened · save k1 a=m                  | k1 a=m             |      | 1
 tells nothing of an earlier copy                | opened · save                         |                    |      | 1

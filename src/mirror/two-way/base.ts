@@ -131,18 +131,21 @@ export class BaseStore {
    * The base that holds, and what was sent since.
    *
    * @param file the sha256 of the file that stands there; undefined where there is none
-   * @returns undefined where there is no base of this table, or none that can be read, or nobody knows which of two holds
+   * @returns `last` is undefined where there is no base of this table, or none that can be read, or nobody knows which of two
+   *   holds. `before` is what the next base comes after: of two the newer one, whose history has the other.
    */
-  async load(file: string | undefined): Promise<Last | undefined> {
+  async load(file: string | undefined): Promise<{ readonly last?: Last; readonly before?: Base }> {
     const next = file === undefined ? undefined : await this.#base(this.#next);
     if (next !== undefined && next.file === file) {
       await this.settle();
-      return { base: next, sent: NOTHING };
+      return { last: { base: next, sent: NOTHING }, before: next };
     }
     const base = await this.#base(this.#path);
     // Somebody edited the file after the crash: nobody knows which of the two.
     const isEither = next !== undefined && next.replaces !== file && base?.file !== file;
-    return base === undefined || isEither ? undefined : { base, sent: await this.#sentSince(base) };
+    // No file is known to have been written from it.
+    if (isEither) return { before: { ...next, file: '' } };
+    return base === undefined ? {} : { last: { base, sent: await this.#sentSince(base) }, before: base };
   }
 
   /** @throws MirrorError */
@@ -152,7 +155,7 @@ export class BaseStore {
   }
 
   /**
-   * @param last the base that holds
+   * @param last the one before it
    * @param sent what the peer was sent since
    * @returns whether there is anything new: where not, `last` goes on
    * @throws MirrorError

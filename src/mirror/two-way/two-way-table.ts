@@ -102,7 +102,7 @@ export class TwoWayTable extends AnyTableMirror {
     try {
       const read = await this.#file.read(undefined);
       if (read !== undefined) {
-        const last = await this.#bases.load(read.sha256);
+        const { last } = await this.#bases.load(read.sha256);
         if (read.sha256 !== (last?.base.file ?? before?.sha256)) await this.#file.saveConflict(read);
         this.#step('the file is about to be removed');
         await this.#file.remove(read, this.plan.settings.versions);
@@ -116,7 +116,7 @@ export class TwoWayTable extends AnyTableMirror {
   }
 
   async #sync(read: ReadFile | undefined, run: Run): Promise<Followed> {
-    const last = await this.#bases.load(read?.sha256);
+    const { last, before } = await this.#bases.load(read?.sha256);
     const edit = read === undefined || isAsWritten(read, last) ? undefined : await this.#readEdit(read, last);
     const peer = await this.#readPeer(run);
     const sent = peer && edit && (await this.#send(read, edit, peer, last, run));
@@ -132,7 +132,7 @@ export class TwoWayTable extends AnyTableMirror {
     const shown = [...after.columns.written, ...this.#unfilled(had, after, last)];
     const content = { replaces: read?.sha256, shown, grid: after.grid, stale };
     const sinceBase = sent?.sinceBase ?? last?.sent ?? NOTHING;
-    const written = await this.#write(read, content, last?.base, sinceBase, run.options.signal);
+    const written = await this.#write(read, content, before, sinceBase, run.options.signal);
     const { changed, bytes, sha256, file } = written;
     const [rows, columns] = [after.grid.rows.size, after.columns.remembered];
     const standing = await this.#file.standing(run.before?.conflicts, conflictFile, conflicts);
