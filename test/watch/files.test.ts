@@ -259,10 +259,13 @@ describe('a file is at rest, as its history has it,', () => {
       inbox.write(path);
       await inbox.long(path);
     }
+    const before = systemClock.now();
     inbox.rename('../made', 'made');
     inbox.rename('../moved.txt', 'moved.txt');
     const came = await times(inbox, 'made/deep/a.txt');
-    expect(came.at).toBe(came.found);
+    expect(came.settled).toBeLessThan(before);
+    expect(came.at).toBeGreaterThanOrEqual(before);
+    expect(came.at).toBeLessThanOrEqual(came.found);
     inbox.write('made/deep/new.txt');
     for (const path of ['moved.txt', 'made/deep/new.txt']) {
       const { settled, at } = await times(inbox, path);
