@@ -76,6 +76,9 @@ tells it once, cut short as it was told         | opened · save + a=x · save k
 tells it once, cut short before the file        | opened · save + a=x · save k1 a=m · crash based | k1 a=m; + a=x | | 1
 tells it once, cut short behind the file        | opened · save + a=x · save k1 a=m · crash written | k1 a=m; + a=x | | 1
 tells it once, cut short at the end             | opened · save + a=x · save k1 a=m · crash settled | k1 a=m; + a=x | | 1
+takes a cell that both changed alike for no sign | open · they k3 a=p · they k2 b=x · save k2 b=x · run · save k1 a=m | k1 a=m | | 1
+takes a row that both removed for no sign       | open · they k3 a=p · they k2 - · save k2 - · run · save k1 a=m | k1 a=m | | 1
+takes a row that both added alike for no sign   | open · they k3 a=p · they k4 a=x · save k4 a=x · run · save k1 a=m | k1 a=m | | 1
 notes it also after another change              | opened · save k1 a=m · run · they k2 b=p · run | k1 a=m    |      | 1
 notes it until another edit                     | opened · save k1 a=m · run · edit k2 a=m | k1 a=m; k2 a=m
 notes it for a week                             | opened · save · run · wait 6.9        |                    |      | 1

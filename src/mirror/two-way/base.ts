@@ -156,7 +156,7 @@ export class BaseStore {
 
   /**
    * @param last the one before it
-   * @param sent what the peer was sent since
+   * @param sent what the peer was sent since, or changed like the file
    * @returns whether there is anything new: where not, `last` goes on
    * @throws MirrorError
    */
@@ -286,7 +286,7 @@ function* parsedLines(text: Buffer): Generator<unknown> {
 /**
  * How the rows came to be from those of a base.
  *
- * @param sent what the peer was sent since
+ * @param sent what the peer was sent since, or changed like the file
  * @returns undefined where they are the same
  */
 async function versionBetween(
@@ -298,7 +298,8 @@ async function versionBetween(
   const before = base.grid;
   const columns = new Set([...before.columns, ...grid.columns]);
   const set = new Map<string, Cells>();
-  for (const { pk, cells } of sent.set) set.set(pk, new Map([...(set.get(pk) ?? []), ...cells]));
+  for await (const { pk, cells } of inTurns(sent.set))
+    set.set(pk, new Map([...(set.get(pk) ?? []), ...cells]));
   const deleted = new Set(sent.deletes);
   const none: Cells = new Map();
   const changes: Change[] = [];

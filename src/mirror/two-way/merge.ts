@@ -30,6 +30,8 @@ export interface Merge extends Outbound {
   readonly conflicts: MergeConflict[];
   /** Keys of rows that were removed from the file, and come back. */
   readonly returned: string[];
+  /** Changes that both sides made alike, which the peer need not be sent: they are as much the file's as the peer's. */
+  readonly alike: Outbound;
 }
 
 /** Bytes that are hashed without giving way: a few milliseconds. */
@@ -60,7 +62,8 @@ export async function merge(
   mine: Grid,
   rules: { readonly deletes: boolean },
 ): Promise<Merge> {
-  const plan: Merge = { set: [], deletes: [], conflicts: [], returned: [] };
+  const alike: Outbound = { set: [], deletes: [] };
+  const plan: Merge = { set: [], deletes: [], conflicts: [], returned: [], alike };
   for await (const pk of inTurns(new Set([...mine.rows.keys(), ...(base?.rows.keys() ?? [])]))) {
     const rows = [base?.rows.get(pk), peer.rows.get(pk), mine.rows.get(pk)] as const;
     mergeRow(pk, rows, mine.columns, plan, base === undefined ? undefined : rules);
@@ -77,8 +80,9 @@ function mergeRow(
   rules: { readonly deletes: boolean } | undefined,
 ): void {
   if (mine === undefined) {
-    if (base === undefined || peer === undefined) return;
-    if (rules?.deletes !== true) plan.returned.push(pk);
+    if (base === undefined) return;
+    if (peer === undefined) plan.alike.deletes.push(pk);
+    else if (rules?.deletes !== true) plan.returned.push(pk);
     else if (sameCells(base, peer)) plan.deletes.push(pk);
     else plan.conflicts.push({ pk });
   } else if (peer === undefined) {
@@ -86,17 +90,21 @@ function mergeRow(
     else if (base === undefined || differing(base, mine, columns).length > 0) plan.conflicts.push({ pk });
   } else if (base === undefined) {
     // Two rows that have nothing in common but the key are not mixed: one that is half of each would be a lie.
-    for (const column of differing(peer, mine, columns)) plan.conflicts.push({ pk, column });
+    const clashes = differing(peer, mine, columns);
+    for (const column of clashes) plan.conflicts.push({ pk, column });
+    if (clashes.length === 0) plan.alike.set.push({ pk, cells: mine });
   } else {
     const cells = new Map<string, string>();
+    const alike = new Map<string, string>();
     for (const column of differing(base, mine, columns)) {
       const wanted = mine.get(column) ?? '';
       const there = peer.get(column) ?? '';
-      if (there === wanted) continue;
-      if (there === (base.get(column) ?? '')) cells.set(column, wanted);
+      if (there === wanted) alike.set(column, wanted);
+      else if (there === (base.get(column) ?? '')) cells.set(column, wanted);
       else plan.conflicts.push({ pk, column });
     }
     if (cells.size > 0) plan.set.push({ pk, cells });
+    if (alike.size > 0) plan.alike.set.push({ pk, cells: alike });
   }
 }
 

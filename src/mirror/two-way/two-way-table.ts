@@ -131,8 +131,8 @@ export class TwoWayTable extends AnyTableMirror {
     const had = read === undefined ? [] : (edit?.mine.columns ?? last?.base.shown ?? []);
     const shown = [...after.columns.written, ...this.#unfilled(had, after, last)];
     const content = { replaces: read?.sha256, shown, grid: after.grid, stale };
-    const sinceBase = sent?.sinceBase ?? last?.sent ?? NOTHING;
-    const written = await this.#write(read, content, before, sinceBase, run.options.signal);
+    const byFile = togetherOf(sent?.sinceBase ?? last?.sent ?? NOTHING, sent?.alike ?? NOTHING);
+    const written = await this.#write(read, content, before, byFile, run.options.signal);
     const { changed, bytes, sha256, file } = written;
     const [rows, columns] = [after.grid.rows.size, after.columns.remembered];
     const standing = await this.#file.standing(run.before?.conflicts, conflictFile, conflicts);
@@ -267,7 +267,7 @@ export class TwoWayTable extends AnyTableMirror {
       return { ...merged, sinceBase: last?.sent };
     }
     const { done } = absorbed;
-    const sinceBase = { set: [...done.set, ...set], deletes: [...new Set([...done.deletes, ...keys])] };
+    const sinceBase = togetherOf(done, merged);
     await this.#bases.intend(sinceBase, last.base);
     this.#step('the intents are kept');
     const { source } = this.plan;
@@ -302,12 +302,12 @@ export class TwoWayTable extends AnyTableMirror {
     read: ReadFile | undefined,
     content: Omit<BaseContent, 'file'>,
     base: Base | undefined,
-    sinceBase: Outbound,
+    byFile: Outbound,
     signal: AbortSignal,
   ): Promise<WholeFile> {
     let isNew = false;
     const onWritten = async (file: string): Promise<void> => {
-      isNew = await this.#bases.prepare({ ...content, file }, base, sinceBase);
+      isNew = await this.#bases.prepare({ ...content, file }, base, byFile);
       this.#step('the new base is prepared');
     };
     const { versions } = this.plan.settings;
@@ -353,6 +353,10 @@ export class TwoWayTable extends AnyTableMirror {
   #step(step: string): void {
     this.deps.log.debug({ mirror: this.name }, step);
   }
+}
+
+function togetherOf(a: Outbound, b: Outbound): Outbound {
+  return { set: [...a.set, ...b.set], deletes: [...new Set([...a.deletes, ...b.deletes])] };
 }
 
 /** Nobody edited the file, and no run was cut short: there is nothing to send. */
