@@ -45,14 +45,37 @@ interface Asking {
   readonly log?: Logger;
 }
 
-/** What the running daemon answers or, where none runs, what would answer is opened for this question alone. */
+/** A daemon that has the state and answers no questions yet is waited for at most so long: it reads the state. */
+const STARTING_MS = 10_000;
+
+/**
+ * What the running daemon answers or, where none runs, what would answer is opened for this question alone.
+ *
+ * @throws PeersyncError STATE_LOCKED where another peersync has the state, and does not answer
+ */
 export async function* askAnyone(
   options: GlobalOptions,
   { state }: Config,
   question: Question,
   asking: Asking = {},
 ): AsyncGenerator<unknown> {
-  yield* (await askDaemon(state.dir, question, asking)) ?? answerAlone(options, question, asking.log);
+  const end = systemClock.now() + Math.min(asking.patienceMs || STARTING_MS, STARTING_MS);
+  for (;;) {
+    try {
+      yield* (await askDaemon(state.dir, question, asking)) ?? answerAlone(options, question, asking.log);
+      return;
+    } catch (error) {
+      if (!(error instanceof PeersyncError) || error.code !== 'STATE_LOCKED') throw error;
+      if (systemClock.now() >= end)
+        throw new PeersyncError({
+          code: error.code,
+          message: `${error.message} It does not answer yet: it is starting, or does something else.`,
+          hint: 'Ask again in a moment; `peersync status` says when it runs.',
+          cause: error,
+        });
+    }
+    await systemClock.sleep(LOOK_MS);
+  }
 }
 
 /** The same for a question that is answered in one line. */

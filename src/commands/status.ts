@@ -8,7 +8,17 @@ import { answer, define } from './context.js';
 import { askAnyoneOnce, configToAsk, type MissingState, missingState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
 import { rateText } from './terminal.js';
-import { columns, counted, dueText, numberText, safe, terminalWidth, timeText, wrapped } from './text.js';
+import {
+  columns,
+  counted,
+  displayWidth,
+  dueText,
+  numberText,
+  safe,
+  terminalWidth,
+  timeText,
+  wrapped,
+} from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand = define({
@@ -116,9 +126,20 @@ function folderLines({ folders, items, uplink }: StatusReport, width?: number): 
     const state = folder.watch?.state ?? '';
     rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, folder.passedOver, state]);
   }
-  if (uplink === undefined || items.accepted === 0) return columns(rows, width);
+  const lines = columns(withoutZeros(rows, width), width);
+  if (uplink === undefined || items.accepted === 0) return lines;
   const visible = durationText(uplink.timeToVisibleMs);
-  return [...columns(rows, width), `The peer shows a document about ${visible} after a push.`];
+  return [...lines, `The peer shows a document about ${visible} after a push.`];
+}
+
+/** The rows without columns that say nothing but zero, the last first, as far as that is needed for them to fit. */
+function withoutZeros(rows: readonly (string | number)[][], width = Number.POSITIVE_INFINITY) {
+  let shown = rows;
+  for (let at = (rows[0]?.length ?? 0) - 1; at > 0; at -= 1) {
+    if (Math.max(...columns(shown).map(displayWidth)) <= width) break;
+    if (shown.slice(1).every((row) => row[at] === 0)) shown = shown.map((row) => row.toSpliced(at, 1));
+  }
+  return shown;
 }
 
 function quarantineLines({ items, quarantined }: StatusReport): string[] {

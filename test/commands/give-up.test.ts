@@ -1,5 +1,14 @@
 import { expect, it } from 'vitest';
-import { lastingTrouble } from '../../src/commands/daemon-access.js';
+import { askAnyone, lastingTrouble } from '../../src/commands/daemon-access.js';
+import { loadConfig } from '../../src/config/load.js';
+import { openControl } from '../../src/daemon/control.js';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { lockState } from '../../src/state/directory.js';
+import { afterwards } from '../support/afterwards.js';
+import { writeConfig } from '../support/config.js';
+
+import { temporaryDirectory } from '../support/temp.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 
@@ -31,4 +40,31 @@ it.each([
 it('a command gives up on no peer that is not in trouble', () => {
   const circuit = { state: 'closed', since: NOW - 3_600_000, held: [], tries: 0 } as const;
   expect(lastingTrouble(circuit, NOW)).toBeUndefined();
+});
+
+/** Asks for a pause where a daemon has the state, and does not listen yet. */
+async function askOneThatStarts(patienceMs: number) {
+  const path = writeConfig(temporaryDirectory(), { peer: { url: 'http://peer.example/' } });
+  const { config } = await loadConfig(path);
+  const lock = await lockState(config.state.dir, { clock: systemClock });
+  afterwards('test', () => lock.release());
+  const options = { config: path, json: false, logLevel: undefined };
+  const asking = { patienceMs, log: silentLogger };
+  const answer = askAnyone(options, config, { ask: 'pause', parameters: {} }, asking).next();
+  return { answer, dir: config.state.dir };
+}
+
+it('a command waits for a daemon that starts', async () => {
+  const { answer, dir } = await askOneThatStarts(10_000);
+  afterwards('test', await openControl(dir, () => [{ since: 1 }], silentLogger));
+  expect(await answer).toMatchObject({ value: { since: 1 } });
+});
+
+it('a command says that a daemon is starting, where that takes long', async () => {
+  const { answer } = await askOneThatStarts(1);
+  await expect(answer).rejects.toMatchObject({
+    code: 'STATE_LOCKED',
+    message: expect.stringMatching(/^Another peersync \(pid .* It does not answer yet: it is starting, or /),
+    hint: 'Ask again in a moment; `peersync status` says when it runs.',
+  });
 });

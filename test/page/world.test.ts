@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   concernsOf,
   confirmedInHour,
+  forTheSameReason,
   lostWorld,
   mirrorTroubles,
   withSamples,
@@ -9,7 +10,7 @@ import {
 } from '../../src/page/browser/words.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { StatusReport } from '../../src/report/status.js';
-import { folder, MIN, mirror, NOW, queue, statusOf, trouble } from '../browser/reports.js';
+import { folder, item, MIN, mirror, NOW, queue, statusOf, trouble } from '../browser/reports.js';
 import { SCRIPTS, scriptOf } from '../browser/scripts.js';
 
 type Items = StatusReport['items'];
@@ -131,26 +132,31 @@ describe('what needs a look', () => {
     expect(concerns.map(({ about, href }) => `${about} ${href}`)).toEqual([
       'usb #folders',
       'papers #time-to-search',
-      'prices #mirrors',
+      'mirrors #mirrors',
       'quarantine #files=quarantined',
-      'authors #mirrors',
-      'conflicts #mirrors',
+      'mirrors #mirrors',
+      'mirrors #mirrors',
       'papers #folders',
       'state #peer',
     ]);
-    const conflicts = concerns.find(({ about }) => about === 'conflicts');
-    expect(conflicts?.text).toMatch(/^2 cells of edited tables changed on both sides/);
   });
 
   test('names what could not be looked at, and counts what would be too many to name', () => {
-    const alarm = trouble('X', 'It is empty.', 'Look at it.');
-    const mirrors = Array.from({ length: 2_000 }, (_, i) => mirror(`t${i}`, { alarm }));
-    const first = '2,000 mirrors have an alarm, the first of them t0: It is empty. Look at it.';
-    expect(textsOf({ mirrors })).toEqual([first]);
     const lineOf = (name: string) => `/srv/library/notes/${name}: It cannot be listed. Let us in.`;
     expect(textsOf({ problems: problems('a', 'b') })).toEqual([lineOf('a'), lineOf('b')]);
     const many = `4 paths could not be looked at, the first of them notes: ${lineOf('a')}`;
     expect(textsOf({ problems: problems('a', 'b', 'c', 'd') })).toEqual([many]);
+  });
+
+  test('names the mirrors in trouble, and leaves to the table of the mirrors what only that says of each', () => {
+    const own = { alarm: trouble('X', 'It is empty.', 'Look at it.') };
+    const fails = { failure: trouble('Y', 'It is not there.', 'Make it.') };
+    const mirrors = [mirror('a', own), mirror('b', fails), mirror('c', { ...own, ...fails }), mirror('d')];
+    expect(textsOf({ mirrors })).toEqual(['a, c have an alarm.', 'b fails, and is tried again.']);
+    const many = Array.from({ length: 2_000 }, (_, i) => mirror(`t${i}`, own));
+    expect(textsOf({ mirrors: many })).toEqual(['t0, t1, t2 and 1,997 more have an alarm.']);
+    const stock = scriptOf('trouble').status.mirrors.filter(({ name }) => name === 'stock');
+    expect(textsOf({ mirrors: stock })).toEqual(['stock changed in the peer and here.']);
   });
 
   test('tells that a changed configuration was refused, and why; and what waits for a restart', () => {
@@ -163,6 +169,11 @@ describe('what needs a look', () => {
       'A restart is needed for the new values of peer.url, state.dir. The values before hold until then.',
     ]);
   });
+});
+
+test('a reason that files have in common is said once, by the first of those that follow each other', () => {
+  const items = [0, 0, 3, 1, 0].map((reason) => item(reason, 'quarantined'));
+  expect(items.map((one) => forTheSameReason(items).has(one))).toEqual([false, true, true, false, false]);
 });
 
 test('a mirror tells its alarm, and where what was changed on both sides is kept', () => {

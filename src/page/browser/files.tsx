@@ -16,7 +16,7 @@ import {
   Table,
   whyHref,
 } from './parts.js';
-import { ago, sentences } from './words.js';
+import { ago, forTheSameReason, sentences } from './words.js';
 
 const PAGE_SIZE = 10;
 /** What is shown is asked for again at most this often, in ms, while it changes. */
@@ -90,14 +90,10 @@ export function Files({ model }: Props) {
       : `No file is ${STATUS_WORDS[status].toLowerCase()}.`;
   const none = typeof page === 'string' ? page : name === '' ? empty : `No name of a file holds "${name}".`;
   const names = model.status?.folders.map((one) => one.name) ?? [];
-  // Files that follow each other for one reason say it once.
-  const isRepeated = ({ file, message, hint }: ItemLine) => {
-    const before = items[items.findIndex((one) => one.file === file) - 1];
-    return before?.message === message && before?.hint === hint;
-  };
+  const repeated = forTheSameReason(items);
   const cells = (item: ItemLine) => {
     const { attempts, code, file, folder: where, hint, message, path, since, size } = item;
-    const reason = isRepeated(item) ? 'For the same reason.' : sentences(message, hint);
+    const reason = repeated.has(item) ? 'For the same reason.' : sentences(message, hint);
     return [
       <a key={file} class="path" href={whyHref(file)}>
         <span class="in">{where}/</span>

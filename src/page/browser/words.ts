@@ -3,6 +3,7 @@ import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
 import type { Sample } from '../../report/statistics.js';
 import type { RecentEvent, StatusReport } from '../../report/status.js';
+import type { ItemLine } from '../api.js';
 
 /*
  * What the page says, in words and numbers. Nothing here knows the document, so that it is tested without one.
@@ -144,15 +145,35 @@ const PLACES: readonly (readonly [code: string, href: string])[] = [
   ['MIRROR_', '#mirrors'],
 ];
 
-/** Every condition but the pause, which a button of the page shows; the gravest first. */
-export function concernsOf({ conditions }: StatusReport): readonly Concern[] {
-  return conditions
-    .filter(({ code }) => code !== 'PAUSED')
+/** Of each trouble of mirrors, what those that have it do. The table of the mirrors says why, and what to do. */
+const OF_MIRRORS: Readonly<Record<string, (names: readonly string[]) => string>> = {
+  MIRROR_ALARM: ({ length }) => (length === 1 ? 'has an alarm' : 'have an alarm'),
+  MIRROR_FAILS: ({ length }) => (length === 1 ? 'fails, and is tried again' : 'fail, and are tried again'),
+  MIRROR_CONFLICTS: () => 'changed in the peer and here',
+};
+const MIRRORS_NAMED = 3;
+
+function textOfMirrors(code: string, { mirrors }: StatusReport): string | undefined {
+  const isIn = ({ alarm, conflicts = [], failure }: MirrorReport) =>
+    code === 'MIRROR_ALARM' ? alarm : code === 'MIRROR_FAILS' ? !alarm && failure : conflicts.length > 0;
+  const names = mirrors.filter(isIn).map(({ name }) => name);
+  const more = names.length - MIRRORS_NAMED;
+  const named = names.slice(0, MIRRORS_NAMED).join(', ') + (more > 0 ? ` and ${count(more)} more` : '');
+  return OF_MIRRORS[code] && `${named} ${OF_MIRRORS[code](names)}`;
+}
+
+/**
+ * Every condition but the pause, which a button of the page shows; the gravest first. Mirrors with the same trouble are one
+ * concern.
+ */
+export function concernsOf(status: StatusReport): readonly Concern[] {
+  return status.conditions
+    .filter(({ code }, i, all) => code !== 'PAUSED' && !(code in OF_MIRRORS && all[i - 1]?.code === code))
     .map(({ code, hint, message, severity, since, subject }) => ({
       key: `${code} ${subject} ${code.startsWith('PATH_') ? message : ''}`,
       level: severity === 'critical' || severity === 'error' ? 'bad' : 'warn',
-      about: subject,
-      text: sentences(message, hint),
+      about: code in OF_MIRRORS ? 'mirrors' : subject,
+      text: sentences(textOfMirrors(code, status) ?? sentences(message, hint)),
       href: PLACES.find(([start]) => code.startsWith(start))?.[1] ?? '#peer',
       since,
     }));
@@ -213,4 +234,14 @@ export function grouped(
     else groups.push({ ...event, more: 0 });
   }
   return groups;
+}
+
+/** Of items that follow each other for one reason, all but the first: the reason is said once. */
+export function forTheSameReason(items: readonly ItemLine[]): ReadonlySet<ItemLine> {
+  return new Set(
+    items.filter(({ hint, message }, i) => {
+      const before = items[i - 1];
+      return before !== undefined && before.message === message && before.hint === hint;
+    }),
+  );
 }
