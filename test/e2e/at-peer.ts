@@ -4,19 +4,12 @@ import { join } from 'node:path';
 import { PeerClient } from '../../src/peer/client.js';
 import type { Ended } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
-import { PeerProcess } from '../support/peer-process.js';
 import { serve } from '../support/server.js';
+import { remotePeer } from '../support/site.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { peersync } from '../support/warm-cli.js';
 
-const directory = temporaryDirectory('file');
-let peerOfAll: Promise<PeerProcess> | undefined;
-
-/** One peer for all tests of a file; each uses documents and tables of its own. */
-export function remotePeer(): Promise<PeerProcess> {
-  peerOfAll ??= PeerProcess.start(join(directory, 'peer'), { life: 'file' });
-  return peerOfAll;
-}
+export { remotePeer };
 
 /** Sets rows without the command line, which the tests are about. */
 export async function fill(

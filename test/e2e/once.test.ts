@@ -1,11 +1,9 @@
 import { readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Ended, Running } from '../support/cli.js';
-import { writeConfig } from '../support/config.js';
-import type { PeerProcess } from '../support/peer-process.js';
-import { answering, ScriptedPeer, well, when, whenPushed } from '../support/scripted-peer.js';
-import { temporaryDirectory } from '../support/temp.js';
+import { answering, well, when, whenPushed } from '../support/scripted-peer.js';
+import { Site } from '../support/site.js';
 import {
   deepTexts,
   oddTexts,
@@ -15,13 +13,10 @@ import {
   type TreeFile,
   writeTree,
 } from '../support/tree.js';
-import { peersync } from '../support/warm-cli.js';
-import { remotePeer } from './at-peer.js';
+import { deferred } from '../support/wait.js';
 
 /** Long enough for a first try on a machine that is busy, and not for `once` to give up by itself. */
 const TIME_TO_BEGIN = '12s';
-
-const BASE = 'https://files.example.org/inbox/';
 
 /** The one object that `once --json` ends with. */
 interface OnceReport {
@@ -30,23 +25,19 @@ interface OnceReport {
   readonly durationMs: number;
 }
 
-function reportOf({ stdout }: Ended): OnceReport {
-  return JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as OnceReport;
+/** Runs it; `report` is what it ends with. */
+async function onceAt(site: Site, timeout = '4m'): Promise<Ended & { report: OnceReport }> {
+  const ended = await site.json<OnceReport>('once', '--timeout', timeout);
+  return { ...ended, report: ended.lines.at(-1) as OnceReport };
 }
 
-/** The URL that stands for a path by the words of the manual: the base, and the escaped path in NFC. */
-function urlOf(path: string): string {
-  const names = path.normalize('NFC').split('/');
-  const escaped = names.map((name) =>
-    [...Buffer.from(name)]
-      .map((byte) => {
-        const character = String.fromCharCode(byte);
-        const isPlain = /[A-Za-z0-9\-._~]/.test(character);
-        return isPlain ? character : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
-      })
-      .join(''),
-  );
-  return BASE + escaped.join('/');
+/** The escaped path by the words of the manual: in NFC, and all but plain letters as bytes. */
+function escaped(path: string): string {
+  const asByte = (character: string) =>
+    /[A-Za-z0-9\-._~/]/.test(character)
+      ? character
+      : Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '%$&');
+  return Array.from(path.normalize('NFC'), asByte).join('');
 }
 
 /** Runs checks of many things, a few at once. */
@@ -58,48 +49,38 @@ async function forEachOf<T>(things: Iterable<T>, check: (thing: T) => Promise<vo
   await Promise.all(Array.from({ length: 8 }, checkOn));
 }
 
-describe('once, on 3,000 real texts, names of every oddity and 200 levels of directories,', {
-  timeout: 240_000,
-}, () => {
+describe('once, on 3,000 real texts, names of every oddity and 200 levels of directories,', () => {
   let files: TreeFile[];
+  let site: Site;
   let inbox: string;
-  let config: string;
-  let peer: PeerProcess;
-  let proxy: ScriptedPeer;
-  let first: Ended;
+  let first: Awaited<ReturnType<typeof onceAt>>;
 
-  const once = () => peersync(['once', '--config', config, '--json', '--timeout', '4m']);
-  const pushedSince = (before: number) => proxy.pushes.slice(before).flatMap(({ items }) => items);
+  const urlOf = (path: string) => `${site.url('inbox/')}${escaped(path)}`;
+  const pushedSince = (before: number) => site.proxy.pushes.slice(before).flatMap(({ items }) => items);
 
   beforeAll(async () => {
-    const world = temporaryDirectory('file');
-    inbox = join(world, 'inbox');
+    site = await Site.begin({}, 'file');
+    site.configure({ peer: site.section({ dialect: 'standard' }) });
+    inbox = site.path('inbox');
     files = [...realTexts(3_000), ...oddTexts(), ...deepTexts(inbox, 200)];
     writeTree(inbox, files);
-    peer = await remotePeer();
-    proxy = await ScriptedPeer.start(peer.url, 'file');
-    config = writeConfig(world, { peer: { ...peer.section(proxy.url), dialect: 'standard' } });
-    first = await once();
-  }, 300_000);
+    first = await onceAt(site);
+  });
 
   it('confirms every file, says so in one object and ends with 0', () => {
-    expect(first.stderr).toBe('');
-    expect(first.code).toBe(0);
-    const { items, requests, durationMs } = reportOf(first);
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    const { items, requests, durationMs } = first.report;
     expect(items).toEqual({ pending: 0, accepted: 0, confirmed: files.length, quarantined: 0, gone: 0 });
-    expect(requests).toEqual({ push: proxy.pushes.length, peerdoc: proxy.lookups.length });
+    expect(requests).toEqual({ push: site.proxy.pushes.length, peerdoc: site.proxy.lookups.length });
     expect(durationMs).toBeGreaterThan(0);
   });
 
-  it('pushes each file once, under its own URL', () => {
+  it('pushes each file once under its own URL, and leaves it in the peer as it is on disk', async () => {
     const pushed = pushedSince(0).map(({ url }) => url);
     expect(pushed.toSorted()).toEqual(files.map(({ path }) => urlOf(path)).toSorted());
-  });
-
-  it('leaves each file in the peer as it is on disk', async () => {
     const wrong: string[] = [];
     await forEachOf(files, async ({ path, content }) => {
-      const shown = await peer.peerdoc(urlOf(path));
+      const shown = await site.peer.peerdoc(urlOf(path));
       if (shown?.digest !== sha256(content) || shown.url !== urlOf(path)) wrong.push(path);
       else if (shown.collections.join() !== 'inbox') wrong.push(path);
     });
@@ -108,179 +89,148 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
 
   it('makes each file findable by a word of it', async () => {
     const notFound: string[] = [];
-    await forEachOf(rarestWords(files), async ([word, urls]) => {
+    await forEachOf(rarestWords(files), async ([word, paths]) => {
       const found = new Set<string>();
       for (let offset = 0, total = 1; offset < total; offset += 100) {
-        const page = await peer.search(word, { offset });
+        const page = await site.peer.search(word, { offset });
         total = page.total;
         for (const { url } of page.items) found.add(url);
       }
-      for (const url of urls) if (!found.has(url)) notFound.push(`${word}: ${url}`);
+      for (const path of paths) if (!found.has(urlOf(path))) notFound.push(`${word}: ${path}`);
     });
     expect(notFound).toEqual([]);
-  }, 300_000);
+  });
 
   it('lets why tell of a file with an odd name how it was confirmed', async () => {
     for (const name of ['new\nline.md', 'back\\slash.md']) {
-      const path = join(inbox, 'odd', name);
-      const { stdout, code } = await peersync(['why', '--config', config, '--json', path]);
-      const report = JSON.parse(stdout) as Record<string, unknown>;
+      const file = join(inbox, 'odd', name);
+      const { code, lines } = await site.json('why', file);
       expect(code).toBe(0);
-      expect(report).toMatchObject({ verdict: 'confirmed', file: path, url: urlOf(`odd/${name}`) });
-      expect(report.evidence).toMatchObject({
-        kind: 'digest',
-        shown: expect.stringContaining(sha256(readFileSync(path))) as string,
-      });
+      const shown = expect.stringContaining(sha256(readFileSync(file))) as string;
+      const evidence = { kind: 'digest', shown };
+      expect(lines).toMatchObject([{ verdict: 'confirmed', file, url: urlOf(`odd/${name}`), evidence }]);
     }
   });
 
-  it('asks the peer for nothing when nothing changed', async () => {
-    const before = proxy.requests.length;
-    const again = await once();
-    expect(again.code).toBe(0);
-    expect(proxy.requests.slice(before)).toEqual([]);
-    expect(reportOf(again)).toMatchObject({ items: { confirmed: files.length }, requests: { push: 0 } });
-  });
-
-  it('asks the peer for nothing when files were touched, or written anew just as they were', async () => {
-    const before = proxy.requests.length;
-    files.forEach(({ path, content }, i) => {
-      const absolute = `${inbox}/${path}`;
-      if (i % 3 === 0) utimesSync(absolute, new Date(), new Date());
-      if (i % 7 === 0) writeFileSync(absolute, content);
-      if (i % 11 === 0) {
-        writeFileSync(join(inbox, 'anew.tmp'), content);
-        renameSync(join(inbox, 'anew.tmp'), absolute);
-      }
-    });
-    const again = await once();
-    expect(again.code).toBe(0);
-    expect(proxy.requests.slice(before)).toEqual([]);
-    expect(reportOf(again)).toMatchObject({ items: { confirmed: files.length }, requests: { push: 0 } });
+  it('asks the peer for nothing when nothing changed, or files were touched or written anew as they were', async () => {
+    const before = site.proxy.requests.length;
+    const touch = () =>
+      files.forEach(({ path, content }, i) => {
+        const absolute = `${inbox}/${path}`;
+        if (i % 3 === 0) utimesSync(absolute, new Date(), new Date());
+        if (i % 7 === 0) writeFileSync(absolute, content);
+        if (i % 11 === 0) {
+          writeFileSync(join(inbox, 'anew.tmp'), content);
+          renameSync(join(inbox, 'anew.tmp'), absolute);
+        }
+      });
+    for (const change of [() => {}, touch]) {
+      change();
+      const report = { items: { confirmed: files.length }, requests: { push: 0 } };
+      expect(await onceAt(site)).toMatchObject({ code: 0, report });
+      expect(site.proxy.requests.slice(before)).toEqual([]);
+    }
   });
 
   it('pushes and confirms just the file that changed, also one of the same size', async () => {
-    const before = proxy.pushes.length;
+    const before = site.proxy.pushes.length;
     const changed = 'odd/hash#tag.md';
     const content = readFileSync(join(inbox, changed)).reverse();
     writeFileSync(join(inbox, changed), content);
-    const again = await once();
-    expect(again.code).toBe(0);
-    expect(pushedSince(before)).toEqual([
-      { url: urlOf(changed), collection: 'inbox', digest: sha256(content) },
-    ]);
-    expect(reportOf(again)).toMatchObject({ items: { confirmed: files.length }, requests: { push: 1 } });
-    expect((await peer.peerdoc(urlOf(changed)))?.digest).toBe(sha256(content));
+    const report = { items: { confirmed: files.length }, requests: { push: 1 } };
+    expect(await onceAt(site)).toMatchObject({ code: 0, report });
+    const [url, digest] = [urlOf(changed), sha256(content)];
+    expect(pushedSince(before)).toEqual([{ url, collection: 'inbox', digest }]);
+    expect(await site.peer.peerdoc(url)).toMatchObject({ digest });
   });
 });
 
-describe('once ends with', () => {
-  const small: readonly TreeFile[] = [
-    { path: 'good.md', content: Buffer.from('A good one.\n') },
-    { path: 'bad.md', content: Buffer.from('A bad one.\n') },
-  ];
-
-  /** A folder with two files, whose documents no other test has, and a peer behind a proxy. */
-  async function smallWorld(mirror: object = {}) {
-    const world = temporaryDirectory();
-    writeTree(join(world, 'inbox'), small);
-    const peer = await remotePeer();
-    const base = `https://${basename(world).toLowerCase()}.example.org/`;
-    const proxy = await ScriptedPeer.start(peer.url);
-    const config = writeConfig(world, {
-      peer: { ...peer.section(proxy.url), dialect: 'standard' },
-      folders: [{ name: 'inbox', url: base }],
-      push: { attempts: 2 },
-      mirror: { root: join(world, 'mirror'), ...mirror },
-    });
-    const once = (...more: string[]) => peersync(['once', '--config', config, '--json', ...more]);
-    return { base, config, peer, proxy, once, world };
+describe.concurrent('once ends with', () => {
+  /** Two files in the inbox. */
+  async function small(mirror: Readonly<Record<string, unknown>> = {}): Promise<Site> {
+    const site = await Site.begin({}, 'file');
+    site.configure({ peer: site.section({ dialect: 'standard' }), push: { attempts: 2 }, mirror });
+    for (const file of ['inbox/good.md', 'inbox/bad.md']) site.drop(file);
+    return site;
   }
 
   it('0 when all is confirmed, and with 3 when the peer refuses one file for good, which keeps its reason', async () => {
-    const { base, proxy, once, config } = await smallWorld();
-    proxy.behaviour = whenPushed(`${base}bad.md`, answering(500, 'this one breaks me'));
-    const quarantined = await once();
-    expect(quarantined.code).toBe(3);
-    expect(reportOf(quarantined).items).toMatchObject({ confirmed: 1, quarantined: 1, pending: 0 });
-    expect(
-      JSON.parse((await peersync(['list', '-c', config, '--json', '--status', 'quarantined'])).stdout),
-    ).toMatchObject({
-      path: 'bad.md',
-      code: 'PEER_FAILED',
-    });
-    proxy.behaviour = well;
-    expect((await once()).code).toBe(3);
-    expect((await peersync(['retry', '-c', config, '--all'])).code).toBe(0);
-    const mended = await once();
-    expect(mended.code).toBe(0);
-    expect(reportOf(mended).items).toMatchObject({ confirmed: 2, quarantined: 0 });
+    const site = await small();
+    const broken = answering(500, 'java.lang.StackOverflowError');
+    site.proxy.behaviour = whenPushed(site.url('inbox/bad.md'), broken);
+    const once = await site.run('once');
+    expect(once.code).toBe(3);
+    expect(once.stdout).toContain('1 confirmed, 0 waiting, 1 quarantined');
+    expect(once.stderr).not.toContain('The peer answers with errors');
+    expect(once.stderr).toMatch(
+      /quarantined inbox\/bad.md: .* failed \(500\); the answer begins with: java.lang.StackOverflowError\./,
+    );
+    expect((await site.json('list', '--status', 'quarantined')).lines).toMatchObject([
+      { path: 'bad.md', code: 'PEER_FAILED' },
+    ]);
+    const why = await site.run('why', 'bad.md');
+    expect(why.stdout).toMatch(/^status +in quarantine[\s\S]*^reason .*java.lang.StackOverflowError/m);
+    site.proxy.behaviour = well;
+    expect((await onceAt(site)).code).toBe(3);
+    expect((await site.run('retry', 'bad.md')).stdout).toContain('1 item is pending again.');
+    const mended = { items: { confirmed: 2, quarantined: 0 } };
+    expect(await onceAt(site)).toMatchObject({ code: 0, report: mended });
+    await site.expectAllInPeer();
   });
 
   it('1 when its time is over before all is confirmed, and the next one goes on from there without a push', async () => {
-    const { proxy, once } = await smallWorld();
-    proxy.behaviour = when(({ path }) => path.startsWith('/api/peerdoc'), answering(404));
-    const late = await once('--timeout', TIME_TO_BEGIN);
-    expect(late.code).toBe(1);
+    const site = await small();
+    site.proxy.behaviour = when(({ path }) => path.startsWith('/api/peerdoc'), answering(404));
+    const late = await onceAt(site, TIME_TO_BEGIN);
+    expect(late).toMatchObject({ code: 1, report: { items: { accepted: 2, confirmed: 0 } } });
     expect(late.stderr).toContain('TIMEOUT');
     expect(late.stderr).toContain('0 files still to be pushed and 2 to be confirmed after');
-    expect(reportOf(late).items).toMatchObject({ accepted: 2, confirmed: 0 });
-    proxy.behaviour = well;
-    const next = await once();
-    expect(next.code).toBe(0);
-    expect(reportOf(next)).toMatchObject({ items: { confirmed: 2 }, requests: { push: 0 } });
+    site.proxy.behaviour = well;
+    const next = { items: { confirmed: 2 }, requests: { push: 0 } };
+    expect(await onceAt(site)).toMatchObject({ code: 0, report: next });
   });
 
   it('2 for a configuration or an option that is wrong', async () => {
-    const world = temporaryDirectory();
-    const config = writeConfig(world, { peer: {}, push: { maxItmes: 3 } });
-    const misspelt = await peersync(['once', '--config', config]);
-    expect(misspelt.code).toBe(2);
-    expect(misspelt.stderr).toContain('maxItems');
-    const mended = writeConfig(world, { peer: { embedded: { dir: join(world, 'peer'), port: 0 } } });
-    const wrongOption = await peersync(['once', '--config', mended, '--timeout', 'soon']);
-    expect(wrongOption.code).toBe(2);
-    expect(wrongOption.stderr).toContain('soon');
+    const site = await small();
+    const wrongOption = await site.run('once', '--timeout', 'soon');
+    expect(wrongOption).toMatchObject({ code: 2, stderr: expect.stringContaining('soon') });
+    site.configure({ push: { maxItmes: 3 } });
+    const misspelt = await site.run('once');
+    expect(misspelt).toMatchObject({ code: 2, stderr: expect.stringContaining('maxItems') });
   });
 
   it('0 after a mirror that takes its time, and says meanwhile that it waits for that one', async () => {
-    const { config, proxy } = await smallWorld({ shares: [{ name: 'feed', data: 'feed.xml' }] });
-    let answer = () => {};
-    const isTime = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
+    const site = await small({ shares: [{ name: 'feed', data: 'feed.xml' }] });
+    const isTime = deferred();
     const feed = answering(200, '<feed/>', { 'content-type': 'text/xml' });
-    proxy.behaviour = when(
+    site.proxy.behaviour = when(
       ({ path }) => path.startsWith('/api/share'),
-      (call) => isTime.then(() => feed(call)),
+      (call) => isTime.promise.then(() => feed(call)),
     );
-    const once = new Running(['once', '--config', config]);
+    const once = new Running(['once', '--config', site.config], { life: 'file' });
     await once.says('% waiting for 1 mirror (feed), 2/2 confirmed');
     expect(once.stdout).not.toContain('100%');
-    answer();
+    isTime.resolve();
     const { code, stdout } = await once.ended;
     expect(stdout).toContain('1 mirror current (1 written)');
     expect(code).toBe(0);
   });
 
   it('4 when no peer is there, and says where it looked; a folder that is renamed meanwhile waits for nothing', async () => {
-    const { base, config, peer, proxy, once, world } = await smallWorld();
-    await proxy.goDown();
-    const away = await once('--timeout', TIME_TO_BEGIN);
-    expect(away.code).toBe(4);
-    expect(away.stderr).toContain(proxy.url);
-    expect(reportOf(away).items).toMatchObject({ pending: 2, confirmed: 0 });
-    const why = await peersync(['why', '-c', config, join(config, '../inbox/good.md')]);
-    expect(why.stdout).toContain('pending');
-    const folder = { name: 'renamed', path: join(world, 'inbox'), url: base };
-    writeConfig(world, { peer: peer.section(), folders: [folder] });
-    const back = await once();
-    expect(back).toMatchObject({ code: 0, stderr: '' });
-    expect(reportOf(back).items).toMatchObject({ pending: 0, confirmed: 2, gone: 2 });
+    const site = await small();
+    await site.proxy.goDown();
+    const away = await onceAt(site, TIME_TO_BEGIN);
+    expect(away).toMatchObject({ code: 4, report: { items: { pending: 2, confirmed: 0 } } });
+    expect(away.stderr).toContain(site.proxy.url);
+    expect((await site.run('why', 'inbox/good.md')).stdout).toContain('pending');
+    const folder = { name: 'renamed', path: site.path('inbox'), url: site.url('inbox/') };
+    site.configure({ peer: site.peer.section(), folders: [folder] });
+    const report = { items: { pending: 0, confirmed: 2, gone: 2 } };
+    expect(await onceAt(site)).toMatchObject({ code: 0, stderr: '', report });
   });
 });
 
-/** A word to find each file by: the one that the fewest files have. */
+/** A word to find each file by, the one that the fewest files have: the paths of each. */
 function rarestWords(files: readonly TreeFile[]): Map<string, string[]> {
   const words = files.map(({ content }) => [...plainWords(content)]);
   const count = new Map<string, number>();
@@ -289,7 +239,7 @@ function rarestWords(files: readonly TreeFile[]): Map<string, string[]> {
   for (const [i, { path }] of files.entries()) {
     const [first = '', ...others] = words[i] ?? [];
     const rarest = others.reduce((a, b) => ((count.get(b) ?? 0) < (count.get(a) ?? 0) ? b : a), first);
-    searches.set(rarest, [...(searches.get(rarest) ?? []), urlOf(path)]);
+    searches.set(rarest, [...(searches.get(rarest) ?? []), path]);
   }
   return searches;
 }

@@ -1,54 +1,114 @@
-import { describe, expect, it } from 'vitest';
-import { peersync } from '../support/cli.js';
+import { renameSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
-import { AtWork } from './at-work.js';
 
-describe('a daemon that a person pauses', { timeout: 240_000 }, () => {
-  it('sends nothing, goes on reading, is still paused after a restart, and goes on when it is resumed', async () => {
-    const work = await AtWork.begin({ mirror: { citations: [{ folder: 'inbox' }] } });
-    work.drop('inbox/before.txt');
-    await work.start();
-    await work.confirmed('inbox/before.txt');
-    const paused = await peersync(['pause', '--config', work.config]);
-    expect(paused).toMatchObject({ code: 0, stderr: '' });
-    expect(paused.stdout).toMatch(/^Paused until `peersync resume`: nothing is sent to the peer/);
-    // What a person asks the peer for is answered; no mirror runs.
-    expect(await work.run('verify')).toMatchObject({ code: 0 });
-    const mirror = await work.run('mirror');
-    expect(mirror).toMatchObject({ code: 1, stderr: expect.stringContaining('peersync is paused') });
-    const asked = work.proxy.requests.length;
-    work.drop('inbox/after.txt');
-    await until(async () => (await work.why('inbox/after.txt'))?.verdict === 'pending', 'it was read');
-    expect((await work.why('inbox/after.txt'))?.next).toContain('peersync is paused');
-    expect((await work.run('status')).stdout).toMatch(/^paused +since .*`peersync resume` ends it$/m);
-    // Not gently: the pause was on disk when it was answered.
-    await work.daemon.kill('SIGKILL');
-    await work.start();
-    await until(async () => (await work.status()).folders[0]?.watch?.state === 'watching', 'it watches');
-    expect((await work.status()).paused).toBeDefined();
-    work.drop('inbox/later.txt');
-    await until(async () => (await work.why('inbox/later.txt'))?.verdict === 'pending', 'it was read');
-    expect(work.proxy.requests.slice(asked)).toEqual([]);
-    const resumed = await peersync(['resume', '--config', work.config]);
-    expect(resumed).toMatchObject({ code: 0, stdout: 'Resumed: the work with the peer goes on.\n' });
-    await work.confirmed('inbox/after.txt', 'inbox/later.txt');
-    expect((await work.status()).paused).toBeUndefined();
-    expect((await work.run('resume')).stdout).toBe('It was not paused.\n');
-    await work.stop();
-    await work.start();
-    expect((await work.status()).paused).toBeUndefined();
-  });
+it('a paused daemon sends nothing, goes on reading, is still paused after a kill, and goes on when it is resumed', async () => {
+  const site = await Site.begin({ mirror: { citations: [{ folder: 'inbox' }] } });
+  site.drop('inbox/before.txt');
+  await site.start();
+  await site.confirmed('inbox/before.txt');
+  const paused = await site.run('pause');
+  expect(paused).toMatchObject({ code: 0, stderr: '' });
+  expect(paused.stdout).toMatch(/^Paused until `peersync resume`: nothing is sent to the peer/);
+  // What a person asks the peer for is answered; no mirror runs.
+  expect(await site.run('verify')).toMatchObject({ code: 0 });
+  const mirror = await site.run('mirror');
+  expect(mirror).toMatchObject({ code: 1, stderr: expect.stringContaining('peersync is paused') });
+  const asked = site.proxy.requests.length;
+  site.drop('inbox/after.txt');
+  await site.verdict('inbox/after.txt', 'pending');
+  expect((await site.why('inbox/after.txt')).next).toContain('peersync is paused');
+  expect((await site.run('status')).stdout).toMatch(/^paused +since .*`peersync resume` ends it$/m);
+  // Not gently: the pause was on disk when it was answered.
+  await site.daemon.kill('SIGKILL');
+  await site.start();
+  await until(async () => (await site.status()).folders[0]?.watch?.state === 'watching', 'it watches');
+  expect((await site.status()).paused).toBeDefined();
+  site.drop('inbox/later.txt');
+  await site.verdict('inbox/later.txt', 'pending');
+  expect(site.proxy.requests.slice(asked)).toEqual([]);
+  const resumed = await site.run('resume');
+  expect(resumed).toMatchObject({ code: 0, stdout: 'Resumed: the work with the peer goes on.\n' });
+  await site.confirmed('inbox/after.txt', 'inbox/later.txt');
+  expect((await site.status()).paused).toBeUndefined();
+  expect((await site.run('resume')).stdout).toBe('It was not paused.\n');
+});
 
-  it('can be paused before it runs, and `once` says so instead of waiting', async () => {
-    const work = await AtWork.begin();
-    work.drop('inbox/a.txt');
-    expect(await work.run('pause', '--for', '1h')).toMatchObject({ code: 0 });
-    expect((await work.run('status')).stdout).toMatch(/^paused +since .*the next run begins so/m);
-    const paused = await work.run('once');
-    expect(paused.code).toBe(1);
-    expect(paused.stderr).toMatch(/peersync is paused for another (1h|5\dm( \d+s)?); 1 item waits\./);
-    expect(work.proxy.pushes).toEqual([]);
-    expect((await work.run('resume')).stdout).toBe('Resumed: the work with the peer goes on.\n');
-    expect(await work.run('once')).toMatchObject({ code: 0 });
-  });
+it('a pause may come before a daemon runs, and `once` says so instead of waiting', async () => {
+  const site = await Site.begin();
+  site.drop('inbox/a.txt');
+  expect(await site.run('pause', '--for', '1h')).toMatchObject({ code: 0 });
+  expect((await site.run('status')).stdout).toMatch(/^paused +since .*the next run begins so/m);
+  const paused = await site.run('once');
+  expect(paused.code).toBe(1);
+  expect(paused.stderr).toMatch(/peersync is paused for another (1h|5\dm( \d+s)?); 1 item waits\./);
+  expect(site.proxy.pushes).toEqual([]);
+  expect((await site.run('resume')).stdout).toBe('Resumed: the work with the peer goes on.\n');
+  expect(await site.run('once')).toMatchObject({ code: 0 });
+});
+
+const SHELF = { folders: [{ name: 'shelf' }, { name: 'inbox' }] };
+
+it('what waits in a folder that is away is pushed when it is back after a restart, or by another path', async () => {
+  const site = await Site.begin(SHELF);
+  site.drop('inbox/first.txt');
+  await site.start();
+  const isHeld = async () => (await site.status()).folders.some(({ watch }) => watch?.state === 'held');
+  /** A file that waits in the folder when that goes away, while others go on. */
+  const waits = async (file: string, other: string) => {
+    await site.ask('pause');
+    site.drop(`shelf/${file}`);
+    await site.verdict(`shelf/${file}`, 'pending');
+    renameSync(site.path('shelf'), site.path('away'));
+    await until(isHeld, 'its folder is held');
+    await site.ask('resume');
+    site.drop(`inbox/${other}`);
+    await site.confirmed(`inbox/${other}`);
+    expect((await site.status()).items.pending).toBe(1);
+  };
+
+  await waits('restart.txt', 'third.txt');
+  await site.stop();
+  await site.start();
+  site.drop('inbox/fourth.txt');
+  await site.confirmed('inbox/fourth.txt');
+  expect((await site.status()).items.pending).toBe(1);
+  renameSync(site.path('away'), site.path('shelf'));
+  await site.confirmed('shelf/restart.txt');
+
+  await waits('path.txt', 'fifth.txt');
+  site.configure({ folders: [{ name: 'shelf', path: site.path('away') }, { name: 'inbox' }] });
+  await site.hangUp();
+  await site.confirmed('away/path.txt');
+  const times = (file: string) => site.collectionsOf(`shelf/${file}`).length;
+  expect(['restart.txt', 'path.txt'].map(times)).toEqual([1, 1]);
+  await site.stop();
+});
+
+it('once ends when all that waits is in a folder that is away, and says which, how many files wait and what to do', async () => {
+  const site = await Site.begin(SHELF);
+  const [shelf, away] = [site.path('shelf'), site.path('away')];
+  const once = async () => {
+    const { code, lines, stderr } = await site.json<{ items: object }>('once', '--timeout', '2m');
+    const error = code === 0 ? undefined : JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '').error;
+    return { code, items: lines[0]?.items, error };
+  };
+  for (const name of ['shelf/a.md', 'shelf/b.md', 'shelf/c.md', 'inbox/plan.md']) site.drop(name);
+  await site.run('pause');
+  expect(await once()).toMatchObject({ error: { code: 'PAUSED' } });
+  await site.run('resume');
+  renameSync(shelf, away);
+  const held = await once();
+  const items = { confirmed: 1, pending: 3 };
+  expect(held).toMatchObject({ code: 1, items, error: { code: 'FOLDER_HELD' } });
+  expect(held.error.message).toContain(`The folder shelf was left out: The folder ${shelf} is not there`);
+  expect(held.error.message).toContain('3 files of it wait to be pushed.');
+  expect(held.error.hint).toContain('then run again');
+  renameSync(away, shelf);
+  expect(await once()).toMatchObject({ code: 0, items: { confirmed: 4, pending: 0 } });
+  renameSync(shelf, away);
+  const without = await once();
+  expect(without).toMatchObject({ code: 1, items: { confirmed: 4 }, error: { code: 'FOLDER_HELD' } });
+  expect(without.error.message).not.toContain('to be pushed');
 });

@@ -1,25 +1,26 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { Ledger } from './ledger.js';
-import { inWords, Passing, randomMoment } from './moments.js';
-import { expectShown, isConfirmed, type Listed, settingBehindProxy } from './setting.js';
+import { PeerProcess } from '../support/peer-process.js';
+import type { Listed } from '../support/site.js';
+import { BUSY, busySite, inWords, isConfirmed, Ledger, Passing, randomMoment, settle } from './busy.js';
 
 const CRASHES = 25;
+const CRASHES_WITH_PEER = 3;
 
 it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, claims no confirmation, and pushes a version once a life at most`, async () => {
-  const { peer, proxy, setting } = await settingBehindProxy();
-  const passing = new Passing(proxy);
-  const { random, user } = setting;
+  const { site, random, user, note } = await busySite();
+  const passing = new Passing(site.proxy);
   const ledger = new Ledger();
   const checked = new Set<string>();
 
   const expectTrue = async (listed: readonly Listed[]) => {
-    expect(ledger.close(proxy.requests, listed)).toEqual([]);
-    for (const { url = '', sha256 = '' } of listed.filter(isConfirmed)) {
+    expect(ledger.close(site.proxy.requests, listed)).toEqual([]);
+    for (const { url, sha256 } of listed.filter(isConfirmed)) {
       const version = `${url} ${sha256}`;
       if (checked.has(version)) continue;
       // The peer may have got it since: what it had shown until then counts as well.
       expect(passing.shown).toContain(version);
-      expect(await peer.peerdoc(url)).toMatchObject({ url, digest: sha256 });
+      expect(await site.peer.peerdoc(url)).toMatchObject({ url, digest: sha256 });
       checked.add(version);
     }
   };
@@ -27,14 +28,39 @@ it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, cl
   user.work();
   for (let crash = 1; crash <= CRASHES; crash += 1) {
     const moment = randomMoment(random);
-    setting.note(inWords(moment));
-    const daemon = setting.start();
+    note(inWords(moment));
+    const daemon = site.spawn();
     await passing.comes(moment, daemon);
     expect((await daemon.kill('SIGKILL')).signal).toBe('SIGKILL');
-    await expectTrue(await setting.list());
+    await expectTrue(await site.list());
   }
-  await expectTrue(await setting.settle());
-  await expectShown(peer, user);
+  await expectTrue(await settle(site, user));
+  await site.expectAllInPeer();
   // What was under way at a crash is looked up first, so hardly anything that the peer had received is pushed again.
   expect(ledger.again.size).toBeLessThan(ledger.pushed / 20);
 }, 600_000);
+
+it(`a daemon that is killed together with its embedded peer, ${CRASHES_WITH_PEER} times, loses nothing, and the peer has all that is confirmed`, async () => {
+  const { site, random, user, note } = await busySite();
+  const dir = site.path('peer');
+  site.configure({ ...BUSY, peer: { url: 'embedded', embedded: { dir, port: 0 } } });
+
+  user.work();
+  for (let crash = 1; crash <= CRASHES_WITH_PEER; crash += 1) {
+    const event = crash % 2 === 0 ? 'confirmed' : 'pushing to';
+    const ms = random.between(0, 600);
+    note(`${ms} ms after "${event}"`);
+    const daemon = site.spawn();
+    await daemon.says(event);
+    await sleep(ms);
+    expect((await daemon.kill('SIGKILL')).signal).toBe('SIGKILL');
+
+    const listed = (await site.list()).filter(isConfirmed);
+    const peer = await PeerProcess.start(dir);
+    for (const { url, sha256 } of listed)
+      expect(await peer.peerdoc(url)).toMatchObject({ url, digest: sha256 });
+    await peer.running.kill('SIGKILL');
+  }
+  await settle(site, user);
+  await site.expectAllInPeer(await PeerProcess.start(dir));
+}, 400_000);

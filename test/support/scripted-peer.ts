@@ -176,12 +176,6 @@ export const well: Behaviour = (call) => call.forward();
 /** Takes every request and never says a word. */
 export const silent: Behaviour = () => undefined;
 
-/** Resets the connection instead of an answer. */
-export const resetting: Behaviour = ({ request }) => {
-  request.socket.resetAndDestroy();
-  return undefined;
-};
-
 /** Does what it is asked, and breaks the connection in the middle of the answer. */
 export const halfAnAnswer: Behaviour = async ({ forward, response }) => {
   const { status, headers, body } = await forward();
