@@ -249,7 +249,7 @@ export function canaryText({ dialect, dropped, holdMs, rows, takesBinary, timeTo
     'What the daemon will do:',
     `  It speaks the dialect ${dialect}.`,
     `  It confirms a file ${held}.`,
-    `  It pushes ${takesBinary ? 'all files, those that are no text as they are' : 'text files; those that are no text are passed over'}.`,
+    `  It pushes ${takesBinary ? 'all files, those that are no text as they are' : 'text files; those that are no text are skipped'}.`,
     ...dropped.map((folder) => `  Files of the folder ${safe(folder)} would end in quarantine.`),
   ];
 }

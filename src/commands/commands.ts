@@ -11,7 +11,7 @@ const DESCRIPTIONS = {
   watch: 'Show what the running daemon does as it does it: folders, speed, the peer, trouble, latest events',
   list: 'List the known files',
   'why <path>': 'Explain one file: rule, status, history, evidence or error, and what happens next',
-  'retry [path..]': 'Try again what is in quarantine, waits for its next attempt, or was passed over',
+  'retry [path..]': 'Try again what is in quarantine, waits for its next attempt, or was skipped',
   verify: 'Look up in the peer once more what is confirmed, and tell what is missing',
   'rescan [folder]': 'Let the running daemon scan its folders now',
   reload: 'Let the running daemon take up its changed configuration, as SIGHUP does',

@@ -16,7 +16,7 @@ import { counted, named, safe, timeText } from './text.js';
 /** Every known file, one a line. */
 export const listCommand = define({
   options: {
-    status: option.oneOf(LISTED_STATUSES, 'Only those with this status (passed: kept back by a rule)'),
+    status: option.oneOf(LISTED_STATUSES, 'Only those with this status (skipped: kept out by a rule)'),
     folder: option.value('Only those of the folder with this name'),
   },
   examples: [
@@ -62,13 +62,13 @@ export const whyCommand = define({
   },
 });
 
-const VERDICTS: Readonly<Record<WhyReport['verdict'], string>> = {
+const STATUSES: Readonly<Record<WhyReport['status'], string>> = {
   pending: 'pending: it is to be pushed',
   accepted: 'accepted by the peer, not confirmed yet',
   confirmed: 'confirmed: the peer showed this version',
   quarantined: 'in quarantine: it cannot succeed without a change',
   gone: 'gone: the file was removed',
-  passed: 'passed over',
+  passed: 'skipped',
   ignored: 'ignored by a rule',
   unknown: 'not known yet',
   outside: 'not watched',
@@ -76,8 +76,8 @@ const VERDICTS: Readonly<Record<WhyReport['verdict'], string>> = {
 
 const KINDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
   directory: 'a directory: only the files in it are pushed',
-  link: 'a symbolic link, which is passed over',
-  other: 'no regular file, and passed over',
+  link: 'a symbolic link, which is skipped',
+  other: 'no regular file, and skipped',
 };
 
 /** The report for a person, line by line. */
@@ -87,7 +87,7 @@ export function whyText(report: WhyReport, now: number): string[] {
   const sha256 = version?.sha256 === undefined ? '' : `, sha256 ${version.sha256}`;
   return named([
     ['file', report.file],
-    ['status', `${kind === undefined ? VERDICTS[report.verdict] : KINDS[kind]}${since}`],
+    ['status', `${kind === undefined ? STATUSES[report.status] : KINDS[kind]}${since}`],
     ['reason', trouble && `${trouble.message} [${trouble.code}]`],
     ['what to do', trouble?.hint],
     ['evidence', evidence && `${evidence.kind}: ${evidence.shown}, seen ${timeText(evidence.at, now)}`],
@@ -159,8 +159,7 @@ export function retriedText({ retried, lookedAt }: Retried): string {
       ? [`${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} looked at again`]
       : []),
   ];
-  if (said.length === 0)
-    return 'Nothing there is in quarantine, waits for its next attempt, or was passed over.';
+  if (said.length === 0) return 'Nothing there is in quarantine, waits for its next attempt, or was skipped.';
   return `${said.join(', ')}.`;
 }
 

@@ -4,7 +4,6 @@ import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/process.js';
 import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
 import { answer, define, prepare, untilStopped } from './context.js';
 import { lastingTrouble, openAlone, peerInTrouble } from './daemon-access.js';
@@ -44,15 +43,14 @@ export const onceCommand = define({
       progress.end();
       await daemon.stop().catch(failed);
       const { client, state } = daemon.parts;
-      const counts = state.counts();
-      const items = itemCounts(counts);
+      const items = state.counts();
       const { push, peerdoc } = client.requests;
       const mirrors = mirrorCounts(reports);
       const durationMs = Math.round(systemClock.now() - started);
       answer(options, { items, requests: { push, peerdoc }, mirrors, durationMs }, () => [
         ...reports.filter(isNoteworthy).flatMap((report) => runLines(report, config.mirror.root)),
-        `${items.confirmed} confirmed, ${waitingOf(counts)} waiting, ${items.quarantined} quarantined, ` +
-          `${counts.passed} passed over, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
+        `${items.confirmed} confirmed, ${waitingOf(items)} waiting, ${items.quarantined} quarantined, ` +
+          `${items.passed} skipped, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
           `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
       ]);
       if (failures.length > 0) throw failures[0];

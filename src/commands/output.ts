@@ -5,7 +5,7 @@ import { LISTED_STATUSES } from '../report/items.js';
 // durations are numbers, in ms; times since the epoch.
 
 /** Of all shapes here. */
-export const OUTPUT_VERSION = 1;
+export const OUTPUT_VERSION = 2;
 
 const text = z.string();
 const texts = z.array(text);
@@ -15,7 +15,7 @@ const maybe = { text: text.optional(), number: number.optional() };
 const known = z.enum(LISTED_STATUSES);
 const trouble = z.looseObject({ code: maybe.text, message: text, hint: maybe.text });
 const evidence = z.looseObject({ kind: text, shown: text });
-const counts = z.record(z.enum(['pending', 'accepted', 'confirmed', 'quarantined', 'gone']), number);
+const counts = z.record(known, number);
 const cells = z.record(text, text);
 const did = { unit: text, did: texts.describe('What was done, or would be done, in order.') };
 const finding = z.looseObject({ check: text, ok: flag, message: text, hint: maybe.text });
@@ -34,10 +34,8 @@ const mirror = z.looseObject({
 const status = z.looseObject({
   ...{ version: text, running: flag, pid: maybe.number, startedAt: maybe.number, page: maybe.text },
   peer: z.looseObject({ url: text, dialect: maybe.text }),
-  ...{ items: counts, passedOver: number },
-  folders: z.array(
-    z.looseObject({ name: text, path: text, collection: text, items: counts, passedOver: number }),
-  ),
+  items: counts,
+  folders: z.array(z.looseObject({ name: text, path: text, collection: text, items: counts })),
   conditions: z.array(condition).describe('What a person should know, the gravest first.'),
   mirrors: z.array(mirror),
   quarantined: z.array(z.looseObject({ file: text, code: text, message: text })).describe('The first ones.'),
@@ -71,7 +69,7 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
   }),
   why: z.looseObject({
     ...{ file: text, folder: maybe.text, path: maybe.text, rule: text, ...file, collection: maybe.text },
-    verdict: z.enum([...LISTED_STATUSES, 'ignored', 'unknown', 'outside']),
+    status: z.enum([...LISTED_STATUSES, 'ignored', 'unknown', 'outside']),
     version: z.looseObject({ size: number, mtimeMs: number, sha256: maybe.text }).optional(),
     ...{ evidence: evidence.optional(), trouble: trouble.optional() },
     history: z.array(z.looseObject({ status: text, at: number, note: maybe.text })),

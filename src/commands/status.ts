@@ -119,12 +119,12 @@ export function statusSections(report: StatusReport, now: number, width?: number
 
 function folderLines({ folders, items, uplink }: StatusReport, width?: number): string[] {
   const rows: (string | number)[][] = [
-    ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed over', ''],
+    ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'skipped', ''],
   ];
   for (const folder of folders) {
-    const { pending, accepted, confirmed, quarantined, gone } = folder.items;
+    const { pending, accepted, confirmed, quarantined, gone, passed } = folder.items;
     const state = folder.watch?.state ?? '';
-    rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, folder.passedOver, state]);
+    rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, passed, state]);
   }
   const lines = columns(withoutZeros(rows, width), width);
   if (uplink === undefined || items.accepted === 0) return lines;

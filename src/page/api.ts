@@ -39,7 +39,7 @@ export type MirrorsRequest = Requests['mirror'];
 
 export interface RetryAnswer {
   readonly retried: number;
-  /** Files that were passed over or could not be read, and are looked at again. */
+  /** Files that were skipped or could not be read, and are looked at again. */
   readonly lookedAt: number;
 }
 

@@ -226,9 +226,8 @@ export function valuesOf(live: Live, followers = 0): Values {
     const { conditions, figures, uplink } = status;
     const { totals } = parts.statistics;
     const { peerdoc } = parts.client.requests;
-    for (const { name: folder, items, passedOver } of status.folders)
-      for (const [status, count] of Object.entries({ ...items, passed: passedOver }))
-        set('peersync_items', count, { folder, status });
+    for (const { name: folder, items } of status.folders)
+      for (const [status, count] of Object.entries(items)) set('peersync_items', count, { folder, status });
     set('peersync_items_accepted_total', totals.accepted);
     set('peersync_items_confirmed_total', totals.confirmed);
     set('peersync_items_quarantined_total', totals.quarantined);

@@ -33,7 +33,7 @@ function listed(entry: Entry) {
     sha256: 'sha256' in version ? version.sha256 : undefined,
     url: 'url' in entry ? entry.url : undefined,
     attempts: 'attempts' in entry ? entry.attempts : undefined,
-    /** Why it is quarantined or passed over, or what its last try failed with. */
+    /** Why it is quarantined or skipped, or what its last try failed with. */
     ...{ code: trouble?.code, message: trouble?.message, hint: trouble?.hint },
   };
 }

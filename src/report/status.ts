@@ -14,8 +14,7 @@ import type { PeerClient } from '../peer/client.js';
 import { type DialectName, rememberedDialect } from '../peer/dialect.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { RequestQueue } from '../queue/request-queue.js';
-import type { Counts } from '../state/entries.js';
-import type { Status, Trouble } from '../state/entry.js';
+import type { Trouble } from '../state/entry.js';
 import type { State, StateView } from '../state/state.js';
 import type { DialectSource } from '../uplink/deps.js';
 import type { Uplink } from '../uplink/uplink.js';
@@ -127,7 +126,6 @@ export type StatusReport = StatusFacts & {
 };
 export type StatusFacts = ReturnType<typeof factsOf>;
 export type FolderReport = StatusFacts['folders'][number];
-export type ItemCounts = Readonly<Record<Status, number>>;
 
 /** @param now in ms since the epoch; looked at only where no daemon runs. @default the present */
 export function statusReport(
@@ -187,12 +185,10 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
       dialect: parts === undefined ? knownDialect(config.peer, state) : parts.client.dialect,
       queue,
     },
-    items: itemCounts(counts),
-    passedOver: counts.passed,
+    items: counts,
     folders: config.folders.map(({ name, path, collection }) => {
-      const own = state.counts(name);
       const watch = watched.find((folder) => folder.name === name);
-      return { name, path, collection, items: itemCounts(own), passedOver: own.passed, watch };
+      return { name, path, collection, items: state.counts(name), watch };
     }),
     /** The directory that the paths of mirrors are below. */
     mirrorRoot: config.mirror.root,
@@ -217,10 +213,6 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
 export function knownDialect({ url, dialect }: Config['peer'], state: StateView): DialectName | undefined {
   if (url === 'embedded') return 'standard';
   return dialect === 'auto' ? rememberedDialect(state.meta('dialect'), url) : dialect;
-}
-
-export function itemCounts({ passed: _, ...items }: Counts): ItemCounts {
-  return items;
 }
 
 /** Where more of one kind are in trouble, the first stands for all of them. */

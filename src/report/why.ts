@@ -22,8 +22,8 @@ export interface WhyReport {
   readonly file: string;
   readonly folder?: string;
   readonly path?: string;
-  /** In one word: a status, `passed` over, `ignored`, `unknown` or `outside`. */
-  readonly verdict: Entry['status'] | 'ignored' | 'unknown' | 'outside';
+  /** Of the file, or `ignored`, `unknown` or `outside`. */
+  readonly status: Entry['status'] | 'ignored' | 'unknown' | 'outside';
   /** Set where it is no regular file. */
   readonly kind?: NoFile;
   /** Which rule takes the file or keeps it out. */
@@ -64,7 +64,7 @@ export async function explain(
   const { folder, path = '' } = (await locate(config, absolute)) ?? {};
   if (folder === undefined)
     return {
-      ...{ file: absolute, verdict: 'outside', history: [] },
+      ...{ file: absolute, status: 'outside', history: [] },
       rule: `It is in none of the watched folders (${config.folders.map((one) => one.path).join(', ')}).`,
       next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
     };
@@ -83,7 +83,7 @@ export async function explain(
   const problem = live?.parts.watcher.problems().find((one) => isWithin(absolute, one.path));
   if (typeof onDisk === 'object')
     return {
-      ...{ ...base, verdict: 'unknown' },
+      ...{ ...base, status: 'unknown' },
       rule: 'Whether a rule takes it is not known, for it cannot be looked at.',
       trouble: problem?.trouble ?? watchTrouble.unreadable(onDisk.unreadable),
       next: 'It is taken up by the next scan after it can be read.',
@@ -91,11 +91,11 @@ export async function explain(
   // What a rule keeps out is told of a link or a pipe first, for it is not looked at; of a directory its own rule is told.
   if (onDisk === 'directory' || (decision.take && (onDisk === 'link' || onDisk === 'other')))
     return {
-      ...{ ...base, verdict: 'ignored', kind: onDisk },
+      ...{ ...base, status: 'ignored', kind: onDisk },
       ...noFile(onDisk, folder, rules.closed(`${path}/`)),
     };
-  if (!decision.take) return { ...base, verdict: 'ignored', next: UNLESS_RULE };
-  const unknown = { ...base, verdict: 'unknown', trouble: problem?.trouble } as const;
+  if (!decision.take) return { ...base, status: 'ignored', next: UNLESS_RULE };
+  const unknown = { ...base, status: 'unknown', trouble: problem?.trouble } as const;
   // It has no URL as long as its name is the problem.
   if (problem?.path === absolute)
     return { ...unknown, next: 'It is taken up by the next scan after that is mended.' };
@@ -113,7 +113,7 @@ function known(entry: Entry) {
   const { sha256, encoding = 'utf-8' } = hasContent(version) ? version : {};
   const { url, collection, attempts } = isItem(entry) ? entry : {};
   return {
-    ...{ verdict: status, since, trouble, version: { size, mtimeMs, sha256 }, url, collection, attempts },
+    ...{ status, since, trouble, version: { size, mtimeMs, sha256 }, url, collection, attempts },
     ...(encoding !== 'utf-8' &&
       encoding !== 'binary' && { conversion: `The file is ${encoding}; its text travels as UTF-8.` }),
     evidence: status === 'confirmed' ? entry.evidence : undefined,

@@ -10,7 +10,7 @@ import type { Entry } from '../../src/state/entry.js';
 
 export const MIN = 60_000;
 export const NOW = Date.now();
-const NO_ITEMS = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0 };
+const NO_ITEMS = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, passed: 0 };
 
 export function queue(over: Partial<QueueStatus> = {}): QueueStatus {
   const lane = { started: 20, failed: 0, running: 0, waiting: 0 };
@@ -40,7 +40,7 @@ export function folder(
 ): FolderReport {
   const lastScan = { folder: name, files: 5210, directories: 210, durationMs: 412, at: NOW - 9 * MIN };
   return {
-    ...{ name, path: `/srv/library/${name}`, collection: name, passedOver: 0 },
+    ...{ name, path: `/srv/library/${name}`, collection: name },
     items: { ...NO_ITEMS, ...items },
     watch: { ...WATCHED, name, state: 'watching', lastScan },
     ...over,
@@ -51,8 +51,7 @@ export function folder(
 export function statusOf(folders: readonly FolderReport[], over: Partial<StatusFacts> = {}): StatusReport {
   const items = { ...NO_ITEMS };
   for (const { items: own } of folders) {
-    for (const status of ['pending', 'accepted', 'confirmed', 'quarantined', 'gone'] as const)
-      items[status] += own[status];
+    for (const status of Object.keys(own) as (keyof typeof own)[]) items[status] += own[status];
   }
   const status: StatusFacts = {
     ...{ configuration: undefined, paused: undefined, restart: undefined, page: undefined },
@@ -61,7 +60,6 @@ export function statusOf(folders: readonly FolderReport[], over: Partial<StatusF
     ...{ version: '0.1.0', running: true, pid: 4711, startedAt: NOW - 26 * 60 * MIN },
     peer: { url: 'https://search.example.org', dialect: 'standard', queue: queue() },
     items,
-    passedOver: folders.reduce((sum, { passedOver }) => sum + passedOver, 0),
     folders: [...folders],
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_900 },
     figures: { timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] },

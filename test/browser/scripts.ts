@@ -20,14 +20,14 @@ const EVENTS = [
   event(1, 52, 'info', 'watching /srv/library/notes: text files there go into the collection "notes"'),
   event(2, 51, 'info', 'confirmed notes/2026/garden-plan.md (2s after its push)'),
   event(3, 40, 'info', 'The mirror prices was brought up to date: 1,204 rows, 3 changed'),
-  event(4, 31, 'warn', 'papers/scans/0412.pdf was passed over: it is larger than folders[].maxFileSize'),
+  event(4, 31, 'warn', 'papers/scans/0412.pdf was skipped: it is larger than folders[].maxFileSize'),
   event(5, 12, 'info', '2,140 files of papers became searchable in the last 10 minutes'),
   event(6, 2, 'info', 'confirmed notes/meeting-2026-11-20.md (2s after its push)'),
 ];
 
 const LIBRARY = [
-  folder('notes', { confirmed: 2_318, gone: 14 }, { passedOver: 3 }),
-  folder('papers', { confirmed: 18_442, gone: 120 }, { passedOver: 41 }),
+  folder('notes', { confirmed: 2_318, gone: 14, passed: 3 }),
+  folder('papers', { confirmed: 18_442, gone: 120, passed: 41 }),
   folder('letters', { confirmed: 961 }),
 ];
 const MIRRORS = [
@@ -45,7 +45,7 @@ const SHA256 = 'c957c0e6f0529f8d58990c77d8706a5bd44291b72a1fdd4ab802b8468006cfe0
 const PATH = '2021/minutes-0002.md';
 const WHY: WhyReport = {
   ...{ file: `/srv/library/papers/${PATH}`, folder: 'papers', path: PATH, collection: 'papers' },
-  ...{ verdict: 'confirmed', since: NOW - 44 * MIN, url: `https://files.example.org/papers/${PATH}` },
+  ...{ status: 'confirmed', since: NOW - 44 * MIN, url: `https://files.example.org/papers/${PATH}` },
   rule: 'Folder papers takes it: collection papers.',
   version: { size: 18_204, mtimeMs: NOW - 46 * MIN, sha256: SHA256 },
   evidence: { kind: 'digest', at: NOW - 44 * MIN, shown: `sha256 ${SHA256}` },
@@ -137,7 +137,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
     status: statusOf(
       [
         folder('notes', { confirmed: 2_318, quarantined: 3 }),
-        folder('papers', { confirmed: 18_442, quarantined: 41 }, { passedOver: 12 }),
+        folder('papers', { confirmed: 18_442, quarantined: 41, passed: 12 }),
         folder(
           'usb',
           { confirmed: 88 },

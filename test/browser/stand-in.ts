@@ -106,8 +106,7 @@ export class StandIn {
     const { status, item } = this.#script;
     this.items.push(asked.get('name'));
     const of = asked.get('status') ?? '';
-    const total =
-      of === 'passed' ? status.passedOver : (Object.entries(status.items).find(([s]) => s === of)?.[1] ?? 0);
+    const total = Object.entries(status.items).find(([status]) => status === of)?.[1] ?? 0;
     const first = Number(asked.get('after') ?? 0);
     const end = Math.min(total, first + Number(asked.get('limit')));
     const items = item ? Array.from({ length: end - first }, (_, i) => item(first + i, of)) : [];

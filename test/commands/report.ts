@@ -17,11 +17,18 @@ export const queue = {
     audit: lane,
   },
 };
-export const counts = { pending: 1_204_311, accepted: 40, confirmed: 12_345, quarantined: 0, gone: 7 };
+export const counts = {
+  pending: 1_204_311,
+  accepted: 40,
+  confirmed: 12_345,
+  quarantined: 0,
+  gone: 7,
+  passed: 12,
+};
 
 export function folder(name: string): FolderReport {
   const watch = { name, state: 'watching' as const, since: 0, directoriesWatched: 1, settling: 0 };
-  return { name, path: `/data/${name}`, collection: name, items: counts, passedOver: 12, watch };
+  return { name, path: `/data/${name}`, collection: name, items: counts, watch };
 }
 
 /** A status without trouble. */
@@ -36,7 +43,6 @@ export function report(parts: Partial<StatusFacts> = {}): StatusReport {
     startedAt: NOW - 7_260_000,
     peer: { url: 'http://127.0.0.1:8090', dialect: 'yacy', queue },
     items: counts,
-    passedOver: 12,
     folders: [folder('inbox'), folder('notes')],
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_000 },
     figures: { confirmedPerSecond: 17.4, lastConfirmedAt: NOW - 2_000, timeToSearch: [], alerts: [] },

@@ -51,7 +51,7 @@ describe('what retry answers', () => {
     [2, 0, '2 items are pending again.'],
     [0, 1, '1 file is looked at again.'],
     [12, 3, '12 items are pending again, 3 files are looked at again.'],
-    [0, 0, 'Nothing there is in quarantine, waits for its next attempt, or was passed over.'],
+    [0, 0, 'Nothing there is in quarantine, waits for its next attempt, or was skipped.'],
   ])(
     'of %i items and %i files tells only what there was, counted as people do',
     (retried, lookedAt, words) => {

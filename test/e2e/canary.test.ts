@@ -98,7 +98,7 @@ describe('a canary at a peer of the standard', () => {
     expect(stdout).toMatch(/- +PDF +not sent: this peer takes only text/);
     expect(stdout).toMatch(/ok +plain text +confirmed/);
     expect(stdout).toMatch(/ok +non-ASCII text +confirmed/);
-    expect(stdout).toContain('those that are no text are passed over');
+    expect(stdout).toContain('those that are no text are skipped');
   });
 
   it('is tried where what is mirrored is missing or too large, which is told of each and fails the check', async () => {

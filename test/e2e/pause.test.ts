@@ -17,7 +17,7 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
   expect(mirror).toMatchObject({ code: 1, stderr: expect.stringContaining('peersync is paused') });
   const asked = site.proxy.requests.length;
   site.drop('inbox/after.txt');
-  await site.verdict('inbox/after.txt', 'pending');
+  await site.becomes('inbox/after.txt', 'pending');
   expect((await site.why('inbox/after.txt')).next).toContain('peersync is paused');
   expect((await site.run('status')).stdout).toMatch(/^paused +since .*`peersync resume` ends it$/m);
   // Not gently: the pause was on disk when it was answered.
@@ -26,7 +26,7 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
   await until(async () => (await site.status()).folders[0]?.watch?.state === 'watching', 'it watches');
   expect((await site.status()).paused).toBeDefined();
   site.drop('inbox/later.txt');
-  await site.verdict('inbox/later.txt', 'pending');
+  await site.becomes('inbox/later.txt', 'pending');
   expect(site.proxy.requests.slice(asked)).toEqual([]);
   const resumed = await site.run('resume');
   expect(resumed).toMatchObject({ code: 0, stdout: 'Resumed: the work with the peer goes on.\n' });
@@ -59,7 +59,7 @@ it('what waits in a folder that is away is pushed when it is back after a restar
   const waits = async (file: string, other: string) => {
     await site.ask('pause');
     site.drop(`shelf/${file}`);
-    await site.verdict(`shelf/${file}`, 'pending');
+    await site.becomes(`shelf/${file}`, 'pending');
     renameSync(site.path('shelf'), site.path('away'));
     await until(isHeld, 'its folder is held');
     await site.ask('resume');

@@ -71,10 +71,10 @@ describe('a running daemon that reads its configuration anew', () => {
     await site.confirmed('leaves/known.txt');
     await site.ask('pause');
     site.drop('leaves/waits.txt');
-    await site.verdict('leaves/waits.txt', 'pending');
+    await site.becomes('leaves/waits.txt', 'pending');
     site.configure(named('stays'));
     expect((await site.run('reload')).stdout).toBe(`folder leaves (${site.path('leaves')}): removed\n`);
-    await site.verdict('leaves/waits.txt', 'outside');
+    await site.becomes('leaves/waits.txt', 'outside');
     await site.ask('resume');
     site.drop('stays/after.txt');
     site.drop('leaves/unseen.txt');
@@ -97,7 +97,7 @@ describe('a running daemon that reads its configuration anew', () => {
     expect(report).toEqual({ changes: ['folder ruled: rules changed'], restart: [] });
     const shown = () => site.peer.peerdoc(site.url('ruled/n.md'));
     await until(async () => (await shown())?.collections[0] === 'markdown', 'it moved');
-    await site.verdict('ruled/n.md', 'confirmed');
+    await site.becomes('ruled/n.md', 'confirmed');
     expect(site.collectionsOf('ruled/n.md')).toEqual(['ruled', 'markdown']);
     expect(site.collectionsOf('ruled/n.txt')).toEqual(['ruled']);
     expect(site.collectionsOf('plain/a.txt')).toEqual(['plain']);

@@ -25,7 +25,7 @@ it('the page follows a file from the folder to search, and knows what the comman
   await until(async () => (await confirmed()) === 1, 'it is confirmed');
   const { items } = await get<ItemsPage>('/api/items?status=confirmed');
   expect(items).toMatchObject([{ file: site.path('inbox/a.md'), status: 'confirmed' }]);
-  expect(await get('/api/why?path=inbox/a.md')).toMatchObject({ verdict: 'confirmed' });
+  expect(await get('/api/why?path=inbox/a.md')).toMatchObject({ status: 'confirmed' });
   expect([await get('/api/why?path=inbox/a.md')]).toEqual((await site.json('why', 'inbox/a.md')).lines);
   const metrics = readExposition(await (await fetch(new URL('/metrics', url))).text(), 'prometheus');
   const series = (name: string) => metrics.find((one) => one.name === `peersync_${name}`);

@@ -220,7 +220,7 @@ async function goThrough(site: Site, name: string): Promise<void> {
   const calls = proxy.requests.length;
   const [last = ''] = site.dropSome(`${name}-after`);
   await until(() => said().length > 0, `${name}: something is said`);
-  await site.verdict(last, 'pending');
+  await site.becomes(last, 'pending');
 
   const triesAt = async () => (await site.status()).peer.queue?.circuit.tries ?? 0;
   const tries = await triesAt();

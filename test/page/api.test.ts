@@ -161,7 +161,7 @@ describe('GET /api/why', () => {
 
   it('explains a file by its path, and by the name that lists give it', async () => {
     const page = await pageWith('inbox/a b.md');
-    const report = { verdict: 'quarantined', folder: 'inbox', path: 'a b.md' };
+    const report = { status: 'quarantined', folder: 'inbox', path: 'a b.md' };
     for (const path of [page.file('inbox/a b.md'), 'inbox/a b.md'])
       expect(await why(page, path)).toMatchObject(report);
   });
@@ -170,7 +170,7 @@ describe('GET /api/why', () => {
     const page = await PageAtWork.start();
     const there = page.file('outside.md');
     const first = await why(page, there);
-    expect(first).toMatchObject({ verdict: 'outside' });
+    expect(first).toMatchObject({ status: 'outside' });
     const others = ['/etc/passwd', '/etc/nothing', `${page.directory}/inbox/../outside.md`, '/'];
     for (const path of [`${there}.not`, ...others]) expect(await why(page, path)).toEqual(first);
   });
@@ -181,7 +181,7 @@ describe('GET /api/why', () => {
     writeFileSync(join(page.directory, 'secret/there.md'), 'x');
     symlinkSync(join(page.directory, 'secret'), join(page.directory, 'inbox/link'));
     const there = await why(page, 'inbox/link/there.md');
-    expect(there).toMatchObject({ verdict: 'outside' });
+    expect(there).toMatchObject({ status: 'outside' });
     for (const name of ['absent.md', 'there.md/below'])
       expect(await why(page, `inbox/link/${name}`)).toEqual(there);
   });

@@ -109,7 +109,7 @@ describe('what is no file that is taken', () => {
     const { config, inbox, state } = await setUp();
     symlinkSync('loop', join(inbox, 'loop'));
     expect(await explain(join(inbox, 'loop/a'), config, state, undefined)).toMatchObject({
-      verdict: 'unknown',
+      status: 'unknown',
       trouble: { code: 'UNREADABLE', message: 'The file cannot be read (ELOOP).' },
       next: 'It is taken up by the next scan after it can be read.',
     });
@@ -122,7 +122,7 @@ describe('what is no file that is taken', () => {
     const live = liveWith({ problems: [{ folder: 'inbox', path, trouble, since }] });
     const report = await explain(path, config, state, live);
     const next = 'It is taken up by the next scan after that is mended.';
-    expect(report).toMatchObject({ verdict: 'unknown', trouble, next });
+    expect(report).toMatchObject({ status: 'unknown', trouble, next });
     expect(report.url).toBeUndefined();
   });
 });

@@ -192,9 +192,9 @@ export class Site {
     return files;
   }
 
-  /** Waits until a file has a verdict in `why`. */
-  async verdict(file: string, verdict: WhyReport['verdict']): Promise<void> {
-    await until(async () => (await this.why(file)).verdict === verdict, `${file} is ${verdict}`);
+  /** Waits until a file has a status in `why`. */
+  async becomes(file: string, status: WhyReport['status']): Promise<void> {
+    await until(async () => (await this.why(file)).status === status, `${file} is ${status}`);
   }
 
   /** Waits until files are confirmed as they are on disk, and the peer shows them. */
@@ -202,8 +202,8 @@ export class Site {
     for (const file of files) {
       const digest = sha256(readFileSync(this.path(file)));
       const isConfirmed = async () => {
-        const { verdict, version } = await this.why(file);
-        return verdict === 'confirmed' && version?.sha256 === digest;
+        const { status, version } = await this.why(file);
+        return status === 'confirmed' && version?.sha256 === digest;
       };
       await until(isConfirmed, `${file} is confirmed`).catch((error: unknown) => {
         throw new Error(this.daemon.stdout.slice(-3_000), { cause: error });

@@ -26,7 +26,7 @@ const STATUSES = Object.keys(STATUS_WORDS) as Entry['status'][];
 
 function countOf({ status }: Model, name: Entry['status'], folder: string): number {
   const of = folder === '' ? status : status?.folders.find((one) => one.name === folder);
-  return (name === 'passed' ? of?.passedOver : of?.items[name]) ?? 0;
+  return of?.items[name] ?? 0;
 }
 
 /** Gives files another try. @returns what came of it */

@@ -66,8 +66,7 @@ export function Folders({ model }: Props) {
     const files = scans.reduce((sum, scanned) => sum + scanned.files, 0);
     return `Scanned ${counted(scans.length, 'folder')}: ${counted(files, 'file')} seen.`;
   };
-  const cells = ({ name, path, collection, items, passedOver, watch }: FolderReport) => {
-    const counts = { ...items, passed: passedOver };
+  const cells = ({ name, path, collection, items: counts, watch }: FolderReport) => {
     const total = COUNTED.reduce((sum, status) => sum + counts[status], 0);
     const scanned = watch?.lastScan && watch.state !== 'scanning';
     return [

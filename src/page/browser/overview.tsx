@@ -117,7 +117,7 @@ const NOTES: Readonly<Record<Entry['status'], (status: StatusReport) => string>>
 /** The way of a file, with how many are at each station, and those that left it. */
 export function Stations({ model }: Props) {
   const { status } = model;
-  const counts = status && { ...status.items, passed: status.passedOver };
+  const counts = status?.items;
   const station = (name: Entry['status']) => (
     <li key={name} class={`station s-${name}`} data-empty={counts?.[name] === 0 || undefined}>
       <span class="rail-line line">

@@ -17,7 +17,7 @@ export const STATUS_WORDS: Readonly<Record<Entry['status'], string>> = {
   pending: 'Pending',
   accepted: 'Accepted',
   confirmed: 'Confirmed',
-  passed: 'Passed over',
+  passed: 'Skipped',
   gone: 'Gone',
 };
 

@@ -6,19 +6,19 @@ import { Facts, Icon, isStatus, type Props, Prose, STATUS_WORDS, whyHref } from 
 import { ago, ahead, sentences } from './words.js';
 
 /** What became of a file; or of what is no regular file. */
-const WORDS: Readonly<Record<WhyReport['verdict'] | NonNullable<WhyReport['kind']>, string>> = {
+const WORDS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport['kind']>, string>> = {
   pending: 'Pending: it is to be pushed.',
   accepted: 'Accepted by the peer, which does not show it yet.',
   confirmed: 'Confirmed: the peer shows this very version.',
   quarantined: 'In quarantine: it cannot succeed without a change.',
   gone: 'Gone: the file was removed.',
-  passed: 'Passed over by a rule.',
+  passed: 'Skipped: a rule keeps it out.',
   ignored: 'Ignored by a rule.',
   unknown: 'Not known yet.',
   outside: 'Not watched.',
   directory: 'A directory: only the files in it are pushed.',
-  link: 'A symbolic link, which is passed over.',
-  other: 'No regular file, and passed over.',
+  link: 'A symbolic link, which is skipped.',
+  other: 'No regular file, and skipped.',
 };
 /** What is shown follows the file while it is on its way. */
 const FOLLOWED: ReadonlySet<string> = new Set(['pending', 'accepted', 'unknown']);
@@ -31,7 +31,7 @@ export function Why({ model }: Props) {
   /** What was answered, or why nothing was. */
   const [answer, setAnswer] = useState<{ readonly path: string; readonly report: WhyReport | string }>();
   const report = answer?.path === path ? answer.report : undefined;
-  const isFollowed = typeof report === 'object' && FOLLOWED.has(report.verdict);
+  const isFollowed = typeof report === 'object' && FOLLOWED.has(report.status);
   // Before it is drawn: what is typed next is not taken back.
   useLayoutEffect(() => setTyped(path), [path]);
   useEffect(() => {
@@ -93,16 +93,16 @@ export function Why({ model }: Props) {
 }
 
 function Answer({ report, now }: { readonly report: WhyReport; readonly now: number }) {
-  const { conversion, evidence, history, kind, next, nextAt, trouble, url, verdict, version } = report;
+  const { conversion, evidence, history, kind, next, nextAt, status, trouble, url, version } = report;
   const when = (at: number) => `${wallClockText(at)}, ${ago(at, now)}`;
   const mono = (text: string | undefined) => text && <code>{text}</code>;
   const due = nextAt !== undefined && (nextAt <= now ? 'It is due now' : `Next: ${ahead(nextAt, now)}`);
   return (
     <>
       <div>
-        <h3 class={`verdict line s-${isStatus(verdict) ? verdict : 'gone'}`}>
-          <Icon of={isStatus(verdict) ? verdict : 'unknown'} />
-          <span>{WORDS[kind ?? verdict]}</span>
+        <h3 class={`status-line line s-${isStatus(status) ? status : 'gone'}`}>
+          <Icon of={isStatus(status) ? status : 'unknown'} />
+          <span>{WORDS[kind ?? status]}</span>
         </h3>
         {trouble && (
           <p class="voice">
