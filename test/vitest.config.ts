@@ -7,6 +7,9 @@ const LONG = ['test/fault/**/*.test.ts', 'test/browser/**/*.test.ts', 'test/syst
 /** Other tests that start whole programs. */
 const PROGRAMS = ['test/e2e/**/*.test.ts', 'test/wire/**/*.test.ts', 'test/systemd/**/*.test.ts'];
 
+/** As long as somebody wants; see test/soak/soak.mjs. */
+const SOAK = ['test/soak/**/*.test.ts'];
+
 /** No measure of anything, but the end of what hangs: on a throttled machine a start takes seconds. */
 const SLOW = { testTimeout: 240_000, hookTimeout: 240_000 };
 
@@ -21,13 +24,14 @@ export default defineConfig({
     setupFiles: ['test/support/lives.ts'],
     projects: [
       { extends: true, test: { name: 'long', include: LONG, ...SLOW } },
+      { extends: true, test: { name: 'soak', include: SOAK, testTimeout: 0 } },
       { extends: true, test: { name: 'programs', include: PROGRAMS, exclude: LONG, ...SLOW } },
       {
         extends: true,
         test: {
           name: 'parts',
           include: ['test/**/*.test.ts'],
-          exclude: [...PROGRAMS, ...LONG],
+          exclude: [...PROGRAMS, ...LONG, ...SOAK],
           // A process and a module for each file would cost more than most tests do.
           isolate: false,
         },

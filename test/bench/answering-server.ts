@@ -1,6 +1,6 @@
 // A peer that only answers: it reads a push's body to its end and accepts every item. Its own process, so that its work is
 // not counted as ours. It shows no document; given a size in bytes, it shows every document that is asked for, with that size.
-// Prints its port; a message from the process that started it is answered with what it counted.
+// Prints its URL; a message from the process that started it is answered with what it counted.
 import { createServer } from 'node:http';
 
 /** What the peer counted since the message before. */
@@ -44,7 +44,8 @@ const server = createServer((request, response) => {
 });
 server.listen(0, '127.0.0.1', () => {
   const address = server.address();
-  if (typeof address === 'object' && address !== null) process.stdout.write(`${address.port}\n`);
+  if (typeof address === 'object' && address !== null)
+    process.stdout.write(`http://127.0.0.1:${address.port}\n`);
 });
 process.on('message', (question) => {
   process.send?.(answered);

@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BenchRow, below, row } from './rows.js';
 import { ScaleDaemon } from './scale-daemon.js';
+import { Server } from './server.js';
 
 const ROWS = 200_000;
 const MOST_MB = 150;
@@ -13,9 +12,8 @@ const LONGEST_BLOCK_MS = 50;
 /** A table of 200,000 rows with 8 columns to CSV by the built daemon, beside reading the same bytes and throwing them away. */
 export async function mirrorBench(): Promise<BenchRow[]> {
   const root = mkdtempSync(join(tmpdir(), 'peersync-bench-'));
-  const program = join(import.meta.dirname, 'table-server.js');
-  const server = spawn(process.execPath, [program, String(ROWS)], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const url = `http://127.0.0.1:${await portOf(server)}`;
+  const server = await Server.start('table-server', ROWS);
+  const { url } = server;
   const folder = join(root, 'folder');
   mkdirSync(folder);
   const mirror = { root: join(root, 'mirror'), tables: [{ table: 'bench', path: 'bench.csv' }] };
@@ -37,15 +35,9 @@ export async function mirrorBench(): Promise<BenchRow[]> {
     ];
   } finally {
     await daemon.stop();
-    server.kill();
+    server.end();
     rmSync(root, { recursive: true, force: true });
   }
-}
-
-async function portOf({ stdout }: ChildProcess): Promise<string> {
-  if (stdout === null) throw new Error('the server says nothing');
-  const [port] = await once(stdout, 'data');
-  return String(port).trim();
 }
 
 /** @returns how long it took, in ms */

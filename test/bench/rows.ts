@@ -12,8 +12,16 @@ export function row(name: string, measured: number, baseline: number, unit: stri
   return { name, measured, baseline, ratio: measured / baseline, unit };
 }
 
+/** The row with a promise. */
+export function promised(result: BenchRow, text: string, kept: boolean): BenchRow {
+  return { ...result, promise: { text, kept } };
+}
+
 /** A row with a promise: no more than a limit. */
 export function below(name: string, measured: number, limit: number, unit: string): BenchRow {
-  const promise = { text: `at most ${limit.toPrecision(3)} ${unit}`, kept: measured <= limit };
-  return { ...row(name, measured, limit, unit), promise };
+  return promised(
+    row(name, measured, limit, unit),
+    `at most ${limit.toPrecision(3)} ${unit}`,
+    measured <= limit,
+  );
 }

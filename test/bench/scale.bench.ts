@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, fork } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,8 +6,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Answered } from './answering-server.js';
 import type { Probed } from './loop-probe.js';
-import { type BenchRow, below, row as plainRow } from './rows.js';
+import { type BenchRow, below, row as plainRow, promised } from './rows.js';
 import { NotReached, ScaleDaemon, seconds } from './scale-daemon.js';
+import { Server } from './server.js';
 
 const PER_DIRECTORY = 100;
 const SMALL_BYTES = 120;
@@ -28,6 +29,9 @@ const QUESTIONS = {
 const WORDS = 'the peer shows this version of a document when its index has been committed '.repeat(40);
 
 const run = promisify(execFile);
+
+/** The peer that only answers. */
+type Peer = Server<Answered>;
 
 /**
  * The built daemon with very many small files and a peer that only answers: what a first sync takes, a start, a scan where
@@ -88,20 +92,12 @@ class ScaleBench {
     await this.#step('starting with everything', async () => {
       const ms = await daemon.start(120_000);
       const limitMs = 1_000 + 4_000 * this.#millions;
-      this.#rows.push({
-        ...row(`start until ready, ${this.#files} in the state`, ms / 1_000, emptyMs / 1_000, 's'),
-        promise: { text: `at most ${seconds(limitMs)}`, kept: ms <= limitMs },
-      });
+      const start = row(`start until ready, ${this.#files} in the state`, ms / 1_000, emptyMs / 1_000, 's');
+      this.#rows.push(promised(start, `at most ${seconds(limitMs)}`, ms <= limitMs));
       this.#blocks('start', await daemon.probe(), empty);
       const loadingMs = daemon.loading?.longestMs ?? Number.NaN;
-      this.#rows.push(
-        row(
-          'block of the event loop, longest: loading the code, before a start',
-          loadingMs,
-          BLOCK_MS.longest,
-          'ms',
-        ),
-      );
+      const what = 'block of the event loop, longest: loading the code, before a start';
+      this.#rows.push(row(what, loadingMs, BLOCK_MS.longest, 'ms'));
       await daemon.scanned(60_000 + 120_000 * this.#millions);
       this.#blocks('first scan after a start', await daemon.probe());
     });
@@ -132,19 +128,19 @@ class ScaleBench {
       bare.push((await bareSync(peer, tree, 'fetch')).ms);
       quick.push((await bareSync(peer, tree, 'undici')).ms);
       const daemon = this.#daemon(`rate-${turn}`, tree, peer);
-      await peer.answered('reset');
+      await peer.counted('reset');
       await daemon.start(60_000);
       const startedAt = now();
-      await peer.lookedUp(RATE_FILES, 120_000);
+      await lookedUp(peer, RATE_FILES, 120_000);
       await daemon.confirmed(RATE_FILES, 60_000);
-      ours.push((await peer.answered()).lastAt - startedAt);
+      ours.push((await peer.counted()).lastAt - startedAt);
       await daemon.stop();
     }
     const rate = (times: readonly number[]) => RATE_FILES / (Math.min(...times) / 1_000);
     const what = `first sync of ${RATE_FILES} files of 2 KB`;
     const result = row(`${what}, beside a bare script`, rate(ours), rate(bare), 'files/s');
     this.#rows.push(
-      { ...result, promise: { text: 'at least 0.8 of it', kept: result.ratio >= 0.8 } },
+      promised(result, 'at least 0.8 of it', result.ratio >= 0.8),
       row(`${what}, beside a bare script with undici`, rate(ours), rate(quick), 'files/s'),
     );
   }
@@ -153,27 +149,21 @@ class ScaleBench {
     const limitMs = 120_000 + 2_500_000 * this.#millions;
     const startedAt = now();
     try {
-      await peer.lookedUp(this.#files, limitMs);
+      await lookedUp(peer, this.#files, limitMs);
       await daemon.confirmed(this.#files, 120_000);
     } finally {
       const probed = await daemon.probe();
-      const { lookUps, lastAt } = await peer.answered();
+      const { lookUps, lastAt } = await peer.counted();
       const bare = await bareSync(peer, tree, 'fetch');
       const items = Math.min(RATE_FILES, this.#files);
-      const cpu = row(
-        `processor time an item, first sync of ${this.#files}, beside the bare script`,
-        probed.cpuMs / Math.min(lookUps, this.#files),
-        bare.cpuMs / items,
-        'ms',
-      );
-      this.#rows.push({ ...cpu, promise: { text: 'at most twice', kept: cpu.ratio <= 2 } });
+      const [cpuMs, bareMs] = [probed.cpuMs / Math.min(lookUps, this.#files), bare.cpuMs / items];
+      const processor = `processor time an item, first sync of ${this.#files}, beside the bare script`;
+      const cpu = row(processor, cpuMs, bareMs, 'ms');
+      const sync = `first sync of ${this.#files} files of ${SMALL_BYTES} bytes, beside the bare script`;
+      const rate = lookUps / ((lastAt - startedAt) / 1_000);
       this.#rows.push(
-        row(
-          `first sync of ${this.#files} files of ${SMALL_BYTES} bytes, beside the bare script`,
-          lookUps / ((lastAt - startedAt) / 1_000),
-          items / (bare.ms / 1_000),
-          'files/s',
-        ),
+        promised(cpu, 'at most twice', cpu.ratio <= 2),
+        row(sync, rate, items / (bare.ms / 1_000), 'files/s'),
       );
       this.#memory('most memory during the first sync (RSS)', daemon.memoryMb('VmHWM'), this.#restMb + 150);
       this.#blocks('first sync, snapshots included', probed);
@@ -189,13 +179,9 @@ class ScaleBench {
       const { text } = await daemon.command(['rescan', '--json'], 60_000 + 120_000 * this.#millions);
       ours.push((JSON.parse(text) as { durationMs: number }).durationMs);
     }
-    const result = row(
-      `scan of ${this.#files} files unchanged, beside find`,
-      Math.min(...ours) / 1_000,
-      Math.min(...theirs) / 1_000,
-      's',
-    );
-    this.#rows.push({ ...result, promise: { text: 'at most twice', kept: result.ratio <= 2 } });
+    const [best, find] = [Math.min(...ours) / 1_000, Math.min(...theirs) / 1_000];
+    const result = row(`scan of ${this.#files} files unchanged, beside find`, best, find, 's');
+    this.#rows.push(promised(result, 'at most twice', result.ratio <= 2));
     this.#blocks('scan', await daemon.probe());
   }
 
@@ -270,19 +256,15 @@ class ScaleBench {
     const { p999Ms, longestMs, looks } = probed;
     const { p999, longest } = BLOCK_MS;
     // Of fewer looks it is the longest.
-    if (looks >= 1_000)
-      this.#rows.push({
-        ...row(`block of the event loop, p99.9: ${step}`, p999Ms, p999, 'ms'),
-        promise: { text: `at most ${p999} ms`, kept: p999Ms <= p999 },
-      });
-    this.#rows.push({
-      ...row(`block of the event loop, longest: ${step}`, longestMs, beside?.longestMs ?? longest, 'ms'),
-      promise: { text: `at most ${longest} ms`, kept: longestMs <= longest },
-    });
+    const figure = row(`block of the event loop, p99.9: ${step}`, p999Ms, p999, 'ms');
+    if (looks >= 1_000) this.#rows.push(promised(figure, `at most ${p999} ms`, p999Ms <= p999));
+    const limit = beside?.longestMs ?? longest;
+    const most = row(`block of the event loop, longest: ${step}`, longestMs, limit, 'ms');
+    this.#rows.push(promised(most, `at most ${longest} ms`, longestMs <= longest));
   }
 
   async #peer(bytes: number): Promise<Peer> {
-    const peer = await Peer.start(bytes);
+    const peer = await Server.start<Answered>('answering-server', bytes);
     this.#peers.push(peer);
     return peer;
   }
@@ -305,52 +287,17 @@ class ScaleBench {
       const message = error instanceof Error ? error.message : String(error);
       process.stderr.write(`  ${name}: ${message}\n`);
       const reason = error instanceof NotReached ? message : 'failed';
-      const promise = { text: reason, kept: false };
-      this.#rows.push({ ...row(name, Number.NaN, Number.NaN, ''), promise });
+      this.#rows.push(promised(row(name, Number.NaN, Number.NaN, ''), reason, false));
     }
   }
 }
 
-/** The peer that only answers, as its own process. */
-class Peer {
-  readonly url: string;
-  readonly #child: ChildProcess;
-
-  private constructor(child: ChildProcess, port: string) {
-    this.#child = child;
-    this.url = `http://127.0.0.1:${port}`;
+async function lookedUp(peer: Peer, count: number, limitMs: number): Promise<void> {
+  for (const end = now() + limitMs; now() < end; await pause(200)) {
+    if ((await peer.counted()).lookUps >= count) return;
   }
-
-  static async start(bytes: number): Promise<Peer> {
-    const child = fork(join(import.meta.dirname, 'answering-server.js'), [String(bytes)], {
-      execArgv: [],
-      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-    });
-    const port = await new Promise<string>((resolve) => {
-      child.stdout?.once('data', (data: Buffer) => resolve(data.toString().trim()));
-    });
-    return new Peer(child, port);
-  }
-
-  /** @param question `reset`: count anew from now on */
-  answered(question: 'read' | 'reset' = 'read'): Promise<Answered> {
-    return new Promise((resolve) => {
-      this.#child.once('message', (answered) => resolve(answered as Answered));
-      this.#child.send(question);
-    });
-  }
-
-  async lookedUp(count: number, limitMs: number): Promise<void> {
-    for (const end = now() + limitMs; now() < end; await pause(200)) {
-      if ((await this.answered()).lookUps >= count) return;
-    }
-    const { pushed, lookUps } = await this.answered();
-    throw new NotReached(`${pushed} files pushed and ${lookUps} looked up within ${seconds(limitMs)}`);
-  }
-
-  end(): void {
-    this.#child.kill();
-  }
+  const { pushed, lookUps } = await peer.counted();
+  throw new NotReached(`${pushed} files pushed and ${lookUps} looked up within ${seconds(limitMs)}`);
 }
 
 /** Directories of 100 files each. */
@@ -363,11 +310,8 @@ function plant(tree: string, files: number, bytes: number): void {
 }
 
 /** What the bare script takes for the first files of a tree. */
-async function bareSync(
-  peer: Peer,
-  tree: string,
-  client: 'fetch' | 'undici',
-): Promise<{ ms: number; cpuMs: number }> {
+type Bare = { readonly ms: number; readonly cpuMs: number };
+async function bareSync(peer: Peer, tree: string, client: 'fetch' | 'undici'): Promise<Bare> {
   const program = join(import.meta.dirname, 'scale-bare.js');
   const args = [program, new URL(peer.url).host, tree, String(RATE_FILES), client];
   const { stdout } = await run(process.execPath, args);

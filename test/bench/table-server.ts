@@ -1,5 +1,5 @@
 // A server with one table, of as many rows as the first argument says and 8 columns, in the JSON of the embedded peer. Its own
-// process, so that its work is not counted as ours. Prints its port.
+// process, so that its work is not counted as ours. Prints its URL.
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 
@@ -42,5 +42,6 @@ const server = createServer((request, response) => {
 });
 server.listen(0, '127.0.0.1', () => {
   const address = server.address();
-  if (typeof address === 'object' && address !== null) process.stdout.write(`${address.port}\n`);
+  if (typeof address === 'object' && address !== null)
+    process.stdout.write(`http://127.0.0.1:${address.port}\n`);
 });

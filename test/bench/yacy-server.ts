@@ -1,6 +1,5 @@
 // The model of a YaCy, ten times as fast as one in all it waits for, but with a fixed time a document and a look-up. Its own
-// process. Prints its URL, and what it knows of the pushes since the line before whenever a line comes in.
-import { createInterface } from 'node:readline';
+// process. Prints its URL; a message is answered with what it knows of the pushes since the message before.
 import { timing } from '../wire/yacy/timing.js';
 import { YacyModel } from '../wire/yacy/yacy-model.js';
 
@@ -17,10 +16,10 @@ const model = await YacyModel.start({
   life: 'file',
 });
 process.stdout.write(`${model.url}\n`);
-for await (const _ of createInterface({ input: process.stdin })) {
+process.on('message', () => {
   const times = model.served.filter(({ target }) => target.startsWith('/api/push_p')).map(({ at }) => at);
   const longestGapMs = Math.max(0, ...times.map((at, i) => at - (times[i - 1] ?? at)));
   const pushes: Pushes = { count: times.length, ms: (times.at(-1) ?? 0) - (times[0] ?? 0), longestGapMs };
-  process.stdout.write(`${JSON.stringify(pushes)}\n`);
+  process.send?.(pushes);
   model.served.length = 0;
-}
+});

@@ -1,12 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface, type Interface } from 'node:readline';
 import { yacy } from '../../src/peer/dialects.js';
-import { type BenchRow, row } from './rows.js';
+import { type BenchRow, promised, row } from './rows.js';
 import { ScaleDaemon } from './scale-daemon.js';
+import { Server } from './server.js';
 import type { Pushes } from './yacy-server.js';
 
 const FILES = 3_000;
@@ -24,11 +23,8 @@ const MS_A_REQUEST = PER_REQUEST * MS_A_DOCUMENT + MS_A_PUSH;
 /** Documents pushed by the built daemon to a peer that takes a fixed time for each, beside a bare script with two workers. */
 export async function yacyBench(): Promise<BenchRow[]> {
   const root = mkdtempSync(join(tmpdir(), 'peersync-bench-'));
-  const program = join(import.meta.dirname, 'yacy-server.js');
-  const times = [MS_A_DOCUMENT, MS_A_LOOKUP, MS_A_PUSH].map(String);
-  const server = spawn(process.execPath, [program, ...times], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const lines = createInterface({ input: server.stdout });
-  const url = await nextLine(lines);
+  const server = await Server.start<Pushes>('yacy-server', MS_A_DOCUMENT, MS_A_LOOKUP, MS_A_PUSH);
+  const { url } = server;
   const folder = join(root, 'folder');
   const peer = { url, dialect: 'yacy' };
   const more = { peer, push: {}, confirm: { hold: '2s' } };
@@ -38,11 +34,11 @@ export async function yacyBench(): Promise<BenchRow[]> {
     const bare: Pushes[] = [];
     for (let turn = 0; turn < 2; turn += 1) {
       await bareWorkers(url, folder);
-      bare.push(await pushesOf(server, lines));
+      bare.push(await server.counted());
     }
     await daemon.start(60_000);
     await daemon.accepted(FILES, 120_000);
-    const ours = await pushesOf(server, lines);
+    const ours = await server.counted();
     const rate = ({ ms, count }: Pushes) => Math.round((FILES * (1 - 1 / count)) / (ms / 1000));
     const result = row(
       'yacy: pushes, beside two bare workers',
@@ -52,24 +48,14 @@ export async function yacyBench(): Promise<BenchRow[]> {
     );
     const gap = 'yacy: longest time between two pushes, beside the time of one';
     return [
-      { ...result, promise: { text: 'at 0.95 of it', kept: result.ratio >= 0.95 } },
+      promised(result, 'at 0.95 of it', result.ratio >= 0.95),
       row(gap, ours.longestGapMs, MS_A_REQUEST, 'ms'),
     ];
   } finally {
     await daemon.stop();
-    server.kill();
+    server.end();
     rmSync(root, { recursive: true, force: true });
   }
-}
-
-async function pushesOf({ stdin }: ChildProcess, lines: Interface): Promise<Pushes> {
-  const line = nextLine(lines);
-  stdin?.write('\n');
-  return JSON.parse(await line);
-}
-
-function nextLine(lines: Interface): Promise<string> {
-  return new Promise((resolve) => lines.once('line', resolve));
 }
 
 function makeFiles(folder: string): void {

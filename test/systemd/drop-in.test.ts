@@ -18,7 +18,6 @@ import {
   isOurs,
   type Runs,
   Steps,
-  siteOf,
   unitCommand,
   unitWord,
 } from '../../src/commands/service/site.js';
@@ -82,17 +81,6 @@ ReadWritePaths="/var/lib/peersync/state"
     expect(linesOf(text, 'BindPaths=')).toEqual(written.map((path) => `BindPaths="${path}"`));
   });
 
-  it('hides nothing from the service of a user, and opens what it writes', async () => {
-    const config = { peer: { url: 'embedded' }, folders: [{ path: './notes', collection: 'c' }] };
-    const text = await dropInOf(config, { scope: 'user', configPath: '/home/ada/config.json' });
-    expect(text.split('\n').slice(5)).toEqual([
-      'ReadOnlyPaths="-/home/ada/notes"',
-      'ReadWritePaths="/home/ada/data/state"',
-      'ReadWritePaths="/home/ada/data/peer"',
-      '',
-    ]);
-  });
-
   it('loads the credential of the peer, runs as who it is told, and waits longer where systemd can', async () => {
     const parts = { runAs: 'ada', systemd: 255, credentialFile: () => '/etc/100% mine' };
     const text = await dropInOf(withAuth, parts);
@@ -104,15 +92,19 @@ ReadWritePaths="/var/lib/peersync/state"
       await expect(dropInOf(withAuth, { credentialFile: () => path })).rejects.toThrow(unsafe);
   });
 
-  it('brings in the token of the status page, too', async () => {
-    const both = await dropInOf({ ...withAuth, status: { token: { credential: 'page-token' } } });
-    const load = 'LoadCredential=peer-password:/etc/peersync/peer-password';
-    const page = 'LoadCredential=page-token:/etc/peersync/page-token';
-    expect(linesOf(both, 'LoadCredential=')).toEqual([load, page]);
-    const one = await dropInOf({ ...withAuth, status: { token: { credential: 'peer-password' } } });
-    expect(linesOf(one, 'LoadCredential=')).toEqual([load]);
-    const file = await dropInOf({ ...remote, status: { token: { file: '/home/ada/token' } } });
-    expect(file).toContain('\nBindReadOnlyPaths="-/home/ada/token"\n');
+  it.each([
+    [
+      'another credential',
+      { credential: 'page-token' },
+      'LoadCredential=page-token:/etc/peersync/page-token\n',
+    ],
+    ['that of the peer, once', { credential: 'peer-password' }, ''],
+    ['a file', { file: '/home/ada/token' }, 'BindReadOnlyPaths="-/home/ada/token"\n'],
+  ])('brings in the token of the status page: %s', async (_, token, more) => {
+    const text = await dropInOf({ ...withAuth, status: { token } });
+    const lines = linesOf(text, 'LoadCredential=').concat(linesOf(text, 'BindReadOnlyPaths='));
+    const password = 'LoadCredential=peer-password:/etc/peersync/peer-password\n';
+    expect(lines.map((line) => `${line}\n`).join('')).toBe(password + more);
   });
 
   it('is something that systemd understands', async (context) => {
@@ -138,28 +130,6 @@ describe('an installation', () => {
     return steps.did.length > before;
   };
 
-  it('stands where systemd looks', () => {
-    const configHome = '/home/ada/.config';
-    const system = siteOf({ scope: 'system', configHome });
-    expect(system).toMatchObject({
-      unit: 'peersync.service',
-      unitFile: '/etc/systemd/system/peersync.service',
-      dropInFile: '/etc/systemd/system/peersync.service.d/50-installed.conf',
-      source: 'peersync.service',
-    });
-    expect(system.snippets.map(({ file }) => file)).toEqual([
-      '/etc/sysusers.d/peersync.conf',
-      '/etc/tmpfiles.d/peersync.conf',
-    ]);
-    expect(siteOf({ scope: 'user', name: 'docs', configHome })).toMatchObject({
-      unit: 'peersync@docs.service',
-      unitFile: '/home/ada/.config/systemd/user/peersync@.service',
-      dropInFile: '/home/ada/.config/systemd/user/peersync@docs.service.d/50-installed.conf',
-      source: 'peersync.user.service',
-      snippets: [],
-    });
-  });
-
   it('replaces and removes what it wrote, and leaves alone what somebody else did', async () => {
     const directory = temporaryDirectory();
     const file = join(directory, 'peersync.service.d/50-installed.conf');
@@ -173,21 +143,12 @@ describe('an installation', () => {
     writeFileSync(foreign, '[Service]\n');
     await expect(assertOurs(foreign)).rejects.toMatchObject({ code: 'SERVICE_FOREIGN' });
     expect(await isOurs(foreign)).toBe(false);
-  });
-
-  it('keeps the directory of drop-ins in which somebody else has one', async () => {
-    const directory = join(temporaryDirectory(), 'peersync.service.d');
-    mkdirSync(directory);
-    writeFileSync(join(directory, 'mine.conf'), '');
-    await steps.write(join(directory, '50-installed.conf'), '');
-    await steps.remove(join(directory, '50-installed.conf'));
-    expect(readFileSync(join(directory, 'mine.conf'), 'utf8')).toBe('');
-  });
-
-  it('makes a directory once, with those above it', async () => {
-    const path = join(temporaryDirectory(), 'a/b');
-    expect(await makes(path)).toBe(true);
-    expect(await makes(path)).toBe(false);
+    // A directory of drop-ins in which somebody else has one stays.
+    await steps.write(file, '');
+    const mine = join(directory, 'peersync.service.d/mine.conf');
+    writeFileSync(mine, '');
+    await steps.remove(file);
+    expect(readFileSync(mine, 'utf8')).toBe('');
   });
 
   it.skipIf(process.getuid?.() !== 0)(
@@ -201,6 +162,7 @@ describe('an installation', () => {
       expect(await make('link/a/b')).toBe(true);
       for (const path of ['disk/a', 'disk/a/b']) expect(statSync(join(base, path))).toMatchObject(nobody);
       expect(statSync(join(base, 'disk')).uid).toBe(0);
+      // Once, with those above it.
       expect(await make('link/a/b')).toBe(false);
 
       chownSync(join(base, 'home'), nobody.uid, nobody.gid);
