@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.js';
 import { normaliseBase } from '../config/url.js';
 import { systemClock } from '../lib/clock.js';
-import { PeersyncError } from '../lib/errors.js';
+import { type ExitCode, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
 import type { Citation } from '../peer/citation.js';
 import type { PeerClient } from '../peer/client.js';
-import type { Dialect, DialectName } from '../peer/dialect.js';
+import type { Dialect } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { gateHint, reachOf } from '../uplink/failure-attribution.js';
@@ -17,7 +17,7 @@ import { isThere, UsageError } from './context.js';
 import { withPeer } from './peer.js';
 import { type DeliverOptions, deliver, type Outcome, type ReadFile, readTarget } from './push.js';
 import { type Asked, consent } from './terminal.js';
-import { columns, counted, safe } from './text.js';
+import { counted, safe } from './text.js';
 
 /**
  * Pushes canaries to the configured peer, once somebody agreed: the peer keeps them.
@@ -184,24 +184,18 @@ function pdfOf(lines: readonly string[]): Uint8Array {
   return Buffer.from(`${file}${end}startxref\n${file.length}\n%%EOF\n`, 'latin1');
 }
 
-export interface CanaryRow {
+/** One thing that was checked. */
+export interface Finding {
   readonly check: string;
-  readonly status: 'works' | 'fails' | 'not tried';
+  readonly ok: boolean;
   readonly message: string;
-  readonly hint?: string | undefined;
+  readonly hint?: string;
+  /** The exit code that this finding alone would lead to. */
+  readonly exitCode?: ExitCode;
 }
 
-export interface CanaryReport {
-  readonly dialect: DialectName;
-  /** How long a document has to be shown until it counts, in ms. */
-  readonly holdMs: number;
-  readonly takesBinary: boolean;
-  /** From the push until the peer showed the last of them for good, in ms; absent when it never did. */
-  readonly timeToVisibleMs?: number;
-  readonly rows: readonly CanaryRow[];
-  /** The folders whose documents the peer would take and never show. */
-  readonly dropped: readonly string[];
-}
+/** What canaries showed of the peer, and what was found of each. */
+export type CanaryReport = ReturnType<typeof reportOf>;
 
 /** What became of one document; no outcome: it was not sent. */
 export interface Probed extends Canary {
@@ -219,33 +213,38 @@ const NEVER_SHOWN: ReadonlySet<string> = new Set(['DOMAIN_GATE', 'NOT_SHOWN']);
 const READ_SHARE = 0.5;
 
 /** What a canary tells of the peer: which kinds of document it takes, reads and shows, and whether it takes the addresses of the folders. */
-export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: number): CanaryReport {
+export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: number) {
   const visible = probed.flatMap(({ visibleMs }) => visibleMs ?? []);
   const isUnseen = ({ outcome }: Probed) =>
     outcome?.status === 'unseen' || (outcome?.status === 'failed' && NEVER_SHOWN.has(outcome.error.code));
   return {
-    ...{ dialect: dialect.name, holdMs, takesBinary: dialect.content.takesBinary },
-    dropped: probed.filter(isUnseen).flatMap(({ folders }) => folders),
-    ...(visible.length > 0 && { timeToVisibleMs: Math.max(...visible) }),
-    rows: [
-      ...probed.filter(({ kind }) => kind === 'canary').map((each) => documentRow(each, dialect)),
-      ...probed.flatMap((each) =>
-        each.folders.map((folder) => addressRow(`folder ${folder}`, each, dialect)),
-      ),
+    findings: [
+      ...probed.filter(({ kind }) => kind === 'canary').map((each) => ofDocument(each, dialect)),
+      ...probed.flatMap((each) => each.folders.map((folder) => ofAddress(folder, each, dialect))),
     ],
+    canary: {
+      ...{ dialect: dialect.name, holdMs, takesBinary: dialect.content.takesBinary },
+      /** From the push until the peer showed the last of them for good, in ms; absent when it never did. */
+      timeToVisibleMs: visible.length > 0 ? Math.max(...visible) : undefined,
+      /** The folders whose documents the peer would take and never show. */
+      dropped: probed.filter(isUnseen).flatMap(({ folders }) => folders),
+    },
   };
 }
 
-/** The report for a person, line by line. */
-export function canaryText({ dialect, dropped, holdMs, rows, takesBinary, timeToVisibleMs }: CanaryReport) {
-  const shown = rows.map(({ check, status, message }) => [WORDS[status], check, safe(message)]);
-  const hints = new Set(rows.flatMap(({ hint }) => (hint === undefined ? [] : `  ${safe(hint)}`)));
-  const visible =
-    timeToVisibleMs === undefined ? 'not known' : `${durationText(timeToVisibleMs)} after the push`;
+/** What follows from the report, for a person, line by line. */
+export function canaryText({
+  dialect,
+  dropped,
+  holdMs,
+  takesBinary,
+  timeToVisibleMs,
+}: CanaryReport['canary']) {
   const held = holdMs === 0 ? 'as soon as the peer shows it' : `shown ${durationText(holdMs)} after its push`;
   return [
-    ...columns([...shown, ['', 'time to visible', visible]]),
-    ...hints,
+    ...(timeToVisibleMs === undefined
+      ? []
+      : [`The peer showed what was pushed ${durationText(timeToVisibleMs)} after the push.`]),
     'What the daemon will do:',
     `  It speaks the dialect ${dialect}.`,
     `  It confirms a file ${held}.`,
@@ -254,21 +253,21 @@ export function canaryText({ dialect, dropped, holdMs, rows, takesBinary, timeTo
   ];
 }
 
-const WORDS = { works: 'ok', fails: 'TROUBLE', 'not tried': '-' } as const;
-
-function row(check: string, status: CanaryRow['status'], message: string, hint?: string): CanaryRow {
-  return { check, status, message, ...(hint !== undefined && { hint }) };
-}
-
 /** Whether the peer took a kind of document, shows it, and read its words. */
-function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
-  const { outcome, what, words } = probed;
-  if (outcome?.status !== 'confirmed') return failedRow(what, probed, dialect);
+function ofDocument(probed: Probed, dialect: Dialect): Finding {
+  const { outcome, what: check, words } = probed;
+  if (outcome?.status !== 'confirmed') return ofFailure(check, probed, dialect);
   const unread = unreadBecause(probed);
   if (unread !== undefined)
-    return row(what, 'fails', unread, 'What the peer cannot read is not found by its words.');
+    return {
+      check,
+      ok: false,
+      message: unread,
+      hint: 'What the peer cannot read is not found by its words.',
+    };
   const { kind, shown } = outcome.evidence;
-  return row(what, 'works', `confirmed (${kind}: ${shown})${words === undefined ? '' : `, ${words} words`}`);
+  const size = words === undefined ? '' : `, ${words} words`;
+  return { check, ok: true, message: `confirmed (${kind}: ${shown})${size}` };
 }
 
 /** What shows that the peer has the document and not its words; undefined where nothing does. */
@@ -287,15 +286,19 @@ function comparable(text: string): string {
   return text.normalize('NFC').toLowerCase().replace(/\s+/g, ' ');
 }
 
-function addressRow(check: string, probed: Probed, dialect: Dialect): CanaryRow {
-  if (probed.outcome?.status !== 'confirmed') return failedRow(check, probed, dialect);
-  return row(check, 'works', `${probed.url} is taken and shown`);
+/** Whether the peer takes and shows the addresses of a folder. */
+function ofAddress(folder: string, probed: Probed, dialect: Dialect): Finding {
+  const check = `addresses of folder ${folder}`;
+  if (probed.outcome?.status !== 'confirmed') return ofFailure(check, probed, dialect);
+  return { check, ok: true, message: `${probed.url} is taken and shown` };
 }
 
-function failedRow(check: string, { outcome, url }: Probed, { hasDomainGate }: Dialect): CanaryRow {
-  if (outcome === undefined) return row(check, 'not tried', 'not sent: this peer takes only text');
-  if (outcome.status === 'failed') return row(check, 'fails', outcome.error.message, outcome.error.hint);
-  if (outcome.status !== 'unseen') return row(check, 'fails', `${outcome.status}, and no more`);
+/** A kind that the peer is not sent is no failure. */
+function ofFailure(check: string, { outcome, url }: Probed, { hasDomainGate }: Dialect): Finding {
+  if (outcome === undefined) return { check, ok: true, message: 'not tried: this peer takes only text' };
+  const wrong = (message: string, hint: string) => ({ check, ok: false, message, hint });
+  if (outcome.status === 'failed') return wrong(outcome.error.message, outcome.error.hint);
+  if (outcome.status !== 'unseen') return wrong(`${outcome.status}, and no more`, 'Try it again.');
   const hint = hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.';
-  return row(check, 'fails', `the peer took ${url} and did not show it: ${outcome.message}`, hint);
+  return wrong(`the peer took ${url} and did not show it: ${outcome.message}`, hint);
 }

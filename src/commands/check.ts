@@ -5,11 +5,12 @@ import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Config, FolderConfig, MirrorConfig } from '../config/config.js';
 import { type Listen, parseListen } from '../config/url.js';
-import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { isWildcard, wildcard } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
+import type { Finding } from './canary.js';
 import { answer, define, prepare, UsageError } from './context.js';
 import { readState, runningStatus } from './daemon-access.js';
 import * as option from './option.js';
@@ -43,7 +44,6 @@ export const checkCommand = define({
     const tell = (finding: Finding) => {
       findings.push(finding);
       const { check, hint, message, ok } = finding;
-      if (options.canary && options.json) return;
       answer(options, finding, () => [
         `${ok ? 'ok     ' : 'TROUBLE'}  ${check}: ${safe(message)}`,
         ...(hint ? [`         ${safe(hint)}`] : []),
@@ -52,30 +52,20 @@ export const checkCommand = define({
     tell({ check: 'configuration', ok: true, message: `${path} is valid` });
     for await (const finding of checkMachine(config)) tell(finding);
     const isUsable = await checkPeer(config, log, tell);
-    let hasFailed = false;
     if (options.canary) {
       const { canaryText, checkCanary } = await import('./canary.js');
       const how = { url, yes, timeoutMs };
-      const report = isUsable ? await checkCanary(config, how, log, onThisTerminal()) : undefined;
-      hasFailed = report === undefined || report.rows.some(({ status }) => status === 'fails');
-      const none = ['-        canary: nothing was pushed, for the peer has trouble'];
-      answer(options, { findings, canary: report ?? null }, () => (report ? canaryText(report) : none));
+      const found = isUsable ? await checkCanary(config, how, log, onThisTerminal()) : undefined;
+      for (const finding of found?.findings ?? []) tell(finding);
+      answer(options, { canary: found?.canary ?? null }, () =>
+        found ? canaryText(found.canary) : ['Nothing was pushed, for the peer has trouble.'],
+      );
     }
     const troubles = findings.filter((finding) => !finding.ok);
-    if (troubles.length === 0) return hasFailed ? EXIT.failure : EXIT.done;
+    if (troubles.length === 0) return EXIT.done;
     return troubles.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
   },
 });
-
-/** One thing that was checked. */
-export interface Finding {
-  readonly check: string;
-  readonly ok: boolean;
-  readonly message: string;
-  readonly hint?: string;
-  /** The exit code that this finding alone would lead to. */
-  readonly exitCode?: ExitCode;
-}
 
 /** What a check found to be wrong, and what to do. */
 class Wrong extends PeersyncError {

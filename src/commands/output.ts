@@ -87,15 +87,14 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
   mirror,
   'mirror accept': mirror,
   check: finding,
-  'check --canary': z.looseObject({
-    findings: z.array(finding),
-    canary: z
-      .looseObject({
-        ...{ dialect: text, holdMs: number, timeToVisibleMs: maybe.number, dropped: texts },
-        rows: z.array(z.looseObject({ check: text, status: z.enum(['works', 'fails', 'not tried']) })),
-      })
-      .nullable(),
-  }),
+  'check --canary': z.union([
+    finding,
+    z.looseObject({
+      canary: z
+        .looseObject({ dialect: text, holdMs: number, timeToVisibleMs: maybe.number, dropped: texts })
+        .nullable(),
+    }),
+  ]),
   init: z.looseObject({ path: text, folder: text, collection: text }),
   doc: z.looseObject({
     ...{ url: maybe.text, urlhash: maybe.text, title: maybe.text, size: maybe.number, words: maybe.number },

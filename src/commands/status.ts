@@ -136,7 +136,7 @@ function folderLines({ folders, items, uplink }: StatusReport, width?: number): 
 function withoutZeros(rows: readonly (string | number)[][], width = Number.POSITIVE_INFINITY) {
   let shown = rows;
   for (let at = (rows[0]?.length ?? 0) - 1; at > 0; at -= 1) {
-    if (Math.max(...columns(shown).map(displayWidth)) <= width) break;
+    if (Math.max(...columns(shown).map((line) => displayWidth(line))) <= width) break;
     if (shown.slice(1).every((row) => row[at] === 0)) shown = shown.map((row) => row.toSpliced(at, 1));
   }
   return shown;

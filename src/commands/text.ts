@@ -1,8 +1,9 @@
+import displayWidth from 'string-width';
 import { counted, numberText } from '../lib/text.js';
-import { durationText } from '../lib/units.js';
+import { durationText, wallClockText } from '../lib/units.js';
 import type { TableRow } from '../peer/table.js';
 
-export { counted, numberText };
+export { counted, displayWidth, numberText };
 
 const FEW = 3;
 
@@ -13,12 +14,8 @@ export function fewOf(names: readonly string[]): string {
 
 /** A time for a person: the date and time here, and how long ago or ahead that is. */
 export function timeText(at: number, now: number): string {
-  const date = new Date(at);
-  const two = (n: number) => String(n).padStart(2, '0');
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   const away = at > now ? `in ${durationText(at - now)}` : `${durationText(now - at)} ago`;
-  return `${day} ${time} (${away})`;
+  return `${wallClockText(at)} (${away})`;
 }
 
 /** When something is due, for a person: "now" from that moment on, for a time that is over is no answer to "when". */
@@ -28,10 +25,7 @@ export function dueText(at: number, now: number): string {
 
 /** The time of day here. */
 export function clockText(at: number): string {
-  const date = new Date(at);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()]
-    .map((part) => String(part).padStart(2, '0'))
-    .join(':');
+  return wallClockText(at).slice(-8);
 }
 
 /** A path or name for a terminal: control characters, which could write anything there, are shown as escapes. */
@@ -100,25 +94,6 @@ export function named(rows: readonly (readonly [name: string, value: string | un
 }
 
 const PLAIN = /^[\x20-\x7e]*$/;
-const MARKS_ONLY = /^[\p{M}\p{Cf}]+$/u;
-const EMOJI = /^\p{Regional_Indicator}{2}|\p{Emoji_Presentation}|\ufe0f/u;
-/** Scripts that are written in squares, their punctuation, and the full-width forms. */
-const WIDE =
-  /^[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2ff}\u{20000}-\u{3fffd}]/u;
-
-/** Characters as people count them. Made where it is needed: its tables take 3 MB and 8 ms. */
-function characters(text: string): string[] {
-  return Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
-}
-
-/** How many columns a text without control characters takes on a terminal, as most of them count. */
-export function displayWidth(text: string): number {
-  if (PLAIN.test(text)) return text.length;
-  let width = 0;
-  for (const character of characters(text)) width += characterWidth(character);
-  return width;
-}
-
 /** The text in `width` columns: cut with an ellipsis, never within a character, and filled up with blanks. */
 export function fitted(text: string, width: number, align: 'left' | 'right' = 'left'): string {
   const cut = displayWidth(text) <= width ? text : `${beginOf(text, width - 1)}…`;
@@ -130,17 +105,13 @@ function beginOf(text: string, width: number): string {
   if (PLAIN.test(text)) return text.slice(0, width);
   let begin = '';
   let left = width;
-  for (const character of characters(text)) {
-    left -= characterWidth(character);
+  // Made where it is needed: its tables take 3 MB and 8 ms.
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    left -= displayWidth(segment);
     if (left < 0) break;
-    begin += character;
+    begin += segment;
   }
   return begin;
-}
-
-function characterWidth(character: string): number {
-  if (MARKS_ONLY.test(character)) return 0;
-  return WIDE.test(character) || EMOJI.test(character) ? 2 : 1;
 }
 
 const KEY = 'pk';
@@ -203,7 +174,7 @@ function layoutOf(names: readonly string[], sample: readonly TableRow[], width: 
     const of = ({ cells, pk }: TableRow) => shownText(i === 0 ? pk : (cells.get(name) ?? ''));
     const cells = sample.map(of).filter((cell) => cell !== '');
     const isNumeric = cells.length > 0 && cells.every((cell) => /^[-+]?\d+(?:[.,]\d+)*$/.test(cell));
-    const widest = [shownText(name), ...cells].map(displayWidth).reduce((a, b) => Math.max(a, b), 1);
+    const widest = [shownText(name), ...cells].reduce((most, text) => Math.max(most, displayWidth(text)), 1);
     return { name, width: Math.min(WIDEST, widest), align: isNumeric ? 'right' : 'left', of };
   });
   const total = (columns: readonly Column[]) =>

@@ -48,55 +48,60 @@ const NFD = 'GREETINGS  from afar: Grüße aus Łódź\nund Kraków'.normalize('
 describe('the report of a canary', () => {
   it('tells what works, how long the slowest took, and what it saw', () => {
     const report = reportOf(withAt(), yacy, 18_000);
-    expect(report).toMatchObject({
+    expect(report.canary).toMatchObject({
       ...{ dialect: 'yacy', holdMs: 18_000, takesBinary: true, timeToVisibleMs: 3_000, dropped: [] },
     });
-    expect(report.rows.map(({ check, status }) => `${check}: ${status}`)).toEqual([
-      ...['plain text: works', 'PDF: works', 'non-ASCII text: works'],
-      ...['folder files: works', 'folder vault: works'],
+    expect(report.findings.map(({ check, ok }) => `${check}: ${ok}`)).toEqual([
+      ...['plain text: true', 'PDF: true', 'non-ASCII text: true'],
+      ...['addresses of folder files: true', 'addresses of folder vault: true'],
     ]);
-    expect(report.rows[0]?.message).toMatch(/^confirmed \(digest: sha256 ab\), \d+ words$/);
+    expect(report.findings[0]?.message).toMatch(/^confirmed \(digest: sha256 ab\), \d+ words$/);
   });
 
   it.each([
-    ['PDF', { outcome: undefined }, yacy, 'not tried', /only text/, undefined],
-    ['PDF', { outcome: UNSEEN }, yacy, 'fails', /took .*pdf and did not show it/, /network\.unit\.domain/],
-    ['PDF', { outcome: UNSEEN }, standard, 'fails', /did not show it/, /--timeout/],
-    ['PDF', { outcome: { status: 'failed', error } }, yacy, 'fails', /failed/, /./],
-    ['PDF', { outcome: { status: 'accepted' } }, yacy, 'fails', /^accepted, and no more$/, undefined],
-    ['PDF', { words: 9, sentences: undefined }, yacy, 'fails', /shows 9 words of about \d+$/, /its words/],
-    ['PDF', { words: 9 }, yacy, 'works', /9 words$/, undefined],
-    ['PDF', { words: undefined, sentences: undefined }, yacy, 'works', /^confirmed/, undefined],
-    ['non-ASCII text', cited('Greetings from afar: GrÃ¼Ãe'), yacy, 'fails', /changed its letters/, /./],
-    ['non-ASCII text', cited(NFD), yacy, 'works', /^confirmed/, undefined],
-    ['address', { outcome: undefined }, yacy, 'not tried', /not sent/, undefined],
-    ['address', { outcome: UNSEEN }, standard, 'fails', /did not show it/, /--timeout/],
+    ['PDF', { outcome: undefined }, yacy, true, /only text/, undefined],
+    ['PDF', { outcome: UNSEEN }, yacy, false, /took .*pdf and did not show it/, /network\.unit\.domain/],
+    ['PDF', { outcome: UNSEEN }, standard, false, /did not show it/, /--timeout/],
+    ['PDF', { outcome: { status: 'failed', error } }, yacy, false, /failed/, /./],
+    ['PDF', { outcome: { status: 'accepted' } }, yacy, false, /^accepted, and no more$/, /./],
+    ['PDF', { words: 9, sentences: undefined }, yacy, false, /shows 9 words of about \d+$/, /its words/],
+    ['PDF', { words: 9 }, yacy, true, /9 words$/, undefined],
+    ['PDF', { words: undefined, sentences: undefined }, yacy, true, /^confirmed/, undefined],
+    ['non-ASCII text', cited('Greetings from afar: GrÃ¼Ãe'), yacy, false, /changed its letters/, /./],
+    ['non-ASCII text', cited(NFD), yacy, true, /^confirmed/, undefined],
+    ['address', { outcome: undefined }, yacy, true, /not tried/, undefined],
+    ['address', { outcome: UNSEEN }, standard, false, /did not show it/, /--timeout/],
     [
       'address',
       { outcome: { status: 'failed', error: behindGate } },
       yacy,
-      'fails',
+      false,
       /never shows/,
       /unit\.domain/,
     ],
-  ] as [string, Partial<Probed>, typeof yacy, string, RegExp, RegExp | undefined][])(
+  ] as [string, Partial<Probed>, typeof yacy, boolean, RegExp, RegExp | undefined][])(
     'of %s, where it was %o, is plain',
-    (what, changes, dialect, status, message, hint) => {
-      const check = what === 'address' ? 'folder vault' : what;
-      const row = reportOf(withAt(what, changes), dialect, 0).rows.find((each) => each.check === check);
-      expect(row).toMatchObject({ status, message: expect.stringMatching(message) });
-      if (hint === undefined) expect(row).not.toHaveProperty('hint');
-      else expect(row?.hint).toMatch(hint);
+    (what, changes, dialect, ok, message, hint) => {
+      const check = what === 'address' ? 'addresses of folder vault' : what;
+      const finding = reportOf(withAt(what, changes), dialect, 0).findings.find(
+        (each) => each.check === check,
+      );
+      expect(finding).toMatchObject({ ok, message: expect.stringMatching(message) });
+      if (hint === undefined) expect(finding).not.toHaveProperty('hint');
+      else expect(finding?.hint).toMatch(hint);
     },
   );
 
   it('names the folders whose documents the peer would take and never show, and no time where it showed nothing', () => {
-    const dropped = (outcome: Probed['outcome']) => reportOf(withAt('address', { outcome }), yacy, 0).dropped;
+    const dropped = (outcome: Probed['outcome']) =>
+      reportOf(withAt('address', { outcome }), yacy, 0).canary.dropped;
     expect(dropped({ status: 'failed', error: behindGate })).toEqual(['vault']);
     expect(dropped({ status: 'failed', error })).toEqual([]);
     const probed = withAt().map(({ visibleMs: _, ...each }) => ({ ...each, outcome: UNSEEN }));
-    expect(reportOf(probed, yacy, 0)).not.toHaveProperty('timeToVisibleMs');
-    expect(reportOf(probed, yacy, 0).dropped).toEqual(['files', 'vault']);
+    expect(reportOf(probed, yacy, 0).canary).toMatchObject({
+      timeToVisibleMs: undefined,
+      dropped: ['files', 'vault'],
+    });
   });
 });
 
@@ -131,8 +136,10 @@ it('a canary that is confirmed is told also where later look-ups fail', async ()
   const folders = [{ path: '/srv/a', collection: 'c' }];
   const config = await checkConfig({ folders, confirm: { hold: '0s' } }, '/srv/config.json');
   const how = { config, timeoutMs: 10_000, log: silentLogger, signal: new AbortController().signal };
-  const { rows } = await pushCanaries(peer, canaryPlan(BASE, [], systemClock.now()), how);
-  expect(rows.map(({ check, status }) => `${check}: ${status}`)).toEqual([
-    ...['plain text: works', 'PDF: not tried', 'non-ASCII text: works'],
+  const { findings } = await pushCanaries(peer, canaryPlan(BASE, [], systemClock.now()), how);
+  expect(findings.map(({ check, message }) => `${check}: ${message}`)).toEqual([
+    expect.stringMatching(/^plain text: confirmed/),
+    'PDF: not tried: this peer takes only text',
+    expect.stringMatching(/^non-ASCII text: confirmed/),
   ]);
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Finding } from '../../src/commands/check.js';
+import type { Finding } from '../../src/commands/canary.js';
 import { checkMirrored } from '../../src/commands/check.js';
 import type { ShareMirrorConfig } from '../../src/config/config.js';
 import type { PeerClient } from '../../src/peer/client.js';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
-import type { Finding } from '../../src/commands/check.js';
+import type { Finding } from '../../src/commands/canary.js';
 import { checkPeer } from '../../src/commands/check.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';

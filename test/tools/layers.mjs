@@ -34,15 +34,16 @@ const exceptions = { 'commands/peer.ts': 'embedded' };
  * its top. Everything else is imported where it is used.
  */
 const light = {
-  'cli.ts': 'yargs',
-  'commands/check.ts': '',
-  'commands/control.ts': '',
-  'commands/documents.ts': '',
-  'commands/items.ts': '',
-  'commands/mirror.ts': '',
-  'commands/peer.ts': '',
-  'commands/status.ts': '',
-  'commands/watch.ts': '',
+  // Yargs measures texts, too.
+  'cli.ts': 'string-width yargs',
+  'commands/check.ts': 'string-width',
+  'commands/control.ts': 'string-width',
+  'commands/documents.ts': 'string-width',
+  'commands/items.ts': 'string-width',
+  'commands/mirror.ts': 'string-width',
+  'commands/peer.ts': 'string-width',
+  'commands/status.ts': 'string-width',
+  'commands/watch.ts': 'string-width',
   'config/load.ts': 'zod',
   'report/status.ts': '',
   'report/why.ts': 'ignore',
