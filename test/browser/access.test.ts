@@ -88,12 +88,12 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     await until(async () => (await focus()).name === 'for 15 minutes', 'the menu is open and has the focus');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    await until(() => standIn.posted.length === 1, 'the pause is asked for');
-    expect(standIn.posted).toEqual([{ path: '/api/pause', body: { forMs: 3_600_000 } }]);
+    await until(() => standIn.asked.length === 1, 'the pause is asked for');
+    expect(standIn.asked).toEqual([{ ask: 'pause', parameters: { forMs: 3_600_000 } }]);
 
     await page.keyboard.press('r');
-    await until(() => standIn.posted.length === 2, 'the retry is asked for');
-    expect(standIn.posted[1]).toEqual({ path: '/api/retry', body: { all: true } });
+    await until(() => standIn.asked.length === 2, 'the retry is asked for');
+    expect(standIn.asked[1]).toEqual({ ask: 'retry', parameters: { all: true } });
     await page.keyboard.press('m');
     await until(async () => (await focusedId()) === 'mirrors', 'the mirrors have the focus');
   });
@@ -112,11 +112,11 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     expect(said).not.toContain('stays');
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'hidden' });
-    expect(standIn.posted).toEqual([]);
+    expect(standIn.asked).toEqual([]);
     await accept.click();
     await dialog.getByRole('button', { name: 'Accept it' }).click();
-    await until(() => standIn.posted.length === 1, 'it is accepted');
-    expect(standIn.posted).toEqual([{ path: '/api/mirrors/accept', body: { names: ['prices'] } }]);
+    await until(() => standIn.asked.length === 1, 'it is accepted');
+    expect(standIn.asked).toEqual([{ ask: 'mirror-accept', parameters: { names: ['prices'] } }]);
   });
 });
 
@@ -167,7 +167,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
       const { page } = await visit(standIn.url);
       await page.getByRole('button', { name: 'Try now' }).click();
       await page.getByText('The peer is asked again.').waitFor();
-      expect(standIn.posted).toEqual([{ path: '/api/try', body: {} }]);
+      expect(standIn.asked).toEqual([{ ask: 'try', parameters: {} }]);
     },
   );
 
@@ -175,7 +175,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     const standIn = await StandIn.start(trouble);
     standIn.isBroken = true;
     const { page, forgive } = await visit(standIn.url);
-    forgive(/status of 404/);
+    forgive(/status of 409/);
     await page.getByText('There is no such thing. Go back.').waitFor();
     standIn.isBroken = false;
     await ready(page);

@@ -39,23 +39,17 @@ describe.skipIf(CHROMIUM === undefined)(
       const drawn = await work();
       let id = 0;
       for (let step = 1; step <= STEPS; step += 1) {
-        standIn.send('status', hugeStatus(step));
+        standIn.send({ kind: 'status', status: hugeStatus(step) });
         for (let burst = 0; burst < 20; burst += 1) {
           const recents = Array.from({ length: 200 }, () => {
             id += 1;
             return event(id, 0, 'info', `confirmed archive-001/file-${id}.md (2s after its push)`);
           });
-          standIn.send('recents', recents);
+          standIn.send({ kind: 'recents', recents });
         }
-        standIn.send('samples', [
-          {
-            at: NOW + step * 10_000,
-            confirmed: 8_000,
-            waiting: 900_000,
-            p50Ms: 900,
-            p95Ms: 2_000,
-          },
-        ]);
+        const times = { p50Ms: 900, p95Ms: 2_000 };
+        const sample = { at: NOW + step * 10_000, confirmed: 8_000, waiting: 900_000, ...times };
+        standIn.send({ kind: 'samples', samples: [sample] });
         const wanted = (812 + step).toLocaleString('en');
         await page.locator('.station.s-confirmed .note', { hasText: `+${wanted}/s` }).waitFor();
       }

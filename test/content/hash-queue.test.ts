@@ -110,14 +110,6 @@ describe('the hash queue', () => {
 });
 
 describe('small files', () => {
-  it('are read once each, in groups where many wait', async () => {
-    const s = new Setting(2, 1_000);
-    s.add(300);
-    await s.expectRead(300);
-    expect(s.sizes.length).toBeLessThan(10);
-    expect(Math.max(...s.sizes)).toBeLessThanOrEqual(64);
-  });
-
   it('are not held up by large ones, which are read by themselves', async () => {
     const s = new Setting(2, 1_000);
     s.add(70, 'large', LARGE);
@@ -138,19 +130,16 @@ describe('small files', () => {
     other.add(1);
     await other.quiet();
     expect(other.done).toEqual([['f0', undefined]]);
-    other.add(1);
-    await other.quiet();
-    expect(other.sizes).toEqual([1]);
   });
 
-  it('are read in a thread, which may break down', async () => {
+  it('are read once each in a thread, in groups where many wait', async () => {
     const program = await compiledProgram(resolve(import.meta.dirname, '../../src/file-thread.ts'));
     const thread = new WorkThread(pathToFileURL(program));
     const s = new Setting(2, 1_000, (orders) => thread.ask('read', orders));
     s.add(300);
     await s.expectRead(300);
-    await expect(thread.ask('dance', [])).rejects.toThrow('does not know the work "dance"');
-    expect(await thread.ask('read', [])).toEqual([]);
+    expect(s.sizes.length).toBeLessThan(10);
+    expect(Math.max(...s.sizes)).toBeLessThanOrEqual(64);
     await thread.close();
   });
 });

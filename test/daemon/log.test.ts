@@ -3,7 +3,6 @@ import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { asErrorLines } from '../../src/daemon/log.js';
 import { DaemonLog } from '../../src/daemon/log-repeats.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { compiledProgram } from '../support/program.js';
@@ -64,9 +63,8 @@ describe('the log', () => {
   });
 
   it('has what a command complains of in a journal with the priority of errors in each line', async () => {
-    const complaint = '<3>peersync: It did not go well.\n<3>  Do it again.\n';
-    expect(await said((journal) => ({ JOURNAL_STREAM: journal }), 'complain')).toBe(complaint);
-    expect(asErrorLines('peersync: It did not go well.\n  Do it again.\n\n')).toBe(complaint);
+    const text = await said((journal) => ({ JOURNAL_STREAM: journal }), 'complain');
+    expect(text).toBe('<3>peersync: It did not go well.\n<3>  Do it again.\n');
   });
 });
 
@@ -112,11 +110,10 @@ const MORE = 'more like this in the last';
 describe('files that are confirmed', () => {
   it('have a line each, as long as they are few', async () => {
     const said = new Said();
-    for (let i = 0; i < 50; i += 1) {
+    for (let i = 0; i < 5; i += 1) {
       said.confirm(10);
-      await said.clock.advance(5 * SECOND + 1);
+      expect(await said.after(5 * SECOND + 1)).toHaveLength(10);
     }
-    expect([said.lines.length, said.debugLines]).toEqual([500, 0]);
   });
 
   it('are counted when very many come at once, and have a line each again afterwards', async () => {
@@ -184,17 +181,6 @@ describe('trouble', () => {
       said.log.warn({}, 'the mail is late');
     }
     expect(said.lines).toHaveLength(15);
-  });
-
-  it('is counted to the end when the daemon stops', async () => {
-    const said = new Said();
-    said.quarantine(30);
-    said.confirm(30);
-    await said.after(0);
-    said.log.flush();
-    const last = `warn: 25 ${MORE} 10s, the last one: quarantined f/29: No.`;
-    expect(await said.after(0)).toEqual([last, 'info: confirmed 10 more files of f in the last 10s']);
-    expect(said.clock.waiting).toBe(0);
   });
 
   it('of very many kinds takes bounded room, and each line is still said or counted', () => {

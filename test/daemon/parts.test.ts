@@ -74,14 +74,6 @@ describe('a stop', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('waits for what takes long', async () => {
-    const { clock, ended, shutdown } = setUp({ lock: done, state: (time) => time.sleep(13_000) });
-    const all = shutdown.all();
-    await clock.advance(14_000);
-    await all;
-    expect(ended).toEqual(['state', 'lock']);
-  });
-
   it.each([
     [false, 20_000],
     [true, 3_000],

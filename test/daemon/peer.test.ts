@@ -82,6 +82,8 @@ describe('the dialect of the peer', () => {
       expect(await peer.known(going)).toBe(true);
       expect([peer.current?.name, client.asked]).toEqual(['standard', 0]);
     }
+    const { client, peer } = setUp('standard', 'standard');
+    expect([await peer.misfits(), client.asked]).toEqual([false, 0]);
   });
 
   it('is asked for again until the peer answers, and not once it is time to stop', async () => {
@@ -113,11 +115,5 @@ describe('the dialect of the peer', () => {
     expect(peer.current?.name).toBe('standard');
     expect(said).toEqual([expect.stringContaining('speaks standard now, no longer yacy'), 'changed']);
     expect(meta.get('dialect')).toEqual({ url, dialect: 'standard' });
-  });
-
-  it('that is configured is never doubted', async () => {
-    const { client, peer } = setUp('standard', 'standard');
-    expect(await peer.misfits()).toBe(false);
-    expect(client.asked).toBe(0);
   });
 });

@@ -41,11 +41,14 @@ async function leaf(page: PageAtWork, query: string, meanwhile = () => {}): Prom
 const names = async (...asked: Parameters<typeof leaf>): Promise<string[]> =>
   (await leaf(...asked)).map(({ folder, path }) => `${folder}/${path}`).sort();
 
-it('GET /api/status is what the command says', async () => {
+it('GET /api/status is what the command says, and how many paths are too many to be named', async () => {
   const page = await PageAtWork.start();
   page.state.put(pendingRecord('a.md'));
+  page.folders = page.folders.map((folder) => ({ ...folder, unnamedProblems: 2 }));
   const folders = [{ name: 'inbox', items: { pending: 1 } }, { name: 'notes' }];
-  expect(await page.json('/api/status')).toMatchObject({ running: true, items: { pending: 1 }, folders });
+  const truncated = { problems: { total: 4, shown: 0 } };
+  const status = { running: true, items: { pending: 1 }, folders, truncated };
+  expect(await page.json('/api/status')).toMatchObject(status);
 });
 
 describe('GET /api/items', () => {

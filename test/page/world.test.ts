@@ -1,8 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import {
+  ago,
+  ahead,
+  amount,
+  calm,
   concernsOf,
   confirmedInHour,
+  duration,
   forTheSameReason,
+  grouped,
   lostWorld,
   mirrorTroubles,
   withSamples,
@@ -10,8 +16,8 @@ import {
 } from '../../src/page/browser/words.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { StatusReport } from '../../src/report/status.js';
-import { folder, item, MIN, mirror, NOW, queue, statusOf, trouble } from '../browser/reports.js';
-import { SCRIPTS, scriptOf } from '../browser/scripts.js';
+import { event, folder, item, MIN, mirror, NOW, queue, statusOf, trouble } from '../browser/reports.js';
+import { scriptOf } from '../browser/scripts.js';
 
 type Items = StatusReport['items'];
 type Facts = Parameters<typeof statusOf>[1];
@@ -117,10 +123,6 @@ describe('the top of the page', () => {
       ...{ level: 'bad', sentence: 'peersync does not answer.', title: 'no answer · 12 waited' },
     });
   });
-
-  test('is said in every state that is shown in pictures', () => {
-    for (const { status } of Object.values(SCRIPTS)) expect(worldOf(status, NOW).sentence).toMatch(/\.$/);
-  });
 });
 
 describe('what needs a look', () => {
@@ -208,4 +210,27 @@ describe('the samples that the page draws', () => {
     expect([now.at(-1), now.length]).toEqual([sample(at), 161]);
     expect(now.every((one, i) => one.at > (now[i - 1]?.at ?? 0))).toBe(true);
   });
+});
+
+test('times and rates are told from now, in one or two units, with as many digits as mean something', () => {
+  const lasted = [840, 1_000, 2_349, 9_960, 125_000].map(duration);
+  expect(lasted).toEqual(['840ms', '1s', '2.3s', '10s', '2m 5s']);
+  expect(calm(3 * MIN + 40_000)).toBe('3m');
+  expect([1_000, 42_000, 9 * MIN].map((ms) => ago(NOW - ms, NOW))).toEqual(['just now', '42s ago', '9m ago']);
+  expect([12_000, 100, -MIN].map((ms) => ahead(NOW + ms, NOW))).toEqual(['in 12s', 'now', 'now']);
+  expect([0, 0.25, 38.24, 812.6, 1_204.4].map(amount)).toEqual(['0', '0.25', '38.2', '813', '1,204']);
+});
+
+test('events that follow each other and are alike stand once', () => {
+  const confirmed = (id: number) => ({ ...event(id, id, 'info', `confirmed ${id}.md`), event: 'confirmed' });
+  const away = (id: number) => event(id, id, 'error', 'The peer does not answer');
+  const all = [
+    confirmed(7),
+    confirmed(6),
+    away(5),
+    away(4),
+    confirmed(3),
+    { ...confirmed(2), level: 'warn' as const },
+  ];
+  expect(grouped(all).map(({ id, more }) => `${id} +${more}`)).toEqual(['7 +1', '5 +1', '3 +0', '2 +0']);
 });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { statusText } from '../../src/commands/status.js';
 import { WatchModel, watchView } from '../../src/commands/watch.js';
-import { silentLogger } from '../../src/lib/logger.js';
 import { concernsOf, worldOf } from '../../src/page/browser/words.js';
 import { valuesOf } from '../../src/page/metrics.js';
 import {
@@ -14,7 +13,6 @@ import {
   statusSentence,
 } from '../../src/report/status.js';
 import { quarantined } from '../../src/state/entry.js';
-import { Problems } from '../../src/watch/rules.js';
 import { folder, NOW, queue, report } from '../commands/report.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -109,24 +107,10 @@ describe('a status whose lists are cut short', () => {
     expect(status.quarantined).toHaveLength(5);
   });
 
-  it('counts paths of a running daemon that are too many to be named', async () => {
-    const { clock, config, state, now } = await setUp();
-    const problems = new Problems('inbox', clock, silentLogger);
-    problems.beginScan();
-    for (let i = 0; i < 1_003; i += 1) problems.report(`/inbox/${i}`, TROUBLE);
-    problems.endScan();
-    const watch = { name: 'inbox', state: 'watching', since: 0, directoriesWatched: 0, settling: 0 };
-    const watcher = {
-      status: () => [{ ...watch, unnamedProblems: problems.unnamed }],
-      problems: () => problems.list(),
-    };
-    const told = { status: () => undefined, report: () => undefined };
-    const mirrors = { status: () => [] };
-    const parts = { client: {}, queue: told, uplink: told, statistics: told, mirrors, watcher };
-    const live = { clock, current: { restart: [] }, parts } as unknown as Live;
-    const status = statusReport(config, state, live, now);
-    expect(status.truncated).toEqual({ problems: { total: 1_003, shown: 1_000 } });
-    expect(statusText(status, now)).toContain('  and 3 more');
+  it('counts paths that are too many to be named', () => {
+    const problems = [{ folder: 'inbox', path: '/inbox/0', since: 0, trouble: TROUBLE }];
+    const status = report({ problems, truncated: { problems: { total: 4, shown: 1 } } });
+    expect(statusText(status, NOW)).toContain('  and 3 more');
   });
 });
 
