@@ -5,8 +5,8 @@ import type { ItemLine } from '../../src/page/api.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { FolderReport, RecentEvent, StatusFacts, StatusReport } from '../../src/report/status.js';
-import { conditionsOf } from '../../src/report/status.js';
 import type { Entry } from '../../src/state/entry.js';
+import { report } from '../commands/report.js';
 
 export const MIN = 60_000;
 export const NOW = Date.now();
@@ -18,7 +18,11 @@ export function queue(over: Partial<QueueStatus> = {}): QueueStatus {
     circuit: { state: 'closed', since: NOW - 26 * 60 * MIN, held: [], tries: 0 },
     concurrency: { running: 0, limit: 4, max: 4 },
     lanes: {
-      ...{ interactive: lane, confirm: { ...lane, p50LatencyMs: 11 }, push: { ...lane, p50LatencyMs: 84 } },
+      ...{
+        interactive: lane,
+        confirm: { ...lane, p50LatencyMs: 11 },
+        push: { ...lane, failed: 1, p50LatencyMs: 84 },
+      },
       ...{ mirror: { ...lane, p50LatencyMs: 310 }, audit: { ...lane, p50LatencyMs: 9 } },
     },
     ...over,
@@ -53,20 +57,13 @@ export function statusOf(folders: readonly FolderReport[], over: Partial<StatusF
   for (const { items: own } of folders) {
     for (const status of Object.keys(own) as (keyof typeof own)[]) items[status] += own[status];
   }
-  const status: StatusFacts = {
-    ...{ configuration: undefined, paused: undefined, restart: undefined, page: undefined },
-    ...{ truncated: undefined, stateTrouble: undefined, diskTrouble: undefined, stuck: [] },
-    wallAheadMs: undefined,
-    ...{ version: '0.1.0', running: true, pid: 4711, startedAt: NOW - 26 * 60 * MIN },
+  return report({
+    ...{ items, folders: [...folders], startedAt: NOW - 26 * 60 * MIN, mirrorRoot: '/srv/mirror' },
     peer: { url: 'https://search.example.org', dialect: 'standard', queue: queue() },
-    items,
-    folders: [...folders],
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_900 },
     figures: { timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] },
-    ...{ mirrorRoot: '/srv/mirror', mirrors: [], quarantined: [], problems: [], repairs: [] },
     ...over,
-  };
-  return { ...status, conditions: conditionsOf(status) };
+  });
 }
 
 export const timeToSearch = (collection: string, factor: number, waiting = 0) => ({

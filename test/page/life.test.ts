@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -149,16 +149,6 @@ describe('the status page', () => {
 });
 
 describe('the files of the page', () => {
-  it.each(['index.html', 'sign-in.html'])('include all that %s asks for', (name) => {
-    const source = new URL('../../src/page/browser/', import.meta.url);
-    const html = readFileSync(new URL(name, source), 'utf8');
-    const wanted = [...html.matchAll(/"\/assets\/([^"]+)"/g)].map(([, file = '']) => file);
-    expect(wanted.length).toBeGreaterThan(1);
-    const sources = (file: string) => [file, file.replace(/js$/, 'ts'), file.replace(/js$/, 'tsx')];
-    const has = (file: string) => sources(file).some((name) => existsSync(new URL(name, source)));
-    expect(wanted.filter((file) => !has(file))).toEqual([]);
-  });
-
   it('come with their kind and a mark of their content, and only again when that changed', async () => {
     const page = await PageAtWork.start();
     for (const [path, type] of [

@@ -10,8 +10,7 @@ import type { Stuck } from '../../src/lib/health.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ApiError } from '../../src/page/guard.js';
 import { StatusPage } from '../../src/page/status-page.js';
-import { LANES } from '../../src/queue/options.js';
-import type { Paused, QueueStatus } from '../../src/queue/request-queue.js';
+import type { Paused } from '../../src/queue/request-queue.js';
 import { answers, LiveFeed } from '../../src/report/answers.js';
 import type { Sample, Statistics, StatisticsReport } from '../../src/report/statistics.js';
 import type { ConfigurationReport, DiskTrouble, Live } from '../../src/report/status.js';
@@ -20,6 +19,7 @@ import type { Place } from '../../src/state/entries.js';
 import type { OpenFile } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import type { FolderStatus, PathProblem } from '../../src/watch/watcher.js';
+import { queue } from '../browser/reports.js';
 import { afterwards } from '../support/afterwards.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -43,7 +43,7 @@ export class PageAtWork {
   readonly log: DaemonLog;
   /** What was asked of the daemon beside the state: `look`, `rescan`, `mirror`, `accept`, and of whom. */
   readonly asked: string[] = [];
-  queue: QueueStatus;
+  queue = queue();
   folders: FolderStatus[] = [];
   diskTrouble: DiskTrouble | undefined;
   mirrors: MirrorReport[] = [];
@@ -66,12 +66,6 @@ export class PageAtWork {
       void this.logged.push({ level, message });
     const log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
     this.log = new DaemonLog(log, clock);
-    const lane = { started: 3, failed: 1, running: 0, waiting: 0, p50LatencyMs: 12 };
-    this.queue = {
-      circuit: { state: 'closed', since: 0, held: [], tries: 0 },
-      concurrency: { running: 1, limit: 4, max: 8 },
-      lanes: Object.fromEntries(LANES.map((name) => [name, lane])) as QueueStatus['lanes'],
-    };
   }
 
   /** Starts the page, and waits until it listens unless the test says that it cannot. */
@@ -154,8 +148,8 @@ export class PageAtWork {
         },
         resume: () => {
           note('resume');
-          const { paused: _, ...queue } = this.queue;
-          this.queue = queue;
+          const { paused: _, ...others } = this.queue;
+          this.queue = others;
         },
       },
     };
@@ -244,12 +238,13 @@ export class PageAtWork {
     return await (await this.fetch(path, init)).json();
   }
 
-  post(path: string, body: unknown = {}, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-    return this.fetch(path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: typeof body === 'string' ? body : JSON.stringify(body),
-    });
+  post(path: string, body: unknown = {}, headers: object = {}): Promise<Response> {
+    return this.fetch(path, this.posting(body, headers));
+  }
+
+  posting(body: unknown, headers: object = {}): RequestInit {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    return { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: text };
   }
 
   /** The status of the answer to a request with just these lines, for what no client would send. */
