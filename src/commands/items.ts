@@ -6,7 +6,7 @@ import { EXIT } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import { LISTED_STATUSES, type ListedEntry, locate } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
-import type { Missed, Verified, Verifying } from '../uplink/verify.js';
+import type { Lost, Verified, Verifying } from '../uplink/verify.js';
 import { answer, define, isThere, openLog, print, printJson, UsageError } from './context.js';
 import { answerAlone, askAnyone, askAnyoneOnce, configToAsk } from './daemon-access.js';
 import * as option from './option.js';
@@ -68,7 +68,7 @@ const STATUSES: Readonly<Record<WhyReport['status'], string>> = {
   confirmed: 'confirmed: the peer showed this version',
   quarantined: 'in quarantine: it cannot succeed without a change',
   gone: 'gone: the file was removed',
-  passed: 'skipped',
+  skipped: 'skipped',
   ignored: 'ignored by a rule',
   unknown: 'not known yet',
   outside: 'not watched',
@@ -192,13 +192,13 @@ export const verifyCommand = define({
     const log = progress.beside(await openLog(options, 2, 'warn'));
     try {
       for await (const each of askAnyone(options, config, question, { patienceMs: 0, log })) {
-        const line = each as Missed | Verified | Verifying;
+        const line = each as Lost | Verified | Verifying;
         if (line.kind === 'verifying') progress.show(stepOf(line));
         else {
           progress.clear();
           if (options.json) printJson(line);
           else print(verifyText(line, repair));
-          if (line.kind === 'missed') lost += 1;
+          if (line.kind === 'lost') lost += 1;
         }
       }
     } finally {
@@ -208,20 +208,20 @@ export const verifyCommand = define({
   },
 });
 
-function stepOf({ checked, missed, of }: Verifying): Step {
+function stepOf({ checked, lost, of }: Verifying): Step {
   const looked = of === undefined ? `${checked} looked up` : `${checked}/${of} looked up`;
-  return { done: checked, total: of ?? checked, parts: [looked, `${missed} missing`] };
+  return { done: checked, total: of ?? checked, parts: [looked, `${lost} missing`] };
 }
 
 /** What is told of one line, for a person. */
-export function verifyText(line: Missed | Verified, repair: boolean): string {
-  if (line.kind === 'missed') return `missing  ${safe(line.file)}  ${safe(line.url)}: ${safe(line.why)}`;
-  const { checked, failed, missed } = line;
+export function verifyText(line: Lost | Verified, repair: boolean): string {
+  if (line.kind === 'lost') return `missing  ${safe(line.file)}  ${safe(line.url)}: ${safe(line.why)}`;
+  const { checked, failed, lost } = line;
   if (checked === 0) return 'Nothing is confirmed yet, so that there is nothing to look up.';
   const unclear =
     failed === 0 ? '' : ` Of ${counted(failed, 'item')} the answer could not be used; the log names them.`;
-  if (missed === 0 && failed === 0) return `${counted(checked, 'confirmed item')} looked up: all are there.`;
-  if (missed === 0) return `${counted(checked, 'confirmed item')} looked up: none is missing.${unclear}`;
+  if (lost === 0 && failed === 0) return `${counted(checked, 'confirmed item')} looked up: all are there.`;
+  if (lost === 0) return `${counted(checked, 'confirmed item')} looked up: none is missing.${unclear}`;
   const next = repair ? 'They are pushed again.' : '`peersync verify --repair` pushes what is missing again.';
-  return `${counted(checked, 'confirmed item')} looked up, ${missed} missing. ${next}${unclear}`;
+  return `${counted(checked, 'confirmed item')} looked up, ${lost} missing. ${next}${unclear}`;
 }

@@ -50,7 +50,7 @@ export const onceCommand = define({
       answer(options, { items, requests: { push, peerdoc }, mirrors, durationMs }, () => [
         ...reports.filter(isNoteworthy).flatMap((report) => runLines(report, config.mirror.root)),
         `${items.confirmed} confirmed, ${waitingOf(items)} waiting, ${items.quarantined} quarantined, ` +
-          `${items.passed} skipped, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
+          `${items.skipped} skipped, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
           `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
       ]);
       if (failures.length > 0) throw failures[0];

@@ -77,8 +77,8 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
   }),
   retry: z.looseObject({ retried: number, lookedAt: number }),
   verify: z.union([
-    z.looseObject({ kind: z.literal('missed'), file: text, url: text, why: text, repaired: flag }),
-    z.looseObject({ kind: z.literal('verified'), checked: number, missed: number, failed: number }),
+    z.looseObject({ kind: z.literal('lost'), file: text, url: text, why: text, repaired: flag }),
+    z.looseObject({ kind: z.literal('verified'), checked: number, lost: number, failed: number }),
   ]),
   rescan: z.looseObject({ folder: text, files: number, directories: number, durationMs: number }),
   reload: z.looseObject({ changes: texts, restart: texts.describe('Keys that wait for a restart.') }),

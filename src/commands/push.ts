@@ -291,7 +291,7 @@ export async function deliver<File extends ReadFile>(
     const { path, status } = entry;
     movedAt = Math.max(movedAt, entry.since);
     if (status === 'confirmed') return { status, evidence: evidenceText(entry.evidence) };
-    if (status === 'quarantined' || status === 'passed') return failed(entry.trouble);
+    if (status === 'quarantined' || status === 'skipped') return failed(entry.trouble);
     if (status === 'accepted' && !wait) return { status };
     if (changed.has(path)) return failed(CHANGING);
     if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };

@@ -122,9 +122,9 @@ function folderLines({ folders, items, uplink }: StatusReport, width?: number): 
     ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'skipped', ''],
   ];
   for (const folder of folders) {
-    const { pending, accepted, confirmed, quarantined, gone, passed } = folder.items;
+    const { pending, accepted, confirmed, quarantined, gone, skipped } = folder.items;
     const state = folder.watch?.state ?? '';
-    rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, passed, state]);
+    rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, skipped, state]);
   }
   const lines = columns(withoutZeros(rows, width), width);
   if (uplink === undefined || items.accepted === 0) return lines;

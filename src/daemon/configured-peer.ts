@@ -80,7 +80,7 @@ export interface PeerDialectDeps {
   readonly state: Pick<State, 'meta' | 'setMeta' | 'commit'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The peer speaks another dialect than before: what was passed over may travel now. */
+  /** The peer speaks another dialect than before: what was skipped may travel now. */
   readonly onChange: () => void;
 }
 

@@ -12,7 +12,7 @@ export const MIRRORS_NAMED = 200;
  */
 export const METRICS = {
   'peersync_items{folder, status}':
-    'Files known, by what became of them: pending, accepted, confirmed, quarantined, gone or passed (over by a rule).',
+    'Files known, by what became of them: pending, accepted, confirmed, quarantined, gone or skipped (by a rule).',
   peersync_items_accepted_total:
     'How often the peer accepted a file; it may take more than one acceptance until a file is searchable.',
   peersync_items_confirmed_total: 'How often a file was confirmed to be searchable.',

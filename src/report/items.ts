@@ -12,7 +12,14 @@ import type { Scope } from '../uplink/retry.js';
 
 // Which items a person asks for: by path, by folder and status, page by page, or some by chance.
 
-export const LISTED_STATUSES = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed'] as const;
+export const LISTED_STATUSES = [
+  'pending',
+  'accepted',
+  'confirmed',
+  'quarantined',
+  'gone',
+  'skipped',
+] as const;
 
 export interface ListFilter {
   readonly status?: Entry['status'] | undefined;

@@ -147,7 +147,7 @@ function nextOf(
   if (status === 'confirmed') return say('Nothing, until the file changes.');
   if (status === 'quarantined')
     return say('Nothing, until the file changes or `peersync retry` asks for another try.');
-  if (status === 'passed') return say('Nothing, until the file or the rule changes.');
+  if (status === 'skipped') return say('Nothing, until the file or the rule changes.');
   if (unrecorded !== undefined) return say(`It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}`);
   if (live === undefined) {
     const what = status === 'pending' ? 'pushed' : 'looked up in the peer';

@@ -74,7 +74,7 @@ export interface HistoryEntry {
  * - `quarantined`: cannot succeed without a change; the trouble says why.
  * - `gone`: its file was removed (the peer keeps the document: its API has no way to remove one).
  *
- * A file that a rule keeps from the peer (empty, too large, not text) is `passed` over: no item, but remembered, so that
+ * A file that a rule keeps from the peer (empty, too large, not text) is `skipped`: no item, but remembered, so that
  * it is not read again until it changes.
  *
  * Every change of status is a function below, named after what happened; records are never changed in place.
@@ -122,8 +122,8 @@ export interface GoneItem extends ItemCore {
   readonly status: 'gone';
   readonly version: Version | FileStat;
 }
-export interface PassedOver extends Core {
-  readonly status: 'passed';
+export interface SkippedFile extends Core {
+  readonly status: 'skipped';
   readonly version: FileStat;
   readonly trouble: Trouble;
   /** What the peer still has of an earlier version. */
@@ -131,11 +131,11 @@ export interface PassedOver extends Core {
 }
 
 export type Item = PendingItem | AcceptedItem | ConfirmedItem | QuarantinedItem | GoneItem;
-export type Entry = Item | PassedOver;
+export type Entry = Item | SkippedFile;
 export type Status = Item['status'];
 
 export function isItem(entry: Entry): entry is Item {
-  return entry.status !== 'passed';
+  return entry.status !== 'skipped';
 }
 
 export function hasContent(version: Version | FileStat): version is Version {
@@ -172,14 +172,14 @@ export const BEGINNINGS = {
   retry: 'retry asked for',
   replaced: 'another file was pushed to its address',
 } as const;
-/** Begins the note of an item that was missed; the reason follows. */
-const MISSED = 'confirmed before and missed now: ';
+/** Begins the note of an item that was lost after it was confirmed; the reason follows. It stands so in the state on disk. */
+const LOST_NOTE = 'confirmed before and missed now: ';
 const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
 
 /** Where in a history the present work begins; -1 where that is forgotten. */
 export function beginningOf(history: History): number {
   return history.findLastIndex(
-    ({ note }) => note !== undefined && (ALL_BEGINNINGS.has(note) || note.startsWith(MISSED)),
+    ({ note }) => note !== undefined && (ALL_BEGINNINGS.has(note) || note.startsWith(LOST_NOTE)),
   );
 }
 
@@ -282,7 +282,7 @@ export function accepted(item: PendingItem, sent: Sent, now: number, note?: stri
 }
 
 /**
- * The peer accepted an older version of what changed, was removed or is passed over meanwhile: remembered, so that going
+ * The peer accepted an older version of what changed, was removed or is skipped meanwhile: remembered, so that going
  * back to it costs no push.
  */
 export function overtaken(
@@ -315,8 +315,8 @@ export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): 
 }
 
 /** The peer does not show any more what it had shown: to be pushed again. */
-export function missed(item: ConfirmedItem, why: string, now: number): PendingItem {
-  return again(item, `${MISSED}${why}`, now);
+export function lostLater(item: ConfirmedItem, why: string, now: number): PendingItem {
+  return again(item, `${LOST_NOTE}${why}`, now);
 }
 
 /** The peer does not show what it was sent before, and nothing was pushed since: to be pushed now. */
@@ -382,15 +382,15 @@ export function gone(item: Exclude<Item, GoneItem>, now: number, note = 'the fil
 }
 
 /** A rule keeps the file, as it is now, from the peer. */
-export function passedOver(
+export function skipped(
   before: Entry | undefined,
   { folder, path }: Place,
   version: FileStat,
   trouble: Trouble,
   now: number,
-): PassedOver {
-  const history = next(before, 'passed', now, trouble.message);
-  return { folder, path, version, status: 'passed', trouble, since: now, ...sentOf(before), history };
+): SkippedFile {
+  const history = next(before, 'skipped', now, trouble.message);
+  return { folder, path, version, status: 'skipped', trouble, since: now, ...sentOf(before), history };
 }
 
 /** A push that left and was never answered may have reached the peer after the recorded one: then nothing is certain. */

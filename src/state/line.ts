@@ -48,7 +48,7 @@ type WaitRow = readonly [notBefore?: number | null, doubt?: SentRow | null];
 type HistoryRow = readonly (number | string)[];
 
 // None of these lists is ever reordered: the state on disk holds positions in them.
-const STATUSES = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed'] as const;
+const STATUSES = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'skipped'] as const;
 const CODES = 'pacqgo';
 const KINDS = ['digest', 'lastModified', 'loadDate', 'size', 'present'] as const;
 const NOTES: readonly (string | undefined)[] = Object.values(BEGINNINGS);
@@ -84,7 +84,7 @@ export function statusOf(line: string): Entry['status'] {
   return status;
 }
 
-/** The number of an item's base; NaN for a file that is passed over. */
+/** The number of an item's base; NaN for a file that is skipped. */
 export function baseOf(line: string): number {
   return Number.parseInt(line.slice(codeAt(line) + 1), 10);
 }
@@ -106,7 +106,7 @@ export function encode(entry: Entry, bases: UrlBases): string {
   const content = hasContent(version) ? version : undefined;
   let code = CODES.charAt(STATUSES.indexOf(status));
   let [url, attempts]: [string?, number?] = [];
-  if (entry.status !== 'passed') {
+  if (entry.status !== 'skipped') {
     const path = encodePath(entry.path);
     const before = entry.url.endsWith(path) ? entry.url.slice(0, entry.url.length - path.length) : undefined;
     code += numberOf(bases, before, entry.collection);
@@ -222,7 +222,7 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
   const content = { size, mtimeMs, ctimeMs, ino, sha256, encoding: ENCODINGS[encoding ?? 0] ?? 'binary' };
   const version = typeof hash === 'string' ? content : { size, mtimeMs, ctimeMs, ino };
   const entry: Unfinished = { folder, path, version, status, since, history: [] };
-  if (status !== 'passed') {
+  if (status !== 'skipped') {
     const base = bases[Number(code.slice(1))];
     if (base === undefined) throw new Error(`the URL base of ${folder}/${path} is not known`);
     entry.url = url ?? `${base.url ?? ''}${encodePath(path)}`;

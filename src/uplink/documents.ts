@@ -232,7 +232,7 @@ export function cannotTravel(encoding: Encoding, rules: ContentRules | undefined
   return {
     code: 'NOT_TEXT',
     message: 'The file is not text, and this peer takes only text.',
-    hint: 'Convert it to text, or leave it; files of this kind are passed over.',
+    hint: 'Convert it to text, or leave it; files of this kind are skipped.',
   };
 }
 

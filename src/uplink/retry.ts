@@ -10,7 +10,7 @@ export interface Scope {
 }
 
 /**
- * Gives quarantined items another try, ends the wait of pending ones, and forgets why files were passed over, so that the
+ * Gives quarantined items another try, ends the wait of pending ones, and forgets why files were skipped, so that the
  * next look decides anew. Nothing is pushed that is confirmed already.
  *
  * @param scopes what to try again; undefined for everything
@@ -27,7 +27,7 @@ export async function retryItems(
   for await (const slice of chosenOf(state, scopes)) {
     for (const entry of slice) {
       const { folder, path, status } = entry;
-      if (status === 'passed' || (status === 'quarantined' && !hasContent(entry.version))) {
+      if (status === 'skipped' || (status === 'quarantined' && !hasContent(entry.version))) {
         state.remove(folder, path);
         lookedAt.push({ folder, path });
       } else if (status === 'quarantined' || (status === 'pending' && entry.doubt === undefined)) {
@@ -43,7 +43,7 @@ async function* chosenOf(
   { entries }: Pick<State, 'entries'>,
   scopes: readonly Scope[] | undefined,
 ): AsyncGenerator<Iterable<Entry>> {
-  const status = ['pending', 'passed', 'quarantined'] as const;
+  const status = ['pending', 'skipped', 'quarantined'] as const;
   if (scopes === undefined) yield* entries.slices({ status });
   for (const { folder, path } of scopes ?? []) {
     const entry = entries.get(folder, path);

@@ -11,10 +11,10 @@ import {
   leaving,
   overtaken,
   type PendingItem,
-  passedOver,
   replaced,
   returned,
   type Sent,
+  skipped,
   type Trouble,
 } from '../state/entry.js';
 import { Backlog } from './backlog.js';
@@ -330,8 +330,7 @@ export class Uplink {
       // Without its hash, so that the next look that can read it takes it up again.
       const stat = fileStat(item.version);
       if (content.kind === 'content') documents.push(this.#leave(item, content, rules));
-      else if (content.kind === 'wordless')
-        state.put(passedOver(item, item, stat, withoutWords(), clock.now()));
+      else if (content.kind === 'wordless') state.put(skipped(item, item, stat, withoutWords(), clock.now()));
       else if (content.kind === 'tooLarge')
         this.#attribution.quarantine(item, tooLarge(stat.size, rules.maxBytes));
       else if (content.kind === 'unreadable' && isHere)

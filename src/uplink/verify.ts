@@ -1,14 +1,14 @@
 import { PeersyncError } from '../lib/errors.js';
 import { evidenceOf } from '../peer/peerdoc.js';
 import type { ConfirmedItem } from '../state/entry.js';
-import { missed } from '../state/entry.js';
+import { lostLater } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { classify } from './batch-sender.js';
 import { holdMs, placeName, type UplinkDeps } from './deps.js';
 
 /** A confirmed item that the peer does not show any more as it was. */
-export interface Missed {
-  readonly kind: 'missed';
+export interface Lost {
+  readonly kind: 'lost';
   readonly file: string;
   readonly url: string;
   readonly why: string;
@@ -23,13 +23,13 @@ export interface Verifying {
   /** How many items there are, where that was counted. */
   readonly of?: number;
   /** Those that are missing, and those that will be looked up once more. */
-  readonly missed: number;
+  readonly lost: number;
 }
 
 export interface Verified {
   readonly kind: 'verified';
   readonly checked: number;
-  readonly missed: number;
+  readonly lost: number;
   /** Those whose look-up had an answer that cannot be used; the log names them. */
   readonly failed: number;
 }
@@ -68,10 +68,10 @@ export async function* verify(
   items: Iterable<ConfirmedItem> | AsyncIterable<ConfirmedItem>,
   deps: VerifyDeps,
   { lane, of, repair, signal }: VerifyOptions,
-): AsyncGenerator<Missed | Verifying | Verified> {
+): AsyncGenerator<Lost | Verifying | Verified> {
   const { clock, log, peer, queue, state } = deps;
   const stopping = signal === undefined ? {} : { signal };
-  const counts = { checked: 0, missed: 0, failed: 0 };
+  const counts = { checked: 0, lost: 0, failed: 0 };
   /** The items that the peer does not show, and why. */
   const missing = new Map<ConfirmedItem, string>();
   const look = async (item: ConfirmedItem) => {
@@ -101,11 +101,11 @@ export async function* verify(
     }
   };
   const progress = (): Verifying => ({
-    ...{ kind: 'verifying', checked: counts.checked, missed: counts.missed + missing.size },
+    ...{ kind: 'verifying', checked: counts.checked, lost: counts.lost + missing.size },
     ...(of === undefined ? {} : { of }),
   });
   /** Looks up again what is missing; reports what still is. */
-  async function* lookAgain(): AsyncGenerator<Missed | Verifying> {
+  async function* lookAgain(): AsyncGenerator<Lost | Verifying> {
     if (missing.size === 0) return;
     yield progress();
     await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, holdMs(deps)), signal);
@@ -113,14 +113,14 @@ export async function* verify(
     if (signal?.aborted) return;
     for (const [item, why] of missing) {
       if (!isCurrent(state, item)) continue;
-      counts.missed += 1;
-      if (repair) state.put(missed(item, why, clock.now()));
+      counts.lost += 1;
+      if (repair) state.put(lostLater(item, why, clock.now()));
       const { folder, path, url } = item;
       log.warn(
-        { event: 'missed', folder, path, url },
-        `confirmed before and now missed in the peer${repair ? ', pushed again' : ''}: ${placeName(item)}: ${why}`,
+        { event: 'lost', folder, path, url },
+        `confirmed before and now lost by the peer${repair ? ', pushed again' : ''}: ${placeName(item)}: ${why}`,
       );
-      yield { kind: 'missed', file: placeName(item), url, why, repaired: repair };
+      yield { kind: 'lost', file: placeName(item), url, why, repaired: repair };
     }
     missing.clear();
     if (repair) await state.commit();

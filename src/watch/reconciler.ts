@@ -13,9 +13,9 @@ import {
   gone,
   hasContent,
   isItem,
-  passedOver,
   quarantined,
   read,
+  skipped,
   type Trouble,
 } from '../state/entry.js';
 import type { State } from '../state/state.js';
@@ -137,7 +137,7 @@ export class Reconciler {
   isDecidedBySize(path: string, stat: FileStat): boolean {
     if (this.#troubleOfSize(stat) === undefined) return false;
     const before = this.deps.state.get(this.deps.folder.name, path);
-    return before?.status !== 'passed' || !sameStat(before.version, stat);
+    return before?.status !== 'skipped' || !sameStat(before.version, stat);
   }
 
   #troubleOfSize({ size }: FileStat): Trouble | undefined {
@@ -153,7 +153,7 @@ export class Reconciler {
     if (!mayLook() || before === undefined || before.status === 'gone') return;
     state.remove(folder.name, path);
     this.#freed(path);
-    log.debug({ folder: folder.name, path }, `${path} is passed over from now on: ${rule}.`);
+    log.debug({ folder: folder.name, path }, `${path} is skipped from now on: ${rule}.`);
   }
 
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
@@ -269,17 +269,17 @@ export class Reconciler {
     return Math.min(now, Math.max(settledAt, this.#beganAt, goneAt));
   }
 
-  /** Keeps a file from the peer: in quarantine where it was to be taken, or else passed over. */
+  /** Keeps a file from the peer: in quarantine where it was to be taken, or else skipped. */
   #keepOut(path: string, { size, mtimeMs, ctimeMs, ino }: FileStat, why: Trouble, to?: Taken): void {
     const { folder, state, clock, log } = this.deps;
     const stat = { size, mtimeMs, ctimeMs, ino };
     const before = state.get(folder.name, path);
-    const status = to === undefined ? 'passed' : 'quarantined';
+    const status = to === undefined ? 'skipped' : 'quarantined';
     const isKnown = before?.status === status && before.trouble?.message === why.message;
     if (isKnown && sameStat(before.version, stat)) return;
     const at = { folder: folder.name, path };
     if (to === undefined) {
-      state.put(passedOver(before, at, stat, why, clock.now()));
+      state.put(skipped(before, at, stat, why, clock.now()));
       this.#freed(path);
       return;
     }
@@ -304,13 +304,13 @@ export class Reconciler {
   /**
    * The other path that holds the document of `path`, if one does: files whose paths are the same but for their Unicode form
    * have one URL, so they would be one document, now with the one content and now with the other. The first that is
-   * taken holds it; the others wait in quarantine until it is gone or passed over.
+   * taken holds it; the others wait in quarantine until it is gone or skipped.
    */
   #holderOf(path: string): string | undefined {
     const { folder, state } = this.deps;
     return otherForms(path).find((other) => {
       const entry = state.get(folder.name, other);
-      const isFree = entry === undefined || entry.status === 'gone' || entry.status === 'passed';
+      const isFree = entry === undefined || entry.status === 'gone' || entry.status === 'skipped';
       return !isFree && !isWaitingForName(entry);
     });
   }

@@ -36,7 +36,7 @@ interface RulesFile {
 const ABSENT = { size: 0, mtimeMs: Number.POSITIVE_INFINITY, ctimeMs: Number.POSITIVE_INFINITY, ino: 0 };
 
 /**
- * Which files of a folder are taken, and for which collection. A file is passed over when
+ * Which files of a folder are taken, and for which collection. A file is skipped when
  *
  * - a `.peersyncignore` file of its directory or one above says so (the deepest that says anything wins, and `!pattern` takes
  *   back), or else a pattern of the folder's `ignore`, for the file or a directory that it stands in;
@@ -327,7 +327,7 @@ export const trouble = {
   }),
   rulesUnreadable: (reason: string) => ({
     code: 'RULES_UNREADABLE',
-    message: `The rules cannot be read (${reason}), so everything that they are for is passed over.`,
+    message: `The rules cannot be read (${reason}), so everything that they are for is skipped.`,
     hint: 'Make the file readable, or remove it.',
   }),
   /** @param wasSeen it was there before: an empty one in its place would hide that something is not mounted */

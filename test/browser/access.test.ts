@@ -217,7 +217,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     const names = (index: number) => ({ path: evil, file: `/srv/${index}/${evil}`, message: evil });
     const { page } = await shown({
       status: { ...trouble.status, mirrors, folders },
-      recents: [{ id: 1, at: 1, level: 'warn', message: `passed over ${evil}` }],
+      recents: [{ id: 1, at: 1, level: 'warn', message: `skipped ${evil}` }],
       item: (index, status) => ({ ...item(index, status), ...names(index) }),
     });
     for (const place of ['#files .path', '#folders .path', '#mirrors .troubles', '.events']) {

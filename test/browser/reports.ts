@@ -10,7 +10,7 @@ import { report } from '../commands/report.js';
 
 export const MIN = 60_000;
 export const NOW = Date.now();
-const NO_ITEMS = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, passed: 0 };
+const NO_ITEMS = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, skipped: 0 };
 
 export function queue(over: Partial<QueueStatus> = {}): QueueStatus {
   const lane = { started: 20, failed: 0, running: 0, waiting: 0 };
@@ -135,7 +135,7 @@ export function item(index: number, status: string): ItemLine {
     url: `https://files.example.org/papers/${path}`,
     ...{ attempts: undefined, code: undefined, message: undefined, hint: undefined },
     ...(status === 'quarantined' ? { attempts: 3, code, message, hint } : {}),
-    ...(status === 'passed'
+    ...(status === 'skipped'
       ? { code: 'EMPTY', message: 'It is empty.', hint: 'Nothing is to be done.' }
       : {}),
   };

@@ -26,8 +26,8 @@ const EVENTS = [
 ];
 
 const LIBRARY = [
-  folder('notes', { confirmed: 2_318, gone: 14, passed: 3 }),
-  folder('papers', { confirmed: 18_442, gone: 120, passed: 41 }),
+  folder('notes', { confirmed: 2_318, gone: 14, skipped: 3 }),
+  folder('papers', { confirmed: 18_442, gone: 120, skipped: 41 }),
   folder('letters', { confirmed: 961 }),
 ];
 const MIRRORS = [
@@ -137,7 +137,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
     status: statusOf(
       [
         folder('notes', { confirmed: 2_318, quarantined: 3 }),
-        folder('papers', { confirmed: 18_442, quarantined: 41, passed: 12 }),
+        folder('papers', { confirmed: 18_442, quarantined: 41, skipped: 12 }),
         folder(
           'usb',
           { confirmed: 88 },

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { stepOf } from '../../src/commands/once.js';
 import { progressLine } from '../../src/commands/terminal.js';
 
-const counts = { pending: 0, accepted: 0, confirmed: 12, quarantined: 0, gone: 0, passed: 0 };
+const counts = { pending: 0, accepted: 0, confirmed: 12, quarantined: 0, gone: 0, skipped: 0 };
 
 it.each([
   [{ pending: 5, accepted: 3 }, true, 0, [], '60% 12/20 confirmed, 5 to push, 3 to confirm'],

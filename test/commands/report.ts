@@ -23,7 +23,7 @@ export const counts = {
   confirmed: 12_345,
   quarantined: 0,
   gone: 7,
-  passed: 12,
+  skipped: 12,
 };
 
 export function folder(name: string): FolderReport {

@@ -37,7 +37,7 @@ it('status fits a terminal of 80 columns, and tells all of it', () => {
 
 it('status in 80 columns cuts no name of a folder as long as there are columns of zeros', () => {
   const name = 'a-folder-with-quite-a-long-name';
-  const items = { pending: 0, accepted: 0, confirmed: 12_345, quarantined: 0, gone: 7, passed: 12 };
+  const items = { pending: 0, accepted: 0, confirmed: 12_345, quarantined: 0, gone: 7, skipped: 12 };
   const linesIn = (width: number | undefined) => {
     const lines = statusText(report({ folders: [{ ...folder(name), items }] }), NOW, undefined, width);
     return [/^folder /, /^a-folder/].map((begin) => lines.find((line) => begin.test(line))?.split(/ {2,}/));

@@ -7,10 +7,10 @@ import type {
   Evidence,
   GoneItem,
   HistoryEntry,
-  PassedOver,
   PendingItem,
   QuarantinedItem,
   Sent,
+  SkippedFile,
   Trouble,
   Version,
 } from '../../src/state/entry.js';
@@ -39,7 +39,7 @@ const at = fc.integer({ min: 0, max: 4e12 });
 const ms = fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (n === 0 ? 0 : n));
 const bytes = fc.nat({ max: Number.MAX_SAFE_INTEGER });
 const hash = fc.stringMatching(/^[0-9a-f]{64}$/);
-const statuses = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed'] as const;
+const statuses = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'skipped'] as const;
 const status = fc.constantFrom(...statuses);
 
 const stat: Fields<FileStat> = { size: bytes, mtimeMs: ms, ctimeMs: ms, ino: bytes };
@@ -68,9 +68,9 @@ const sameTimes = version.map((v) => ({ ...v, ctimeMs: v.mtimeMs }));
 const eitherVersion = fc.oneof(version, sameTimes, any<FileStat>(stat));
 
 const pending = { ...item, status: fc.constant('pending' as const), version, notBefore: at, doubt: sent };
-const passed = {
+const skippedFile = {
   ...core,
-  status: fc.constant('passed' as const),
+  status: fc.constant('skipped' as const),
   version: any<FileStat>(stat),
   trouble,
   sent,
@@ -81,7 +81,7 @@ const entries: readonly Arbitrary<Entry>[] = [
   any<ConfirmedItem>({ ...item, status: fc.constant('confirmed'), version, evidence }, ['trouble']),
   any<QuarantinedItem>({ ...item, status: fc.constant('quarantined'), version: eitherVersion }, ['sent']),
   any<GoneItem>({ ...item, status: fc.constant('gone'), version: eitherVersion }, ['sent', 'trouble']),
-  any<PassedOver>(passed, ['sent']),
+  any<SkippedFile>(skippedFile, ['sent']),
 ];
 
 /** Some of them repeat themselves as real ones do. */

@@ -10,15 +10,15 @@ import {
   failed,
   gone,
   leaving,
-  missed,
+  lostLater,
   overtaken,
   type PendingItem,
-  passedOver,
   quarantined,
   read,
   replaced,
   retried,
   type Sent,
+  skipped,
   type Version,
 } from '../../src/state/entry.js';
 
@@ -82,7 +82,7 @@ describe('content that the peer was sent before', () => {
 describe('another file that is pushed to the address', () => {
   it.each([
     ['gone', gone(known, NOW + 5)],
-    ['passed over', passedOver(known, TO, version('a'), TROUBLE, NOW + 5)],
+    ['skipped', skipped(known, TO, version('a'), TROUBLE, NOW + 5)],
     ['quarantined', quarantined(known, TO, version('a'), TROUBLE, NOW + 5)],
     ['changed', pending('b', known, NOW + 10)],
   ])('makes what the peer was sent count no more where the file is %s', (_, entry) => {
@@ -113,7 +113,7 @@ describe('where the work on a version begins', () => {
   const moved = read(known, other, known.version, FOUND, RESTED);
   const movedBack = read({ ...moved, sent: known.sent } as PendingItem, TO, known.version, LATER + 9, RESTED);
   const back = read(gone(known, NOW), TO, version('a'), FOUND, RESTED);
-  const keptOut = passedOver(undefined, TO, version('a'), TROUBLE, NOW);
+  const keptOut = skipped(undefined, TO, version('a'), TROUBLE, NOW);
   const wasQuarantined = quarantined(pending('a'), TO, version('a'), TROUBLE, NOW + 50);
 
   it.each([
@@ -124,7 +124,7 @@ describe('where the work on a version begins', () => {
     ['the same under another rule', moved, BEGINNINGS.takenAnew, FOUND],
     ['the same under the rule of before', movedBack, BEGINNINGS.takenAnewSentBefore, LATER + 9],
     ['the same, kept out before', pending('a', keptOut, FOUND, RESTED), BEGINNINGS.takenAnew, FOUND],
-    ['a missed document', missed(known, 'no', FOUND), 'confirmed before and missed now: no', FOUND],
+    ['a lost document', lostLater(known, 'no', FOUND), 'confirmed before and missed now: no', FOUND],
     ['a retry', retried(wasQuarantined, FOUND), BEGINNINGS.retry, FOUND],
   ])('is noted, and dated by when the file was at rest: %s', (_, item, note, since) => {
     expect(noteOf(item)).toBe(note);

@@ -309,7 +309,7 @@ export class World {
   /** The file was removed, as the watcher would tell. */
   remove(path: string): void {
     const entry = this.state.get('inbox', path);
-    if (entry === undefined || entry.status === 'gone' || entry.status === 'passed')
+    if (entry === undefined || entry.status === 'gone' || entry.status === 'skipped')
       throw new Error(`${path} is not there`);
     this.state.put(gone(entry, this.clock.now()));
   }

@@ -32,7 +32,7 @@ function take(to: Destination): void {
 /** Tells the state that the folder has the file no more. */
 function drop({ folder, path }: Destination): void {
   const entry = w.state.get(folder, path);
-  if (entry === undefined || entry.status === 'gone' || entry.status === 'passed')
+  if (entry === undefined || entry.status === 'gone' || entry.status === 'skipped')
     throw new Error('not there');
   w.state.put(gone(entry, w.clock.now()));
 }

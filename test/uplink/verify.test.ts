@@ -58,7 +58,7 @@ describe('verify', () => {
   it('looks each item up once where all is there', async () => {
     const w = await confirmedWorld(20);
     const before = w.peer.lookups;
-    expect(await lines(w)).toEqual([{ kind: 'verified', checked: 20, missed: 0, failed: 0 }]);
+    expect(await lines(w)).toEqual([{ kind: 'verified', checked: 20, lost: 0, failed: 0 }]);
     expect(w.peer.lookups - before).toBe(20);
   });
 
@@ -86,9 +86,9 @@ describe('verify', () => {
     w.peer.documents.delete(w.url('f0'));
     w.peer.show(w.url('f1'), 'other');
     expect(await lines(w, {}, unusableFor(w, w.url('f2')))).toMatchObject([
-      { kind: 'missed', file: 'inbox/f0', repaired: false },
-      { kind: 'missed', file: 'inbox/f1', why: expect.stringContaining('other content') },
-      { kind: 'verified', checked: 6, missed: 2, failed: 1 },
+      { kind: 'lost', file: 'inbox/f0', repaired: false },
+      { kind: 'lost', file: 'inbox/f1', why: expect.stringContaining('other content') },
+      { kind: 'verified', checked: 6, lost: 2, failed: 1 },
     ]);
     expect(w.state.counts().confirmed).toBe(6);
   });
@@ -104,20 +104,17 @@ describe('verify', () => {
     const all = [];
     for await (const line of verifying(w, { lane: 'audit', of: 6 }, lookUp)) all.push(line);
     expect(all).toMatchObject([
-      { kind: 'verifying', checked: 1, of: 6, missed: 0 },
-      { kind: 'verifying', checked: 6, of: 6, missed: 1 },
-      { kind: 'missed' },
-      { kind: 'verified', checked: 6, missed: 1 },
+      { kind: 'verifying', checked: 1, of: 6, lost: 0 },
+      { kind: 'verifying', checked: 6, of: 6, lost: 1 },
+      { kind: 'lost' },
+      { kind: 'verified', checked: 6, lost: 1 },
     ]);
   });
 
   it('has what is missing pushed and confirmed again, with a note in its history', async () => {
     const w = await confirmedWorld(3);
     w.peer.documents.delete(w.url('f0'));
-    expect(await lines(w, { repair: true })).toMatchObject([
-      { kind: 'missed', repaired: true },
-      { missed: 1 },
-    ]);
+    expect(await lines(w, { repair: true })).toMatchObject([{ kind: 'lost', repaired: true }, { lost: 1 }]);
     await w.until(() => w.peer.documents.has(w.url('f0')), 'pushed again');
     await w.allConfirmed(3);
     const notes = w.state.get('inbox', 'f0')?.history.map(({ note }) => note);
@@ -132,7 +129,7 @@ describe('verify', () => {
       looks += 1;
       if (looks === 2) w.peer.show(url, 'content 0');
     };
-    expect(await lines(w, { repair: true })).toMatchObject([{ kind: 'verified', checked: 1, missed: 0 }]);
+    expect(await lines(w, { repair: true })).toMatchObject([{ kind: 'verified', checked: 1, lost: 0 }]);
     expect(looks).toBe(2);
   });
 

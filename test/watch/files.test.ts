@@ -297,33 +297,33 @@ describe('a file is at rest, as its history has it,', () => {
 describe('a file is kept out', () => {
   it('while it is empty', async () => {
     const inbox = await new Inbox({ 'a.txt': '' }).start();
-    expect(inbox.get('a.txt')).toMatchObject({ status: 'passed', trouble: { code: 'EMPTY' } });
+    expect(inbox.get('a.txt')).toMatchObject({ status: 'skipped', trouble: { code: 'EMPTY' } });
     inbox.append('a.txt', 'x');
     await inbox.becomes({ 'a.txt': 'pending' });
     inbox.truncate('a.txt');
-    await inbox.becomes({ 'a.txt': 'passed' });
+    await inbox.becomes({ 'a.txt': 'skipped' });
   });
 
   it('while it is over the limit of the configuration', async () => {
     const inbox = await new Inbox({ 'a.txt': 'x'.repeat(2_000) }).start({ folder: { maxFileSize: 1_000 } });
     const message = 'The file has 2 KiB; the limit of its folder is 1000 B.';
-    expect(inbox.get('a.txt')).toMatchObject({ status: 'passed', trouble: { code: 'TOO_LARGE', message } });
+    expect(inbox.get('a.txt')).toMatchObject({ status: 'skipped', trouble: { code: 'TOO_LARGE', message } });
     await inbox.start();
     inbox.expect({ 'a.txt': 'pending' });
     await inbox.start({ folder: { maxFileSize: 1_000 } });
-    inbox.expect({ 'a.txt': 'passed' });
+    inbox.expect({ 'a.txt': 'skipped' });
   });
 
   it('while the peer cannot take it, without being read again', async () => {
     const inbox = await new Inbox({ picture: Buffer.of(0x89, 0x50, 0x00) }).start();
     const entry = inbox.get('picture');
-    expect(entry).toMatchObject({ status: 'passed', trouble: { code: 'NOT_TEXT' } });
+    expect(entry).toMatchObject({ status: 'skipped', trouble: { code: 'NOT_TEXT' } });
     await inbox.rescan();
     expect(inbox.get('picture')).toStrictEqual(entry);
     await inbox.start({ accepts: () => undefined });
     expect(inbox.get('picture')).toMatchObject({ status: 'pending', version: { encoding: 'binary' } });
     await inbox.start({ accepts: (encoding) => ({ code: 'NO', message: `Not ${encoding}.`, hint: '' }) });
-    expect(inbox.get('picture')).toMatchObject({ status: 'passed', trouble: { message: 'Not binary.' } });
+    expect(inbox.get('picture')).toMatchObject({ status: 'skipped', trouble: { message: 'Not binary.' } });
   });
 
   it('by a rule that is new, and then nothing is remembered of it; another URL and collection it gets at once', async () => {
@@ -333,7 +333,7 @@ describe('a file is kept out', () => {
     const url = 'https://other.example/';
     await inbox.start({ folder: { ignore: ['a.txt', 'd/'], collection: 'other', url } });
     expect(inbox.paths()).toEqual(['c.txt']);
-    expect(inbox.said('a.txt is passed over from now on: ignore pattern "a.txt" of folder inbox')).toBe(1);
+    expect(inbox.said('a.txt is skipped from now on: ignore pattern "a.txt" of folder inbox')).toBe(1);
     const destination = { collection: 'other', url: `${url}c.txt` };
     expect(inbox.get('c.txt')).toMatchObject({ status: 'pending', ...destination, version: { sha256 } });
   });

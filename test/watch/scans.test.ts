@@ -156,7 +156,7 @@ describe('a scan', () => {
     const files = { empty: '', large: 'x'.repeat(101) };
     const options = { hints: true, folder: { maxFileSize: 100 } };
     const { inbox, played } = await scanned(new Inbox(files), options);
-    inbox.expect({ empty: 'passed', large: 'passed' });
+    inbox.expect({ empty: 'skipped', large: 'skipped' });
     await played.during(inbox, async () => {
       inbox.write('empty', 'words');
       inbox.write('large', 'words');
@@ -192,11 +192,11 @@ describe('a scan', () => {
     const { inbox, compared } = await scanned(new Inbox(TREE), { accepts });
     refused = 'utf-8';
     await inbox.rescan();
-    expect(inbox.state.counts()).toMatchObject({ pending: 0, passed: 20 });
+    expect(inbox.state.counts()).toMatchObject({ pending: 0, skipped: 20 });
     expect(await compared()).toBe(0);
     refused = undefined;
     await inbox.rescan();
-    expect(inbox.state.counts()).toMatchObject({ pending: 20, passed: 0 });
+    expect(inbox.state.counts()).toMatchObject({ pending: 20, skipped: 0 });
   });
 
   it('follows other rules into directories that did not change, and out of them', async () => {

@@ -170,7 +170,7 @@ describe('files of all kinds', () => {
     });
   });
 
-  it('without a word are passed over at once, and stay so', async () => {
+  it('without a word are skipped at once, and stay so', async () => {
     const world = await YacyWorld.start();
     world.write('notes/blank.txt', ' \n\t\n');
     world.write('notes/marks.md', '--- *** ---\n');
@@ -182,9 +182,9 @@ describe('files of all kinds', () => {
     expect(await world.run('once')).toMatchObject({ code: 0 });
     expect(await world.run('once')).toMatchObject({ code: 0 });
     expect(await world.statuses()).toEqual({
-      'notes/blank.txt': 'passed',
-      'notes/marks.md': 'passed',
-      'notes/frame.html': 'passed',
+      'notes/blank.txt': 'skipped',
+      'notes/marks.md': 'skipped',
+      'notes/frame.html': 'skipped',
       'notes/words.txt': 'confirmed',
     });
     expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toEqual([world.url('notes/words.txt')]);

@@ -39,7 +39,7 @@ export async function retry(request: RetryRequest): Promise<string> {
   return parts.length === 0 ? 'There was nothing to try again.' : `${parts.join(', and ')}.`;
 }
 
-const RETRIED: ReadonlySet<string> = new Set(['quarantined', 'pending', 'passed']);
+const RETRIED: ReadonlySet<string> = new Set(['quarantined', 'pending', 'skipped']);
 
 /**
  * The files of one status, of all folders or one, page by page: only one page is known here, and it is asked for again

@@ -49,7 +49,7 @@ export function Times({ model }: Props) {
   );
 }
 
-const COUNTED = ['pending', 'accepted', 'confirmed', 'quarantined', 'passed'] as const;
+const COUNTED = ['pending', 'accepted', 'confirmed', 'quarantined', 'skipped'] as const;
 const WATCH_WORDS = {
   scanning: 'scanning',
   watching: 'watching',

@@ -110,7 +110,7 @@ const NOTES: Readonly<Record<Entry['status'], (status: StatusReport) => string>>
     return rate > 0 ? `searchable, +${amount(rate)}/s` : 'searchable';
   },
   quarantined: ({ items }) => (items.quarantined > 0 ? 'need a change' : 'nothing stuck'),
-  passed: () => 'kept out by a rule',
+  skipped: () => 'kept out by a rule',
   gone: () => 'removed from disk',
 };
 
@@ -133,7 +133,7 @@ export function Stations({ model }: Props) {
   return (
     <>
       <ol class="way">{(['pending', 'accepted', 'confirmed'] as const).map(station)}</ol>
-      <ul class="aside">{(['quarantined', 'passed', 'gone'] as const).map(station)}</ul>
+      <ul class="aside">{(['quarantined', 'skipped', 'gone'] as const).map(station)}</ul>
     </>
   );
 }

@@ -17,7 +17,7 @@ export const STATUS_WORDS: Readonly<Record<Entry['status'], string>> = {
   pending: 'Pending',
   accepted: 'Accepted',
   confirmed: 'Confirmed',
-  passed: 'Skipped',
+  skipped: 'Skipped',
   gone: 'Gone',
 };
 

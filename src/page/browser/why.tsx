@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport['kind']
   confirmed: 'Confirmed: the peer shows this very version.',
   quarantined: 'In quarantine: it cannot succeed without a change.',
   gone: 'Gone: the file was removed.',
-  passed: 'Skipped: a rule keeps it out.',
+  skipped: 'Skipped: a rule keeps it out.',
   ignored: 'Ignored by a rule.',
   unknown: 'Not known yet.',
   outside: 'Not watched.',

@@ -6,7 +6,7 @@ export interface Timing {
   readonly buffered: number;
   /** From the first document handed over to the commit that shows it. */
   readonly commit: number;
-  /** A commit that is asked for sooner after the last one is passed over. */
+  /** A commit that is asked for sooner after the last one is skipped. */
   readonly commitPause: number;
   /** A connection that is silent for so long is closed. */
   readonly idle: number;
