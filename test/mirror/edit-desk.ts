@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -128,10 +129,17 @@ export class Desk {
     this.open();
   }
 
+  /** A run in which the file is saved again before it is replaced. */
+  async overtaken(): Promise<void> {
+    this.onStep = (at) => at === STEPS.based && this.write(this.text());
+    expect(await this.run()).toEqual({ kind: 'later' });
+    this.onStep = () => {};
+  }
+
   /**
    * Plays what happens, and a last run. `edit`, `they` change cells of a row (`k1 a=1`; `+` under a new key, `k1 -` removes it) in the file
-   * and in the peer; `open` keeps the file as it is in an editor, `save` changes that and saves it; `run` comes a minute later;
-   * `crash` is a run that is cut short (see STEPS), `wait` takes days.
+   * and in the peer; `open` keeps the file as it is in an editor, `save` changes that and saves it; `remove` removes the file; `run` comes
+   * a minute later; `crash` is a run that is cut short (see STEPS), `overtaken` one before whose end the file is saved again, `wait` takes days.
    */
   async play(script: string): Promise<Outcome> {
     let opened: Cells[] = [];
@@ -145,6 +153,8 @@ export class Desk {
       } else if (what === 'edit') this.save(changed(this.rows(), pk, cells));
       else if (what === 'they' && cells === undefined) this.remote.delete(pk);
       else if (what === 'they') this.remote.set(pk, { ...this.remote.get(pk), ...cells });
+      else if (what === 'remove') rmSync(this.file);
+      else if (what === 'overtaken') await this.overtaken();
       else if (what === 'crash') await this.crashAt(STEPS[pk] ?? pk);
       else if (what === 'wait') await this.clock.advance(Number(pk) * 86_400_000);
       else if (what === 'run') {

@@ -57,6 +57,9 @@ saves an edit that takes the new file back too      | they k1 a=p · crash writt
 goes on behind that                             | they k1 a=p · crash written · edit k1 a=m · run · edit k1 a=m | k1 a=m | k1 a
 keeps a row that the peer added before that     | open · they k3 a=p · crash based · save k1 a=m · run · save k2 a=n | k1 a=m; k2 a=n | k1 a | 1
 keeps it also behind the new file               | open · they k3 a=p · crash written · save k1 a=m · run · save k2 a=n | k1 a=m; k2 a=n | k1 a | 1
+saves it also where a run was overtaken then    | they k1 a=p · crash written · edit k2 a=m · overtaken · they k1 a=1 | | k1 a, k2 a
+saves it also where a run was cut short then    | they k1 a=p · crash written · edit k2 a=m · crash based · they k1 a=1 | | k1 a, k2 a
+keeps a row behind that where the file went     | open · they k3 a=p · crash written · remove · run · save k1 a=m | k1 a=m | | 1
 
 tells what was edited in an earlier copy        | opened · save k1 a=m                  | k1 a=m             |      | 1
 tells nothing of an earlier copy                | opened · save                         |                    |      | 1
@@ -92,6 +95,7 @@ sets back an edit that was cut short            | open · save k1 a=m · crash t
 removes a row that was added                    | open · edit k3 a=m · run · save       | k3 a=m; -k3
 takes the same once more for meant              | opened · save · run · save            | k2 b=4
 takes it for meant up to the peer's next change | opened · save · run · they k1 b=p · run · save |           |      | 1
+takes nothing for meant that it did not show    | opened · save · they k1 b=p · run · save |                    |      | 1
 takes nothing for meant that was cut short      | opened · save · crash based · save    |                    |      | 1
 takes nothing for meant behind the file         | opened · save · crash written · save  |                    |      | 1`;
 

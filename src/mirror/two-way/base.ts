@@ -46,7 +46,7 @@ export interface Base extends Pick<Version, 'at' | 'shown' | 'columns'> {
   readonly grid: Grid;
   /** No two bases have the same. */
   readonly id: string;
-  /** The sha256 of the file that was written from it. */
+  /** The sha256 of the file that was written from it; '' where nobody knows. */
   readonly file: string;
   /** The sha256 of the file that this one was to replace; undefined where there was none. */
   readonly replaces?: string | undefined;
@@ -89,7 +89,9 @@ const ROWS_A_TURN = 500;
  * - `intend` keeps what is about to be sent to the peer; it is over with the base that it began from.
  * - `prepare` writes the base that will hold once the file is replaced, beside the one that holds now.
  * - `settle` makes it the one that holds, after the file was replaced.
- * - In between, after a crash, `load` looks at the file: it is the new one, the one that was to be replaced, or neither.
+ * - In between, after a crash, `load` looks at the file: it is the new one, the one that was to be replaced, or neither. Then
+ *   nobody knows which copy it was made from, and `load` puts that on disk as a *doubtful* base (its `file` is ''), so that it is in
+ *   doubt also after the next run was cut short.
  * - `withdraw` takes back what was prepared: the file was not replaced.
  */
 export class BaseStore {
@@ -135,17 +137,23 @@ export class BaseStore {
    *   holds. `before` is what the next base comes after: of two the newer one, whose history has the other.
    */
   async load(file: string | undefined): Promise<{ readonly last?: Last; readonly before?: Base }> {
-    const next = file === undefined ? undefined : await this.#base(this.#next);
+    const next = await this.#base(this.#next);
     if (next !== undefined && next.file === file) {
       await this.settle();
       return { last: { base: next, sent: NOTHING }, before: next };
     }
     const base = await this.#base(this.#path);
     // Somebody edited the file after the crash: nobody knows which of the two.
-    const isEither = next !== undefined && next.replaces !== file && base?.file !== file;
-    // No file is known to have been written from it.
-    if (isEither) return { before: { ...next, file: '' } };
-    return base === undefined ? {} : { last: { base, sent: await this.#sentSince(base) }, before: base };
+    if (next !== undefined && next.replaces !== file && base?.file !== file) {
+      const doubtful = { ...next, file: '' };
+      await this.#writeBase(this.#path, doubtful);
+      await this.withdraw();
+      return { before: doubtful };
+    }
+    if (base === undefined) return {};
+    return base.file === ''
+      ? { before: base }
+      : { last: { base, sent: await this.#sentSince(base) }, before: base };
   }
 
   /** @throws MirrorError */
@@ -166,22 +174,19 @@ export class BaseStore {
     const version = last && (await versionBetween(last, grid, sent, now));
     const isSameStale = stale === last?.stale;
     if (last?.file === file && version === undefined && isSameStale) return false;
-    const { columns, rows } = grid;
-    const head: Head = {
-      table: this.table,
+    // What the peer changed since that copy was read is not what the person saw, and saved over.
+    const isPeerChanged = version?.changes.some(([, , , byFile]) => !byFile) === true;
+    await this.#writeBase(this.#next, {
       id: randomBytes(12).toString('hex'),
       salt: last?.salt ?? randomBytes(12).toString('hex'),
       ...content,
       // After another change of the peer the same file would take back more than it did.
-      stale: stale && { ...stale, saved: isSameStale ? undefined : stale.saved },
-      columns,
+      stale: stale && { ...stale, saved: isSameStale || isPeerChanged ? undefined : stale.saved },
+      columns: grid.columns,
       at: version === undefined && last !== undefined ? last.at : now,
       history: nextHistory(last?.history ?? [], version, now),
-    };
-    await this.#write(this.#next, head, rows, ([pk, cells]) => [
-      pk,
-      ...columns.map((column) => cells.get(column) ?? ''),
-    ]);
+      grid,
+    });
     return true;
   }
 
@@ -228,6 +233,14 @@ export class BaseStore {
       rows.set(pk, new Map(cells.filter(([, value]) => value !== '')));
     }
     return { ...stored.head, grid: { columns, rows } };
+  }
+
+  async #writeBase(path: string, { grid, ...rest }: Base): Promise<void> {
+    const head: Head = { ...rest, table: this.table };
+    await this.#write(path, head, grid.rows, ([pk, cells]) => [
+      pk,
+      ...head.columns.map((column) => cells.get(column) ?? ''),
+    ]);
   }
 
   /** Writes a line of JSON for the head and for each item, and a last one that says the sha256 of the others. */
