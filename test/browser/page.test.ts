@@ -1,8 +1,9 @@
+import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ScriptedPeer } from '../support/scripted-peer.js';
+import { well } from '../support/scripted-peer.js';
+import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
-import { Daemon } from './daemon.js';
 
 /** What the top of the page says when all of so many files are searchable. */
 const rest = (files: number) => new RegExp(`^${files} files? searchable\\.$`);
@@ -10,14 +11,28 @@ const EMPTY = 'Nothing is searchable yet.';
 /** What Chromium says of a daemon that is away. */
 const NO_DAEMON = /net::ERR_|Failed to load resource/;
 
+/** Starts the daemon of a site. @returns the address of its page */
+async function pageOf(site: Site): Promise<string> {
+  const said = /status page at (http:\S+\/)/;
+  const daemon = site.spawn();
+  await daemon.says(said);
+  return said.exec(daemon.stdout)?.[1] ?? '';
+}
+
+/** A visit at the page of a daemon with an empty inbox. */
+async function visited() {
+  const site = await Site.begin({ status: { listen: '127.0.0.1:0' } });
+  const url = await pageOf(site);
+  return { site, url, ...(await visit(url)) };
+}
+
 describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeout: LIMIT_MS }, () => {
   test('shows a dropped file go from pending to confirmed, and explains it, without being loaded anew', async () => {
-    const daemon = await Daemon.start();
-    const { page } = await visit(daemon.url);
+    const { page, site } = await visited();
     await page.getByRole('heading', { name: EMPTY }).waitFor();
     await page.evaluate('window.isTheSame = true');
 
-    const file = daemon.drop('inbox/notes/garden.md');
+    site.drop('inbox/notes/garden.md');
     await page.getByRole('heading', { name: rest(1) }).waitFor();
     await page.locator('.station.s-confirmed .number', { hasText: /^1$/ }).waitFor();
     expect(await page.title()).toBe('all searchable · peersync');
@@ -27,12 +42,12 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await page.getByRole('link', { name: 'inbox/notes/garden.md' }).click();
     await page.getByText('Confirmed: the peer shows this very version.').waitFor();
     const answer = page.locator('#why-answer');
-    expect(await answer.getByText(file, { exact: true }).count()).toBe(1);
+    expect(await answer.getByText(site.path('inbox/notes/garden.md'), { exact: true }).count()).toBe(1);
     expect(await answer.locator('.history li').count()).toBe(3);
     // Addresses lead there: to the document, and to the search page of the peer.
     for (const [place, name] of [
-      [answer, 'https://files.example.org/inbox/notes/garden.md'],
-      [page.locator('#peer'), daemon.peer.url.replace(/\/$/, '')],
+      [answer, site.url('inbox/notes/garden.md')],
+      [page.locator('#peer'), site.proxy.url],
     ] as const)
       expect(await place.getByRole('link', { name }).getAttribute('href')).toBe(name);
     expect(await page.evaluate('window.isTheSame')).toBe(true);
@@ -42,13 +57,12 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
   });
 
   test('says that the peer is away and what waits, and that it is back', async () => {
-    const daemon = await Daemon.start();
-    const { page } = await visit(daemon.url);
-    daemon.drop('inbox/before.md');
+    const { page, site } = await visited();
+    site.drop('inbox/before.md');
     await page.getByRole('heading', { name: rest(1) }).waitFor();
 
-    await daemon.losePeer();
-    daemon.drop('inbox/while-away.md');
+    await site.proxy.goDown();
+    site.drop('inbox/while-away.md');
     await page.getByRole('heading', { name: /^1 file searchable\. 1 waits\.$/ }).waitFor();
     expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-bad');
     expect(await page.title()).toBe('peer in trouble · 1 waiting · peersync');
@@ -67,7 +81,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await page.getByText('The peer is asked again.').waitFor();
     await shoot(page, 'real-peer-away-desktop');
 
-    await daemon.regainPeer();
+    await site.proxy.comeUp();
     await page.getByRole('heading', { name: rest(2) }).waitFor();
     await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
     await page
@@ -77,13 +91,12 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
   });
 
   test('keeps its last view greyed while the daemon is away, and goes on by itself', async () => {
-    const daemon = await Daemon.start();
-    const { page, forgive } = await visit(daemon.url);
+    const { page, forgive, site, url } = await visited();
     forgive(NO_DAEMON);
-    daemon.drop('inbox/one.md');
+    site.drop('inbox/one.md');
     await page.getByRole('heading', { name: rest(1) }).waitFor();
 
-    await daemon.die();
+    await site.daemon.kill('SIGKILL');
     await page.getByRole('heading', { name: 'peersync does not answer.' }).waitFor();
     expect(await page.locator('.station.s-confirmed .number').textContent()).toBe('1');
     expect(await page.evaluate('getComputedStyle(document.querySelector("main")).filter')).toBe(
@@ -92,34 +105,29 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     expect(await page.title()).toMatch(/^no answer/);
     await shoot(page, 'real-daemon-away-desktop');
 
-    await daemon.comeBack();
+    site.configure({ status: { listen: new URL(url).host } });
+    await pageOf(site);
     await page.getByRole('heading', { name: rest(1) }).waitFor();
     await page.locator('#connection', { hasText: /^live$/ }).waitFor();
-    daemon.drop('inbox/two.md');
+    site.drop('inbox/two.md');
     await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
   });
 
   test('retries what is in quarantine, one and all', async () => {
-    let isPicky = true;
-    const peerUrl = async (peer: { readonly url: string }) => {
-      const before = await ScriptedPeer.start(peer.url);
-      before.behaviour = async (call) => {
-        const answer = await call.forward();
-        if (!isPicky || !call.urls.some((url) => url.includes('bad'))) return answer;
-        const items = call.urls.map((url, i) => {
-          const isBad = url.includes('bad');
-          const message = isBad ? 'url is in the blacklist' : '';
-          return [`item-${i}`, { url, success: String(!isBad), message }];
-        });
-        const told = { count: String(items.length), successall: 'false', ...Object.fromEntries(items) };
-        const headers = { 'content-type': 'application/json' };
-        return { ...answer, headers, body: Buffer.from(JSON.stringify(told)) };
-      };
-      return before.url;
+    const { page, site } = await visited();
+    site.proxy.behaviour = async (call) => {
+      const answer = await call.forward();
+      if (!call.urls.some((url) => url.includes('bad'))) return answer;
+      const items = call.urls.map((url, i) => {
+        const isBad = url.includes('bad');
+        const message = isBad ? 'url is in the blacklist' : '';
+        return [`item-${i}`, { url, success: String(!isBad), message }];
+      });
+      const told = { count: String(items.length), successall: 'false', ...Object.fromEntries(items) };
+      const headers = { 'content-type': 'application/json' };
+      return { ...answer, headers, body: Buffer.from(JSON.stringify(told)) };
     };
-    const daemon = await Daemon.start({ peerUrl });
-    const { page } = await visit(daemon.url);
-    for (const name of ['bad-1.md', 'bad-2.md', 'bad-3.md', 'good.md']) daemon.drop(`inbox/${name}`);
+    for (const name of ['bad-1.md', 'bad-2.md', 'bad-3.md', 'good.md']) site.drop(`inbox/${name}`);
     await page.getByRole('heading', { name: '1 file searchable. 3 need you.' }).waitFor();
     const rows = page.locator('#files tbody tr:not(.below)');
     await until(async () => (await rows.count()) === 3, 'three rows');
@@ -129,7 +137,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await page.locator('.detail').getByText('3 files cannot be delivered without a change.').waitFor();
     await shoot(page, 'real-quarantine-desktop');
 
-    isPicky = false;
+    site.proxy.behaviour = well;
     await page.getByRole('button', { name: 'Retry bad-2.md' }).click();
     await page.getByText('1 file is tried again.').waitFor();
     await page.getByRole('heading', { name: '2 files searchable. 2 need you.' }).waitFor();
@@ -144,9 +152,10 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
   });
 
   test('explains any path, also one that comes with the address, and shows an error as its two sentences', async () => {
-    const daemon = await Daemon.start();
-    const file = daemon.drop('inbox/ein Brief & mehr+.md');
-    const { page, forgive } = await visit(`${daemon.url}#why=${encodeURIComponent(file)}`);
+    const site = await Site.begin({ status: { listen: '127.0.0.1:0' } });
+    site.drop('inbox/ein Brief & mehr+.md');
+    const file = site.path('inbox/ein Brief & mehr+.md');
+    const { page, forgive } = await visit(`${await pageOf(site)}#why=${encodeURIComponent(file)}`);
     const answer = page.locator('#why-answer');
     // It is followed until it is at rest.
     await answer.getByText('Confirmed: the peer shows this very version.').waitFor();
@@ -158,7 +167,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     expect(decodeURIComponent(new URL(page.url()).hash)).toBe('#why=/etc/hostname');
 
     forgive(/status of 4\d\d/);
-    await page.getByRole('textbox', { name: 'Why?' }).fill(`${daemon.directory}/inbox`);
+    await page.getByRole('textbox', { name: 'Why?' }).fill(site.path('inbox'));
     await page.getByRole('button', { name: 'Explain' }).click();
     await answer.getByText(/is the folder inbox itself\. Name a file in it/).waitFor();
     await answer.getByRole('button', { name: 'Close' }).click();
@@ -177,15 +186,14 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
   });
 
   test('pauses for an hour and resumes', async () => {
-    const daemon = await Daemon.start();
-    const { page } = await visit(daemon.url);
+    const { page, site } = await visited();
     await page.getByRole('heading', { name: EMPTY }).waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'for 1 hour' }).click();
     await page
       .getByRole('heading', { name: /^Nothing is searchable yet\. Paused until \d\d:\d\d\.$/ })
       .waitFor();
-    daemon.drop('inbox/later.md');
+    site.drop('inbox/later.md');
     await page
       .getByRole('heading', { name: /^Nothing is searchable yet\. 1 waits\. Paused until \d\d:\d\d\.$/ })
       .waitFor();
@@ -195,8 +203,12 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
 
   test('asks for the token where one is needed, and lets in who has it', async () => {
     const token = 'a long and winding token 0123456789';
-    const daemon = await Daemon.start({ token });
-    const { page, forgive } = await visit(daemon.url);
+    const site = await Site.begin();
+    const file = site.path('token');
+    writeFileSync(file, token, { mode: 0o600 });
+    site.configure({ status: { listen: '127.0.0.1:0', token: { file } } });
+    const url = await pageOf(site);
+    const { page, forgive } = await visit(url);
     await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
     expect(await page.getByText('That is not the token.').isVisible()).toBe(false);
     await shoot(page, 'real-sign-in-desktop');
@@ -208,7 +220,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await page.getByLabel('Token').fill(token);
     await page.getByLabel('Token').press('Enter');
     await page.getByRole('heading', { name: EMPTY }).waitFor();
-    daemon.drop('inbox/one.md');
+    site.drop('inbox/one.md');
     await page.getByRole('heading', { name: rest(1) }).waitFor();
 
     // A session that is over leads back to the sign-in.
@@ -216,7 +228,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await page.keyboard.press('?');
     await page.getByRole('button', { name: 'Sign this browser out' }).click();
     await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
-    await page.goto(daemon.url);
+    await page.goto(url);
     await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
   });
 });

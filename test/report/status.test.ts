@@ -147,8 +147,6 @@ describe('the sentence for systemctl status', () => {
     [{ stateTrouble: { ...TROUBLE, message: 'The state is full' } }, '; The state is full'],
     [{ configuration: { takenUpAt: 0, refused } }, `the one before holds: It is refused (since ${when})`],
     [askedOf(open('unreachable')), `does not answer: no (since ${when})`],
-    [askedOf(open('denied')), `refuses the credentials: no (since ${when})`],
-    [askedOf(open('failing')), `answers with errors: no (since ${when})`],
     [askedOf({ pausedUntil: since }), `; the peer asked to wait until ${when}`],
     [{ paused: { since } }, `; paused since ${when}`],
     [{ paused: { since, until: at('12:00:00') } }, `; paused since ${when} until 2026-11-21 12:00:00`],
