@@ -32,6 +32,12 @@ function setUp(env: NodeJS.ProcessEnv = {}) {
 }
 
 describe('a notifier', () => {
+  it('says nothing where systemd did not ask', async () => {
+    const { notifier, sent } = setUp({ NOTIFY_SOCKET: undefined, WATCHDOG_USEC: '1000000' });
+    for (const say of [notifier.ready(), notifier.status(() => 'well'), notifier.watchdog()]) await say;
+    expect([sent, notifier.watchdogMs]).toEqual([[], undefined]);
+  });
+
   it('says one thing after the other, in order, and never two at once', async () => {
     const { notifier, sent, next, waiting } = setUp();
     void notifier.ready();

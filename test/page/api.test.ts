@@ -211,15 +211,7 @@ describe('POST /api', () => {
     expect(page.asked).toContain('try');
   });
 
-  const nothing = [
-    '{}',
-    '{"all":false}',
-    '{"paths":[]}',
-    '{"paths":"x"}',
-    '{"paths":[1]}',
-    '{"paths":["x"]}',
-  ];
-  it.each([...nothing, '[]', '"x"', 'null', '{"all":', '{"paths":["/etc/passwd"]}'])(
+  it.each(['{"all":false}', '{"paths":[]}', '{"paths":["x"]}', '{"paths":["/etc/passwd"]}', '{"all":'])(
     'retry refuses %s',
     async (body) => {
       const page = await pageWith('inbox/a.md');
