@@ -152,7 +152,7 @@ async function typedPath(config: Config, text: string): Promise<string> {
 }
 
 /** What a retry did, for a person. */
-export function retriedText({ retried, lookedAt }: Retried): string {
+function retriedText({ retried, lookedAt }: Retried): string {
   const said = [
     ...(retried > 0 ? [`${counted(retried, 'item')} ${retried === 1 ? 'is' : 'are'} pending again`] : []),
     ...(lookedAt > 0

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { pausedLine } from '../../src/commands/control.js';
-import { statusText } from '../../src/commands/status.js';
+import { figuresLines, statusText } from '../../src/commands/status.js';
 import { folder, NOW, queue, report } from './report.js';
 
 /** A peer that does not answer, and is tried again at `nextProbeAt`. */
@@ -61,7 +61,6 @@ describe('status', () => {
     statusText(report(of), NOW).find((line) => line.startsWith(begin));
 
   it.each([
-    ['ahead', NOW + 2_000, 1, 'Tried 1 time; the next try: 2026-01-05 12:30:02 (in 2s).'],
     ['over while the answer came', NOW - 48, 2, 'Tried 2 times; the next try: now.'],
     ['not set', undefined, 4, 'the next try: now, or with the next work.'],
   ])('names the next try that is %s', (_, nextProbeAt, tries, words) => {
@@ -92,32 +91,25 @@ describe('status', () => {
   });
 });
 
-describe('status, of the speed', () => {
+it('status tells the speed while files are confirmed, and nothing when idle', () => {
   const filesOf = (confirmedPerSecond: number) => {
     const figures = { timeToSearch: [], confirmedPerSecond, lastConfirmedAt: NOW - 2_000, alerts: [] };
     return statusText(report({ figures }), NOW).find((line) => line.startsWith('files'));
   };
-
-  it('tells it while files are confirmed, and nothing when idle', () => {
-    expect(filesOf(17.4)).toMatch(/ accepted, 17\/s, the last one 2s ago$/);
-    expect(filesOf(0)).toMatch(/ accepted, the last one 2s ago$/);
-  });
+  expect(filesOf(17.4)).toMatch(/ accepted, 17\/s, the last one 2s ago$/);
+  expect(filesOf(0)).toMatch(/ accepted, the last one 2s ago$/);
 });
 
-describe('status, of an alert', () => {
-  it('says what is wrong, since when, and what to do', () => {
-    const alert = {
-      ...{ code: 'TIME_TO_SEARCH' as const, collection: 'docs', since: NOW - 60_000 },
-      ...{ message: 'It is late.', hint: 'Look.' },
-    };
-    const figures = { timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [alert] };
-    const lines = statusText(report({ figures }), NOW);
-    const at = lines.findIndex((line) => line.startsWith('ALERT'));
-    expect(lines.slice(at, at + 2)).toEqual([
-      'ALERT    It is late. Since 2026-01-05 12:29:00 (1m ago).',
-      '         Look.',
-    ]);
-  });
+it('status names 20 collections with their time to search, and says how many more there are', () => {
+  const [hour, day] = [{ count: 0 }, { count: 0 }];
+  const timeToSearch = Array.from({ length: 33 }, (_, i) => ({ collection: `c${i}`, hour, day, waiting: 1 }));
+  const figures = { timeToSearch, confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] };
+  const lines = figuresLines(figures, NOW);
+  expect(lines).toHaveLength(22);
+  expect(lines.at(-1)).toBe('  and 13 more: `peersync status --json`');
+  expect(
+    figuresLines({ ...figures, timeToSearch: [{ collection: 'c', hour, day, waiting: 0 }] }, NOW),
+  ).toEqual([]);
 });
 
 describe('what pause answers', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { displayWidth, tableText } from '../../src/commands/text.js';
+import { displayWidth, fitted, tableText } from '../../src/commands/text.js';
 import type { TableRow } from '../../src/peer/table.js';
 
 function row(pk: string, cells: Record<string, string> = {}): TableRow {
@@ -68,4 +68,21 @@ describe('a table on a terminal', () => {
   it('shows a cell called like the key apart from the key', async () => {
     expect((await shown(['pk'], [[row('key', { pk: 'cell' })]]))[2]).toBe('key  cell');
   });
+});
+
+it('a text is filled up or cut to a width, and no character is cut in two', () => {
+  for (const text of [
+    'plain text',
+    '日本語の注釈',
+    '👩‍👩‍👧‍👦👩‍👩‍👧‍👦 family',
+    'e\u0301e\u0301e\u0301e\u0301',
+  ])
+    for (let width = 1; width <= 14; width += 1) {
+      const shown = fitted(text, width);
+      expect(displayWidth(shown)).toBe(width);
+      const begin = shown.replace(/…? *$/, '');
+      expect(text.startsWith(begin)).toBe(true);
+      expect(begin).not.toMatch(/\u200d$|[\ud800-\udbff]$/);
+    }
+  expect(fitted('12', 5, 'right')).toBe('   12');
 });

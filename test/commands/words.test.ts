@@ -4,7 +4,6 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { asOptions, writeAll } from '../../src/commands/context.js';
 import { citationText, documentOf } from '../../src/commands/documents.js';
-import { retriedText } from '../../src/commands/items.js';
 import { cellsOf } from '../../src/commands/table.js';
 import { consent } from '../../src/commands/terminal.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -43,21 +42,6 @@ describe('cells on the command line', () => {
     await expect(cellsOf([`a=@${join(directory, 'd')}`])).rejects.toMatchObject({ code: 'UNREADABLE' });
     await expect(cellsOf([`a=@${join(directory, 'binary')}`])).rejects.toMatchObject({ code: 'NOT_TEXT' });
   });
-});
-
-describe('what retry answers', () => {
-  it.each([
-    [1, 0, '1 item is pending again.'],
-    [2, 0, '2 items are pending again.'],
-    [0, 1, '1 file is looked at again.'],
-    [12, 3, '12 items are pending again, 3 files are looked at again.'],
-    [0, 0, 'Nothing there is in quarantine, waits for its next attempt, or was skipped.'],
-  ])(
-    'of %i items and %i files tells only what there was, counted as people do',
-    (retried, lookedAt, words) => {
-      expect(retriedText({ retried, lookedAt })).toBe(words);
-    },
-  );
 });
 
 describe('--c', () => {

@@ -133,14 +133,8 @@ describe('the scripts', () => {
     }
   });
 
-  it.for([
-    ['bash', 'peersync.bash'],
-    ['zsh', '_peersync'],
-    ['fish', 'peersync.fish'],
-  ] as const)('of %s can be read by it', ([shell, name], context) => {
-    if (!exists(shell)) context.skip(`${shell} is not installed`);
-    const { status, stderr } = spawnSync(shell, ['-n', join(COMPLETIONS, name)], { encoding: 'utf8' });
-    expect(stderr).toBe('');
-    expect(status).toBe(0);
+  it.skipIf(!exists('zsh'))('of zsh can be read by it (needs zsh)', () => {
+    const { status, stderr } = spawnSync('zsh', ['-n', join(COMPLETIONS, '_peersync')], { encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 });

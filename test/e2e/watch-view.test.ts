@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { peersync, Running } from '../support/cli.js';
+import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { hasTmux, Tmux } from '../support/tmux.js';
@@ -138,10 +138,5 @@ describe('watch without a terminal', () => {
       .map((line) => (JSON.parse(line) as { kind: string }).kind);
     expect(kinds).toEqual(expect.arrayContaining(['status', 'recents']));
     await daemon.kill('SIGTERM');
-  });
-
-  it('says what is wrong with a configuration, and ends', async () => {
-    const ended = await peersync(['watch', '-c', join(temporaryDirectory(), 'none.json')]);
-    expect(ended.code).toBe(2);
   });
 });
