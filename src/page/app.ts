@@ -14,7 +14,7 @@ import { apiRoutes, type PageDeps } from './api.js';
 import { answerOf, Guard, PageError } from './guard.js';
 import type { Metrics } from './metrics.js';
 
-export interface AppOptions {
+interface AppOptions {
   /** Undefined where everybody who reaches the page is let in. */
   readonly token: string | undefined;
   /** Where the server really listens, once it does. */
@@ -191,7 +191,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
 }
 
 /** One file of the page, as it is sent. */
-export interface Asset {
+interface Asset {
   readonly body: Buffer;
   readonly type: string;
   readonly etag: string;
@@ -207,7 +207,7 @@ const BROWSER_DIRECTORY = fileURLToPath(new URL('../page/browser/', import.meta.
  * @param directory of the page as the build left it
  * @returns by name: `index.html`, `style.css`; empty where the page was not built
  */
-export async function readAssets(directory = BROWSER_DIRECTORY): Promise<ReadonlyMap<string, Asset>> {
+async function readAssets(directory = BROWSER_DIRECTORY): Promise<ReadonlyMap<string, Asset>> {
   const names = await readdir(directory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return [];
     throw error;

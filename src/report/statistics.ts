@@ -16,7 +16,7 @@ export type StatisticsReport = ReturnType<Statistics['report']>;
 /** The time from *at rest* to *confirmed* of the files of one collection. */
 export type TimeToSearch = StatisticsReport['timeToSearch'][number];
 
-export interface StatisticsDeps {
+interface StatisticsDeps {
   readonly state: Pick<State, 'counts' | 'entries' | 'onChange'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -115,7 +115,7 @@ export class RecentDurations {
 const STEP_MS = 5_000;
 
 /** How many items of a collection wait, and since when: a number for each step of time, and not the items. */
-export class WaitingItems {
+class WaitingItems {
   readonly #steps = new Map<number, number>();
 
   /** @param by 1 for one more that was at rest then, -1 for one that waits no longer */
