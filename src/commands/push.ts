@@ -21,6 +21,7 @@ import { read } from '../state/entry.js';
 import { State } from '../state/state.js';
 import { classify } from '../uplink/batch-sender.js';
 import type { UplinkPeer } from '../uplink/deps.js';
+import { DocumentThreads } from '../uplink/document-threads.js';
 import { cannotTravel, pack } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
 import { trouble } from '../watch/rules.js';
@@ -274,9 +275,12 @@ export async function deliver<File extends ReadFile>(
   const directory = await mkdtemp(join(tmpdir(), 'peersync-push-'));
   const state = await State.open(directory, { clock, log });
   const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
+  const documents = new DocumentThreads(new URL('../document-thread.js', import.meta.url), clock);
   const changed = new Set<string>();
   const uplink = new Uplink({
     ...{ state, queue, peer, clock, log, pack: async (order) => pack(order) },
+    packDocument: (order) => documents.read(order),
+    extracts: () => false,
     dialect: { current: dialect, known: async () => true, misfits: async () => false },
     settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
     pathOf: ({ path }) => files[Number(path)]?.path,
@@ -319,6 +323,7 @@ export async function deliver<File extends ReadFile>(
     const stopped = uplink.stop();
     await queue.stop(0);
     await stopped;
+    await documents.close();
     await state.close().finally(() => rm(directory, { recursive: true }));
   }
 }

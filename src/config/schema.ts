@@ -171,6 +171,12 @@ const folder = z.strictObject({
   maxFileSize: size('1 B', '1 GiB', '20 MiB').describe(
     'Larger files are skipped. Keep it below what the peer takes in one request.',
   ),
+  extract: z
+    .enum(['auto', 'always'], { error: '"auto" or "always"' })
+    .default('auto')
+    .describe(
+      'How PDF, office documents, books, RTF and e-mail travel: `auto` sends their text to a peer that takes only text, and the file as it is to others; `always` sends their text to every peer.',
+    ),
   followSymlinks: flag(false).describe(
     'Whether symbolic links are followed; never out of the folder. Set it when the tree is built of links.',
   ),

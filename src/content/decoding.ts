@@ -7,7 +7,8 @@ export interface Decoder {
 
 /** What turns the bytes of a text file into text; a byte order mark is left out. */
 export function decoderOf(encoding: Encoding): Decoder {
-  if (encoding === 'binary') throw new Error('binary content has no text');
+  if (encoding === 'binary' || encoding === 'document')
+    throw new Error(`${encoding} content has no text of its own`);
   return encoding === 'windows-1252' ? windows1252 : new TextDecoder(encoding);
 }
 

@@ -3,7 +3,9 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type St
 import { lstat, open } from 'node:fs/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { type Encoding, type FileStat, fileStat, sameStat } from '../lib/file.js';
+import { documentKind } from './document-types.js';
 import { EncodingDetector } from './encoding.js';
+import { HEAD_BYTES } from './signatures.js';
 
 /**
  * The one reader of files that belong to the user.
@@ -118,9 +120,10 @@ export function fingerprintNow(order: ReadOrder): Fingerprint {
   const bytes = readWhole(order);
   if (!Buffer.isBuffer(bytes)) return bytes;
   try {
-    const encoding = new EncodingDetector();
-    encoding.write(bytes);
-    const found = { sha256: hash('sha256', bytes, 'hex'), encoding: encoding.end() };
+    const detector = new EncodingDetector();
+    detector.write(bytes);
+    const encoding = encodingOf(order.file, bytes, detector);
+    const found = { sha256: hash('sha256', bytes, 'hex'), encoding };
     return { kind: 'version', version: { ...order.stat, ...found } };
   } catch (error) {
     return refusalFor(error);
@@ -134,20 +137,27 @@ export function fingerprintNow(order: ReadOrder): Fingerprint {
  */
 export async function fingerprint(order: ReadOrder, onPiece: () => void = () => {}): Promise<Fingerprint> {
   const sha256 = createHash('sha256');
-  const encoding = new EncodingDetector();
+  const detector = new EncodingDetector();
+  let head: Uint8Array | undefined;
   try {
     for await (const piece of pieces(order)) {
       onPiece();
+      head ??= Buffer.from(piece.subarray(0, HEAD_BYTES));
       sha256.update(piece);
-      encoding.write(piece);
+      detector.write(piece);
     }
   } catch (error) {
     return refusalFor(error);
   }
-  return {
-    kind: 'version',
-    version: { ...order.stat, sha256: sha256.digest('hex'), encoding: encoding.end() },
-  };
+  const encoding = encodingOf(order.file, head ?? new Uint8Array(), detector);
+  return { kind: 'version', version: { ...order.stat, sha256: sha256.digest('hex'), encoding } };
+}
+
+function encodingOf(file: string, head: Uint8Array, detector: EncodingDetector): Encoding {
+  const encoding = detector.end();
+  // Of what is text by its bytes a message alone is a document. Most files are not looked at any more.
+  if (encoding !== 'binary' && !/\.eml$/i.test(file)) return encoding;
+  return documentKind(file, head) === undefined ? encoding : 'document';
 }
 
 function refusalOf(found: Stats, expected: FileStat): Refusal | undefined {

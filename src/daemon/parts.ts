@@ -18,6 +18,7 @@ import type { Item } from '../state/entry.js';
 import { State } from '../state/state.js';
 import { classify } from '../uplink/batch-sender.js';
 import type { UplinkDeps } from '../uplink/deps.js';
+import { DocumentThreads } from '../uplink/document-threads.js';
 import { cannotTravel } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
 import { Audit } from '../uplink/verify.js';
@@ -91,6 +92,8 @@ export async function openParts(deps: OpenDeps) {
   shutdown.add('threads', async () => {
     for (const thread of [fileThread, ...listThreads]) await thread.close();
   });
+  const documents = new DocumentThreads(new URL('../document-thread.js', import.meta.url), clock);
+  shutdown.add('document threads', () => documents.close());
   const files = new HealthCheck('file thread', 'the thread that reads files gives no answer', {
     limitMs: LONGEST_ORDER_MS,
   });
@@ -105,6 +108,8 @@ export async function openParts(deps: OpenDeps) {
   });
   const uplinkDeps: UplinkDeps = {
     ...{ ...shared, dialect, pack: (order) => ask('pack', order) },
+    packDocument: (order) => documents.read(order),
+    extracts: (folder) => current.config.folders.find(({ name }) => name === folder)?.extract === 'always',
     get settings() {
       return current.config;
     },

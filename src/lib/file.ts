@@ -16,8 +16,11 @@ export function sameStat(a: FileStat, b: FileStat): boolean {
   return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino;
 }
 
-/** How the bytes of a file are to be read. Never reordered: the state on disk holds positions in this list. */
-export const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'] as const;
+/**
+ * How the bytes of a file are to be read; `document` where a reader makes text of them. Never reordered: the state on disk holds
+ * positions in this list.
+ */
+export const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary', 'document'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
 /** `a/b` of `a` and `b`, either of which may be the empty path: the folder itself. */

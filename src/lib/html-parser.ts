@@ -1,17 +1,20 @@
-import { type Handler, Parser } from 'htmlparser2';
+import { type Handler, Parser, type ParserOptions } from 'htmlparser2';
 
 /** Open elements, which the parser moves and searches at each tag; with more of them the page is read on as another one. */
 const MOST_OPEN = 500;
 /** Characters that are parsed before the open elements are counted again. */
 const PIECE = 4_096;
 
-/** Reads HTML that comes in pieces, in a time that follows its length, also where elements are opened and never closed. */
+/** Reads HTML or XML that comes in pieces, in a time that follows its length, also where elements are opened and never closed. */
 export class HtmlParser {
   readonly #handler: Partial<Handler>;
   #parser: Parser;
   #open = 0;
 
-  constructor({ onopentag, onclosetag, ...handler }: Partial<Handler>) {
+  constructor(
+    { onopentag, onclosetag, ...handler }: Partial<Handler>,
+    readonly options: ParserOptions = {},
+  ) {
     this.#handler = {
       ...handler,
       onopentag: (...tag) => {
@@ -23,7 +26,7 @@ export class HtmlParser {
         onclosetag?.(...tag);
       },
     };
-    this.#parser = new Parser(this.#handler);
+    this.#parser = new Parser(this.#handler, this.options);
   }
 
   write(text: string): void {
@@ -33,7 +36,7 @@ export class HtmlParser {
       // A tag may be cut at the end of what came, and never before one.
       if (this.#open > MOST_OPEN && text[from] === '<') {
         this.#parser.end();
-        this.#parser = new Parser(this.#handler);
+        this.#parser = new Parser(this.#handler, this.options);
       }
       this.#parser.write(text.slice(from, to));
       from = to;

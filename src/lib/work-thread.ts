@@ -31,10 +31,12 @@ export class WorkThread {
   /**
    * @param program a module that calls `serve`
    * @param onBreakdown hears of an error that ended the thread
+   * @param heapMb the most that its heap may take
    */
   constructor(
     private readonly program: URL,
     private readonly onBreakdown: (error: Error) => void = () => {},
+    private readonly heapMb?: number,
   ) {}
 
   /** How many orders it has not answered. */
@@ -62,7 +64,9 @@ export class WorkThread {
   #start(): Running {
     this.#idle?.cancel();
     if (this.#running !== undefined) return this.#running;
-    const worker = new Worker(this.program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
+    const { heapMb, program } = this;
+    const limit = heapMb === undefined ? {} : { maxOldGenerationSizeMb: heapMb };
+    const worker = new Worker(program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB, ...limit } });
     const running: Running = { worker, waiting: [] };
     // Orders are answered in turn.
     worker.on('message', (value: unknown) => {
@@ -83,13 +87,20 @@ export class WorkThread {
   }
 }
 
-/** Answers the orders of a WorkThread, in the thread, each by the function of that name. */
+/** Answers the orders of a WorkThread, in the thread and in turn, each by the function of that name. */
 export function serve(work: Readonly<Record<string, (order: never) => unknown>>): void {
   giveWay();
-  parentPort?.on('message', (message: { readonly work: string; readonly order: never }) => {
+  let before: unknown;
+  parentPort?.on('message', async (message: { readonly work: string; readonly order: never }) => {
     const does = work[message.work];
     if (does === undefined) throw new Error(`the thread does not know the work "${message.work}"`);
-    parentPort?.postMessage(does(message.order));
+    const earlier = before;
+    const answer = (async () => {
+      await earlier;
+      return await does(message.order);
+    })();
+    before = answer;
+    parentPort?.postMessage(await answer);
   });
 }
 

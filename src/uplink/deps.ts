@@ -8,7 +8,7 @@ import type { RequestQueue } from '../queue/request-queue.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, Item, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import type { Packed, PackOrder } from './documents.js';
+import type { Packers } from './documents.js';
 
 /** What the uplink asks of a peer. */
 export type UplinkPeer = Pick<PeerClient, 'push' | 'peerdoc' | 'commitIndex'>;
@@ -27,18 +27,18 @@ export type Standing = 'there' | 'missing';
 /** Of the configuration; the rates are kept by the queue. */
 export type UplinkSettings = Pick<Config, 'push' | 'confirm'>;
 
-export interface UplinkDeps {
+export interface UplinkDeps extends Packers {
   readonly state: State;
   readonly queue: Pick<RequestQueue, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
   readonly peer: UplinkPeer;
   readonly dialect: DialectSource;
-  /** Reads small files in a thread, by `pack` of documents.ts. */
-  readonly pack: (order: PackOrder) => Promise<readonly Packed[]>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: UplinkSettings;
   /** Absolute path of an item's file, or undefined when the configuration has none for that URL any more. */
   readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
+  /** Whether documents of a folder travel as text also where the peer takes them as they are. */
+  readonly extracts: (folder: string) => boolean;
   /** How a folder stands, undefined for one that left the configuration; see `Uplink.foldersChanged`. */
   readonly standing: (folder: string) => Standing | undefined;
   /**

@@ -1,7 +1,9 @@
 import { createHash, type Hash, hash } from 'node:crypto';
+import { basename } from 'node:path';
 import mime from 'mime';
 import { decoderOf } from '../content/decoding.js';
 import { pieces, type ReadOrder, type Refusal, readWhole, refusalFor } from '../content/reader.js';
+import { DocumentError, type Extract } from '../content/readers/reader.js';
 import { HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
 import type { Encoding } from '../lib/file.js';
@@ -40,7 +42,8 @@ export function wayOf(path: string, encoding: Encoding, begin: Uint8Array, rules
   if (!rules.takesBinary) return { type: '', rewriting: toUtf8(encoding), words: new PlainWords(1) };
   const head = begin.subarray(0, HEAD_BYTES);
   const named = mime.getType(`/${path}`) ?? undefined;
-  if (encoding === 'binary') return { type: binaryType(named, head), rewriting: undefined, words: undefined };
+  if (encoding === 'binary' || encoding === 'document')
+    return { type: binaryType(named, head), rewriting: undefined, words: undefined };
   if (!isHtml(named, head))
     return { type: PLAIN, rewriting: toUtf8(encoding, plainTextRewriting()), words: new PlainWords() };
   // A page may name an encoding of eight bits itself, and knows better than a guess.
@@ -101,37 +104,147 @@ export type Packed =
       readonly type: string;
       /** How many words it has, counted up to 100; undefined for what is no text. */
       readonly words: number | undefined;
+      /** What made text of it, and how many words that found; only for a document. */
+      readonly extracted?: Extracted;
     }
-  /** A text in which there is no word. */
-  | { readonly kind: 'wordless' }
+  /** A text in which there is no word; or a document in which a reader found none. */
+  | { readonly kind: 'wordless'; readonly reader?: string }
+  /** A document that cannot be read. */
+  | { readonly kind: 'refused'; readonly trouble: Trouble }
   /** Not that version any more: somebody should look at it again. */
   | { readonly kind: 'stale' }
   /** The peer does not bear so much in one document. */
   | { readonly kind: 'tooLarge' }
   | { readonly kind: 'unreadable'; readonly code: string };
 
+/** What a reader found in a document. */
+export interface Extracted {
+  /** Its name, such as `PDF`. */
+  readonly reader: string;
+  readonly words: number;
+}
+
+/** A file to be read and encoded. */
+export interface PackFile {
+  readonly file: string;
+  readonly version: Version;
+  /** Whether the text of a document travels also where the peer takes it as it is. */
+  readonly isExtracted?: boolean;
+}
+
 /** Files to be read and encoded. */
 export interface PackOrder {
   readonly rules: ContentRules;
-  readonly files: readonly { readonly file: string; readonly version: Version }[];
+  readonly files: readonly PackFile[];
+}
+
+/** One document to be read and encoded. */
+export interface DocumentOrder extends PackFile {
+  readonly rules: ContentRules;
+}
+
+/** What reads files for their way. */
+export interface Packers {
+  /** Small files, all at once. */
+  readonly pack: (order: PackOrder) => Promise<readonly Packed[]>;
+  /** A document, which becomes text. */
+  readonly packDocument: (order: DocumentOrder) => Promise<Packed>;
 }
 
 /** Files up to this many bytes are read whole; larger ones are streamed. */
 const WHOLE_BYTES = 256 * 1024;
 
-/** Reads files for their way: small ones all at once by `pack` in a thread, large ones each by itself. @returns one for each file */
+/**
+ * Reads files for their way: small ones all at once in a thread, large ones each by itself, and documents as their threads read them.
+ *
+ * @param onProgress called whenever one was read that takes long
+ * @returns one for each file
+ */
 export async function packAll(
-  packInThread: (order: PackOrder) => Promise<readonly Packed[]>,
+  { pack, packDocument }: Packers,
   { rules, files }: PackOrder,
+  onProgress: () => void = () => {},
 ): Promise<readonly Packed[]> {
-  const isSmall = ({ version }: PackOrder['files'][number]) => version.size <= WHOLE_BYTES;
-  const small = (await packInThread({ rules, files: files.filter(isSmall) })).values();
+  const isText = ({ isExtracted = false, version }: PackFile) =>
+    version.encoding === 'document' && (isExtracted || !rules.takesBinary);
+  const isSmall = (each: PackFile) => !isText(each) && each.version.size <= WHOLE_BYTES;
+  const documents = files.map((each) => (isText(each) ? packDocument({ ...each, rules }) : undefined));
+  const small = (await pack({ rules, files: files.filter(isSmall) })).values();
   const packed: Packed[] = [];
-  for (const each of files)
-    packed.push(
-      isSmall(each) ? (small.next().value ?? STALE) : await streamed(each.file, each.version, rules),
-    );
+  for (const [i, each] of files.entries()) {
+    const read = isSmall(each) ? small.next().value : await documents[i];
+    packed.push(read ?? (isSmall(each) ? STALE : await streamed(each.file, each.version, rules)));
+    if (!isSmall(each)) onProgress();
+  }
   return packed;
+}
+
+const WORD = /[\p{L}\p{N}]+/gu;
+
+/**
+ * Reads a document with its reader and makes a page of what it says. Blocks, and may take any time and memory: meant for a thread that
+ * can be ended.
+ */
+export async function packDocument({ file, rules, version }: DocumentOrder): Promise<Packed> {
+  const bytes = readWhole({ file, stat: version });
+  if (!Buffer.isBuffer(bytes)) return refused(bytes);
+  if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
+  try {
+    const { readDocument } = await import('../content/readers/readers.js');
+    const read = await readDocument(bytes, basename(file));
+    if (read === undefined) return STALE;
+    let words = 0;
+    for (const _ of read.text.matchAll(WORD)) words += 1;
+    if (words === 0) return { kind: 'wordless', reader: read.reader };
+    const page = pageOf(read, rules.takesBinary);
+    if (page.length > (rules.maxBytes ?? page.length)) return { kind: 'tooLarge' };
+    const { encoding } = rules;
+    const text = { encoding, size: page.length, encoded: encode(page, encoding) };
+    const type = rules.takesBinary ? `${HTML}; charset=UTF-8` : '';
+    const extracted = { reader: read.reader, words };
+    const digest = hash('sha256', page, 'hex');
+    return { kind: 'content', text, size: page.length, digest, type, words: Math.min(words, 100), extracted };
+  } catch (error) {
+    if (error instanceof DocumentError) return { kind: 'refused', trouble: unreadableDocument(error) };
+    throw error;
+  }
+}
+
+/** A page of HTML, which every search peer reads: it has a place for the title, the author, the date and the language. */
+function pageOf({ author, date, language, text, title }: Extract, isForYacy: boolean): Buffer {
+  const safe = isForYacy ? safeForYacy : escaped;
+  const meta = (name: string, content: string | undefined) =>
+    content === undefined
+      ? ''
+      : `<meta name="${name}" content="${safe(content).replaceAll('"', '&quot;')}">\n`;
+  const tongue = /^[a-z]{2,3}(-[\w-]{1,20})?$/i.test(language ?? '') ? ` lang="${language}"` : '';
+  const day = date === undefined ? undefined : new Date(date).toISOString();
+  const head = `${title === undefined ? '' : `<title>${safe(title)}</title>\n`}${meta('author', author)}${meta('date', day)}`;
+  const body = safe(text).replaceAll('\n', '<br>\n');
+  return Buffer.from(
+    `<!doctype html>\n<html${tongue}>\n<head>\n<meta charset="utf-8">\n${head}</head>\n<body>\n<p>${body}</p>\n</body>\n</html>\n`,
+  );
+}
+
+const CONTROLS = /(?![\t\n])[\p{Cc}\ufffe\uffff]/gu;
+
+function escaped(text: string): string {
+  const clean = text.toWellFormed().replace(CONTROLS, ' ');
+  return clean.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+/** It decodes entities before it takes tags out, so that no sign of a tag may be left. */
+function safeForYacy(text: string): string {
+  const clean = Buffer.from(text.toWellFormed().replace(CONTROLS, ' '));
+  return Buffer.from(rewritten(clean, plainTextRewriting())).toString();
+}
+
+function unreadableDocument({ code, message }: DocumentError): Trouble {
+  const hint =
+    code === 'DOCUMENT_ENCRYPTED'
+      ? 'Save it without a password, or keep it out with `ignore`.'
+      : 'Open it in its own program and save it anew, or keep it out with `ignore`.';
+  return { code, message: `No text can be read from the file: ${message}.`, hint };
 }
 
 /**
@@ -231,15 +344,19 @@ export function cannotTravel(encoding: Encoding, rules: ContentRules | undefined
   if (encoding !== 'binary' || rules === undefined || rules.takesBinary) return undefined;
   return {
     code: 'NOT_TEXT',
-    message: 'The file is not text, and this peer takes only text.',
-    hint: 'Convert it to text, or leave it; files of this kind are skipped.',
+    message: 'The file is not text, nothing here reads text from it, and this peer takes only text.',
+    hint: 'Convert it to text or PDF, or leave it; files of this kind are skipped.',
   };
 }
 
-export function withoutWords(): Trouble {
+/** @param reader of a document in which it found no word */
+export function withoutWords(reader?: string): Trouble {
   return {
     code: NO_WORDS,
-    message: 'There is no word in the file, so that no search could find it.',
+    message:
+      reader === undefined
+        ? 'There is no word in the file, so that no search could find it.'
+        : 'There is no text in the file (a scanned document?), so that no search could find it.',
     hint: 'It is taken as soon as there is text in it.',
   };
 }

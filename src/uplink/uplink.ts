@@ -317,9 +317,12 @@ export class Uplink {
    * at another URL now, or at none, and what cannot be told while its folder is held, is left: the very same record.
    */
   async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
-    const { clock, pack, pathOf, standing, state } = this.#deps;
-    const files = batch.map((item) => ({ file: pathOf(item) ?? '', version: item.version }));
-    const contents = await packAll(pack, { rules, files });
+    const { clock, extracts, pathOf, standing, state } = this.#deps;
+    const files = batch.map((item) => ({
+      ...{ file: pathOf(item) ?? '', version: item.version, isExtracted: extracts(item.folder) },
+    }));
+    const onProgress = () => this.#packing.progress();
+    const contents = await packAll(this.#deps, { rules, files }, onProgress);
     const documents: PreparedDocument[] = [];
     for (const [i, taken] of batch.entries()) {
       const item = this.#current(taken);
@@ -330,7 +333,9 @@ export class Uplink {
       // Without its hash, so that the next look that can read it takes it up again.
       const stat = fileStat(item.version);
       if (content.kind === 'content') documents.push(this.#leave(item, content, rules));
-      else if (content.kind === 'wordless') state.put(skipped(item, item, stat, withoutWords(), clock.now()));
+      else if (content.kind === 'wordless')
+        state.put(skipped(item, item, stat, withoutWords(content.reader), clock.now()));
+      else if (content.kind === 'refused') this.#attribution.quarantine(item, content.trouble);
       else if (content.kind === 'tooLarge')
         this.#attribution.quarantine(item, tooLarge(stat.size, rules.maxBytes));
       else if (content.kind === 'unreadable' && isHere)

@@ -23,7 +23,7 @@ import type {
   UplinkPeer,
   UplinkSettings,
 } from '../../src/uplink/deps.js';
-import { type Packed, pack } from '../../src/uplink/documents.js';
+import { type Packed, pack, packDocument } from '../../src/uplink/documents.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { waitMs } from '../queue/queue-setup.js';
 import { FakeClock } from './fake-clock.js';
@@ -184,6 +184,8 @@ export class World {
   seenQueue = (queue: RequestQueue): UplinkDeps['queue'] => queue;
   /** A test may hold up the reading of batches. */
   packs: () => Promise<unknown> = async () => {};
+  /** Whether documents travel as text to every peer. */
+  extracts = false;
   /** A test may say what came of reading a batch. */
   packed: readonly Packed[] | undefined;
   /** What the first run has learned of the peer. */
@@ -223,6 +225,8 @@ export class World {
       queue: this.seenQueue(this.#queue),
       peer: this.peer,
       dialect: this.dialect,
+      packDocument,
+      extracts: () => this.extracts,
       pack: async (order) => {
         await this.packs();
         return this.packed ?? pack(order);

@@ -30,7 +30,7 @@ export function folderOf(path: string, changes: Partial<FolderConfig> = {}): Fol
   return {
     ...{ name: 'inbox', path, collection: 'inbox', url: 'https://files.example.org/inbox/' },
     ...{ include: ['*'], ignore: ['.git', '*.part'], rules: [], settle: SETTLE_MS },
-    ...{ maxFileSize: 1_048_576, followSymlinks: false },
+    ...{ maxFileSize: 1_048_576, followSymlinks: false, extract: 'auto' as const },
     ...changes,
   };
 }

@@ -1,0 +1,51 @@
+import { HtmlParser } from '../../lib/html-parser.js';
+import { dateOf, type Extract } from './reader.js';
+
+const SILENT = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object']);
+const INLINE = new Set(
+  'a abbr b bdi bdo cite code data dfn em font i kbd mark q s samp small span strong sub sup time tt u var wbr'.split(
+    ' ',
+  ),
+);
+/** `<meta name>` by what it tells. */
+const AUTHOR = new Set(['author', 'dc.creator', 'dcterms.creator']);
+const DATE = new Set(['date', 'dc.date', 'dcterms.modified', 'dcterms.date', 'article:published_time']);
+
+/** The text of a page as a reader sees it, a line a block; scripts, styles and pictures are left out. */
+export function readHtml(html: string): Extract {
+  const text: string[] = [];
+  const title: string[] = [];
+  const meta: { author?: string | undefined; date?: number | undefined; language?: string | undefined } = {};
+  let silent = 0;
+  let inTitle = false;
+  const parser = new HtmlParser({
+    onopentag(name, attributes) {
+      if (SILENT.has(name)) silent += 1;
+      else if (name === 'title') inTitle = true;
+      else if (!INLINE.has(name)) text.push('\n');
+      if (name === 'html') meta.language ??= attributes.lang ?? attributes['xml:lang'];
+      if (name !== 'meta') return;
+      const what = attributes.name?.toLowerCase() ?? attributes.property ?? '';
+      if (AUTHOR.has(what)) meta.author ??= attributes.content?.trim();
+      if (DATE.has(what)) meta.date ??= dateOf(attributes.content);
+    },
+    onclosetag(name) {
+      if (SILENT.has(name)) silent -= 1;
+      else if (name === 'title') inTitle = false;
+      else if (!INLINE.has(name)) text.push('\n');
+    },
+    ontext(part) {
+      if (silent > 0) return;
+      if (inTitle) title.push(part);
+      else text.push(part);
+    },
+  });
+  parser.write(html);
+  parser.end();
+  const plain = text
+    .join('')
+    .replace(/[ \t\f\v]+/g, ' ')
+    .replace(/ ?[\r\n]\s*/g, '\n')
+    .trim();
+  return { text: plain, title: title.join('').replace(/\s+/g, ' ').trim() || undefined, ...meta };
+}

@@ -1,0 +1,138 @@
+import { DocumentError, type Extract, type Reader, TextCollector } from './reader.js';
+
+/** Code pages of fonts, by their `\fcharset`. */
+const CHARSETS: Readonly<Record<number, string>> = {
+  ...{ 0: 'windows-1252', 128: 'shift_jis', 129: 'euc-kr', 134: 'gbk', 136: 'big5', 161: 'windows-1253' },
+  ...{ 162: 'windows-1254', 177: 'windows-1255', 178: 'windows-1256', 186: 'windows-1257' },
+  ...{ 204: 'windows-1251', 222: 'windows-874', 238: 'windows-1250' },
+};
+/** Code pages that TextDecoder has under another name than `windows-N`. */
+const CODE_PAGES: Readonly<Record<number, string>> = {
+  ...{ 866: 'ibm866', 932: 'shift_jis', 936: 'gbk', 949: 'euc-kr', 950: 'big5', 10000: 'macintosh' },
+  ...{ 65001: 'utf-8' },
+};
+/** Groups whose text is not the document's. */
+const HIDDEN = new Set(
+  (
+    'fonttbl colortbl stylesheet pict object objdata themedata colorschememapping datastore latentstyles fldinst xmlnstbl ' +
+    'listtable listoverridetable rsidtbl generator filetbl revtbl info bkmkstart bkmkend nonshppict'
+  ).split(' '),
+);
+const SIGNS: Readonly<Record<string, string>> = {
+  ...{ par: '\n', line: '\n', sect: '\n', page: '\n', row: '\n', tab: '\t', cell: '\t', nestcell: '\t' },
+  ...{ emdash: '—', endash: '–', bullet: '•', lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”' },
+  ...{ '~': '\u00a0', _: '-', '\n': '\n', '\r': '\n', '\\': '\\', '{': '{', '}': '}' },
+};
+/** A group, a control word with its number, a byte, a control sign, or text. */
+const TOKEN = /([{}])|\\([a-z]+)(-?\d+)? ?|\\'([0-9a-f]{2})|\\([^a-z])|([^\\{}\r\n]+)|[\r\n]+/giy;
+
+/** What a group takes over from the one around it. */
+interface Group {
+  isHidden: boolean;
+  /** How many characters stand behind `\u` for readers that do not know it. */
+  spare: number;
+  encoding: string;
+}
+
+/** Rich Text Format 1.9.1: the text with its paragraphs and cells, in the code pages of its fonts. */
+export const rtf: Reader = {
+  name: 'RTF',
+  read: (bytes) =>
+    new RtfReading(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')).read(),
+};
+
+class RtfReading {
+  readonly #text = new TextCollector();
+  readonly #fonts = new Map<number, string>();
+  readonly #around: Group[] = [];
+  #group: Group = { isHidden: false, spare: 1, encoding: 'windows-1252' };
+  #bytes: number[] = [];
+  #skip = 0;
+  #font = 0;
+  #isNew = false;
+
+  constructor(readonly rtf: string) {}
+
+  read(): Extract {
+    TOKEN.lastIndex = 0;
+    for (let at = 0; at < this.rtf.length; at = TOKEN.lastIndex) {
+      TOKEN.lastIndex = at;
+      const token = TOKEN.exec(this.rtf);
+      if (token === null) break;
+      const [, brace, word, number, byte, sign, text] = token;
+      if (byte !== undefined) this.#byte(Number.parseInt(byte, 16));
+      else this.#token(brace, word, number, sign, text);
+    }
+    this.#flush();
+    if (this.#around.length > 0) throw new DocumentError('DOCUMENT_BROKEN', 'it ends within a group');
+    return { text: this.#text.end(), ...this.#info() };
+  }
+
+  #token(brace?: string, word?: string, number?: string, sign?: string, text?: string): void {
+    if (text !== undefined) {
+      for (const character of text) this.#byte(character.charCodeAt(0));
+      return;
+    }
+    if (word !== 'u') this.#flush();
+    const isFirst = this.#isNew;
+    this.#isNew = brace === '{';
+    if (brace === '{') this.#around.push({ ...this.#group });
+    else if (brace === '}') this.#group = this.#around.pop() ?? this.#group;
+    else if (sign === '*') this.#group.isHidden = true;
+    else if (word === 'bin') TOKEN.lastIndex += Number(number ?? 0);
+    else if (word !== undefined) this.#word(word, number === undefined ? undefined : Number(number), isFirst);
+    else if (sign !== undefined) this.#add(SIGNS[sign] ?? '');
+  }
+
+  #word(word: string, number: number | undefined, isFirst: boolean): void {
+    const group = this.#group;
+    if (isFirst && HIDDEN.has(word)) group.isHidden = true;
+    else if (word === 'u' && number !== undefined) {
+      this.#flush();
+      this.#add(String.fromCharCode(number & 0xffff));
+      this.#skip = group.spare;
+    } else if (word === 'uc') group.spare = number ?? 1;
+    else if (word === 'ansicpg') group.encoding = CODE_PAGES[number ?? 0] ?? `windows-${number}`;
+    else if (word === 'f' || word === 'deff') {
+      this.#font = number ?? 0;
+      group.encoding = this.#fonts.get(this.#font) ?? group.encoding;
+    } else if (word === 'fcharset') {
+      const encoding = CHARSETS[number ?? 0];
+      if (encoding !== undefined) this.#fonts.set(this.#font, encoding);
+    } else this.#add(SIGNS[word] ?? '');
+  }
+
+  #byte(byte: number): void {
+    this.#isNew = false;
+    if (this.#skip > 0) this.#skip -= 1;
+    else if (!this.#group.isHidden) this.#bytes.push(byte);
+  }
+
+  #flush(): void {
+    if (this.#bytes.length === 0) return;
+    this.#add(decode(Buffer.from(this.#bytes), this.#group.encoding));
+    this.#bytes = [];
+  }
+
+  #add(text: string): void {
+    if (!this.#group.isHidden && text !== '') this.#text.add(text);
+  }
+
+  /** Of the group `info`, which is a small part of the beginning. */
+  #info(): Omit<Extract, 'text'> {
+    const info = /\{\\info([\s\S]{0,4096})/.exec(this.rtf.slice(0, 1_000_000))?.[1] ?? '';
+    const field = (name: string) => {
+      const found = new RegExp(`\\{\\\\${name} ([^{}]*)\\}`).exec(info)?.[1];
+      return found === undefined ? undefined : new RtfReading(found).read().text || undefined;
+    };
+    return { title: field('title'), author: field('author') };
+  }
+}
+
+function decode(bytes: Buffer, encoding: string): string {
+  try {
+    return new TextDecoder(encoding).decode(bytes);
+  } catch {
+    return bytes.toString('latin1');
+  }
+}
