@@ -93,7 +93,8 @@ export async function openParts(deps: OpenDeps) {
     for (const thread of [fileThread, ...listThreads]) await thread.close();
   });
   const documents = new DocumentThreads(new URL('../document-thread.js', import.meta.url), clock);
-  shutdown.add('document threads', () => documents.close());
+  // What is still to be read would keep the uplink from stopping.
+  shutdown.signal.addEventListener('abort', () => void documents.close(), { once: true });
   const files = new HealthCheck('file thread', 'the thread that reads files gives no answer', {
     limitMs: LONGEST_ORDER_MS,
   });

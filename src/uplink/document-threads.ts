@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import PQueue from 'p-queue';
 import type { Clock } from '../lib/clock.js';
-import { systemCode } from '../lib/errors.js';
+import { messageOf, systemCode } from '../lib/errors.js';
 import { WorkThread } from '../lib/work-thread.js';
-import type { DocumentOrder, Packed } from './documents.js';
+import { type DocumentOrder, type Packed, STALE, unreadableDocument } from './documents.js';
 
 /** How long one document may be read, in ms. */
 const LONGEST_MS = 60_000;
@@ -22,10 +22,16 @@ export class DocumentThreads {
   readonly #idle: WorkThread[];
   readonly #all: readonly WorkThread[];
 
-  /** @param program a module that serves `packDocument` */
+  #isClosed = false;
+
+  /**
+   * @param program a module that serves `packDocument`
+   * @param memory what the process takes, in bytes
+   */
   constructor(
     program: URL,
     readonly clock: Clock,
+    readonly memory: () => number = () => process.memoryUsage.rss(),
   ) {
     // A second one only where there are cores for both of them and the event loop.
     const threads = availableParallelism() > 2 ? 2 : 1;
@@ -34,9 +40,10 @@ export class DocumentThreads {
     this.#queue = new PQueue({ concurrency: threads });
   }
 
-  /** Reads one document when a thread is free. It never rejects but when the threads are closed. */
+  /** Reads one document when a thread is free; never rejects. Once this is closed, everything counts as changed meanwhile. */
   async read(order: DocumentOrder): Promise<Packed> {
     return await this.#queue.add(async () => {
+      if (this.#isClosed) return STALE;
       const thread = this.#idle.pop();
       if (thread === undefined) throw new Error('more documents are read than there are threads');
       try {
@@ -48,14 +55,14 @@ export class DocumentThreads {
   }
 
   async close(): Promise<void> {
-    this.#queue.clear();
+    this.#isClosed = true;
     for (const thread of this.#all) await thread.close();
   }
 
   async #readIn(thread: WorkThread, order: DocumentOrder): Promise<Packed> {
-    const { clock } = this;
+    const { clock, memory } = this;
     const end = clock.now() + LONGEST_MS;
-    const before = process.memoryUsage.rss();
+    const before = memory();
     let why: string | undefined;
     const answer = thread.ask<Packed>('packDocument', order);
     const watching = new AbortController();
@@ -63,7 +70,7 @@ export class DocumentThreads {
       while (!watching.signal.aborted) {
         await clock.sleep(LOOK_MS, watching.signal);
         if (clock.now() >= end) why = `it takes longer than ${LONGEST_MS / 1000} s`;
-        if (process.memoryUsage.rss() - before > MOST_MEMORY) why = TOO_MUCH;
+        if (memory() - before > MOST_MEMORY) why = TOO_MUCH;
         if (why !== undefined) return await thread.close();
       }
     };
@@ -71,9 +78,10 @@ export class DocumentThreads {
     try {
       return await answer;
     } catch (error) {
+      if (this.#isClosed) return STALE;
       if (systemCode(error) === 'ERR_WORKER_OUT_OF_MEMORY') why = TOO_MUCH;
-      if (why === undefined) throw error;
-      return { kind: 'refused', trouble: tooMuch(why) };
+      if (why !== undefined) return { kind: 'refused', trouble: tooMuch(why) };
+      return { kind: 'refused', trouble: unreadableDocument('DOCUMENT_BROKEN', messageOf(error)) };
     } finally {
       watching.abort();
       await watched;

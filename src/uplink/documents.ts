@@ -205,7 +205,8 @@ export async function packDocument({ file, rules, version }: DocumentOrder): Pro
     const digest = hash('sha256', page, 'hex');
     return { kind: 'content', text, size: page.length, digest, type, words: Math.min(words, 100), extracted };
   } catch (error) {
-    if (error instanceof DocumentError) return { kind: 'refused', trouble: unreadableDocument(error) };
+    if (error instanceof DocumentError)
+      return { kind: 'refused', trouble: unreadableDocument(error.code, error.message) };
     throw error;
   }
 }
@@ -239,7 +240,8 @@ function safeForYacy(text: string): string {
   return Buffer.from(rewritten(clean, plainTextRewriting())).toString();
 }
 
-function unreadableDocument({ code, message }: DocumentError): Trouble {
+/** @param message why, without a full stop */
+export function unreadableDocument(code: DocumentError['code'], message: string): Trouble {
   const hint =
     code === 'DOCUMENT_ENCRYPTED'
       ? 'Save it without a password, or keep it out with `ignore`.'
@@ -267,7 +269,7 @@ function packOne(file: string, version: Version, rules: ContentRules): Packed {
   return contentOf(way, { encoding, size: text.length, encoded: encode(text, encoding) }, digest);
 }
 
-const STALE: Packed = { kind: 'stale' };
+export const STALE: Packed = { kind: 'stale' };
 
 /** What keeps a version from being read. What the dialect does not take was read before it was known: the look that follows passes it over. */
 function unfit({ encoding, size }: Version, rules: ContentRules): Packed | undefined {
