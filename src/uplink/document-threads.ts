@@ -9,7 +9,7 @@ import { type DocumentOrder, type Packed, STALE, unreadableDocument } from './do
 const LONGEST_MS = 60_000;
 /** The heap of a thread, in MiB; what is beside it, such as unpacked bytes, is looked at now and then. */
 const HEAP_MB = 512;
-const MOST_MEMORY = 768 * 2 ** 20;
+const MOST_MEMORY = 512 * 2 ** 20;
 /** Between two looks at the memory, in ms. */
 const LOOK_MS = 200;
 

@@ -44,7 +44,7 @@ export function pptx(...slides: readonly string[]): Uint8Array {
   });
 }
 
-export function xlsx(...strings: readonly string[]): Uint8Array {
+export function xlsx(strings: readonly string[]): Uint8Array {
   const cells = strings.map((_, i) => `<c t="s"><v>${i}</v></c>`).join('');
   return zipped({
     '[Content_Types].xml': '<Types/>',
@@ -103,30 +103,66 @@ export function rtf(text: string): Uint8Array {
 
 /** One page for each text. */
 export function pdf(...pages: readonly string[]): Uint8Array {
-  const objects: string[] = [
-    `<< /Type /Catalog /Pages 2 0 R /Lang (en) >>`,
-    `<< /Type /Pages /Count ${pages.length} /Kids [${pages.map((_, i) => `${5 + 2 * i} 0 R`).join(' ')}] >>`,
-    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>',
-    "<< /Title (Minutes) /Author (Ada L.) /CreationDate (D:20250203040506+01'00') >>",
+  return pdfWith(
+    pages.map((text) => ({
+      stream: Buffer.from(
+        text === '' ? '' : `BT /F1 12 Tf 72 720 Td (${text.replace(/[()\\]/g, '\\$&')}) Tj ET`,
+        'latin1',
+      ),
+    })),
+  );
+}
+
+/** One page with a content stream that is given as it stands in the file. */
+export function pdfOf(stream: Uint8Array, filter: string): Uint8Array {
+  return pdfWith([{ stream, filter }]);
+}
+
+function pdfWith(pages: readonly { readonly stream: Uint8Array; readonly filter?: string }[]): Uint8Array {
+  const objects: (string | Uint8Array)[][] = [
+    ['<< /Type /Catalog /Pages 2 0 R /Lang (en) >>'],
+    [
+      `<< /Type /Pages /Count ${pages.length} /Kids [${pages.map((_, i) => `${5 + 2 * i} 0 R`).join(' ')}] >>`,
+    ],
+    ['<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>'],
+    ["<< /Title (Minutes) /Author (Ada L.) /CreationDate (D:20250203040506+01'00') >>"],
   ];
-  for (const text of pages) {
-    const stream = text === '' ? '' : `BT /F1 12 Tf 72 720 Td (${text.replace(/[()\\]/g, '\\$&')}) Tj ET`;
+  for (const { stream, filter = '' } of pages) {
+    const content = objects.length + 2;
     objects.push(
-      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents ${objects.length + 2} 0 R >>`,
-      `<< /Length ${stream.length} >>\nstream\n${stream}\nendstream`,
+      [
+        `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents ${content} 0 R >>`,
+      ],
+      [`<< /Length ${stream.length} ${filter} >>\nstream\n`, stream, '\nendstream'],
     );
   }
-  let text = '%PDF-1.4\n';
+  const pieces = [Buffer.from('%PDF-1.4\n')];
+  let size = pieces[0]?.length ?? 0;
+  const add = (piece: string | Uint8Array) => {
+    const bytes = typeof piece === 'string' ? Buffer.from(piece, 'latin1') : Buffer.from(piece);
+    pieces.push(bytes);
+    size += bytes.length;
+  };
   const starts = objects.map((object, i) => {
-    const at = text.length;
-    text += `${i + 1} 0 obj\n${object}\nendobj\n`;
+    const at = size;
+    for (const piece of [`${i + 1} 0 obj\n`, ...object, '\nendobj\n']) add(piece);
     return at;
   });
   const table = starts.map((at) => `${String(at).padStart(10, '0')} 00000 n \n`).join('');
-  return Buffer.from(
-    `${text}xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}trailer << /Size ${objects.length + 1} /Root 1 0 R /Info 4 0 R >>\nstartxref\n${text.length}\n%%EOF\n`,
-    'latin1',
-  );
+  const last = size;
+  add(`xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}`);
+  add(`trailer << /Size ${objects.length + 1} /Root 1 0 R /Info 4 0 R >>\nstartxref\n${last}\n%%EOF\n`);
+  return Buffer.concat(pieces);
+}
+
+/** An archive that says of an entry that it unpacks to so many bytes. */
+export function declaring(archive: Uint8Array, name: string, bytes: number): Uint8Array {
+  const changed = Buffer.from(archive);
+  // In the directory at the end, the name stands 46 bytes behind its signature, and the size 24.
+  for (let at = changed.indexOf('PK\x01\x02'); at !== -1; at = changed.indexOf('PK\x01\x02', at + 1))
+    if (changed.toString('latin1', at + 46, at + 46 + name.length) === name)
+      changed.writeUInt32LE(bytes, at + 24);
+  return changed;
 }
 
 export function eml(

@@ -20,7 +20,11 @@ it.each([
       ...OFFICE,
     },
   ],
-  ['a.xlsx', xlsx('oak', 'beech'), { reader: 'Excel', text: 'Prices\noak\tbeech\t12.5\ninline', ...OFFICE }],
+  [
+    'a.xlsx',
+    xlsx(['oak', 'beech']),
+    { reader: 'Excel', text: 'Prices\noak\tbeech\t12.5\ninline', ...OFFICE },
+  ],
   [
     'a.odt',
     openDocument('text', 'one', 'two'),

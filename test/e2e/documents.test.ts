@@ -1,0 +1,135 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { deflateSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import {
+  declaring,
+  docx,
+  eml,
+  epub,
+  openDocument,
+  pdf,
+  pdfOf,
+  pptx,
+  rtf,
+  xlsx,
+  zipped,
+} from '../content/documents.js';
+import { Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { peersync } from '../support/warm-cli.js';
+
+interface Listed {
+  readonly path: string;
+  readonly status: string;
+  readonly code?: string;
+  readonly message?: string;
+}
+
+/** The most memory that a process has taken, in MB. */
+function mostMemory(pid: number | undefined): number {
+  const [, kB] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kB) / 1024;
+}
+
+/** Drops files into a folder of a daemon with its own peer, and waits until each has come to rest. */
+async function daemonWith(files: Readonly<Record<string, Uint8Array>>) {
+  const directory = temporaryDirectory();
+  const config = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
+  for (const [name, bytes] of Object.entries(files)) writeFileSync(join(directory, 'inbox', name), bytes);
+  const daemon = new Running(['run', '-c', config]);
+  await daemon.says(/search it at http:\/\/127\.0\.0\.1:\d+\//);
+  const base = /search it at (http:\/\/[\d.:]+\/)/.exec(daemon.stdout)?.[1] ?? '';
+  const list = async () => {
+    const { stdout } = await peersync(['list', '--json', '-c', config]);
+    return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Listed]));
+  };
+  let listed: Listed[] = [];
+  await until(
+    async () => {
+      listed = await list();
+      const waits = listed.some(({ status }) => status === 'pending' || status === 'accepted');
+      return listed.length === Object.keys(files).length && !waits;
+    },
+    'each file has come to rest',
+    180_000,
+  );
+  const found = async (word: string) => {
+    const answer = await fetch(`${base}search.json?query=${encodeURIComponent(word)}`);
+    const { items } = (await answer.json()) as { readonly items: readonly { readonly url: string }[] };
+    return items.map(({ url }) => decodeURIComponent(new URL(url).pathname.slice('/inbox/'.length)));
+  };
+  return { daemon, found, listed };
+}
+
+describe('documents', () => {
+  it('of each format are found by a word of their text, and what is not readable says why', async () => {
+    const good = {
+      'a.docx': docx('Eichenholz'),
+      'b.pptx': pptx('Birkenrinde'),
+      'c.xlsx': xlsx(['Buchecker', 'Ahorn']),
+      'd.odt': openDocument('text', 'Kastanie'),
+      'e.ods': openDocument('spreadsheet', 'Lindenblatt'),
+      'f.odp': openDocument('presentation', 'Pappel'),
+      'g.epub': epub('Weidenkorb'),
+      'h.rtf': rtf('Erlenbruch'),
+      'i.pdf': pdf('Fichtenzapfen'),
+      'j.eml': eml('Tannennadel', { name: 'k.docx', bytes: docx('Hainbuche') }),
+    };
+    const words =
+      'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Hainbuche';
+    const { found, listed } = await daemonWith({
+      ...good,
+      'broken.pdf': pdf('words').subarray(0, 200),
+      'secret.docx': Buffer.from('d0cf11e0a1b11ae100', 'hex'),
+      'scan.pdf': pdf(''),
+      'old.doc': Buffer.from('d0cf11e0a1b11ae100', 'hex'),
+    });
+    const paths = Object.keys(good);
+    for (const [i, word] of words.split(' ').entries()) expect(await found(word)).toEqual([paths[i]]);
+    const others = listed.filter(({ status }) => status !== 'confirmed');
+    expect(others.map(({ code, path, status }) => [path, status, code])).toEqual([
+      ['broken.pdf', 'quarantined', 'DOCUMENT_BROKEN'],
+      ['old.doc', 'passed', 'NOT_TEXT'],
+      ['scan.pdf', 'passed', 'NO_WORDS'],
+      ['secret.docx', 'quarantined', 'DOCUMENT_ENCRYPTED'],
+    ]);
+  }, 120_000);
+
+  it('made to fill memory and time cost their own item, and the daemon goes on', async () => {
+    const within = (bytes: Uint8Array, depth: number): Uint8Array =>
+      depth === 0 ? bytes : within(eml(`depth ${depth}`, { name: 'in.eml', bytes }), depth - 1);
+    const bomb = Buffer.alloc(1_000_000_000);
+    const began = performance.now();
+    const { daemon, found, listed } = await daemonWith({
+      'declared.docx': declaring(docx('bomb'), 'word/document.xml', 1_000_000_000),
+      'lying.docx': declaring(
+        zipped({ 'word/document.xml': 'lies '.repeat(10_000_000) }),
+        'word/document.xml',
+        100,
+      ),
+      'deep.docx': zipped({ 'word/document.xml': `${'<w:p>'.repeat(100_000)}<w:t>deep</w:t>` }),
+      'page.pdf': pdfOf(deflateSync(bomb), '/Filter /FlateDecode'),
+      'mail.eml': within(eml('innermost'), 12),
+      'cells.xlsx': xlsx(Array.from({ length: 200_000 }, (_, i) => `cell${i}`)),
+      'plain.md': Buffer.from('still alive'),
+    });
+    const seconds = (performance.now() - began) / 1000;
+    expect(Object.fromEntries(listed.map(({ code, path, status }) => [path, code ?? status]))).toEqual({
+      'declared.docx': 'DOCUMENT_TOO_LARGE',
+      'lying.docx': expect.stringMatching(/^(DOCUMENT_BROKEN|NO_WORDS)$/),
+      'deep.docx': 'confirmed',
+      'page.pdf': 'DOCUMENT_TOO_LARGE',
+      'mail.eml': 'confirmed',
+      'cells.xlsx': 'confirmed',
+      'plain.md': 'confirmed',
+    });
+    expect(await found('cell199999')).toEqual(['cells.xlsx']);
+    const most = mostMemory(daemon.child.pid);
+    console.log(`most memory ${Math.round(most)} MB, ${seconds.toFixed(1)} s`);
+    expect(most).toBeLessThan(1_500);
+    expect((await daemon.kill('SIGTERM')).code).toBe(0);
+  }, 240_000);
+});
