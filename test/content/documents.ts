@@ -114,17 +114,26 @@ export function pdf(...pages: readonly string[]): Uint8Array {
 }
 
 /** One page with a content stream that is given as it stands in the file. */
-export function pdfOf(stream: Uint8Array, filter: string): Uint8Array {
-  return pdfWith([{ stream, filter }]);
+export function pdfOf(stream: Uint8Array, filter: string, font?: string): Uint8Array {
+  return pdfWith([{ stream, filter }], font);
 }
 
-function pdfWith(pages: readonly { readonly stream: Uint8Array; readonly filter?: string }[]): Uint8Array {
+const HELVETICA = '/Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding';
+/** Of Japanese letters, whose codes stand in a table that is in no file. */
+export const RYUMIN = `/Subtype /Type0 /BaseFont /Ryumin-Light /Encoding /90ms-RKSJ-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0
+  /BaseFont /Ryumin-Light /CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> /FontDescriptor << /Type /FontDescriptor
+  /FontName /Ryumin-Light /Flags 6 >> >>]`;
+
+function pdfWith(
+  pages: readonly { readonly stream: Uint8Array; readonly filter?: string }[],
+  font = HELVETICA,
+): Uint8Array {
   const objects: (string | Uint8Array)[][] = [
     ['<< /Type /Catalog /Pages 2 0 R /Lang (en) >>'],
     [
       `<< /Type /Pages /Count ${pages.length} /Kids [${pages.map((_, i) => `${5 + 2 * i} 0 R`).join(' ')}] >>`,
     ],
-    ['<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>'],
+    [`<< /Type /Font ${font} >>`],
     ["<< /Title (Minutes) /Author (Ada L.) /CreationDate (D:20250203040506+01'00') >>"],
   ];
   for (const { stream, filter = '' } of pages) {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { readDocument } from '../../src/content/readers/readers.js';
-import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx, zipped } from './documents.js';
+import { docx, eml, epub, openDocument, pdf, pdfOf, pptx, RYUMIN, rtf, xlsx, zipped } from './documents.js';
 
 const AT = Date.parse('2025-02-03T04:05:06Z');
 const OFFICE = { title: 'Minutes & more', author: 'Ada L.', date: AT, language: 'en-GB' };
@@ -101,4 +101,16 @@ it.each([
 it('does not read what only its name calls a document', async () => {
   expect(await readDocument(Buffer.from('no message\n'), 'a.eml')).toBeUndefined();
   expect(await readDocument(Buffer.from('just text'), 'a.docx')).toBeUndefined();
+});
+
+it('joins the words that a PDF divides at the ends of lines', async () => {
+  const lines = 'BT /F1 12 Tf 14 TL 72 720 Td (A manip-) Tj T* (ulation by North-) Tj T* (South) Tj ET';
+  const read = await readDocument(pdfOf(Buffer.from(lines), ''), 'a.pdf');
+  expect(read?.text).toBe('A manipulation by North-\nSouth');
+});
+
+it('says of a PDF that its letters are not known, and does not take it for an empty one', async () => {
+  const bytes = pdfOf(Buffer.from('BT /F1 12 Tf 72 720 Td <93fa967b> Tj ET'), '', RYUMIN);
+  const expected = { message: expect.stringContaining('90ms-RKSJ-H') };
+  await expect(readDocument(bytes, 'a.pdf')).rejects.toMatchObject(expected);
 });

@@ -5,7 +5,16 @@ export const pdf: Reader = {
   name: 'PDF',
   read: async (bytes): Promise<Extract> => {
     const { getDocument, VerbosityLevel } = await import('./pdfjs.js');
+    let missing: string | undefined;
+    /** Code tables for old fonts of Asian scripts; they are larger than all of peersync, and not shipped. */
+    class CMapReaderFactory {
+      async fetch({ name }: { readonly name: string }): Promise<never> {
+        missing ??= name;
+        throw new Error(`the code table ${name} is missing`);
+      }
+    }
     const task = getDocument({
+      CMapReaderFactory,
       // It keeps what it is given.
       data: new Uint8Array(bytes),
       ...{ disableFontFace: true, isEvalSupported: false, useSystemFonts: false, stopAtErrors: false },
@@ -21,8 +30,13 @@ export const pdf: Reader = {
         text.add('\n\n');
         page.cleanup();
       }
+      if (missing !== undefined)
+        throw new DocumentError(
+          'DOCUMENT_BROKEN',
+          `its letters are coded by "${missing}", which is not known here`,
+        );
       const { info } = await document.getMetadata();
-      return { text: text.end(), ...described(info as Readonly<Record<string, unknown>>) };
+      return { text: joined(text.end()), ...described(info as Readonly<Record<string, unknown>>) };
     } catch (error) {
       if (error instanceof Error && error.name === 'PasswordException')
         throw new DocumentError('DOCUMENT_ENCRYPTED', 'it needs a password');
@@ -32,6 +46,11 @@ export const pdf: Reader = {
     }
   },
 };
+
+/** Words that are divided at the end of a line, in one again. */
+function joined(text: string): string {
+  return text.replace(/(\p{Ll})[-\u00ad]\n(\p{Ll})/gu, '$1$2');
+}
 
 function described({ Author, CreationDate, Language, ModDate, Title }: Readonly<Record<string, unknown>>) {
   const text = (value: unknown) => (typeof value === 'string' ? value.trim() || undefined : undefined);
