@@ -62,7 +62,7 @@ export const runCommand = define({
     for (const folder of config.folders)
       log.info(
         { event: 'watching', folder: folder.name, path: folder.path },
-        `watching ${folder.path}: text files there go into the collection "${folder.collection}"`,
+        `watching ${folder.path}: text and documents there go into the collection "${folder.collection}"`,
       );
     const kind = config.peer.url === 'embedded' ? 'the embedded peer; search it at' : 'the peer at';
     const { peerUrl: url } = daemon.parts;
