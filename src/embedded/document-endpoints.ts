@@ -7,6 +7,7 @@ import type { Context } from './server.js';
 
 /** Items of one push. */
 const MOST_ITEMS = 10_000;
+const MOST_REMOVAL_BYTES = 16 * 2 ** 20;
 const MOST_COLLECTIONS = 32;
 const LONGEST_COLLECTION = 128;
 /** Where items go that name no collection, as in YaCy. */
@@ -54,6 +55,27 @@ export async function push(context: Context): Promise<string> {
     if (isNow) await indexer.indexNow(seqs);
   }
   return context.record('Content push', answerOf(results));
+}
+
+/**
+ * Removes documents: `url-N` for each from 0 on, by POST alone. What is answered with success is gone from disk, from the index and
+ * from what waits to be indexed, also where it was not there.
+ */
+export async function remove(context: Context): Promise<string> {
+  if (context.request.method !== 'POST')
+    throw new Refusal(405, 'Documents are removed by POST.', { allow: 'POST' });
+  context.requireChange();
+  const form = await context.form({ body: MOST_REMOVAL_BYTES, fields: MOST_ITEMS });
+  const items = itemNumbers(form).map((item) => ({
+    item,
+    url: normaliseUrl(form.text(`url-${item}`) ?? ''),
+  }));
+  const wasThere = context.deps.documents.remove(items.map(({ url }) => url));
+  const results = items.map(({ item, url }, i) => {
+    const message = wasThere[i] === true ? 'The document is removed.' : 'There is no such document.';
+    return { item, url, success: true, message };
+  });
+  return context.record('Removal', answerOf(results));
 }
 
 function itemNumbers(form: Form): number[] {

@@ -40,6 +40,13 @@ const DOCUMENT =
   'SELECT id, url, urlhash, title, collections, size, words, digest, last_modified AS lastModified, load_date AS loadDate FROM documents';
 const QUEUED = 'SELECT seq, url, collections, load_date AS loadDate, data FROM queue';
 
+/** The tables that hold a document, and the column with its number. */
+const HOLDERS = [
+  ['words', 'rowid'],
+  ['texts', 'document'],
+  ['documents', 'id'],
+] as const;
+
 /** Texts are kept in parts of at most so many bytes, so that the start of a long one is read without the rest. */
 export const TEXT_PART = 65_536;
 
@@ -115,6 +122,24 @@ export class DocumentStore {
     }
     this.#database.run('DELETE FROM queue WHERE seq = ?', queued.seq);
     this.#count('waiting', -1);
+  }
+
+  /** Removes documents from the index and from the queue, all of them or none. @returns whether each was there */
+  remove(urls: readonly NormalUrl[]): boolean[] {
+    return this.#database.transaction(() => urls.map((url) => this.#remove(url)));
+  }
+
+  #remove(url: NormalUrl): boolean {
+    const waiting = this.#database.rows('SELECT seq FROM queue WHERE url = ?', url);
+    if (waiting.length > 0) this.#database.run('DELETE FROM queue WHERE url = ?', url);
+    this.#count('waiting', -waiting.length);
+    const document = this.find('url', url);
+    if (document === undefined) return waiting.length > 0;
+    const { collections, id } = document;
+    this.#regroup(id, collections, []);
+    for (const [table, column] of HOLDERS) this.#database.run(`DELETE FROM ${table} WHERE ${column} = ?`, id);
+    this.#count('documents', -1);
+    return true;
   }
 
   #touch(before: Row, { collections, loadDate, seq }: Queued): void {

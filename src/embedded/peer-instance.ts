@@ -5,7 +5,7 @@ import type { Logger } from '../lib/logger.js';
 import { administratorPassword, USERNAME } from './access.js';
 import { Citations } from './citations.js';
 import { Database } from './database.js';
-import { peerdoc, push } from './document-endpoints.js';
+import { peerdoc, push, remove } from './document-endpoints.js';
 import { DocumentStore } from './documents.js';
 import { EmbeddedError, failures } from './errors.js';
 import { FormReader } from './form.js';
@@ -59,6 +59,7 @@ export async function openPeerInstance(
   const handlers: Record<string, Handler> = { '/': searchPage, '/search.json': searchJson };
   const endpoints: Readonly<Record<string, Handler>> = {
     '/api/push_p': push,
+    '/api/remove_p': remove,
     '/api/peerdoc': peerdoc,
     '/api/citation': (context) => citations.answer(context),
     '/api/share': (context) => share(context, shares),

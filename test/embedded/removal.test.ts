@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
+import { answered, ask, basic, openPeer, peerdoc, peerWith, push, search, send } from './support.js';
+
+const REMOVE = '/api/remove_p.json';
+const [a, b] = ['https://files.example.org/a.md', 'https://files.example.org/b.md'];
+
+describe('a removal', () => {
+  it('takes documents out of the index, their words, counts and collections, and no others', async () => {
+    const peer = await peerWith({ [a]: 'green tea', [b]: 'green coffee' });
+    expect(
+      await answered(peer, REMOVE, { 'url-0': a, 'url-1': 'https://nobody.example.org/' }),
+    ).toMatchObject({
+      successall: 'true',
+      'item-0': { url: a, success: 'true', message: 'The document is removed.' },
+      'item-1': { success: 'true', message: 'There is no such document.' },
+    });
+    expect(await peerdoc(peer, a)).toBeUndefined();
+    expect((await search(peer, { query: 'green' })).items.map(({ url }) => url)).toEqual([b]);
+    expect((await search(peer, { query: 'tea' })).total).toBe(0);
+    expect((await search(peer, { query: '' })).total).toBe(1);
+  });
+
+  it('takes out what waits to be indexed, too, and a later push brings it back', async () => {
+    const peer = await openPeer({ commitEveryMs: 300 });
+    await push(peer, { [a]: 'first', [b]: 'other' });
+    await answered(peer, REMOVE, { 'url-0': a });
+    await until(async () => (await peerdoc(peer, b)) !== undefined, 'the other one is visible');
+    expect(await peerdoc(peer, a)).toBeUndefined();
+    await push(peer, { [a]: 'second' }, { synchronous: 'true' });
+    expect(await peerdoc(peer, a)).toMatchObject({ size: 6 });
+  });
+
+  it('is made by the administrator alone, by POST alone, and not from a page of another site', async () => {
+    const peer = await peerWith({ [a]: 'green tea' });
+    const path = `${REMOVE}?url-0=${encodeURIComponent(a)}`;
+    expect((await send(peer, path, { method: 'POST' })).status).toBe(401);
+    expect((await send(peer, path, { headers: { authorization: basic(peer) } })).status).toBe(405);
+    const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example.org' };
+    expect((await ask(peer, REMOVE, { 'url-0': a }, headers)).status).toBe(403);
+    expect(await peerdoc(peer, a)).toBeDefined();
+  });
+});
