@@ -98,7 +98,7 @@ export function whyText(report: WhyReport, now: number): string[] {
       'version',
       version && `${formatBytes(version.size)}, modified ${timeText(version.mtimeMs, now)}${sha256}`,
     ],
-    ['encoding', report.conversion],
+    ['text', report.conversion],
     ['attempts', attempts ? String(attempts) : undefined],
     ['next', nextAt === undefined ? report.next : `${report.next} ${nextText(nextAt, now)}`],
     ...report.history.map(

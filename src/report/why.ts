@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
-import { isWithin, sentence } from '../lib/text.js';
+import type { Encoding } from '../lib/file.js';
+import { counted, isWithin, sentence } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import {
   type Entry,
@@ -9,6 +10,7 @@ import {
   hasContent,
   isItem,
   isRemembered,
+  type Sent,
   type Trouble,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
@@ -38,6 +40,8 @@ export interface WhyReport {
   };
   /** Set when the text was converted for the peer. */
   readonly conversion?: string | undefined;
+  /** What read the text of a document, and how many words it found. */
+  readonly extracted?: Sent['extracted'];
   readonly attempts?: number | undefined;
   readonly evidence?: Evidence | undefined;
   readonly trouble?: Trouble | undefined;
@@ -114,10 +118,20 @@ function known(entry: Entry) {
   const { url, collection, attempts } = isItem(entry) ? entry : {};
   return {
     ...{ status, since, trouble, version: { size, mtimeMs, sha256 }, url, collection, attempts },
-    ...(encoding !== 'utf-8' &&
-      encoding !== 'binary' && { conversion: `The file is ${encoding}; its text travels as UTF-8.` }),
+    conversion: conversionOf(encoding, entry.sent),
+    extracted: entry.sent?.extracted,
     evidence: status === 'confirmed' ? entry.evidence : undefined,
   };
+}
+
+/** What of the file travels, where that is not the file. */
+function conversionOf(encoding: Encoding, sent: Sent | undefined): string | undefined {
+  if (encoding === 'utf-8' || encoding === 'binary') return undefined;
+  if (encoding !== 'document') return `The file is ${encoding}; its text travels as UTF-8.`;
+  const { extracted } = sent ?? {};
+  return (
+    extracted && `Its text travels: the ${extracted.reader} reader found ${counted(extracted.words, 'word')}.`
+  );
 }
 
 function nextOfUnknown(onDisk: OnDisk, isRunning: boolean): string {

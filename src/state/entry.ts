@@ -38,6 +38,8 @@ export interface Sent {
   readonly lastModified?: number;
   /** How many words it has, counted from 10 up to 100; only where the peer shows how many of them it indexed. */
   readonly words?: number;
+  /** What read the text of a document, and how many words it found. */
+  readonly extracted?: { readonly reader: string; readonly words: number };
 }
 
 /** What showed that the peer has this version, strongest first. */

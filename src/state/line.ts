@@ -40,6 +40,8 @@ type SentRow = readonly [
   sha256?: string | null,
   url?: string | null,
   collection?: string | null,
+  reader?: string | null,
+  found?: number | null,
 ];
 /** A number stands for the date that was shown. */
 type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
@@ -153,7 +155,7 @@ function noteOf({ kind, shown }: Evidence): string {
 }
 
 function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
-  const { at, peerAt, size, lastModified, words, digest, sha256, url, collection } = sent;
+  const { at, peerAt, size, lastModified, words, digest, sha256, url, collection, extracted } = sent;
   const isOfVersion = hasContent(version) && sha256 === version.sha256;
   return trimmed([
     at - since,
@@ -165,6 +167,7 @@ function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
     isOfVersion ? undefined : packHash(sha256),
     'url' in rest && url === rest.url ? undefined : url,
     'collection' in rest && collection === rest.collection ? undefined : collection,
+    ...[extracted?.reader, extracted?.words],
   ]);
 }
 
@@ -250,7 +253,7 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
 
 function sentOf(row: SentRow, entry: Unfinished): Sent {
   const { version, since } = entry;
-  const [at, peerAt, size, lastModified, words, digest, hash, url, collection] = row;
+  const [at, peerAt, size, lastModified, words, digest, hash, url, collection, reader, found] = row;
   const sha256 = hash ? unpackHash(hash) : hasContent(version) ? version.sha256 : '';
   const sent: { -readonly [Field in keyof Sent]: Sent[Field] } = {
     sha256,
@@ -264,6 +267,7 @@ function sentOf(row: SentRow, entry: Unfinished): Sent {
   if (lastModified === true) sent.lastModified = wholeSeconds(version);
   else if (typeof lastModified === 'number') sent.lastModified = lastModified;
   if (typeof words === 'number') sent.words = words;
+  if (typeof reader === 'string') sent.extracted = { reader, words: found ?? 0 };
   return sent;
 }
 

@@ -348,10 +348,19 @@ export class Uplink {
   #leave(item: PendingItem, content: PreparedDocument['content'], rules: ContentRules): PreparedDocument {
     const { clock, state } = this.#deps;
     const { url, collection, version } = item;
-    const { size, digest, words = 0 } = content;
+    const { size, digest, words = 0, extracted } = content;
     const now = clock.now();
     const shownWords = rules.showsWords && words >= FEWEST_WORDS ? { words } : {};
-    const sent = { sha256: version.sha256, size, digest, url, collection, at: now, ...shownWords };
+    const sent = {
+      sha256: version.sha256,
+      size,
+      digest,
+      url,
+      collection,
+      at: now,
+      ...shownWords,
+      ...(extracted && { extracted }),
+    };
     const document = { item, content, sent };
     state.put(leaving(item, dated(document, now)));
     for (const other of this.#conflictsOf(item)) state.put(replaced(other, url, now));

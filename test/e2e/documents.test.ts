@@ -61,7 +61,9 @@ async function daemonWith(files: Readonly<Record<string, Uint8Array>>) {
     const { items } = (await answer.json()) as { readonly items: readonly { readonly url: string }[] };
     return items.map(({ url }) => decodeURIComponent(new URL(url).pathname.slice('/inbox/'.length)));
   };
-  return { daemon, found, listed };
+  const why = async (name: string) =>
+    (await peersync(['why', join(directory, 'inbox', name), '-c', config])).stdout;
+  return { daemon, found, listed, why };
 }
 
 describe('documents', () => {
@@ -80,7 +82,7 @@ describe('documents', () => {
     };
     const words =
       'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Hainbuche';
-    const { found, listed } = await daemonWith({
+    const { found, listed, why } = await daemonWith({
       ...good,
       'broken.pdf': pdf('words').subarray(0, 200),
       'secret.docx': Buffer.from('d0cf11e0a1b11ae100', 'hex'),
@@ -89,11 +91,12 @@ describe('documents', () => {
     });
     const paths = Object.keys(good);
     for (const [i, word] of words.split(' ').entries()) expect(await found(word)).toEqual([paths[i]]);
+    expect(await why('i.pdf')).toContain('Its text travels: the PDF reader found 1 word.');
     const others = listed.filter(({ status }) => status !== 'confirmed');
     expect(others.map(({ code, path, status }) => [path, status, code])).toEqual([
       ['broken.pdf', 'quarantined', 'DOCUMENT_BROKEN'],
-      ['old.doc', 'passed', 'NOT_TEXT'],
-      ['scan.pdf', 'passed', 'NO_WORDS'],
+      ['old.doc', 'skipped', 'NOT_TEXT'],
+      ['scan.pdf', 'skipped', 'NO_WORDS'],
       ['secret.docx', 'quarantined', 'DOCUMENT_ENCRYPTED'],
     ]);
   }, 120_000);

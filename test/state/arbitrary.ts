@@ -46,14 +46,14 @@ const stat: Fields<FileStat> = { size: bytes, mtimeMs: ms, ctimeMs: ms, ino: byt
 const version: Arbitrary<Version> = any<Version>({
   ...stat,
   sha256: hash,
-  encoding: fc.constantFrom('utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'),
+  encoding: fc.constantFrom('utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary', 'document'),
 });
 const document = { sha256: hash, size: bytes, digest: hash, url: text, collection: text };
-const sent: Arbitrary<Sent> = any<Sent>({ ...document, at, peerAt: at, lastModified: at, words: bytes }, [
-  'peerAt',
-  'lastModified',
-  'words',
-]);
+const extracted = fc.record({ reader: text, words: bytes }, { noNullPrototype: true });
+const sent: Arbitrary<Sent> = any<Sent>(
+  { ...document, at, peerAt: at, lastModified: at, words: bytes, extracted },
+  ['peerAt', 'lastModified', 'words', 'extracted'],
+);
 const date = at.map((ms) => new Date(ms).toISOString().replace('.000Z', 'Z'));
 const kind = fc.constantFrom<Evidence['kind']>('digest', 'lastModified', 'loadDate', 'size', 'present');
 const evidence = any<Evidence>({ kind, at, shown: fc.oneof(text, date) });

@@ -120,7 +120,7 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
             Collection: report.collection,
             Version: version && `${formatBytes(version.size)}, modified ${when(version.mtimeMs)}`,
             sha256: mono(version?.sha256),
-            Encoding: conversion,
+            Text: conversion,
             Attempts: report.attempts || undefined,
             Evidence: evidence && `${evidence.kind}, seen ${when(evidence.at)}`,
             Shown: mono(evidence?.shown),
