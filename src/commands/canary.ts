@@ -85,8 +85,8 @@ export async function pushCanaries(
       await writeFile(file, bytes);
       const modified = Math.floor((systemClock.now() - AGE_MS) / 1000);
       await utimes(file, modified, modified);
-      const found = await readTarget({ file, url }, dialect.content);
-      if (!('code' in found)) files.push({ ...found, i });
+      const found = await readTarget({ file, url }, dialect.content).catch(unknown);
+      if (found !== undefined) files.push({ ...found, i });
     }
     const how = { ...options, collection: 'peersync-canary' };
     await deliver(client, dialect, files, how, ({ i }, outcome, entry) => {
@@ -106,7 +106,7 @@ export async function pushCanaries(
   }
 }
 
-/** What was confirmed is told also where it cannot be looked at more closely. */
+/** What cannot be sent is told as such; what was confirmed also where it cannot be looked at more closely. */
 function unknown(error: unknown): undefined {
   if (!(error instanceof PeersyncError)) throw error;
 }

@@ -14,9 +14,8 @@ import { sentence } from '../lib/text.js';
 import { comparableUrl } from '../peer/answer.js';
 import type { ContentRules, Dialect } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
-import type { EvidenceKind } from '../peer/peerdoc.js';
 import { RequestQueue } from '../queue/request-queue.js';
-import type { Entry, Trouble, Version } from '../state/entry.js';
+import type { Entry, Evidence, Trouble, Version } from '../state/entry.js';
 import { read } from '../state/entry.js';
 import { State } from '../state/state.js';
 import { classify } from '../uplink/batch-sender.js';
@@ -67,7 +66,8 @@ export const pushCommand = define({
     };
     await withPeer(config, log, async (client, signal) => {
       const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
-      const files = await readTargets(targets, dialect.content);
+      const files: ReadFile[] = [];
+      for (const target of targets) files.push(await readTarget(target, dialect.content));
       const { wait } = options;
       await deliver(client, dialect, files, { config, collection, timeoutMs, wait, log, signal }, tell);
     });
@@ -152,31 +152,6 @@ function urlOf(file: string, url: string | undefined, count: number): string {
   );
 }
 
-/**
- * Reads the files and finds out whether each can go to the peer.
- *
- * @throws PeersyncError for a file that cannot, with the words that are used for files of folders; an AggregateError for
- *   several
- */
-export async function readTargets(
-  targets: readonly Target[],
-  rules: ContentRules,
-): Promise<readonly ReadFile[]> {
-  const ready: ReadFile[] = [];
-  const failures: PeersyncError[] = [];
-  for (const target of targets) {
-    const found = await readTarget(target, rules);
-    if (!('code' in found)) ready.push(found);
-    else {
-      const { file } = target;
-      const message = `${file}: ${found.message}`;
-      failures.push(new PeersyncError({ code: found.code, message, hint: found.hint, details: { file } }));
-    }
-  }
-  if (failures.length > 0) throw new AggregateError(failures, 'some files cannot be pushed');
-  return ready;
-}
-
 /** A file and the URL of the document that it is to become. */
 export interface Target {
   /** As it was given. */
@@ -191,30 +166,41 @@ export interface ReadFile extends Target {
   readonly version: Version;
 }
 
-/** Reads a file; returns what keeps it from the peer, where something does. */
-export async function readTarget(target: Target, rules: ContentRules): Promise<ReadFile | Trouble> {
+/** Reads a file. @throws PeersyncError with what keeps it from the peer, in the words that are used for files of folders */
+export async function readTarget(target: Target, rules: ContentRules): Promise<ReadFile> {
+  const { file } = target;
+  const refused = ({ code, hint, message }: Trouble) =>
+    new PeersyncError({ code, message: `${file}: ${message}`, hint, details: { file } });
   try {
-    const path = await realpath(target.file);
+    const path = await realpath(file);
     const stats = await stat(path);
-    if (!stats.isFile())
-      return {
-        code: 'NOT_A_FILE',
-        message: 'It is a directory or a device, and no file.',
-        hint: 'Name files; a whole directory is what `folders` of the configuration are for.',
-      };
-    if (stats.size === 0) return { ...trouble.empty(), hint: 'Push it when something is in it.' };
+    if (!stats.isFile()) throw refused(NOT_A_FILE);
+    if (stats.size === 0) throw refused({ ...trouble.empty(), hint: 'Push it when something is in it.' });
     const found = await fingerprint({ file: path, stat: fileStat(stats) });
-    if (found.kind === 'unreadable') return trouble.unreadable(found.code);
-    if (found.kind !== 'version') return CHANGING;
+    if (found.kind === 'unreadable') throw refused(trouble.unreadable(found.code));
+    if (found.kind !== 'version') throw refused(CHANGING);
     const { version } = found;
-    return cannotTravel(version.encoding, rules) ?? { ...target, path, version };
+    const kept = cannotTravel(version.encoding, rules);
+    if (kept !== undefined) throw refused(kept);
+    return { ...target, path, version };
   } catch (error) {
-    const code = systemCode(error);
+    const code = error instanceof PeersyncError ? undefined : systemCode(error);
     if (code === undefined) throw error;
-    if (code !== 'ENOENT' && code !== 'ENOTDIR') return trouble.unreadable(code);
-    return { code: 'NO_SUCH_FILE', message: 'There is no such file.', hint: 'Name files that exist.' };
+    throw refused(code === 'ENOENT' || code === 'ENOTDIR' ? NO_SUCH_FILE : trouble.unreadable(code));
   }
 }
+
+const NOT_A_FILE: Trouble = {
+  code: 'NOT_A_FILE',
+  message: 'It is a directory or a device, and no file.',
+  hint: 'Name files; a whole directory is what `folders` of the configuration are for.',
+};
+
+const NO_SUCH_FILE: Trouble = {
+  code: 'NO_SUCH_FILE',
+  message: 'There is no such file.',
+  hint: 'Name files that exist.',
+};
 
 const CHANGING: Trouble = {
   code: 'FILE_CHANGING',
@@ -231,10 +217,7 @@ const NOT_SENT: Trouble = {
 /** What became of a file that was pushed. */
 export type Outcome =
   | { readonly status: 'accepted' }
-  | {
-      readonly status: 'confirmed';
-      readonly evidence: { readonly kind: EvidenceKind; readonly shown: string };
-    }
+  | { readonly status: 'confirmed'; readonly evidence: Pick<Evidence, 'kind' | 'shown'> }
   /** The peer took it, and did not show it in time. */
   | { readonly status: 'unseen'; readonly message: string }
   | { readonly status: 'failed'; readonly error: PeersyncError };
@@ -294,7 +277,7 @@ export async function deliver<File extends ReadFile>(
     if (entry === undefined || entry.status === 'gone') return undefined;
     const { path, status } = entry;
     movedAt = Math.max(movedAt, entry.since);
-    if (status === 'confirmed') return { status, evidence: evidenceText(entry.evidence) };
+    if (status === 'confirmed') return { status, evidence: entry.evidence };
     if (status === 'quarantined' || status === 'skipped') return failed(entry.trouble);
     if (status === 'accepted' && !wait) return { status };
     if (changed.has(path)) return failed(CHANGING);
@@ -329,7 +312,3 @@ export async function deliver<File extends ReadFile>(
 }
 
 const failed = (why: Trouble): Outcome => ({ status: 'failed', error: new PeersyncError(why) });
-
-function evidenceText({ kind, shown }: { readonly kind: EvidenceKind; readonly shown: string }) {
-  return { kind, shown };
-}
