@@ -1,221 +1,377 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import type { RequestListener } from 'node:http';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, vi } from 'vitest';
-import { answers } from '../support/ask.js';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { State } from '../../src/state/state.js';
+import { pendingRecord } from '../state/records.js';
+import { afterwards } from '../support/afterwards.js';
 import { Running } from '../support/cli.js';
-import { writeConfig } from '../support/config.js';
-import { peersyncInPath } from '../support/system-tool.js';
+import { answering, type Behaviour, when } from '../support/scripted-peer.js';
+import { Site } from '../support/site.js';
+import { peersyncInPath, quoted } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { peersync } from '../support/warm-cli.js';
-import { atRemotePeer, atServer, type Run, remotePeer, valuesOf } from './at-peer.js';
+import { fill } from './at-peer.js';
 
-// Many processes, one after the other: on a busy machine each takes seconds.
-vi.setConfig({ testTimeout: 240_000 });
+let site: Site;
+beforeEach(async () => {
+  site = await Site.begin();
+});
+
+/** The peer is another server from now on. */
+function answers(behaviour: Behaviour): void {
+  site.configure({ peer: { url: site.proxy.url, dialect: 'standard' } });
+  site.proxy.behaviour = behaviour;
+}
+
+/** A file where commands run. */
+const write = (name: string, content: string) => writeFileSync(site.path(name), content);
+const read = (name: string) => readFileSync(site.path(name), 'utf8');
+const failed = (code: number, part: string) => ({ code, stderr: expect.stringContaining(part) as unknown });
+const rowsOf = async (table: string) => (await site.json('table', 'get', table)).lines;
+
+describe('table', () => {
+  it('sets, adds, shows and lists', async () => {
+    write('note.txt', 'two\nlines');
+    await fill('woods', { oak: { price: '1', note: 'old' } });
+    const set = await site.json('table', 'set', 'woods', '--pk', 'oak', 'note=@note.txt');
+    expect(set.lines).toEqual([{ table: 'woods', pk: 'oak', cells: { price: '1', note: 'two\nlines' } }]);
+    const added = await site.json<{ pk: string }>('table', 'add', 'woods', 'price=9');
+    const pk = added.lines[0]?.pk ?? '';
+    expect(pk).toMatch(/^[0-9a-z]{12}$/);
+    const rows = [
+      { pk: 'oak', price: '1', note: 'two\nlines' },
+      { pk, price: '9', note: '' },
+    ];
+    expect(new Set(await rowsOf('woods'))).toEqual(new Set(rows));
+    const found = await site.run('table', 'get', 'woods', '--search', 'lines', '--count', '1');
+    expect(found.stdout).toBe('pk,price,note\noak,1,"two\nlines"\n');
+    const shown = await site.run('table', 'get', 'woods', '--format', 'table');
+    expect(shown.stdout).toContain('two\\nlines');
+    const { lines } = await site.json<{ tables: string[] }>('table', 'list');
+    expect(lines[0]?.tables).toContain('woods');
+  });
+
+  it('keeps keys and names as they are: numbers, blanks, dashes and other scripts', async () => {
+    await fill('0042', { '007': { a: '1' }, '1e3': { a: '1' }, ' blank ': { a: '1' }, 東京: { a: '1' } });
+    const set = await site.run('table', 'set', '0042', '--pk=-x', 'a b==1', '--', '-c=2');
+    expect(set.code).toBe(0);
+    expect((await site.json('table', 'get', '0042', '--search', '=1')).lines).toEqual([
+      { pk: '-x', a: '', 'a b': '=1', '-c': '2' },
+    ]);
+    const keys = ['007', ' blank ', '東京', '--', '-x'];
+    const { stdout } = await site.run('table', 'delete-rows', '0042', '--yes', '--json', ...keys);
+    expect(JSON.parse(stdout)).toEqual({ table: '0042', deleted: ['007', ' blank ', '東京', '-x'] });
+    expect(await rowsOf('0042')).toMatchObject([{ pk: '1e3' }]);
+  });
+
+  it('deletes nothing without --yes where nobody can be asked, and shows what would go', async () => {
+    const many = Array.from({ length: 25 }, (_, i) => [`k${i}`, { a: `value ${i}` }]);
+    await fill('doomed', Object.fromEntries(many));
+    const rows = await site.run('table', 'delete-rows', 'doomed', 'k1', 'k2');
+    expect(rows).toMatchObject(failed(2, '--yes'));
+    expect(rows.stdout).toMatch(/k1 +value 1\nk2 +value 2\n/);
+    const drop = await site.run('table', 'drop', 'doomed');
+    expect(drop.code).toBe(2);
+    expect(drop.stdout).toMatch(/value 0[\s\S]*… and 5 rows more/);
+    const asJson = await site.json('table', 'drop', 'doomed');
+    expect(asJson).toMatchObject({ code: 2, lines: [{ table: 'doomed', wouldDelete: 25 }] });
+    expect(JSON.parse(asJson.stderr)).toMatchObject({ error: { code: 'NOT_CONFIRMED' } });
+    expect(await rowsOf('doomed')).toHaveLength(25);
+  });
+
+  it('deletes exactly what was named, and nothing when one of the keys is not there', async () => {
+    await fill('named', { a: { x: '1' }, b: { x: '1' }, c: { x: '1' } });
+    const remove = (...keys: string[]) => site.run('table', 'delete-rows', 'named', ...keys, '--yes');
+    expect(await remove('a', 'd')).toMatchObject(failed(1, 'has no row "d"; nothing was deleted'));
+    expect((await remove()).code).toBe(2);
+    expect((await remove('a', 'c')).code).toBe(0);
+    expect(await rowsOf('named')).toEqual([{ pk: 'b', x: '1' }]);
+    const dropped = await site.json<{ tables: string[] }>('table', 'drop', 'named', '--yes');
+    expect(dropped.code).toBe(0);
+    expect(dropped.lines[0]?.tables).not.toContain('named');
+    const again = await site.run('table', 'drop', 'named', '--yes');
+    expect(again).toMatchObject(failed(1, 'has no table "named"'));
+  });
+
+  it('suggests the table that was meant, and the command', async () => {
+    await fill('addresses', { a: { x: '1' } });
+    expect((await site.run('table', 'get', 'adresses')).stderr).toContain('Did you mean "addresses"?');
+    expect(await site.run('table', 'lsit')).toMatchObject(failed(2, 'Did you mean list?'));
+    expect((await site.run('table', 'get', '--help')).stdout).toMatch(/Examples:[\s\S]*--format csv/);
+    const completion = await site.run('--get-yargs-completions', 'peersync', 'table', '');
+    expect(completion.stdout.split('\n')).toEqual(expect.arrayContaining(['delete-rows', 'drop', 'get']));
+  });
+
+  it('ends with an error, and not as if that were all, when an answer is cut short', async () => {
+    answers(({ response }) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const begin = '{"table":"t","columns":["a"],"rows":[\n{"pk":"k","cells":{"a":"x"}},\n';
+      response.write(begin, () => response.destroy());
+      return undefined;
+    });
+    const cut = await site.run('table', 'get', 't');
+    expect(cut.code).not.toBe(0);
+    expect(cut.stderr).toMatch(/^peersync: http/);
+  });
+});
 
 describe('push, doc and citation', () => {
   it('push a file, wait until the peer shows it, and show it', async () => {
-    const { run, cwd } = await atRemotePeer();
     const sentence = 'A sentence of more than forty characters that two documents share.';
-    writeFileSync(
-      join(cwd, 'one.md'),
-      `${sentence}\nAnd the first has one more that nobody else has at all.\n`,
-    );
-    writeFileSync(join(cwd, 'two.md'), `${sentence}\n`);
-    const base = 'https://push.example.org/';
-    const pushed = await run('push', 'one.md', 'two.md', '--collection', 'byhand', '--url', base, '--json');
+    write('one.md', `${sentence}\nAnd the first has one more that nobody else has at all.\n`);
+    write('two.md', `${sentence}\n`);
+    const base = site.url('');
+    const pushed = await site.json('push', 'one.md', 'two.md', '--collection', 'byhand', '--url', base);
     expect(pushed).toMatchObject({ code: 0, stderr: '' });
-    expect(valuesOf(pushed)).toMatchObject([
+    expect(pushed.lines).toMatchObject([
       { file: 'one.md', url: `${base}one.md`, status: 'confirmed', evidence: { kind: 'digest' } },
       { file: 'two.md', url: `${base}two.md`, status: 'confirmed' },
     ]);
-    const shown = await (await remotePeer()).peerdoc(`${base}one.md`);
-    expect(shown?.collections).toEqual(['byhand']);
+    expect(await site.peer.peerdoc(`${base}one.md`)).toMatchObject({ collections: ['byhand'] });
 
-    const doc = await run('doc', `${base}one.md`, '--json');
-    const [{ urlhash }] = valuesOf(doc) as [{ urlhash: string }];
-    expect((await run('doc', '--hash', urlhash)).stdout).toContain(`document     ${base}one.md`);
-
-    const citation = await run('citation', `${base}one.md`, '--json');
-    expect(valuesOf(citation)).toMatchObject([
+    const doc = await site.json<{ urlhash: string }>('doc', `${base}one.md`);
+    const urlhash = doc.lines[0]?.urlhash ?? '';
+    expect((await site.run('doc', '--hash', urlhash)).stdout).toContain(`document     ${base}one.md`);
+    expect((await site.json('citation', `${base}one.md`)).lines).toMatchObject([
       { sentences: [{ text: sentence, appearsIn: [`${base}two.md`] }, { appearsIn: [] }] },
     ]);
-    const filtered = await run('citation', '--hash', urlhash, '--filter', '--ch', '1');
+    const filtered = await site.run('citation', '--hash', urlhash, '--filter', '--ch', '1');
     expect(filtered.stdout).toContain(`also in ${base}two.md`);
     expect(filtered.stdout).not.toContain('nobody else');
   });
 
-  it('push again what changed, and confirm the new version and not the old one', async () => {
-    const { run, cwd } = await atRemotePeer();
-    const push = () =>
-      run('push', 'a.md', '--collection', 'c', '--url', 'https://again.example.org/a.md', '--json');
-    const digests = new Set<string>();
-    for (const text of ['first', 'other']) {
-      writeFileSync(join(cwd, 'a.md'), text);
-      const [outcome] = valuesOf(await push()) as [{ status: string; evidence: { shown: string } }];
-      expect(outcome.status).toBe('confirmed');
-      digests.add(outcome.evidence.shown);
-    }
-    expect(digests.size).toBe(2);
-  });
-
   it('leave it at the peer’s acceptance with --no-wait', async () => {
-    const { run, cwd } = await atRemotePeer();
-    writeFileSync(join(cwd, 'a.md'), 'not waited for');
-    const pushed = await run('push', 'a.md', '--collection', 'c', '--no-wait');
+    write('a.md', 'not waited for');
+    const pushed = await site.run('push', 'a.md', '--collection', 'c', '--no-wait');
     expect(pushed.code).toBe(0);
     const [, url = ''] = /^accepted {3}a\.md {2}(file:.*)\n$/.exec(pushed.stdout) ?? [];
-    expect(fileURLToPath(url)).toBe(join(cwd, 'a.md'));
+    expect(fileURLToPath(url)).toBe(site.path('a.md'));
   });
 
   it('say when the peer does not show what it took, and what it refuses', async () => {
-    const { run, cwd } = await atServer((request, response) => {
-      const isPush = request.url?.includes('push_p');
-      request.resume().on('end', () => {
-        if (isPush) response.setHeader('content-type', 'application/json').end(answer);
-        else response.writeHead(404).end();
-      });
-    });
-    let answer = '{"successall":"true","item-0":{"item":"0","success":"true"}}';
-    writeFileSync(join(cwd, 'a.md'), 'text');
-    const unseen = await run('push', 'a.md', '--collection', 'c', '--timeout', '3s', '--json');
-    expect(unseen.code).toBe(1);
-    expect(valuesOf(unseen)).toMatchObject([{ status: 'unseen' }]);
+    const push = ({ path }: { path: string }) => path.includes('push_p');
+    const item = (answer: object) =>
+      answering(200, JSON.stringify(answer), { 'content-type': 'application/json' });
+    write('a.md', 'text');
+    answers(answering(404));
+    site.proxy.behaviour = (call) =>
+      (push(call) ? item({ successall: 'true', 'item-0': { item: '0', success: 'true' } }) : answering(404))(
+        call,
+      );
+    const unseen = await site.json('push', 'a.md', '--collection', 'c', '--timeout', '3s');
+    expect(unseen).toMatchObject({ code: 1, lines: [{ status: 'unseen' }] });
     expect(JSON.parse(unseen.stderr)).toMatchObject({ error: { code: 'TIMEOUT' } });
-    answer = '{"successall":"false","item-0":{"item":"0","success":"false","message":"blacklisted"}}';
-    const refused = await run('push', 'a.md', '--collection', 'c');
-    expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain('The peer refused it: blacklisted.');
+    const refusal = { item: '0', success: 'false', message: 'blacklisted' };
+    site.proxy.behaviour = when(push, item({ successall: 'false', 'item-0': refusal }));
+    const refused = await site.run('push', 'a.md', '--collection', 'c');
+    expect(refused).toMatchObject(failed(1, 'The peer refused it: blacklisted.'));
   });
 
   it('tell a wrong usage (2), what is not there (1) and a peer that is away (4) apart', async () => {
-    const { run, cwd } = await atRemotePeer();
-    writeFileSync(join(cwd, 'binary'), 'a\0b');
-    expect((await run('citation', 'https://x.org/', '--ch', 'many')).code).toBe(2);
-    expect((await run('push', 'binary', '--collection', 'a,b')).code).toBe(2);
-    const binary = await run('push', 'binary', '--collection', 'c');
-    expect(binary).toMatchObject({ code: 1, stderr: expect.stringContaining('this peer takes only text') });
-    const missing = await run('doc', 'https://nowhere.example.org/', '--json');
+    write('binary', 'a\0b');
+    expect((await site.run('citation', 'https://x.org/', '--ch', 'many')).code).toBe(2);
+    expect((await site.run('push', 'binary', '--collection', 'a,b')).code).toBe(2);
+    const binary = await site.run('push', 'binary', '--collection', 'c');
+    expect(binary).toMatchObject(failed(1, 'this peer takes only text'));
+    const missing = await site.json('doc', 'https://nowhere.example.org/');
     expect(missing.code).toBe(1);
     expect(JSON.parse(missing.stderr)).toMatchObject({ error: { code: 'NOT_FOUND' } });
-    const away = writeConfig(temporaryDirectory(), { peer: { url: 'http://127.0.0.1:9' } });
-    expect((await peersync(['table', 'list', '-c', away])).code).toBe(4);
+    await site.proxy.goDown();
+    expect((await site.run('table', 'list')).code).toBe(4);
   });
 });
 
-describe('share get', () => {
+describe('share', () => {
   const content = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 7919) % 256));
+  const get = (...more: string[]) => site.run('share', 'get', '--data', 'x', ...more);
 
-  it('writes the object whole, to a file or into a pipe, and asks for the group by --c', async () => {
-    const asked: string[] = [];
-    const { run, cwd } = await atServer((request, response) => {
-      let form = '';
-      request.on('data', (chunk: Buffer) => {
-        form += chunk.toString();
-      });
-      request.on('end', () => {
-        asked.push(form);
-        response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(content);
-      });
-    });
-    writeFileSync(join(cwd, 'object'), 'before', { mode: 0o640 });
-    const saved = await run('share', 'get', '--data', 'a b.bin', '--c', 'g', '-o', 'object', '--json');
+  it('get writes the object whole, to a file or into a pipe, and asks for the group by --c', async () => {
+    answers(answering(200, content, { 'content-type': 'application/octet-stream' }));
+    writeFileSync(site.path('object'), 'before', { mode: 0o640 });
+    const saved = await site.json('share', 'get', '--data', 'a b.bin', '--c', 'g', '-o', 'object');
     expect(saved).toMatchObject({ code: 0, stderr: '' });
-    expect(valuesOf(saved)).toMatchObject([{ data: 'a b.bin', c: 'g', bytes: content.length }]);
-    expect(readFileSync(join(cwd, 'object')).equals(content)).toBe(true);
-    expect([...new URLSearchParams(asked[0])]).toEqual([
-      ['data', 'a b.bin'],
-      ['c', 'g'],
-    ]);
-    const pipe = spawn('sh', ['-c', 'peersync share get --data x | (sleep 0.2; cat)'], {
-      cwd,
-      env: { ...process.env, ...peersyncInPath() },
-    });
-    const piped = Buffer.concat(await pipe.stdout.toArray());
-    expect(piped.equals(content)).toBe(true);
-    expect([...new URLSearchParams(asked[1])]).toEqual([['data', 'x']]);
+    expect(saved.lines).toMatchObject([{ data: 'a b.bin', c: 'g', bytes: content.length }]);
+    expect(readFileSync(site.path('object')).equals(content)).toBe(true);
+    const env = { ...process.env, ...peersyncInPath(), PEERSYNC_CONFIG: site.config };
+    const pipe = spawn('sh', ['-c', 'peersync share get --data x | (sleep 0.2; cat)'], { env });
+    expect(Buffer.concat(await pipe.stdout.toArray()).equals(content)).toBe(true);
+    expect(site.proxy.requests.map(({ form }) => form.toString())).toEqual(['data=a+b.bin&c=g', 'data=x']);
   });
 
-  it('leaves the file as it was when the answer is cut short, too large, or there is none', async () => {
-    let behave: RequestListener = () => {};
-    const { run, cwd } = await atServer((request, response) => {
-      request.resume().on('end', () => behave(request, response));
-    });
-    writeFileSync(join(cwd, 'object'), 'before');
-    const get = (...more: string[]) => run('share', 'get', '--data', 'x', '-o', 'object', ...more);
-    behave = (_, response) => {
+  it('get leaves the file as it was when the answer is cut short, too large, or there is none', async () => {
+    write('object', 'before');
+    answers(({ response }) => {
       response.writeHead(200, { 'content-length': content.length });
       response.write(content.subarray(0, 100_000), () => response.destroy());
-    };
-    expect((await get()).code).not.toBe(0);
-    behave = (_, response) => void response.end(content);
-    expect((await get('--max-size', '10 KiB')).stderr).toMatch(/^peersync: http.*\n.*larger --max-size/);
-    behave = (_, response) => void response.writeHead(404).end();
-    expect(await get()).toMatchObject({ code: 1, stderr: expect.stringContaining('no shared object "x"') });
-    expect(readFileSync(join(cwd, 'object'), 'utf8')).toBe('before');
-    expect(readdirSync(cwd).filter((name) => name.includes('tmp'))).toEqual([]);
+      return undefined;
+    });
+    expect((await get('-o', 'object')).code).not.toBe(0);
+    site.proxy.behaviour = answering(200, content);
+    const tooLarge = await get('-o', 'object', '--max-size', '10 KiB');
+    expect(tooLarge.stderr).toMatch(/^peersync: http.*\n.*larger --max-size/);
+    site.proxy.behaviour = answering(404);
+    expect(await get('-o', 'object')).toMatchObject(failed(1, 'no shared object "x"'));
+    expect(read('object')).toBe('before');
+    expect(readdirSync(site.directory).filter((name) => name.includes('tmp'))).toEqual([]);
   });
 
-  it('fetches what `share list` names', async () => {
-    const { run } = await atRemotePeer();
-    const shares = join((await remotePeer()).data, 'shares');
+  it('get fetches what list names', async () => {
+    const shares = join(site.peer.data, 'shares');
     for (const name of ['lists/a.csv', 'lists/b.csv', 'other/c.csv']) {
       mkdirSync(dirname(join(shares, name)), { recursive: true });
       writeFileSync(join(shares, name), name);
     }
-    expect((await run('share', 'list', '--group', 'lists')).stdout).toBe('lists/a.csv\nlists/b.csv\n');
-    expect(valuesOf(await run('share', 'list', '--json'))).toEqual([
-      { shares: ['lists/a.csv', 'lists/b.csv', 'other/c.csv'] },
-    ]);
-    expect((await run('share', 'list', '--group', 'x')).stdout).toBe(
-      'The peer has no such shared objects.\n',
-    );
-    const got = await run('share', 'get', '--data', 'a.csv', '--group', 'lists');
+    const list = async (group: string) => (await site.run('share', 'list', '--group', group)).stdout;
+    expect(await list('lists')).toBe('lists/a.csv\nlists/b.csv\n');
+    expect(await list('x')).toBe('The peer has no such shared objects.\n');
+    const all = { shares: ['lists/a.csv', 'lists/b.csv', 'other/c.csv'] };
+    expect((await site.json('share', 'list')).lines).toEqual([all]);
+    const got = await site.run('share', 'get', '--data', 'a.csv', '--group', 'lists');
     expect(got.stdout).toBe('lists/a.csv');
-    const silent = await atServer((_, response) => void response.writeHead(404).end());
-    expect((await silent.run('share', 'list')).code).not.toBe(0);
+    answers(answering(404));
+    expect((await site.run('share', 'list')).code).not.toBe(0);
   });
 
-  it('is a wrong usage where the file is none, or --json has no place for the object', async () => {
-    const { run, cwd } = await atServer((_, response) => void response.end('x'));
-    mkdirSync(join(cwd, 'directory'));
+  it('get is a wrong usage where the file is none, or --json has no place for the object', async () => {
+    mkdirSync(site.path('directory'));
     for (const wrong of [['-o', 'directory'], ['-o', '/dev/null'], ['--json']])
-      expect((await run('share', 'get', '--data', 'x', ...wrong)).code).toBe(2);
+      expect((await get(...wrong)).code).toBe(2);
+  });
+});
+
+describe.skipIf(spawnSync('script', ['--version']).status !== 0)('on a terminal (needs script)', () => {
+  /** Runs a command as on a terminal of 60 columns where something is typed once it asks. */
+  async function onTerminal(args: readonly string[], typed = '') {
+    const line = ['peersync', ...args, '-c', site.config].map(quoted).join(' ');
+    const env = { ...process.env, ...peersyncInPath() };
+    const child = spawn('script', ['-qec', `stty cols 60; ${line}`, '/dev/null'], { env });
+    afterwards('test', () => void child.kill('SIGKILL'));
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      shown += text;
+      if (/Type [^\n]*: $/.test(shown)) child.stdin.write(typed);
+    });
+    const code = await new Promise<number | null>((done) => void child.on('close', done));
+    return { code, shown: shown.replaceAll('\r\n', '\n') };
+  }
+
+  it('a table is aligned, and nothing goes before its name was typed', async () => {
+    await fill('asked', { k: { long: 'x'.repeat(200), escape: '\x1b[31mred' } });
+    const got = await onTerminal(['table', 'get', 'asked']);
+    expect(got.shown).toMatch(/^pk {2}long +escape\n──.*\nk {3}x+… {2}\\x1b\[31mred\n1 row\n$/);
+    for (const line of got.shown.split('\n')) expect(line.length).toBeLessThanOrEqual(60);
+    const csv = await onTerminal(['table', 'get', 'asked', '--format', 'csv']);
+    expect(csv.shown).toContain('\\x1b[31mred');
+    const drop = ['table', 'drop', 'asked'];
+    expect(await onTerminal(drop, 'yes\n')).toMatchObject({
+      code: 1,
+      shown: expect.stringContaining('Nothing was deleted'),
+    });
+    expect(await onTerminal(drop, 'asked\n')).toMatchObject({
+      code: 0,
+      shown: expect.stringContaining('Deleted the table asked'),
+    });
+  });
+
+  it('a shared object does not act there: control characters are shown as escapes', async () => {
+    answers(answering(200, '\x1b]0;gotcha\x07', { 'content-type': 'text/plain' }));
+    const got = await onTerminal(['share', 'get', '--data', 'x']);
+    expect(got).toMatchObject({ code: 0, shown: expect.stringContaining('\\x1b]0;gotcha\\x07') });
+    expect(got.shown).not.toContain('\x1b]0;gotcha');
   });
 });
 
 describe('the embedded peer', () => {
-  const peer = { url: 'embedded', embedded: { dir: './peer', port: 0 } };
+  const embedded = (more: object = {}) => ({ peer: { embedded: { dir: './peer', port: 0, ...more } } });
+
+  async function statuses(url: string, dir?: string): Promise<number[]> {
+    const password = dir === undefined ? '' : readFileSync(join(dir, 'admin-password'), 'utf8').trim();
+    const authorization = `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`;
+    const headers = dir === undefined ? {} : { authorization };
+    const paths = ['/', '/search.json', '/api/peerdoc.json?url=http://h/'];
+    return Promise.all(paths.map(async (path) => (await fetch(url + path, { headers })).status));
+  }
 
   it('is the one of the running daemon, and without a daemon one that is there for the command', async () => {
-    const cwd = temporaryDirectory();
-    const config = writeConfig(cwd, { peer });
-    const run: Run = (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } });
-    expect((await run('table', 'set', 't', '--pk', 'k', 'before=the daemon')).code).toBe(0);
-    const daemon = new Running(['run', '-c', config]);
-    await answers(join(cwd, 'state'));
-    expect((await run('table', 'set', 't', '--pk', 'k', 'beside=the daemon')).code).toBe(0);
-    expect((await daemon.kill('SIGTERM')).code).toBe(0);
-    expect(valuesOf(await run('table', 'get', 't', '--json'))).toEqual([
-      { pk: 'k', before: 'the daemon', beside: 'the daemon' },
-    ]);
+    site.configure(embedded());
+    const set = async (cell: string) =>
+      expect((await site.run('table', 'set', 't', '--pk', 'k', cell)).code).toBe(0);
+    await set('before=the daemon');
+    await site.start();
+    await set('beside=the daemon');
+    await site.stop();
+    expect(await rowsOf('t')).toEqual([{ pk: 'k', before: 'the daemon', beside: 'the daemon' }]);
   });
 
   it('keeps no command from its work by a port that another program uses', async () => {
-    const { port } = new URL((await remotePeer()).url);
-    const config = writeConfig(temporaryDirectory(), {
-      peer: { embedded: { dir: './peer', port: Number(port) } },
-    });
+    site.configure(embedded({ port: Number(new URL(site.peer.url).port) }));
     for (const command of ['pause', 'resume', 'verify'])
-      expect(await peersync([command, '-c', config])).toMatchObject({ code: 0, stderr: '' });
+      expect(await site.run(command)).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('says who has it when another process does', async () => {
-    const other = await remotePeer();
-    const config = writeConfig(temporaryDirectory(), { peer: { embedded: { dir: other.data, port: 0 } } });
-    const ended = await peersync(['table', 'list', '-c', config]);
-    expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining(`${other.running.child.pid}`) });
+    site.configure(embedded({ dir: site.peer.data }));
+    expect(await site.run('table', 'list')).toMatchObject(failed(1, `${site.peer.running.child.pid}`));
   });
+
+  it('is for its administrator alone with --require-auth, or requireAuth, and not without', async () => {
+    for (const [options, expected] of [
+      [['--require-auth'], [401, 401, 401]],
+      [[], [200, 200, 404]],
+    ] as const) {
+      const dir = temporaryDirectory();
+      const running = new Running(['peer', '--data', dir, '--port', '0', ...options]);
+      const listens = /the peer listens on (http:\/\/[^/"]+)\//;
+      await running.says(listens);
+      const url = listens.exec(running.stdout)?.[1] ?? '';
+      expect(await statuses(url)).toEqual(expected);
+      expect(await statuses(url, dir)).toEqual([200, 200, 404]);
+    }
+    site.configure(embedded({ requireAuth: true }));
+    site.drop('inbox/a.txt', 'for one reader');
+    expect((await site.run('once')).code).toBe(0);
+    const daemon = site.spawn();
+    const search = /search it at (http:\/\/[^/"]+)\//;
+    await daemon.says(search);
+    expect(await statuses(search.exec(daemon.stdout + daemon.stderr)?.[1] ?? '')).toEqual([401, 401, 401]);
+  });
+});
+
+describe('without a daemon', () => {
+  /** A state with these files, and a peer whose password nobody knows. */
+  async function knows(...paths: readonly string[]): Promise<void> {
+    const auth = { username: 'admin', password: { env: 'NO_SUCH_VARIABLE' } };
+    site.configure({ peer: { url: 'http://127.0.0.1:1', auth } });
+    const state = await State.open(site.stateDirectory, { clock: systemClock, log: silentLogger });
+    const notBefore = systemClock.now() + 3_600_000;
+    for (const path of paths) state.put({ ...pendingRecord(path), notBefore });
+    await state.close();
+  }
+
+  it('nobody needs the password of the peer to pause, to resume and to try again', async () => {
+    await knows('a.txt');
+    expect(await site.run('pause')).toMatchObject({ code: 0, stderr: '' });
+    expect((await site.run('status', '--json')).stdout).toContain('"paused":{"since"');
+    expect((await site.run('resume')).stdout).toMatch(/^Resumed/);
+    expect((await site.run('retry', '--all')).stdout).toBe('1 item is pending again.\n');
+  });
+
+  it('the bare name of a file is enough where only one has it', async () => {
+    await knows('deep/one.md', 'x/two.md', 'y/two.md');
+    expect((await site.run('why', 'one.md')).stdout).toContain(site.path('inbox/deep/one.md'));
+    expect((await site.run('retry', 'one.md')).stdout).toBe('1 item is pending again.\n');
+    const both = await site.run('why', 'two.md');
+    expect(both.code).toBe(2);
+    expect(both.stderr).toMatch(/2 files are named "two\.md": .*x\/two\.md, .*y\/two\.md\./);
+    expect((await site.run('retry', 'none.md')).stderr).toContain('No known file is named "none.md".');
+  });
+});
+
+it('the help of a command begins with its own options', async () => {
+  const { stdout } = await site.run('help', 'once');
+  expect(stdout.indexOf('--timeout')).toBeLessThan(stdout.indexOf('General options:'));
+  expect(stdout.indexOf('General options:')).toBeLessThan(stdout.indexOf('--config'));
 });

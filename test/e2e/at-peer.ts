@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
-import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { PeerClient } from '../../src/peer/client.js';
 import type { Ended } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
-import { serve } from '../support/server.js';
 import { remotePeer } from '../support/site.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { peersync } from '../support/warm-cli.js';
@@ -31,7 +29,7 @@ export async function fill(
   await client.tables.set(table, all).finally(() => client.close());
 }
 
-export type Run = (...args: string[]) => Promise<Ended>;
+type Run = (...args: string[]) => Promise<Ended>;
 
 /** Commands with a configuration that goes to the one peer, run in a directory of their own. */
 export async function atRemotePeer(): Promise<{
@@ -42,23 +40,4 @@ export async function atRemotePeer(): Promise<{
   const cwd = temporaryDirectory();
   const config = writeConfig(cwd, { peer: (await remotePeer()).section() });
   return { cwd, config, run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }) };
-}
-
-/** Commands that go to a server with a handler of its own. */
-export async function atServer(
-  handler: RequestListener,
-): Promise<{ readonly run: Run; readonly cwd: string }> {
-  const cwd = temporaryDirectory();
-  const url = await serve(handler);
-  const config = writeConfig(cwd, { peer: { url, dialect: 'standard' } });
-  return { cwd, run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }) };
-}
-
-/** The JSON values that a command printed, one a line. */
-export function valuesOf({ stdout }: Ended): unknown[] {
-  return stdout
-    .trim()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
 }

@@ -135,7 +135,7 @@ export class Site {
 
   /** Runs a command to its end. */
   run(...args: readonly string[]): Promise<Ended> {
-    return peersync([...args, '--config', this.config], { cwd: this.directory });
+    return peersync(args, { cwd: this.directory, env: { PEERSYNC_CONFIG: this.config } });
   }
 
   /** Runs a command with `--json`; `lines` are the values that it printed. */
