@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -259,16 +260,16 @@ export function inWords({ after, nth, ms }: Moment): string {
 export class Passing {
   /** Every version that a look-up was answered with, as URL and digest. */
   readonly shown = new Set<string>();
-  readonly #listeners = new Set<(event: Moment['after']) => void>();
+  readonly #events = new EventEmitter().setMaxListeners(0);
 
   /** @param holdMs how long the answer to a push is held back, once the peer has taken it */
   constructor(proxy: ScriptedPeer, holdMs: () => number = () => 0) {
     proxy.behaviour = async (call) => {
-      if (isPush(call)) this.#tell('push came');
+      if (isPush(call)) this.#events.emit('push came');
       const answer = await call.forward();
       const [digest] = /\b[0-9a-f]{64}\b/.exec(answer.body.toString()) ?? [];
       if (digest !== undefined) this.shown.add(`${call.form.get('url')} ${digest}`);
-      this.#tell(isPush(call) ? 'push answered' : 'look-up answered');
+      this.#events.emit(isPush(call) ? 'push answered' : 'look-up answered');
       if (isPush(call)) await sleep(holdMs());
       return answer;
     };
@@ -277,27 +278,12 @@ export class Passing {
   /** Resolves when the moment is there in the life of a daemon that was just started. */
   async comes({ after, nth, ms }: Moment, daemon: Running): Promise<void> {
     if (after === 'running') await daemon.says('pushing to');
-    else if (after !== 'spawned') await this.#nth(after, nth);
+    else if (after !== 'spawned') await Promise.race([this.#happens(after, nth), sleep(LONGEST_WAIT_MS)]);
     await sleep(ms);
   }
 
-  async #nth(wanted: Moment['after'], nth: number): Promise<void> {
-    let count = 0;
-    let listener: (event: Moment['after']) => void = () => {};
-    const happened = new Promise<void>((resolve) => {
-      listener = (event) => {
-        if (event !== wanted) return;
-        count += 1;
-        if (count === nth) resolve();
-      };
-    });
-    this.#listeners.add(listener);
-    await Promise.race([happened, sleep(LONGEST_WAIT_MS)]);
-    this.#listeners.delete(listener);
-  }
-
-  #tell(event: Moment['after']): void {
-    for (const listener of this.#listeners) listener(event);
+  async #happens(event: Moment['after'], times: number): Promise<void> {
+    for (let time = 0; time < times; time += 1) await once(this.#events, event);
   }
 }
 

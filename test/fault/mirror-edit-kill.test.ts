@@ -9,7 +9,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { beforeAll, beforeEach, expect, it, onTestFailed } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it, onTestFailed } from 'vitest';
 import { Running } from '../support/cli.js';
 import { compiledProgram } from '../support/program.js';
 import { Random } from '../support/random.js';
@@ -36,28 +37,9 @@ interface Edit {
   readonly value: string;
 }
 
-let program: string;
-let url: string;
-let rows: Map<string, Cells>;
-/** Everything that ever was written to the peer, in order. */
-let history: Change[];
-
-beforeAll(async () => {
-  program = await compiledProgram(resolve(import.meta.dirname, 'editing.ts'));
-});
-
-beforeEach(async () => {
-  rows = new Map();
-  history = [];
-  url = await serve((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const asked = new URLSearchParams(Buffer.concat(chunks).toString());
-      response.setHeader('content-type', 'application/json').end(answer(asked));
-    });
-  });
-});
+/** The table of the peer, and everything that ever was written to it, in order. */
+const rows = new Map<string, Cells>();
+const history: Change[] = [];
 
 function answer(asked: URLSearchParams): string {
   const pk = asked.get('pk');
@@ -68,15 +50,14 @@ function answer(asked: URLSearchParams): string {
     for (const [name, value] of asked)
       if (name.startsWith('item_')) change({ by: 'mirror', pk: value.slice(3), value: '' });
   } else if (asked.has('table')) {
-    const shown = [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).filter(([key]) => pk === null || key === pk);
-    return JSON.stringify({
-      table: 't',
-      columns: COLUMNS,
-      rows: shown.map(([pk, cells]) => ({ pk, cells })),
-    });
+    const shown = sorted().filter(([key]) => pk === null || key === pk);
+    const all = shown.map(([key, cells]) => ({ pk: key, cells }));
+    return JSON.stringify({ table: 't', columns: COLUMNS, rows: all });
   }
   return JSON.stringify({ tables: ['t'] });
 }
+
+const sorted = () => [...rows].sort(([a], [b]) => (a < b ? -1 : 1));
 
 function change(what: Change): void {
   const { pk, column, value } = what;
@@ -87,7 +68,12 @@ function change(what: Change): void {
 
 it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills of the mirror between them`, async () => {
   const random = Random.seeded();
-  onTestFailed(() => console.error(`seed ${random.seed}`));
+  onTestFailed(() => console.error(`PEERSYNC_TEST_SEED=${random.seed} repeats this`));
+  const program = await compiledProgram(resolve(import.meta.dirname, 'editing.ts'));
+  const url = await serve(async (request, response) => {
+    const asked = new URLSearchParams(Buffer.concat(await request.toArray()).toString());
+    response.setHeader('content-type', 'application/json').end(answer(asked));
+  });
   const directory = temporaryDirectory();
   const root = join(directory, 'mirror');
   const file = join(root, 't.csv');
@@ -98,8 +84,7 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
     number += 1;
     return `${letter}${String(number).padStart(5, '0')}`;
   };
-  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, random.next() * ms));
-
+  const pause = (ms: number) => sleep(random.next() * ms);
   const start = () => new Running([url, directory, lock], { program });
 
   /** The person: one edit of what the file says now. */
@@ -162,18 +147,13 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
   over = true;
   await busy;
 
-  const content = (): string =>
-    [...rows]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
+  const content = () =>
+    sorted()
       .map(([pk, { a = '', b = '' }]) => `${pk},${a},${b}\n`)
       .join('');
-  await until(
-    () => readFileSync(file, 'utf8') === `pk,a,b\n${content()}`,
-    `both are equal, seed ${random.seed}`,
-  );
+  await until(() => readFileSync(file, 'utf8') === `pk,a,b\n${content()}`, 'both are equal');
   await mirroring.kill('SIGKILL');
 
-  const seed = `seed ${random.seed}`;
   const conflicts = readdirSync(root)
     .filter((name) => name.includes('.conflict-'))
     .map((name) => readFileSync(join(root, name), 'utf8'));
@@ -184,19 +164,19 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
     const isLater = (each: Edit) => each.pk === pk && (each.column ?? column) === column;
     return pk === '' || !edits.slice(i + 1).some(isLater);
   });
-  expect(lostEdits, `edits that are nowhere, ${seed}`).toEqual([]);
+  expect(lostEdits, 'edits that are nowhere').toEqual([]);
   const inPeer = content();
   const added = edits.filter(({ pk }) => pk === '').map(({ value }) => value);
   const twice = added.filter((value) => inPeer.split(`,${value},`).length > 2);
-  expect(twice, `rows that were added twice, ${seed}`).toEqual([]);
+  expect(twice, 'rows that were added twice').toEqual([]);
   const told = history.filter(({ by }) => by === 'mirror');
   const notHis = told.filter(
     ({ column, value }) => column !== undefined && value !== '' && !value.startsWith('m'),
   );
-  expect(notHis, `what others wrote and was put back to something older, ${seed}`).toEqual([]);
+  expect(notHis, 'what others wrote and was put back to something older').toEqual([]);
   const removed = new Set(edits.flatMap(({ pk, column }) => (column === undefined ? [pk] : [])));
   const notRemoved = told.filter(({ pk, column }) => column === undefined && !removed.has(pk));
-  expect(notRemoved, `rows that were deleted and nobody removed, ${seed}`).toEqual([]);
+  expect(notRemoved, 'rows that were deleted and nobody removed').toEqual([]);
   expect(told.length, 'edits reached the peer').toBeGreaterThan(edits.length / 4);
   expect(edits.length).toBeGreaterThan(KILLS);
 }, 600_000);

@@ -8,7 +8,6 @@ import { PeerProcess } from '../support/peer-process.js';
 import {
   answering,
   type Behaviour,
-  BINARY,
   halfAnAnswer,
   otherPassword,
   type Recorded,
@@ -52,18 +51,14 @@ describe.concurrent('check', () => {
   ][] = [
     ['well', well, undefined, /^access: the peer lets us in and takes pushes$/],
     ['down', 'down', 4, /^peer: .* cannot be reached: connect ECONNREFUSED/],
-    ['silent', silent, 4, /^peer: .* did not give an answer within 1000 ms/],
-    ['half', halfAnAnswer, 4, /^peer: .* broke the connection in the middle of its answer/],
     ['failing', answering(500, 'oops'), 1, /^peer: .* failed \(500\); the answer begins with: oops/],
-    ['busy', answering(429, '', { 'retry-after': '9' }), 1, /^peer: .* gets too many requests \(429\)/],
     ['password', otherPassword, 1, /^access: .* did not accept the user name and the password \(401\)/],
     ['another', answering(404, 'nginx'), 1, /^dialect: .* has neither .*yacydoc\.xml nor .*peerdoc\.html/],
-    ['binary', answering(200, BINARY), 1, /^dialect: .*; the answer is not text/],
     ['stack-trace', answering(200, STACK_TRACE), 1, /^dialect: .* shows a document in neither/],
   ];
 
-  it.each(CHECKS)('tells a peer that is %s, and what to do', async (name, behaviour, code, says) => {
-    const site = await patient(name === 'silent' ? { ...TIMEOUTS, headers: '1s' } : TIMEOUTS);
+  it.each(CHECKS)('tells a peer that is %s, and what to do', async (_, behaviour, code, says) => {
+    const site = await patient();
     await begins(site, behaviour);
     const { config } = await loadConfig(site.config);
     const findings: Finding[] = [];

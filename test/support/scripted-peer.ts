@@ -216,7 +216,6 @@ export const STACK_TRACE = `<html><head><title>Error 500</title></head><body><h2
 	at net.yacy.search.Switchboard.add(Switchboard.java:1871)
 	at java.base/java.lang.Thread.run(Thread.java:840)
 </pre></body></html>`;
-export const BINARY = Buffer.from(Array.from({ length: 2_000 }, (_, i) => (i * 167) % 256));
 
 /** As a peer whose password was changed: pages that need it refuse ours, the others work. */
 export const otherPassword: Behaviour = (call) =>

@@ -1,14 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
-import { mkdirSync, opendirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, extname, join, resolve } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 
 const MODULES = resolve(import.meta.dirname, '../../node_modules');
-const PROSE = new Set(['.md', '.markdown', '.txt', '']);
-const OTHER_TEXT = new Set(['.ts', '.mts', '.cts', '.js', '.mjs', '.cjs', '.json', '.yml', '.yaml']);
-const LARGEST_PROSE_BYTES = 64 * 1024;
-/** Most are of this kind, and what a text costs the peer grows with it. */
-const LARGEST_OTHER_BYTES = 16 * 1024;
+const TEXT = /(^|\/)[^/.]+$|\.(md|markdown|txt|json|ya?ml|[mc]?[jt]s)$/;
+/** What a text costs the peer grows with it. */
+const LARGEST_BYTES = 16 * 1024;
 /** The system's limit for a path, its closing zero byte included. */
 const PATH_MAX = 4_096;
 
@@ -78,38 +76,23 @@ export function plainWords(content: Buffer): Set<string> {
   return new Set(words.map((word) => word.toLowerCase()));
 }
 
-/** Text files of node_modules, prose first, and made up ones where there are not `count`. */
+/** Text files of node_modules, and made up ones where there are not `count`. */
 export function realTexts(count: number): TreeFile[] {
   const files: TreeFile[] = [];
-  for (const kind of [PROSE, OTHER_TEXT]) {
-    for (const path of paths('', kind, kind === PROSE ? LARGEST_PROSE_BYTES : LARGEST_OTHER_BYTES)) {
-      if (files.length === count) return files;
-      const content = readFileSync(join(MODULES, path));
-      if (isText(content)) files.push({ path: `modules/${path}`, content });
-    }
+  // What tools keep in hidden directories is no text of anybody, and changes while tests run.
+  const paths = readdirSync(MODULES, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => TEXT.test(path) && !/(^|\/)\./.test(path),
+  );
+  for (const path of paths.sort()) {
+    if (files.length === count) return files;
+    const stat = statSync(join(MODULES, path));
+    if (stat.size > LARGEST_BYTES || !stat.isFile()) continue;
+    const content = readFileSync(join(MODULES, path));
+    if (isText(content)) files.push({ path: `modules/${path}`, content });
   }
-  for (let i = files.length; i < count; i += 1) {
+  for (let i = files.length; i < count; i += 1)
     files.push({ path: `made-up/${i}.md`, content: Buffer.from(`# Made up\n\nThe text number${i}.\n`) });
-  }
   return files;
-}
-
-function* paths(directory: string, kind: ReadonlySet<string>, largest: number): Generator<string> {
-  const absolute = join(MODULES, directory);
-  const found = opendirSync(absolute);
-  const names: string[] = [];
-  for (let entry = found.readSync(); entry !== null; entry = found.readSync()) {
-    // What tools keep there is no text of anybody, and changes while tests run.
-    if (entry.name.startsWith('.')) continue;
-    if (entry.isDirectory()) names.push(`${entry.name}/`);
-    else if (entry.isFile()) names.push(entry.name);
-  }
-  found.closeSync();
-  for (const name of names.sort()) {
-    if (name.endsWith('/')) yield* paths(`${directory}${name}`, kind, largest);
-    else if (kind.has(extname(name)) && statSync(join(absolute, name)).size <= largest)
-      yield `${directory}${name}`;
-  }
 }
 
 function isText(content: Buffer): boolean {
