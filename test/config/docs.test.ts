@@ -25,22 +25,6 @@ describe('the documentation of the configuration', () => {
     expect(bare).toEqual([]);
   });
 
-  it('has a row of three cells for every value, with its default', () => {
-    const docs = configDocs(jsonSchema());
-    const rows = docs.match(/^\|.*\|$/gm) ?? [];
-    expect(rows.length).toBeGreaterThan(40);
-    for (const row of rows) expect(row.split('|')).toHaveLength(5);
-    for (const [key, value] of [
-      ['folders[].settle', '`"2s"`'],
-      ['folders[].path', 'required'],
-      ['peer.tls.ca', 'none'],
-      ['folders[].ignore', '`[".git",'],
-    ])
-      expect(rows.find((row) => row.startsWith(`| \`${key}\` |`))).toContain(`| ${value}`);
-    for (const key of ['peer.auth.password', 'push.backoff.min', 'folders[].rules[].match', '$schema'])
-      expect(docs).toContain(`\n| \`${key}\` |`);
-  });
-
   it('stands in src/config/README.md as `npm run docs` writes it', () => {
     const [, section] = readFileSync(readme, 'utf8').split(/<!-- config:start -->\n|<!-- config:end -->/);
     expect(section?.trim()).toBe(configDocs(jsonSchema()).trim());

