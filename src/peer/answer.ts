@@ -91,7 +91,7 @@ export function unusable({ url, status, body, delivered }: HttpAnswer, fault: st
 }
 
 /** A server's page about its failure may show anything besides. */
-export function isErrorPage(text: string): boolean {
+function isErrorPage(text: string): boolean {
   return /HTTP ERROR:? \d{3}/.test(text);
 }
 
@@ -411,22 +411,6 @@ export function fieldNumber(record: AnswerRecord, ...names: readonly string[]): 
 /** The record and all inside it, outermost first. */
 export function allRecords(record: AnswerRecord): readonly AnswerRecord[] {
   return [record, ...record.records.flatMap(allRecords)];
-}
-
-const NOT_FOUND =
-  /\bnot (be )?found\b|\bno such\b|\bunknown (url|document|hash)\b|\bnot (yet )?indexed\b|\bnot in the index\b/i;
-
-/** Whether a record says that there is no such document; its URL alone may be an echo of the question. */
-export function deniesIt(record: AnswerRecord): boolean {
-  return (
-    fieldValue(record, 'found')?.toLowerCase() === 'false' ||
-    fieldValues(record, 'error', 'message').some((words) => NOT_FOUND.test(words))
-  );
-}
-
-/** Whether an answer says in a record of it that there is no such document. Words for people prove nothing. */
-export function saysNotFound({ record }: Answer): boolean {
-  return allRecords(record).some(deniesIt);
 }
 
 /**

@@ -1,7 +1,6 @@
 import {
   type AnswerRecord,
   allRecords,
-  canonical,
   definitionsIn,
   type Element,
   EMPTY_LIST,
@@ -14,7 +13,6 @@ import {
   type Node,
   parseHtml,
   readAnswer,
-  saysNotFound,
   unusable,
   visible,
   within,
@@ -64,7 +62,7 @@ export interface Citation {
 }
 
 /**
- * The references that an answer shows; undefined where the peer says that it has no such document.
+ * The references that an answer shows; undefined where a page of it is of no document.
  *
  * A citation with nothing in its lists is one; an answer without any such list is none.
  *
@@ -73,10 +71,7 @@ export interface Citation {
 export function readCitation(answer: HttpAnswer, query: CitationQuery): Citation | undefined {
   const read = readAnswer(answer);
   const citation = read.form === 'html' ? citationOnPage(read.text) : citationIn(read.record);
-  if (citation === undefined) {
-    if (saysNotFound(read)) return undefined;
-    throw unusable(answer, 'does not say what it knows of citations');
-  }
+  if (citation === undefined) throw unusable(answer, 'does not say what it knows of citations');
   const { url, urlhash } = citation;
   if (url === '') return undefined;
   const isAsked =
@@ -95,7 +90,7 @@ function citationIn(answer: AnswerRecord): Citation | undefined {
   const more = fieldValue(record, 'more');
   return {
     url: fieldValue(record, 'url'),
-    urlhash: fieldValue(record, 'urlhash', 'hash'),
+    urlhash: fieldValue(record, 'urlhash'),
     title: fieldValue(record, 'title'),
     sentences: listOf(record, 'sentences', 'text').map((each, position) => ({
       number: fieldNumber(each, 'number') ?? position,
@@ -109,15 +104,12 @@ function citationIn(answer: AnswerRecord): Citation | undefined {
 }
 
 function has({ fields, records }: AnswerRecord, name: string): boolean {
-  return fields.some(({ key }) => key === name) || records.some((each) => canonical(each.name) === name);
+  return fields.some(({ key }) => key === name) || records.some((each) => each.name === name);
 }
 
-/** JSON gives each element of a list its name; XML has the elements inside one of that name. */
+/** Each element of a list of JSON is a record of its name. */
 function listOf(record: AnswerRecord, name: string, required: string): AnswerRecord[] {
-  return record.records
-    .filter((each) => canonical(each.name) === name)
-    .flatMap(allRecords)
-    .filter((each) => has(each, required));
+  return record.records.filter((each) => each.name === name && has(each, required));
 }
 
 function documentsOf(record: AnswerRecord, name: string): CitingDocument[] {

@@ -1,14 +1,12 @@
 import {
   type AnswerRecord,
   allRecords,
-  deniesIt,
   fieldNumber,
   fieldValue,
   fieldValues,
   type HttpAnswer,
   isSameUrl,
   readAnswer,
-  saysNotFound,
   unescaped,
   unusable,
 } from './answer.js';
@@ -48,8 +46,7 @@ export interface Peerdoc {
 const HASH_PREFIX = 'yacy:urlhash:';
 
 /**
- * The document that an answer shows; undefined where the peer says that it has none: a record with nothing in it, or
- * words to that effect.
+ * The document that an answer shows; undefined where the peer says that it has none: a record with nothing in it.
  *
  * @param isSame whether the URL shown is the one asked for
  * @throws PeerError PEER_ANSWER for anything else, a document that was not asked for included
@@ -59,46 +56,34 @@ export function readPeerdoc(
   query: PeerdocQuery,
   isSame: (shown: string, asked: string) => boolean = isSameUrl,
 ): Peerdoc | undefined {
-  const read = readAnswer(answer);
   const isAsked = (record: AnswerRecord): boolean => {
     const shown = 'url' in query ? urlOf(record) : hashOf(record);
     if (shown === undefined) return true;
     return 'url' in query ? isSame(shown, query.url) : shown === withoutPrefix(query.urlhash);
   };
-  const all = allRecords(read.record);
-  const entries = all.filter(isEntry);
-  const candidates = (entries.length > 0 ? entries : all).filter(
-    (record) => fieldValues(record, ...urlNames(record), 'urlhash', 'hash').length > 0,
+  const candidates = allRecords(readAnswer(answer).record).filter(
+    (record) => fieldValues(record, 'url', 'identifier', 'urlhash').length > 0,
   );
+  if (candidates.length === 0) throw unusable(answer, 'does not say what it knows of the document');
   const shown = candidates.filter((record) => urlOf(record) !== undefined || hashOf(record) !== undefined);
   const record = shown.find(isAsked) ?? shown[0];
-  if (record !== undefined && !deniesIt(record)) {
-    if (isAsked(record)) return peerdocOf(record, answer);
-    throw unusable(answer, 'answered about another document than the one asked for');
-  }
-  if (candidates.length > 0 || saysNotFound(read)) return undefined;
-  throw unusable(answer, 'does not say what it knows of the document');
-}
-
-/** Whether it is the entry of a feed (RSS, Atom). */
-function isEntry({ name }: AnswerRecord): boolean {
-  return /^(item|entry)$/i.test(name);
-}
-
-/** The link of an entry is a document's; that of the feed itself leads to the peer. */
-function urlNames(record: AnswerRecord): readonly string[] {
-  return isEntry(record) ? ['url', 'identifier', 'link'] : ['url', 'identifier'];
+  if (record === undefined) return undefined;
+  // The URL beside an error may be an echo of the question.
+  if (fieldValue(record, 'error') !== undefined || fieldValue(record, 'found') === 'false')
+    throw unusable(answer, 'does not say what it knows of the document');
+  if (isAsked(record)) return peerdocOf(record, answer);
+  throw unusable(answer, 'answered about another document than the one asked for');
 }
 
 function urlOf(record: AnswerRecord): string | undefined {
-  return fieldValues(record, ...urlNames(record)).find(
+  return fieldValues(record, 'url', 'identifier').find(
     (value) => value !== '' && !value.startsWith(HASH_PREFIX),
   );
 }
 
 function hashOf(record: AnswerRecord): string | undefined {
   const prefixed = fieldValues(record, 'identifier').find((value) => value.startsWith(HASH_PREFIX));
-  return withoutPrefix(fieldValue(record, 'urlhash', 'hash') ?? prefixed ?? '') || undefined;
+  return withoutPrefix(fieldValue(record, 'urlhash') ?? prefixed ?? '') || undefined;
 }
 
 function withoutPrefix(hash: string): string {
@@ -108,14 +93,14 @@ function withoutPrefix(hash: string): string {
 function peerdocOf(record: AnswerRecord, { at, peerAt }: HttpAnswer): Peerdoc {
   const fields = new Map<string, string[]>();
   for (const { name, value } of record.fields) fields.set(name, [...(fields.get(name) ?? []), value]);
-  const digest = fieldValue(record, 'digest', 'sha256')?.toLowerCase();
+  const digest = fieldValue(record, 'digest');
   return {
     url: urlOf(record),
     urlhash: hashOf(record),
     title: fieldValue(record, 'title'),
     size: fieldNumber(record, 'size', 'formatextent'),
-    words: fieldNumber(record, 'words', 'wordcount'),
-    digest: /^(?:sha-?256[:=])?([0-9a-f]{64})$/.exec(digest ?? '')?.[1],
+    words: fieldNumber(record, 'words'),
+    digest: /^[0-9a-f]{64}$/.test(digest ?? '') ? digest : undefined,
     lastModified: parseMoment(fieldValue(record, 'lastmodified', 'date')),
     loadDate: parseMoment(fieldValue(record, 'loaddate')),
     collections: collectionsOf(record),
@@ -127,7 +112,7 @@ function peerdocOf(record: AnswerRecord, { at, peerAt }: HttpAnswer): Peerdoc {
 
 /** `[a, b]`, `a,b`, or one a field. */
 function collectionsOf(record: AnswerRecord): readonly string[] | undefined {
-  const values = fieldValues(record, 'collections', 'collection').filter((value) => value !== '');
+  const values = fieldValues(record, 'collections').filter((value) => value !== '');
   if (values.length === 0) return undefined;
   const names = values.flatMap((value) => value.replace(/^\[|\]$/g, '').split(','));
   return names.map((name) => name.trim()).filter((name) => name !== '');
@@ -139,11 +124,10 @@ const ZONES: Readonly<Record<string, number>> = {
   ...{ EST: -5, EDT: -4, CST: -6, CDT: -5, MST: -7, MDT: -6, PST: -8, PDT: -7 },
 };
 const ISO = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d+)?)\s*(Z|[+-]\d\d:?\d\d)?$/i;
-const RFC_1123 = /^[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (GMT|UTC|[+-]\d{4})$/;
 const JAVA = /^[A-Z][a-z]{2} ([A-Z][a-z]{2} \d{1,2}) (\d\d:\d\d:\d\d) ([A-Z]{1,5}) (\d{4})$/;
 
 /**
- * A moment as peers write it, in ms since the epoch: ISO 8601 (without a zone: UTC), RFC 1123, or Java's
+ * A moment as peers write it, in ms since the epoch: ISO 8601 (without a zone: UTC), or Java's
  * `Sat Nov 21 03:26:19 UTC 2026`. Undefined for anything else, a date without a time included.
  */
 export function parseMoment(text = ''): number | undefined {
@@ -154,9 +138,7 @@ export function parseMoment(text = ''): number | undefined {
       ? Date.parse(`${date}T${time}${zone.replace(/^([+-]\d\d)(\d\d)$/, '$1:$2')}`)
       : day !== undefined
         ? Date.parse(`${day} ${year} ${hour} GMT`) - (ZONES[name] ?? Number.NaN) * 3_600_000
-        : RFC_1123.test(text)
-          ? Date.parse(text)
-          : Number.NaN;
+        : Number.NaN;
   return Number.isNaN(moment) ? undefined : moment;
 }
 

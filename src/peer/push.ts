@@ -1,12 +1,10 @@
 import {
-  type Answer,
   type AnswerRecord,
   allRecords,
   fieldNumber,
   fieldValue,
   fieldValues,
   type HttpAnswer,
-  isErrorPage,
   isSameUrl,
   readAnswer,
   unusable,
@@ -44,10 +42,9 @@ export interface PushAnswer {
 
 type IsSame = (shown: string, sent: string) => boolean;
 
-const POSITIVE = /^(true|ok|yes|1|success|accepted|queued|indexed)$/i;
-const NEGATIVE = /^(false|no|0|fail|failed|failure|error|rejected|refused)$/i;
-const VERDICTS = ['success', 'ok', 'status', 'result', 'accepted'];
-const NUMBERS = ['item', 'number', 'index'];
+/** YaCy's pages say `ok` and `fail`. */
+const POSITIVE = /^(true|ok)$/i;
+const NEGATIVE = /^(false|fail)$/i;
 
 /**
  * What became of each item.
@@ -65,15 +62,12 @@ export function readPushResults(
   isSame: IsSame = isSameUrl,
 ): readonly PushResult[] {
   const urls = items.map(({ url }) => url);
-  const read = readAnswer(answer);
-  const unclear = () => unusable(answer, 'does not say whether it accepted what was pushed');
-  if (read.form === 'html' && isErrorPage(read.text)) throw unclear();
-  const { record } = read;
+  const { record } = readAnswer(answer);
   const outermost =
     record.fields.length === 0 && record.records.length === 1 ? (record.records[0] ?? record) : record;
-  const results = resultsOfItems(record, urls, isSame) ?? resultsOfAll(outermost, read, items.length);
-  if (results === undefined || !fits(outermost, results)) throw unclear();
-  return results;
+  const results = resultsOfItems(record, urls, isSame) ?? resultsOfAll(outermost, items.length);
+  if (results !== undefined && fits(outermost, results)) return results;
+  throw unusable(answer, 'does not say whether it accepted what was pushed');
 }
 
 /** Undefined where the answer has nothing about single items, or nothing that can be told apart. */
@@ -82,15 +76,11 @@ function resultsOfItems(
   urls: readonly string[],
   isSame: IsSame,
 ): readonly PushResult[] | undefined {
-  const spoken = allRecords(record).filter(
-    (each) =>
-      fieldValues(each, ...VERDICTS).length > 0 &&
-      (/^(item|row|result)s?(-?\d+)?$/i.test(each.name) || fieldValues(each, 'url', ...NUMBERS).length > 0),
-  );
+  const spoken = allRecords(record).filter(({ fields }) => fields.some(({ key }) => key === 'success'));
   if (spoken.length === 0) return undefined;
   const results = new Array<PushResult | undefined>(urls.length).fill(undefined);
   for (const item of spoken) {
-    const n = itemNumber(item);
+    const n = fieldNumber(item, 'item');
     const result = resultOf(item, n === undefined ? undefined : urls[n], isSame);
     if (n === undefined || n >= urls.length || result === undefined) return undefined;
     if (results[n]?.ok !== false) results[n] = result;
@@ -98,36 +88,18 @@ function resultsOfItems(
   return results.map((result) => result ?? { ok: false, message: 'the peer did not answer for this item' });
 }
 
-function itemNumber(item: AnswerRecord): number | undefined {
-  const [, inName] = /^item-?(\d{1,9})$/i.exec(item.name) ?? [];
-  return fieldNumber(item, ...NUMBERS) ?? (inName === undefined ? undefined : Number(inName));
-}
-
 function resultOf(item: AnswerRecord, sent: string | undefined, isSame: IsSame): PushResult | undefined {
-  const isAccepted = verdict(item, VERDICTS);
+  const isAccepted = verdict(item, 'success');
   const url = fieldValue(item, 'url');
   if (isAccepted === undefined) return undefined;
   if (url !== undefined && sent !== undefined && !isSame(url, sent))
     return { ok: false, message: `the peer answered for another URL: ${url}` };
-  return isAccepted ? { ok: true } : { ok: false, message: messageIn(item) };
+  const message = fieldValue(item, 'message') ?? 'the peer refused it without a reason';
+  return isAccepted ? { ok: true } : { ok: false, message };
 }
 
-function resultsOfAll(
-  record: AnswerRecord,
-  { form, text }: Answer,
-  count: number,
-): readonly PushResult[] | undefined {
-  const said = verdict(record, ['successall', ...VERDICTS]);
-  const failed = fieldNumber(record, 'countfail') ?? 0;
-  if (said === false || failed > 0) {
-    if (count !== 1 && failed !== count) return undefined;
-    return new Array(count).fill({ ok: false, message: messageIn(record) });
-  }
-  const isAll =
-    said === true ||
-    fieldNumber(record, 'countsuccess') === count ||
-    (form === 'text' && /^(ok|success|accepted)[.!]?$/i.test(text));
-  return isAll ? new Array(count).fill({ ok: true }) : undefined;
+function resultsOfAll(record: AnswerRecord, count: number): readonly PushResult[] | undefined {
+  return verdict(record, 'successall') ? new Array(count).fill({ ok: true }) : undefined;
 }
 
 /** Whether what the answer counts is what was sent, and what it says of the items. */
@@ -135,21 +107,14 @@ function fits(record: AnswerRecord, results: readonly PushResult[]): boolean {
   const succeeded = results.filter(({ ok }) => ok).length;
   const said = { count: results.length, countsuccess: succeeded, countfail: results.length - succeeded };
   const isCounted = Object.entries(said).every(([name, n]) => (fieldNumber(record, name) ?? n) === n);
-  return (
-    isCounted &&
-    (verdict(record, ['successall']) ?? succeeded === results.length) === (succeeded === results.length)
-  );
+  const isAll = succeeded === results.length;
+  return isCounted && (verdict(record, 'successall') ?? isAll) === isAll;
 }
 
-/** By the first of the names that has a value: true or false, undefined for other words and for contradictions. */
-function verdict(record: AnswerRecord, names: readonly string[]): boolean | undefined {
-  const words = names
-    .map((name) => fieldValues(record, name).filter((word) => word !== ''))
-    .find((values) => values.length > 0);
-  if (words?.every((word) => POSITIVE.test(word))) return true;
-  return words?.every((word) => NEGATIVE.test(word)) ? false : undefined;
-}
-
-function messageIn(record: AnswerRecord): string {
-  return fieldValue(record, 'message', 'error', 'reason', 'detail') ?? 'the peer refused it without a reason';
+/** True or false; undefined for nothing, other words and contradictions. */
+function verdict(record: AnswerRecord, name: string): boolean | undefined {
+  const words = fieldValues(record, name).filter((word) => word !== '');
+  if (words.length === 0) return undefined;
+  if (words.every((word) => POSITIVE.test(word))) return true;
+  return words.every((word) => NEGATIVE.test(word)) ? false : undefined;
 }

@@ -397,7 +397,7 @@ describe('a client', () => {
 
   it('counts what it really sent', async () => {
     const { server, client } = await serving(({ url }, response) =>
-      response.end(url.includes('peerdoc') ? '{"error":"not found"}' : ACCEPTED),
+      response.end(url.includes('peerdoc') ? '{"url":""}' : ACCEPTED),
     );
     await client.push([ITEM]);
     expect(await client.peerdoc({ url: ITEM.url })).toBeUndefined();

@@ -30,27 +30,20 @@ describe('a document, as a real peer shows it', () => {
 });
 
 const VALUES = {
-  ...{ url: URL, urlhash: 'hash', title: 'Notes', size: 12, words: 3 },
+  ...{ url: URL, urlhash: 'hash', title: 'Notes', size: 12, words: 3, digest: DIGEST },
   loadDate: '2026-11-21T03:26:19.005Z',
 };
-const LISTED = { ...VALUES, digest: DIGEST, collections: ['inbox', 'notes'] };
+const LISTED = { ...VALUES, collections: ['inbox', 'notes'] };
 const rows = (write: (name: string, value: unknown) => string) =>
-  Object.entries({ ...VALUES, digest: `sha256:${DIGEST}`, collections: '[inbox, notes]' })
+  Object.entries({ ...VALUES, collections: '[inbox, notes]' })
     .map(([name, value]) => write(name, value))
     .join('');
-const XML = rows((name, value) => `<${name}>${value}</${name}>`);
-const RSS = rows((name, value) => `<x:${name}>${value}</x:${name}>`);
-const LINK = '<link>http://peer/</link>';
+const XML = rows((name, value) => `<x:${name}>${value}</x:${name}>`);
 
 it.each([
   ['JSON', JSON.stringify(LISTED)],
-  ['JSON inside', JSON.stringify({ version: 1, document: { ...LISTED, collections: 'inbox,notes' } })],
   ['XML', `<doc>${XML}</doc>`],
-  ['RSS', `<rss><channel><title>Peer</title>${LINK}<item>${RSS}</item></channel></rss>`],
-  [
-    'RSS without items',
-    `<rss><channel>${RSS}${LINK}<image><url>http://peer/l.png</url></image></channel></rss>`,
-  ],
+  ['RSS', `<rss><channel><title>Peer</title><link>http://peer/</link><item>${XML}</item></channel></rss>`],
   ['a definition list', `<dl>${rows((name, value) => `<dt>${name}:</dt><dd>${value}</dd>`)}</dl>`],
   ['a table', `<table>${rows((name, value) => `<tr><th>${name}<td>${value}`)}</table>`],
 ])('a document is read from %s', (_, body) => {
@@ -58,13 +51,7 @@ it.each([
 });
 
 const TITLE = 'HTTP ERROR 500: Problem accessing /x, document not found';
-const CHANNEL = `<title>Search</title><link>${URL}</link><urlhash>other</urlhash>`;
 it.each<[string, string, object]>([
-  [
-    'the item of RSS, not the channel around it',
-    `<rss><channel>${CHANNEL}<item><title>Notes</title><link>${URL}</link></item></channel></rss>`,
-    { title: 'Notes', urlhash: undefined },
-  ],
   ['no collections', JSON.stringify({ url: URL }), { collections: undefined }],
   [
     'no collections in XML',
@@ -83,7 +70,6 @@ it.each<[string, string, object]>([
     `<html><title>${TITLE}</title><h1>${TITLE}</h1><dl><dt>url<dd>${URL}<dt>title<dd>${TITLE}</dl></html>`,
     { url: URL, title: TITLE },
   ],
-  ['words of an error in JSON', JSON.stringify({ url: URL, title: TITLE }), { title: TITLE }],
   [
     'the one of several that was asked for',
     JSON.stringify([{ url: 'https://docs.example.org/other' }, { url: URL, title: 'this' }]),
@@ -104,13 +90,6 @@ it.each<[string | Buffer, number?]>([
   [realAnswer('peerdoc-unknown.html')],
   ['', 404],
   ['<html><h1>404</h1></html>', 404],
-  ['{"error":"Document not found"}'],
-  ['{"found":false}'],
-  [`{"url":"${URL}","found":"false"}`],
-  [`{"url":"${URL}","error":"no such document"}`],
-  ['<error><message>URL is not indexed</message></error>'],
-  [`<rss><channel><title/>${LINK}<url></url><urlhash></urlhash></channel></rss>`],
-  [`<rss><channel>${LINK}<message>Document not found</message></channel></rss>`],
 ])('no document is an answer that says so: %#', (body, status) => {
   expect(read(body, { url: URL }, status)).toBeUndefined();
 });
@@ -119,15 +98,14 @@ it.each<[string, string | Buffer, RegExp, PeerdocQuery?]>([
   ['another URL', realAnswer('peerdoc.xml'), /another document than the one asked for/],
   ['another hash', realAnswer('peerdoc.xml'), /another document/, { urlhash: 'AAAAAAAAAAAA' }],
   ['nothing', '', /gave an empty answer/],
-  ['{}', '{}', /gave an empty answer/],
   ['an error page', realAnswer('error-500.html'), /does not say what it knows/],
-  ['an error page that does not find the endpoint', realAnswer('error-404.html'), /does not say/],
   ['a text', 'Not found\n', /does not say what it knows/],
   ['a page for people', '<p>This document was not found.</p>', /does not say what it knows/],
   ['half a page', realAnswer('peerdoc.html').subarray(0, 3_800), /breaks off/],
   ['half a record', realAnswer('peerdoc.xml').subarray(0, 900), /breaks off/],
   ['another record', '{"status":"ok"}', /does not say what it knows/],
-  ['a channel of RSS', `<rss><channel><title>Notes</title>${LINK}</channel></rss>`, /does not say/],
+  ['an error beside the URL that was asked for', `{"url":"${URL}","error":"no such"}`, /does not say/],
+  ['what was not found', `{"url":"${URL}","found":"false"}`, /does not say/],
 ])('%s is no answer', async (_, body, why, query) => {
   const refusal = await refusalOf(() => read(body, query));
   expect(refusal).toMatch(/^PEER_ANSWER/);
@@ -138,8 +116,6 @@ it.each([
   'Sat Nov 21 03:26:19 UTC 2026',
   'Sat Nov 21 04:26:19 CET 2026',
   'Fri Nov 20 22:26:19 EST 2026',
-  'Sat, 21 Nov 2026 03:26:19 GMT',
-  'Sat, 21 Nov 2026 04:26:19 +0100',
   '2026-11-21T03:26:19.000Z',
   '2026-11-21T04:26:19+01:00',
   '2026-11-21T04:26:19+0100',
@@ -193,14 +169,10 @@ describe('two URLs', () => {
   const at = (path: string) => `https://h.example/${path}`;
 
   it.each([
-    [at('a%20b'), at('a b')],
-    [at('%C3%A4'), at('ä')],
-    [at('%c3%a4'), at('%C3%A4')],
     [at('%7Ea%2D'), at('~a-')],
     [at('a%28b%29%27%21%2A'), at("a(b)'!*")],
     ['HTTPS://H.Example:443/a', at('a')],
     [at('a#part'), at('a')],
-    ['https://h.example', at('')],
     ['file:///srv/a b.txt', 'file:///srv/a%20b.txt'],
     ['not a url', 'not a url'],
   ])('are the same: %s and %s', (a, b) => {

@@ -24,19 +24,14 @@ it.each([
   expect(read(realAnswer(name), urls)).toEqual(results);
 });
 
-const XML_ITEMS =
-  `<push><successall>false</successall><item><number>0</number><url>${A}</url><success>true</success></item>` +
-  '<item><number>1</number><success>false</success><message>no</message></item></push>';
+const ITEMS =
+  '<r><s><item>0</item><success>true</success></s><s><item>1</item><success>false</success><message>no</message></s></r>';
 const HTML_ITEMS =
   '<table><tr><th>Item<th>Success<th>Message<tr><td>0<td>ok<td><tr><td>1<td>fail<td>no</table>';
+const failed = (message: string) => `{"item-0":{"item":0,"success":false,"message":"${message}"}}`;
 
-it.each<[string, string, readonly object[], string[]?]>([
-  ['items in XML', XML_ITEMS, [OK, no('no')]],
-  [
-    'items in a list',
-    '[{"item":1,"status":"error","message":"no"},{"item":0,"status":"ok"}]',
-    [OK, no('no')],
-  ],
+it.each<[string, string | Buffer, readonly object[], string[]?]>([
+  ['items in XML', ITEMS, [OK, no('no')]],
   ['items in an HTML table', HTML_ITEMS, [OK, no('no')]],
   [
     'a URL that is escaped another way',
@@ -45,7 +40,7 @@ it.each<[string, string, readonly object[], string[]?]>([
   ],
   [
     'another URL, which is not success',
-    '{"item":{"number":0,"url":"https://o.example/x","success":true}}',
+    '{"item-0":{"item":0,"url":"https://o.example/x","success":true}}',
     [no('the peer answered for another URL: https://o.example/x')],
     [A],
   ],
@@ -60,26 +55,12 @@ it.each<[string, string, readonly object[], string[]?]>([
     [no('2nd'), OK],
   ],
   ['success of all', '{"count":2,"successall":"true"}', [OK, OK]],
-  ['counts', '{"count":"2","countsuccess":2,"countfail":0}', [OK, OK]],
-  ['counts in XML', '<push><count>2</count><countsuccess>2</countsuccess></push>', [OK, OK]],
-  ['a definition', '<html><body><dl><dt>successall</dt><dd>true</dd></dl></body></html>', [OK, OK]],
-  ['rows in HTML', '<table><tr><td>count<td>2</tr><tr><td>successall<td>true</tr></table>', [OK, OK]],
-  ['a word', 'OK\n', [OK, OK]],
-  ['a failure of one', '{"success":false,"message":"disk full"}', [no('disk full')], [A]],
-  [
-    'a failure of all',
-    '{"count":2,"countsuccess":0,"countfail":2,"reason":"read only"}',
-    [no('read only'), no('read only')],
-  ],
-  ['a byte order mark', '\ufeff{"success":false,"message":"größer"}', [no('größer')], [A]],
+  ['a byte order mark', `\ufeff${failed('größer')}`, [no('größer')], [A]],
+  ['ISO 8859-1 where it is no UTF-8', Buffer.from(failed('größer'), 'latin1'), [no('größer')], [A]],
   ['characters that XML forbids', '<r><count>2</count><successall>true</successall>\0\u0001</r>', [OK, OK]],
   ['characters that JSON forbids', '{"count":2,"successall":true,"note":"a\tb\u0001\n"}', [OK, OK]],
 ])('%s is read', (_, body, results, urls) => {
   expect(read(body, urls)).toEqual(results);
-});
-
-it('ISO 8859-1 is read where it is no UTF-8', () => {
-  expect(read(Buffer.from('{"success":false,"message":"größer"}', 'latin1'), [A])).toEqual([no('größer')]);
 });
 
 const BOMB =
@@ -88,39 +69,25 @@ const PAGE = realAnswer('push.html').toString();
 
 it.each<[string, string | Buffer, string?]>([
   ['nothing', '', 'an empty answer'],
-  ['blanks', ' \r\n ', 'an empty answer'],
   ['an empty object', '{}\n', 'an empty answer'],
-  ['an empty list', '[]', 'an empty answer'],
   ['empty XML', '<push/>', 'does not say'],
-  ['an empty page', '<html><head></head><body></body></html>', 'does not say'],
   ['an answer that did not see the items', realAnswer('push-no-count.json'), 'does not say'],
   ['an item too many', realAnswer('push-count-too-high.json')],
   ['a failure inside', realAnswer('error-500.html')],
-  ['a page that is not there', realAnswer('error-404.html')],
-  ['another page', realAnswer('share.html')],
   ['a contradiction', '{"successall":"true","item-1":{"item":"1","success":"true"}}', 'does not say'],
   ['two values of one name', '{"items":[{"item":0,"success":"true" "success":"false","url":"a"b"}]}'],
   ['an unknown word', '{"item-0":{"item":0,"success":"perhaps"},"item-1":{"item":1,"success":"true"}}'],
   ['too few counted', '{"count":1,"successall":"true"}'],
-  ['too few accepted', '{"count":2,"countsuccess":1,"successall":"true"}'],
   ['some failed, and not which', '{"count":2,"countsuccess":1,"countfail":1}'],
   ['it failed, and not for which', '{"successall":"false","message":"no"}'],
-  ['it says both', '{"success":true,"status":"fail","a":"b"c"}\n{'],
-  ['more than a word', 'OK, but please log in'],
-  ['a form', '<html><body><h1>Push</h1><form><input name="count"></form></body></html>'],
-  ['a status that is no result', '{"status":"starting"}'],
+  ['a word', 'OK'],
   ['only a count', '{"count":2}'],
   ['half a JSON', '{"count":"2","successall":"true"', 'breaks off'],
-  ['half a text', '{"count":"2","successall":"true","item-0":{"url":"http://x', 'breaks off'],
   ['half an XML', '<push><count>2</count><successall>true</successall>', 'breaks off'],
   ['half a page', PAGE.slice(0, PAGE.indexOf('</table>')), 'breaks off'],
-  ['a page without its end', PAGE.slice(0, PAGE.indexOf('</body>')), 'breaks off'],
-  ['a failure of Java', 'java.lang.NullPointerException\n\tat push_p.respond(push_p.java:88)\nsuccess: true'],
   ['a page of Jetty', '<html><body><h2>HTTP ERROR 500</h2><dl><dt>success<dd>true</dl></body></html>'],
-  ['open brackets', '['.repeat(100_000)],
   ['nested lists', `${'['.repeat(1_000)}${']'.repeat(1_000)}`, 'nested too deeply'],
   ['nested elements', '<a>'.repeat(100_000), 'nested too deeply'],
-  ['nested HTML', '<div>'.repeat(100_000), 'nested too deeply'],
   ['entities of its own', BOMB, 'declares entities'],
 ])('%s is no answer', async (_, body, words = '') => {
   const refusal = await refusalOf(() => read(body));
