@@ -282,8 +282,5 @@ describe('what contradicts itself', () => {
     ]);
     const right = folders.map(({ path }) => ({ path, collection: 'c' }));
     expect(keysIn(await problems({ folders: right }))).toEqual(['folders[1].path']);
-    const wrong = { folders: [{ path: 'data', collection: 'c' }], state: { dir: 3 }, mirror: 4 };
-    const keys = keysIn(await problems({ ...wrong, peer: { url: '' } }));
-    expect(keys).toEqual(['peer.url', 'state.dir', 'mirror']);
   });
 });

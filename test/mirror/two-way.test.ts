@@ -287,12 +287,9 @@ describe('a row removed from the file', () => {
     expect(desk.writes).toEqual(['k3 a=x', '-k0', '-k1', '-k2']);
   });
 
-  it.each([
-    ['csv', 'pk,a\n'],
-    ['json', '[]'],
-  ])('counts also where all were removed (%s)', async (format, text) => {
-    const desk = await deskWith(MANY, { format, maxDeletes: 3 });
-    desk.write(text);
+  it('counts also where all were removed, and with them the columns', async () => {
+    const desk = await deskWith(MANY, { format: 'json', maxDeletes: 3 });
+    desk.write('[]');
     expect(await desk.alarm()).toContain('EDIT_DELETES');
     expect(desk.writes).toEqual([]);
   });
@@ -322,16 +319,9 @@ const KEY = 'k'.repeat(501);
 describe('a file that cannot be taken as it is', () => {
   it.each<[string, string, string, string, object?]>([
     ['csv', 'pk,a,b\nk1,1,2\nk2,3,"4\n', 'EDIT_UNREADABLE', 'line 3, column 6'],
-    ['json', '[\n{"pk":"k1","a":"1"}\n{"pk":"k2","a":"2"}\n]\n', 'EDIT_UNREADABLE', 'line 3, column 1'],
-    ['ndjson', '{"pk":"k1","a":"1"}\n{"pk":"k1","a":"2"}\n', 'EDIT_UNREADABLE', 'line 2, column 7'],
     ['csv', '', 'EDIT_UNREADABLE', 'line 1, column 1: nothing: the file is empty'],
     ['json', ' \n', 'EDIT_UNREADABLE', 'nothing: the file is empty'],
-    [
-      'ndjson',
-      '{"pk":"k1","a":"1","b":"2"}\n{"pk":"k\\u0000","a":"1"}\n',
-      'EDIT_UNREADABLE',
-      'line 2: the key',
-    ],
+    ['ndjson', '{"a":"1","b":"2"}\n{"pk":"k\\u0000"}\n', 'EDIT_UNREADABLE', 'line 2: the key'],
     ['ndjson', `{"pk":"${KEY}","a":"1","b":"2"}\n`, 'EDIT_UNREADABLE', 'line 1: the key'],
     ['ndjson', '{"pk":"k1","a":"1"}\n', 'EDIT_COLUMNS', 'lacks columns that it had: "b"'],
     ['ndjson', '{"pk":"k1","a":"1","c":"x"}\n', 'EDIT_COLUMNS', 'cannot have: "c"', { columns: ['a'] }],
