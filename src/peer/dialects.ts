@@ -1,4 +1,4 @@
-import { decoded, isSameUrl, succeeded } from './answer.js';
+import { decoded, isSameUrl, succeeded, unusable } from './answer.js';
 import { readCitation } from './citation.js';
 import type { Dialect, DialectName, TableDialect } from './dialect.js';
 import { PeerError } from './errors.js';
@@ -139,7 +139,11 @@ export const yacy: Dialect = {
   },
 
   /** The numbers decide: URLs are echoed as they come. `{}` is the answer to a request that could not be read. */
-  pushResults: (answer, items) => readPushResults(answer, items, () => true),
+  pushResults(answer, items) {
+    if (!decoded(answer.body).trimStart().startsWith('{'))
+      throw unusable(answer, 'does not say in JSON whether it accepted what was pushed');
+    return readPushResults(answer, items, () => true);
+  },
 
   /** A document that is not there is a record of empty fields. A 404 says that this is not a YaCy. */
   peerdocOf(answer, query) {

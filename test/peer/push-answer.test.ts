@@ -147,6 +147,11 @@ describe('the answer of YaCy', () => {
     expect(await refusalOf(() => yacy.pushResults(answer(said, more), two))).toMatch(/^PEER_ANSWER/);
   });
 
+  it('is no success as a page, which says ok of what is no URL too', () => {
+    const items = itemsOf([D0, 'not a url', D2]);
+    expect(() => yacy.pushResults(answerOf(realAnswer('push.html')), items)).toThrow('say in JSON');
+  });
+
   it('is no success where it breaks off, wherever that is; of nothing it is one of nothing', async () => {
     const whole = answer([{}, {}]).body;
     for (let end = 0; end < whole.length - 1; end += 1)
