@@ -200,10 +200,18 @@ describe('a two-way table', () => {
     await desk.settled();
     expect(sizeOf()).toBeLessThan(before);
     const small = await deskWith();
-    const changes = (count: number) =>
-      Array.from({ length: count }, (_, i) => `they k1 a=${count}.${i} · run`).join(' · ');
-    expect((await small.play(`open · ${changes(99)} · save k2 a=m`)).notes).toHaveLength(1);
-    expect((await small.play(`open · ${changes(101)} · save k2 a=n`)).notes).toHaveLength(0);
+    const copies = [small.rows()];
+    for (let i = 1; i <= 101; i += 1) {
+      await small.play(`they k1 a=new.${i}`);
+      copies.push(small.rows());
+    }
+    const notesAfter = async (copy: number) => {
+      small.save((copies[copy] ?? []).map((row) => (row.pk === 'k2' ? { ...row, a: `m${copy}` } : row)));
+      return (await small.settled()).notes?.length;
+    };
+    expect(await notesAfter(0), 'the copy before a hundred and one').toBe(0);
+    await small.play('they k1 a=last');
+    expect(await notesAfter(3), 'the copy before a hundred').toBe(1);
   }, 60_000);
 });
 
