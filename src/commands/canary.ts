@@ -248,7 +248,7 @@ export function canaryText({
     'What the daemon will do:',
     `  It speaks the dialect ${dialect}.`,
     `  It confirms a file ${held}.`,
-    `  It pushes ${takesBinary ? 'all files, those that are no text as they are' : 'text files; those that are no text are skipped'}.`,
+    `  It pushes ${takesBinary ? 'all files, those that are no text as they are' : 'text and the text of documents; other files are skipped'}.`,
     ...dropped.map((folder) => `  Files of the folder ${safe(folder)} would end in quarantine.`),
   ];
 }

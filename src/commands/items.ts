@@ -68,6 +68,8 @@ const STATUSES: Readonly<Record<WhyReport['status'], string>> = {
   confirmed: 'confirmed: the peer showed this version',
   quarantined: 'in quarantine: it cannot succeed without a change',
   gone: 'gone: the file was removed',
+  removing: 'the file was removed, and the document is being removed',
+  removed: 'removed: file and document are gone',
   skipped: 'skipped',
   ignored: 'ignored by a rule',
   unknown: 'not known yet',

@@ -16,12 +16,12 @@ import type { ContentRules, Dialect } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
 import { RequestQueue } from '../queue/request-queue.js';
 import type { Entry, Evidence, Trouble, Version } from '../state/entry.js';
-import { read } from '../state/entry.js';
+import { isAway, read } from '../state/entry.js';
 import { State } from '../state/state.js';
 import { classify } from '../uplink/batch-sender.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { DocumentThreads } from '../uplink/document-threads.js';
-import { cannotTravel, pack } from '../uplink/documents.js';
+import { cannotTravel, type Packers, pack } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
 import { trouble } from '../watch/rules.js';
 import { answer, define, prepare, UsageError } from './context.js';
@@ -231,6 +231,8 @@ export interface DeliverOptions {
   readonly wait?: boolean;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** Reads documents; in threads of its own unless given. */
+  readonly packDocument?: Packers['packDocument'];
 }
 
 /** The folder of the items in the state that is gone afterwards; its paths are numbers. */
@@ -248,7 +250,7 @@ export async function deliver<File extends ReadFile>(
   peer: UplinkPeer,
   dialect: Dialect,
   files: readonly File[],
-  { collection, config, log, signal, timeoutMs, wait = true }: DeliverOptions,
+  { collection, config, log, packDocument, signal, timeoutMs, wait = true }: DeliverOptions,
   tell: (file: File, outcome: Outcome, entry: Entry | undefined) => void,
 ): Promise<void> {
   const clock = systemClock;
@@ -262,7 +264,7 @@ export async function deliver<File extends ReadFile>(
   const changed = new Set<string>();
   const uplink = new Uplink({
     ...{ state, queue, peer, clock, log, pack: async (order) => pack(order) },
-    packDocument: (order) => documents.read(order),
+    packDocument: packDocument ?? ((order) => documents.read(order)),
     extracts: () => false,
     dialect: { current: dialect, known: async () => true, misfits: async () => false },
     settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
@@ -274,7 +276,7 @@ export async function deliver<File extends ReadFile>(
     entry: Entry | undefined,
     lasting: ReturnType<typeof lastingTrouble>,
   ): Outcome | undefined => {
-    if (entry === undefined || entry.status === 'gone') return undefined;
+    if (entry === undefined || isAway(entry)) return undefined;
     const { path, status } = entry;
     movedAt = Math.max(movedAt, entry.since);
     if (status === 'confirmed') return { status, evidence: entry.evidence };

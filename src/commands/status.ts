@@ -117,14 +117,28 @@ export function statusSections(report: StatusReport, now: number, width?: number
   return sections.filter((lines) => lines.length > 0);
 }
 
+/** Shown only where there are any. */
+const LEAVING = ['removing', 'removed'] as const;
+
 function folderLines({ folders, items, uplink }: StatusReport, width?: number): string[] {
   const rows: (string | number)[][] = [
-    ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'skipped', ''],
+    ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', ...LEAVING, 'skipped', ''],
   ];
   for (const folder of folders) {
     const { pending, accepted, confirmed, quarantined, gone, skipped } = folder.items;
     const state = folder.watch?.state ?? '';
-    rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, skipped, state]);
+    const leaving = LEAVING.map((status) => folder.items[status]);
+    rows.push([
+      safe(folder.name),
+      pending,
+      accepted,
+      confirmed,
+      quarantined,
+      gone,
+      ...leaving,
+      skipped,
+      state,
+    ]);
   }
   const lines = columns(withoutZeros(rows, width), width);
   if (uplink === undefined || items.accepted === 0) return lines;
@@ -134,10 +148,16 @@ function folderLines({ folders, items, uplink }: StatusReport, width?: number): 
 
 /** The rows without columns that say nothing but zero, the last first, as far as that is needed for them to fit. */
 function withoutZeros(rows: readonly (string | number)[][], width = Number.POSITIVE_INFINITY) {
+  const isZero = (column: readonly (string | number)[][], at: number) =>
+    column.slice(1).every((row) => row[at] === 0);
   let shown = rows;
+  for (const status of LEAVING) {
+    const at = shown[0]?.indexOf(status) ?? -1;
+    if (isZero(shown, at)) shown = shown.map((row) => row.toSpliced(at, 1));
+  }
   for (let at = (rows[0]?.length ?? 0) - 1; at > 0; at -= 1) {
     if (Math.max(...columns(shown).map((line) => displayWidth(line))) <= width) break;
-    if (shown.slice(1).every((row) => row[at] === 0)) shown = shown.map((row) => row.toSpliced(at, 1));
+    if (isZero(shown, at)) shown = shown.map((row) => row.toSpliced(at, 1));
   }
   return shown;
 }

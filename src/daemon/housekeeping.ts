@@ -2,7 +2,7 @@ import type { Config } from '../config/config.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { counted } from '../lib/text.js';
-import { gone, isItem } from '../state/entry.js';
+import { gone, isAway, isItem } from '../state/entry.js';
 import type { WatchDeps } from '../watch/reconciler.js';
 
 const DAY_MS = 86_400_000;
@@ -48,7 +48,7 @@ export class Housekeeping {
     for await (const slice of state.entries.slices({ folder })) {
       if (this.#stopped) return;
       for (const entry of slice) {
-        if (entry.status === 'gone') continue;
+        if (isAway(entry)) continue;
         if (isItem(entry)) state.put(gone(entry, clock.now(), 'its folder left the configuration'));
         else state.remove(folder, entry.path);
         files += 1;

@@ -18,6 +18,8 @@ export const LISTED_STATUSES = [
   'confirmed',
   'quarantined',
   'gone',
+  'removing',
+  'removed',
   'skipped',
 ] as const;
 

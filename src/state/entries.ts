@@ -204,7 +204,16 @@ export class Entries {
 }
 
 function noCounts(): Record<Entry['status'], number> {
-  return { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, skipped: 0 };
+  return {
+    pending: 0,
+    accepted: 0,
+    confirmed: 0,
+    quarantined: 0,
+    gone: 0,
+    skipped: 0,
+    removing: 0,
+    removed: 0,
+  };
 }
 
 /** The record comes (1) or goes (-1). */

@@ -74,7 +74,11 @@ export interface HistoryEntry {
  * - `accepted`: the peer answered a push of this version without an error for it. Proves nothing about search.
  * - `confirmed`: the peer showed this version; the evidence is kept.
  * - `quarantined`: cannot succeed without a change; the trouble says why.
- * - `gone`: its file was removed (the peer keeps the document: its API has no way to remove one).
+ * - `gone`: its file was removed, and nothing is to be done about the document: the folder keeps it, the peer never had it, or it is
+ *   not decided yet.
+ * - `removing`: its file was removed, and the document is to be removed from the peer; `requestedAt` is set just before the
+ *   request leaves, so that after a crash the document is looked up first.
+ * - `removed`: the peer showed that it does not have the document any more.
  *
  * A file that a rule keeps from the peer (empty, too large, not text) is `skipped`: no item, but remembered, so that
  * it is not read again until it changes.
@@ -124,6 +128,20 @@ export interface GoneItem extends ItemCore {
   readonly status: 'gone';
   readonly version: Version | FileStat;
 }
+export interface RemovingItem extends ItemCore {
+  readonly status: 'removing';
+  readonly version: Version | FileStat;
+  /** The removal is not to be asked for before this, in ms since the epoch. */
+  readonly notBefore: number;
+  /** When a request left whose effect the peer did not show yet, in ms since the epoch. */
+  readonly requestedAt?: number;
+}
+export interface RemovedItem extends ItemCore {
+  readonly status: 'removed';
+  readonly version: Version | FileStat;
+}
+/** An item whose file is not there. */
+export type AwayItem = GoneItem | RemovingItem | RemovedItem;
 export interface SkippedFile extends Core {
   readonly status: 'skipped';
   readonly version: FileStat;
@@ -132,12 +150,23 @@ export interface SkippedFile extends Core {
   readonly sent?: Sent;
 }
 
-export type Item = PendingItem | AcceptedItem | ConfirmedItem | QuarantinedItem | GoneItem;
+export type Item = PendingItem | AcceptedItem | ConfirmedItem | QuarantinedItem | AwayItem;
 export type Entry = Item | SkippedFile;
 export type Status = Item['status'];
 
 export function isItem(entry: Entry): entry is Item {
   return entry.status !== 'skipped';
+}
+
+const AWAY: ReadonlySet<Entry['status']> = new Set(['gone', 'removing', 'removed']);
+
+/** Whether a record in this status is of a file that is not there. */
+export function isAwayStatus(status: Entry['status']): boolean {
+  return AWAY.has(status);
+}
+
+export function isAway(entry: Entry): entry is AwayItem {
+  return AWAY.has(entry.status);
 }
 
 export function hasContent(version: Version | FileStat): version is Version {
@@ -232,11 +261,11 @@ export function read(
   now: number,
   restedAt = now,
 ): Item {
-  if (before !== undefined && isItem(before) && before.status !== 'gone' && isSame(before, to, version))
+  if (before !== undefined && isItem(before) && !isAway(before) && isSame(before, to, version))
     return { ...before, version } as Item;
   const sent = certainlySent(before);
   const document = { ...to, version };
-  const isTakenAnew = before !== undefined && before.status !== 'gone' && sameStat(before.version, version);
+  const isTakenAnew = before !== undefined && !isAway(before) && sameStat(before.version, version);
   const begunAt = isTakenAnew ? now : restedAt;
   // The peer, as far as is known, accepted just this content for just this document.
   if (sent !== undefined && sent.sha256 === version.sha256 && isAt(sent, to)) {
@@ -245,7 +274,7 @@ export function read(
   }
   let note: string = isTakenAnew ? BEGINNINGS.takenAnew : BEGINNINGS.fileChanged;
   if (before === undefined) note = BEGINNINGS.newFile;
-  else if (before.status === 'gone') note = BEGINNINGS.fileBack;
+  else if (isAway(before)) note = BEGINNINGS.fileBack;
   const notBefore = Math.max(now, landedAt(before) + APART_MS);
   return become(before, document, 'pending', begunAt, note, { since: now, notBefore, ...sentOf(before) });
 }
@@ -346,7 +375,7 @@ export function lost(item: AcceptedItem, trouble: Trouble, now: number): Pending
  * A person asked for another try. What was pending already waits no longer, and is as late as it was. Asserts that the content
  * is known; a file that was never read is read again instead.
  */
-export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem {
+export function retried(item: Exclude<Item, AwayItem>, now: number): PendingItem {
   if (!hasContent(item.version)) throw new Error(`retried: ${item.folder}/${item.path} was never read`);
   const known = { ...item, version: item.version };
   // No beginning where it waited: the work goes on, only sooner.
@@ -379,8 +408,29 @@ export function quarantined(
 }
 
 /** The file was removed, or nobody asks for it any more. */
-export function gone(item: Exclude<Item, GoneItem>, now: number, note = 'the file was removed'): GoneItem {
+export function gone(item: Exclude<Item, AwayItem>, now: number, note = 'the file was removed'): GoneItem {
   return become(item, item, 'gone', now, note, sentOf(item));
+}
+
+/** The document is to be removed from the peer, or once more, as it came back. */
+export function removing(item: GoneItem | RemovedItem, now: number, note?: string): RemovingItem {
+  return become(item, item, 'removing', now, note, { notBefore: now, ...sentOf(item) });
+}
+
+/** A request to remove the document is about to leave; to be on disk before it does. */
+export function removalLeft(item: RemovingItem, now: number): RemovingItem {
+  return { ...item, requestedAt: now };
+}
+
+/** The removal was not shown, or not even answered: to be asked for again from `notBefore` on. */
+export function removalFailed(item: RemovingItem, trouble: Trouble, notBefore: number): RemovingItem {
+  const { requestedAt: _, ...rest } = item;
+  return { ...rest, attempts: item.attempts + 1, trouble, notBefore };
+}
+
+/** The peer showed that it does not have the document any more: nothing of what it was sent counts. */
+export function removed(item: RemovingItem, now: number, note?: string): RemovedItem {
+  return become(item, item, 'removed', now, note, {});
 }
 
 /** A rule keeps the file, as it is now, from the peer. */
@@ -395,8 +445,9 @@ export function skipped(
   return { folder, path, version, status: 'skipped', trouble, since: now, ...sentOf(before), history };
 }
 
-/** A push that left and was never answered may have reached the peer after the recorded one: then nothing is certain. */
+/** A push or a removal that left and was never answered may have reached the peer after the recorded push: then nothing is certain. */
 function certainlySent(entry: Entry | undefined): Sent | undefined {
+  if (entry?.status === 'removing') return undefined;
   return entry?.status === 'pending' && entry.doubt !== undefined ? undefined : entry?.sent;
 }
 

@@ -22,8 +22,8 @@ type Row = readonly [
   sha256?: string | null,
   encoding?: number | null,
   sent?: SentRow | null,
-  /** Of a confirmed item its evidence; of a pending one what it waits for. */
-  detail?: EvidenceRow | WaitRow | null,
+  /** Of a confirmed item its evidence; of a pending one what it waits for, and of one that is removed. */
+  detail?: EvidenceRow | WaitRow | RemovalRow | null,
   /** Only where it is not its base and its path. */
   url?: string | null,
   attempts?: number | null,
@@ -46,12 +46,15 @@ type SentRow = readonly [
 /** A number stands for the date that was shown. */
 type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
 type WaitRow = readonly [notBefore?: number | null, doubt?: SentRow | null];
+type RemovalRow = readonly [notBefore?: number | null, requestedAt?: number | null];
 /** Status, moment and note of each change; of the last one, where it is the present status, only the note. */
 type HistoryRow = readonly (number | string)[];
 
 // None of these lists is ever reordered: the state on disk holds positions in them.
-const STATUSES = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'skipped'] as const;
-const CODES = 'pacqgo';
+const STATUSES = [
+  ...['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'skipped', 'removing', 'removed'],
+] as const;
+const CODES = 'pacqgord';
 const KINDS = ['digest', 'lastModified', 'loadDate', 'size', 'present'] as const;
 const NOTES: readonly (string | undefined)[] = Object.values(BEGINNINGS);
 /** The note that the evidence gives. */
@@ -182,6 +185,13 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
     const kept = shown === usuallyShown(kind, entry.sent) ? undefined : dateOf(shown, since);
     return trimmed([KINDS.indexOf(kind), at - since, kept]);
   }
+  if (entry.status === 'removing') {
+    const { notBefore, requestedAt } = entry;
+    return trimmed([
+      notBefore === since ? undefined : notBefore,
+      requestedAt === undefined ? undefined : requestedAt - since,
+    ]);
+  }
   if (entry.status !== 'pending') return undefined;
   const { notBefore, doubt } = entry;
   return trimmed([notBefore === since ? undefined : notBefore, doubt && sentRow(doubt, entry)]);
@@ -212,7 +222,9 @@ function unpackHash(packed: string): string {
 /** A record whose fields are still being added. */
 type Unfinished = {
   -readonly [Field in keyof Entry]: Entry[Field];
-} & { [Field in 'url' | 'collection' | 'attempts' | 'notBefore' | 'doubt' | 'evidence']?: unknown };
+} & {
+  [Field in 'url' | 'collection' | 'attempts' | 'notBefore' | 'doubt' | 'requestedAt' | 'evidence']?: unknown;
+};
 
 /** The record of which the line was made. A fresh object each time. */
 export function decode(line: string, folder: string, path: string, bases: UrlBases): Entry {
@@ -239,6 +251,10 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
     const [notBefore, doubt] = (detail ?? []) as WaitRow;
     entry.notBefore = notBefore ?? since;
     if (doubt) entry.doubt = sentOf(doubt, entry);
+  } else if (status === 'removing') {
+    const [notBefore, requestedAt] = (detail ?? []) as RemovalRow;
+    entry.notBefore = notBefore ?? since;
+    if (typeof requestedAt === 'number') entry.requestedAt = since + requestedAt;
   } else if (status === 'confirmed' && entry.sent) {
     const [number, at, kept] = detail as EvidenceRow;
     const kind = KINDS[number] ?? 'present';

@@ -177,12 +177,12 @@ export class State extends StateView {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Forgets the files that were removed more than `ms` ago, and returns how many. */
+  /** Forgets the files that were removed, and the documents, more than `ms` ago, and returns how many. */
   async forgetGone(ms: number): Promise<number> {
     const limit = this.options.clock.now() - ms;
     const where = (line: string) => sinceOf(line) < limit;
     let forgotten = 0;
-    for await (const slice of this.entries.slices({ status: ['gone'], where })) {
+    for await (const slice of this.entries.slices({ status: ['gone', 'removed'], where })) {
       for (const { folder, path } of slice) {
         this.remove(folder, path);
         forgotten += 1;

@@ -2,7 +2,7 @@ import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Dialect } from '../peer/dialect.js';
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
 import type { Outcome } from '../queue/options.js';
-import type { PendingItem, Sent, Trouble } from '../state/entry.js';
+import { isAwayStatus, type PendingItem, type Sent, type Trouble } from '../state/entry.js';
 import type { UplinkDeps } from './deps.js';
 import type { Packed } from './documents.js';
 
@@ -78,7 +78,7 @@ async function request(
     ...(type === '' ? {} : { contentType: type, lastModified: version.mtimeMs }),
   }));
   const isGone = ({ item: { folder, path } }: PreparedDocument) =>
-    (state.get(folder, path)?.status ?? 'gone') === 'gone';
+    isAwayStatus(state.get(folder, path)?.status ?? 'gone');
   let began: number | undefined;
   try {
     const answer = await queue.run('push', async (signal) => {

@@ -186,8 +186,10 @@ const WORD = /[\p{L}\p{N}]+/gu;
  * can be ended.
  */
 export async function packDocument({ file, rules, version }: DocumentOrder): Promise<Packed> {
-  const bytes = readWhole({ file, stat: version });
-  if (!Buffer.isBuffer(bytes)) return refused(bytes);
+  const found = readWhole({ file, stat: version });
+  if (!Buffer.isBuffer(found)) return refused(found);
+  // The next file would be read into the same memory while this one is waited for.
+  const bytes = Buffer.from(found);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
   try {
     const { readDocument } = await import('../content/readers/readers.js');

@@ -12,6 +12,7 @@ import {
   type Entry,
   gone,
   hasContent,
+  isAway,
   isItem,
   quarantined,
   read,
@@ -119,7 +120,7 @@ export class Reconciler {
     }
     const bySize = this.#troubleOfSize(stat);
     const before = state.get(folder.name, path);
-    const isSame = before !== undefined && before.status !== 'gone' && sameStat(before.version, stat);
+    const isSame = before !== undefined && !isAway(before) && sameStat(before.version, stat);
     if (isSame && bySize === undefined && !isAsked && this.#isSettled(before, decision)) return;
     if (!debouncer.atRest(path, stat)) this.#open(path);
     else if (bySize !== undefined) this.#keepOut(path, stat, bySize);
@@ -150,7 +151,7 @@ export class Reconciler {
   excluded(path: string, rule: string): void {
     const { folder, state, mayLook, log } = this.deps;
     const before = state.get(folder.name, path);
-    if (!mayLook() || before === undefined || before.status === 'gone') return;
+    if (!mayLook() || before === undefined || isAway(before)) return;
     state.remove(folder.name, path);
     this.#freed(path);
     log.debug({ folder: folder.name, path }, `${path} is skipped from now on: ${rule}.`);
@@ -159,14 +160,13 @@ export class Reconciler {
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
   async removed(entries: readonly Entry[]): Promise<void> {
     const { folder, state, clock, isCertain } = this.deps;
-    const live = entries.filter(({ status }) => status !== 'gone');
+    const live = entries.filter((entry) => !isAway(entry));
     if (live.length === 0) return;
     const certain = await isCertain();
     for (const { path, version } of live) {
       const known = state.get(folder.name, path);
       // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
-      if (known === undefined || known.status === 'gone' || !isDeepStrictEqual(known.version, version))
-        continue;
+      if (known === undefined || isAway(known) || !isDeepStrictEqual(known.version, version)) continue;
       // The same file may come back with its directory, which then looks as it did.
       this.#open(path);
       if (certain) {
@@ -262,10 +262,10 @@ export class Reconciler {
   #restedAt(before: Entry | undefined, { ctimeMs }: FileStat, notBefore: number): number {
     const { clock, folder } = this.deps;
     const now = clock.now();
-    const isNew = before === undefined || before.status === 'gone';
+    const isNew = before === undefined || isAway(before);
     if (isNew && notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore) return now;
     const settledAt = Math.round(ctimeMs) - wallAheadMs(clock) + folder.settle;
-    const goneAt = before?.status === 'gone' ? before.since : 0;
+    const goneAt = before !== undefined && isAway(before) ? before.since : 0;
     return Math.min(now, Math.max(settledAt, this.#beganAt, goneAt));
   }
 
@@ -310,7 +310,7 @@ export class Reconciler {
     const { folder, state } = this.deps;
     return otherForms(path).find((other) => {
       const entry = state.get(folder.name, other);
-      const isFree = entry === undefined || entry.status === 'gone' || entry.status === 'skipped';
+      const isFree = entry === undefined || isAway(entry) || entry.status === 'skipped';
       return !isFree && !isWaitingForName(entry);
     });
   }

@@ -1,7 +1,7 @@
 import { lstat, opendir, realpath, stat } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
-import type { Trouble } from '../state/entry.js';
+import { isAwayStatus, type Trouble } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { WatchDeps } from './reconciler.js';
@@ -106,7 +106,7 @@ export class FolderRoot {
   }
 }
 
-const isLive = (line: string) => statusOf(line) !== 'gone';
+const isLive = (line: string) => !isAwayStatus(statusOf(line));
 
 type FolderName = Pick<FolderConfig, 'name' | 'path'>;
 

@@ -3,7 +3,7 @@ import { basename } from 'node:path/posix';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { directoryOf, joinPath } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
-import type { Entry, Trouble } from '../state/entry.js';
+import { type Entry, isAway, type Trouble } from '../state/entry.js';
 import { type DirectoryStat, entriesOf, type Found, isAbsence, type Listing, look } from './lister.js';
 import type { FolderDeps, Reconciler } from './reconciler.js';
 import { IGNORE_FILE, trouble } from './rules.js';
@@ -192,7 +192,10 @@ export class Scanner {
         const paths = slice.filter(isMeant).map((name) => joinPath(directory, name));
         steps.push(...(await this.#lookUp(paths, linked)));
       });
-    const isLive = (name: string) => state.get(folder.name, joinPath(directory, name))?.status !== 'gone';
+    const isLive = (name: string) => {
+      const entry = state.get(folder.name, joinPath(directory, name));
+      return entry === undefined || !isAway(entry);
+    };
     await lookUp(open, () => true);
     await lookUp(entries.names(folder.name, directory), (name) => !listed.has(name) && isLive(name));
     const known = [...entries.knownDirectories(folder.name, directory)];

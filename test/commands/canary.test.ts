@@ -12,6 +12,7 @@ import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
+import { packDocument } from '../../src/uplink/documents.js';
 import { gated } from '../../src/uplink/failure-attribution.js';
 
 const { yacy, standard } = DIALECTS;
@@ -135,11 +136,17 @@ it('a canary that is confirmed is told also where later look-ups fail', async ()
   };
   const folders = [{ path: '/srv/a', collection: 'c' }];
   const config = await checkConfig({ folders, confirm: { hold: '0s' } }, '/srv/config.json');
-  const how = { config, timeoutMs: 10_000, log: silentLogger, signal: new AbortController().signal };
+  const how = {
+    config,
+    timeoutMs: 10_000,
+    log: silentLogger,
+    signal: new AbortController().signal,
+    packDocument,
+  };
   const { findings } = await pushCanaries(peer, canaryPlan(BASE, [], systemClock.now()), how);
   expect(findings.map(({ check, message }) => `${check}: ${message}`)).toEqual([
     expect.stringMatching(/^plain text: confirmed/),
-    'PDF: not tried: this peer takes only text',
+    expect.stringMatching(/^PDF: confirmed/),
     expect.stringMatching(/^non-ASCII text: confirmed/),
   ]);
 });

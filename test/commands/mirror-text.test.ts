@@ -68,7 +68,16 @@ it.each([
   expect(progressLine(mirrorStep(waiting, done, 12_000), 3)).toBe(line);
 });
 
-const counts = { pending: 0, accepted: 0, confirmed: 12, quarantined: 0, gone: 0, skipped: 0 };
+const counts = {
+  pending: 0,
+  accepted: 0,
+  confirmed: 12,
+  quarantined: 0,
+  gone: 0,
+  skipped: 0,
+  removing: 0,
+  removed: 0,
+};
 
 it.each([
   [{ pending: 5, accepted: 3 }, true, 0, [], '60% 12/20 confirmed, 5 to push, 3 to confirm'],

@@ -24,6 +24,7 @@ export const counts = {
   quarantined: 0,
   gone: 7,
   skipped: 12,
+  ...{ removing: 0, removed: 0 },
 };
 
 export function folder(name: string): FolderReport {

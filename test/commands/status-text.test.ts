@@ -35,9 +35,11 @@ it('status fits a terminal of 80 columns, and tells all of it', () => {
     expect(text).toContain(words);
 });
 
+const NONE = { removing: 0, removed: 0 };
+
 it('status in 80 columns cuts no name of a folder as long as there are columns of zeros', () => {
   const name = 'a-folder-with-quite-a-long-name';
-  const items = { pending: 0, accepted: 0, confirmed: 12_345, quarantined: 0, gone: 7, skipped: 12 };
+  const items = { pending: 0, accepted: 0, confirmed: 12_345, quarantined: 0, gone: 7, skipped: 12, ...NONE };
   const linesIn = (width: number | undefined) => {
     const lines = statusText(report({ folders: [{ ...folder(name), items }] }), NOW, undefined, width);
     return [/^folder /, /^a-folder/].map((begin) => lines.find((line) => begin.test(line))?.split(/ {2,}/));

@@ -12,7 +12,16 @@ import { temporaryDirectory } from '../support/temp.js';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-const items = { pending: 0, accepted: 0, confirmed: 1, quarantined: 0, gone: 0, skipped: 0 };
+const items = {
+  pending: 0,
+  accepted: 0,
+  confirmed: 1,
+  quarantined: 0,
+  gone: 0,
+  skipped: 0,
+  removing: 0,
+  removed: 0,
+};
 const NO_MIRRORS = { shares: [], tables: [], citations: [] };
 const CONFIG = { state: { dir: '/state' }, folders: [], mirror: NO_MIRRORS };
 

@@ -91,14 +91,14 @@ describe('a canary at a YaCy', () => {
 });
 
 describe('a canary at a peer of the standard', () => {
-  it('sends no PDF, and says that the peer takes only text', async () => {
+  it('sends the text of a PDF, and says that other files are skipped', async () => {
     const { run } = await atRemotePeer();
     const { code, stdout, stderr } = await run(...CANARY);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/ok +PDF: not tried: this peer takes only text/);
+    expect(stdout).toMatch(/ok +PDF: confirmed/);
     expect(stdout).toMatch(/ok +plain text: confirmed/);
     expect(stdout).toMatch(/ok +non-ASCII text: confirmed/);
-    expect(stdout).toContain('those that are no text are skipped');
+    expect(stdout).toContain('text and the text of documents; other files are skipped');
   });
 
   it('is tried where what is mirrored is missing or too large, which is told of each and fails the check', async () => {

@@ -35,6 +35,16 @@ describe('citations, as a real peer shows them', () => {
     const filtered = read(realAnswer('citation-filtered.html'), { url });
     expect(filtered?.sentences.map(({ number }) => number)).toEqual([0, 1]);
   });
+
+  it('name similar documents', () => {
+    const citation = read(realAnswer('citation-similar.html'), { url: 'http://keeper-notes.org/one.txt' });
+    expect(citation?.similar).toEqual([{ url: 'http://mirror-site.net/two.txt' }]);
+    expect(citation?.sentences[3]?.text).toBe('& amp; in plain text which makes this sentence long.');
+  });
+
+  it('do not exist for a hash that it does not know', () => {
+    expect(read(realAnswer('citation-unknown-hash.html'), { hash: 'AAAAAAAAAAAA' })).toBeUndefined();
+  });
 });
 
 it.each([

@@ -375,6 +375,15 @@ describe('the administrator’s access', () => {
 });
 
 describe('a client', () => {
+  it.each(['', '/', '/search/peer', '/search/peer/'])(
+    'finds the API below its base URL: %s',
+    async (base) => {
+      const { server } = await serving((_, response) => response.end(ACCEPTED));
+      await clientOf(server.url + base).push([ITEM]);
+      expect(server.requests[0]?.url).toBe(`${base.replace(/\/$/, '')}/api/push_p.html`);
+    },
+  );
+
   it('learns from a push of nothing whether the peer takes pushes', async () => {
     const none = '{"count":"0","successall":"true","countsuccess":0,"countfail":0}';
     const { server, client } = await serving((_, response, n) =>

@@ -147,9 +147,8 @@ describe('the answer of YaCy', () => {
     expect(await refusalOf(() => yacy.pushResults(answer(said, more), two))).toMatch(/^PEER_ANSWER/);
   });
 
-  it('is no success as a page, which says ok of what is no URL too', () => {
-    const items = itemsOf([D0, 'not a url', D2]);
-    expect(() => yacy.pushResults(answerOf(realAnswer('push.html')), items)).toThrow('say in JSON');
+  it.each(['', '{}', '[]', 'ok', '<html><body>ok</body></html>'])('is no success: %j', async (body) => {
+    expect(await refusalOf(() => yacy.pushResults(answerOf(body), two))).toMatch(/^PEER_ANSWER/);
   });
 
   it('is no success where it breaks off, wherever that is; of nothing it is one of nothing', async () => {

@@ -340,6 +340,20 @@ describe('a shared object', () => {
     expect(await client.share(QUERY, described)).toEqual(expected);
   });
 
+  it('is asked for by its name, and by its group where one is given; that is not there is undefined', async () => {
+    const { server } = await serving((_, response, n) => response.writeHead(n < 2 ? 200 : 404).end());
+    const client = clientOf(`${server.url}/peer`);
+    expect(await client.share({ data: 'notes & more/ä.txt' }, described)).toMatchObject({ length: 0 });
+    await client.share({ data: 'a', c: 'docs' }, described);
+    expect(await client.share(QUERY, () => Promise.reject(new Error('read')))).toBeUndefined();
+    const asked = { method: 'POST', url: '/peer/api/share.html' };
+    expect(server.requests).toMatchObject([
+      { ...asked, body: 'data=notes+%26+more%2F%C3%A4.txt', headers: { accept: '*/*' } },
+      { ...asked, body: 'data=a&c=docs' },
+      { ...asked, body: 'data=x' },
+    ]);
+  });
+
   it.each([206, 304])('is none where a part or nothing comes unasked: %i', async (status) => {
     const { client } = await serving((_, response) => response.writeHead(status).end());
     await expect(client.share(QUERY, textOf)).rejects.toMatchObject({ code: 'PEER_ANSWER' });

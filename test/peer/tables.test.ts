@@ -129,6 +129,7 @@ describe('the list of tables', () => {
     ['{"tables":["b","a",""]}', ['b', 'a']],
     ['{"tables":[]}', []],
     [`<html>${CHOICES}</html>`, ['x y']],
+    [PAGE, ['../../x', 'UPPER', 'a b', 'pkcounter', 'with/slash', 'stats', 'é', 'robots', 'api']],
   ])('is read: %#', async (body, names) => {
     expect(await listOf(body)).toEqual(names);
   });

@@ -116,7 +116,16 @@ describe('a status whose lists are cut short', () => {
 
 describe('the sentence for systemctl status', () => {
   const at = (time: string) => new Date(`2026-11-21T${time}`).getTime();
-  const items = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, skipped: 0 };
+  const items = {
+    pending: 0,
+    accepted: 0,
+    confirmed: 0,
+    quarantined: 0,
+    gone: 0,
+    skipped: 0,
+    removing: 0,
+    removed: 0,
+  };
   const sentenceOf = (parts: Partial<StatusFacts>) =>
     statusSentence(report({ items, figures: undefined, ...parts }));
   const askedOf = (over: object) => ({

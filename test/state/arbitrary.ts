@@ -9,6 +9,8 @@ import type {
   HistoryEntry,
   PendingItem,
   QuarantinedItem,
+  RemovedItem,
+  RemovingItem,
   Sent,
   SkippedFile,
   Trouble,
@@ -39,7 +41,16 @@ const at = fc.integer({ min: 0, max: 4e12 });
 const ms = fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (n === 0 ? 0 : n));
 const bytes = fc.nat({ max: Number.MAX_SAFE_INTEGER });
 const hash = fc.stringMatching(/^[0-9a-f]{64}$/);
-const statuses = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'skipped'] as const;
+const statuses = [
+  'pending',
+  'accepted',
+  'confirmed',
+  'quarantined',
+  'gone',
+  'skipped',
+  'removing',
+  'removed',
+] as const;
 const status = fc.constantFrom(...statuses);
 
 const stat: Fields<FileStat> = { size: bytes, mtimeMs: ms, ctimeMs: ms, ino: bytes };
@@ -68,6 +79,11 @@ const sameTimes = version.map((v) => ({ ...v, ctimeMs: v.mtimeMs }));
 const eitherVersion = fc.oneof(version, sameTimes, any<FileStat>(stat));
 
 const pending = { ...item, status: fc.constant('pending' as const), version, notBefore: at, doubt: sent };
+const removing = {
+  ...item,
+  status: fc.constant('removing' as const),
+  ...{ version: eitherVersion, notBefore: at, requestedAt: at },
+};
 const skippedFile = {
   ...core,
   status: fc.constant('skipped' as const),
@@ -81,6 +97,8 @@ const entries: readonly Arbitrary<Entry>[] = [
   any<ConfirmedItem>({ ...item, status: fc.constant('confirmed'), version, evidence }, ['trouble']),
   any<QuarantinedItem>({ ...item, status: fc.constant('quarantined'), version: eitherVersion }, ['sent']),
   any<GoneItem>({ ...item, status: fc.constant('gone'), version: eitherVersion }, ['sent', 'trouble']),
+  any<RemovingItem>(removing, ['sent', 'trouble', 'requestedAt']),
+  any<RemovedItem>({ ...item, status: fc.constant('removed'), version: eitherVersion }, ['sent', 'trouble']),
   any<SkippedFile>(skippedFile, ['sent']),
 ];
 

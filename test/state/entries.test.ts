@@ -43,7 +43,16 @@ const named = (entries: Iterable<Entry>) =>
   [...entries].map(({ folder, path, since }) => `${folder} ${path} ${since}`).sort();
 
 function countsOf(entries: readonly Entry[]): Record<string, number> {
-  const counts = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, skipped: 0 };
+  const counts = {
+    pending: 0,
+    accepted: 0,
+    confirmed: 0,
+    quarantined: 0,
+    gone: 0,
+    skipped: 0,
+    removing: 0,
+    removed: 0,
+  };
   for (const { status } of entries) counts[status] += 1;
   return counts;
 }

@@ -13,7 +13,7 @@ import type { PushAnswer, PushItem } from '../../src/peer/push.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import type { Place } from '../../src/state/entries.js';
 import type { Destination, Item, PendingItem, Trouble, Version } from '../../src/state/entry.js';
-import { gone, read } from '../../src/state/entry.js';
+import { gone, isAway, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import type {
@@ -313,7 +313,7 @@ export class World {
   /** The file was removed, as the watcher would tell. */
   remove(path: string): void {
     const entry = this.state.get('inbox', path);
-    if (entry === undefined || entry.status === 'gone' || entry.status === 'skipped')
+    if (entry === undefined || isAway(entry) || entry.status === 'skipped')
       throw new Error(`${path} is not there`);
     this.state.put(gone(entry, this.clock.now()));
   }

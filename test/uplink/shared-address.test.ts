@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Destination, gone, read } from '../../src/state/entry.js';
+import { type Destination, gone, isAway, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
 
@@ -32,8 +32,7 @@ function take(to: Destination): void {
 /** Tells the state that the folder has the file no more. */
 function drop({ folder, path }: Destination): void {
   const entry = w.state.get(folder, path);
-  if (entry === undefined || entry.status === 'gone' || entry.status === 'skipped')
-    throw new Error('not there');
+  if (entry === undefined || isAway(entry) || entry.status === 'skipped') throw new Error('not there');
   w.state.put(gone(entry, w.clock.now()));
 }
 

@@ -112,6 +112,8 @@ const NOTES: Readonly<Record<Entry['status'], (status: StatusReport) => string>>
   quarantined: ({ items }) => (items.quarantined > 0 ? 'need a change' : 'nothing stuck'),
   skipped: () => 'kept out by a rule',
   gone: () => 'removed from disk',
+  removing: () => 'being removed from the peer',
+  removed: () => 'removed from disk and peer',
 };
 
 /** The way of a file, with how many are at each station, and those that left it. */
@@ -130,10 +132,12 @@ export function Stations({ model }: Props) {
       <span class="note hint">{status && NOTES[name](status)}</span>
     </li>
   );
+  const leaving = (['removing', 'removed'] as const).filter((name) => (counts?.[name] ?? 0) > 0);
+  const aside = ['quarantined', 'skipped', 'gone', ...leaving] as const;
   return (
     <>
       <ol class="way">{(['pending', 'accepted', 'confirmed'] as const).map(station)}</ol>
-      <ul class="aside">{(['quarantined', 'skipped', 'gone'] as const).map(station)}</ul>
+      <ul class="aside">{aside.map(station)}</ul>
     </>
   );
 }

@@ -19,6 +19,8 @@ export const STATUS_WORDS: Readonly<Record<Entry['status'], string>> = {
   confirmed: 'Confirmed',
   skipped: 'Skipped',
   gone: 'Gone',
+  removing: 'Removing',
+  removed: 'Removed',
 };
 
 export function isStatus(word: string): word is Entry['status'] {
@@ -35,11 +37,14 @@ export function filesHref(status: Entry['status'], folder = ''): string {
   return folder === '' ? `#files=${status}` : `#files=${status}&folder=${encodeURIComponent(folder)}`;
 }
 
+/** Statuses that share a shape with another one. */
+const SHAPES: Readonly<Record<string, string>> = { removing: 'gone', removed: 'gone' };
+
 /** A shape of the sprite in index.html. It stands beside a word that says the same. */
 export function Icon({ of }: { readonly of: string }) {
   return (
     <svg class="icon" aria-hidden="true">
-      <use href={`#i-${of}`} />
+      <use href={`#i-${SHAPES[of] ?? of}`} />
     </svg>
   );
 }

@@ -12,6 +12,8 @@ const WORDS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport['kind']
   confirmed: 'Confirmed: the peer shows this very version.',
   quarantined: 'In quarantine: it cannot succeed without a change.',
   gone: 'Gone: the file was removed.',
+  removing: 'The file was removed, and the document is being removed.',
+  removed: 'Removed: file and document are gone.',
   skipped: 'Skipped: a rule keeps it out.',
   ignored: 'Ignored by a rule.',
   unknown: 'Not known yet.',
@@ -21,7 +23,7 @@ const WORDS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport['kind']
   other: 'No regular file, and skipped.',
 };
 /** What is shown follows the file while it is on its way. */
-const FOLLOWED: ReadonlySet<string> = new Set(['pending', 'accepted', 'unknown']);
+const FOLLOWED: ReadonlySet<string> = new Set(['pending', 'accepted', 'removing', 'unknown']);
 
 /** The question why, and its answer. What is explained stands in the address, so that it can be sent to somebody. */
 export function Why({ model }: Props) {
