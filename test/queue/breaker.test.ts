@@ -225,16 +225,6 @@ describe('an open circuit', () => {
     wire.end(lost, 'aborted');
     expect(wire.admits('push')).toBe(false);
   });
-
-  test('is not opened again by requests of the outage that time out after it', () => {
-    const wire = wired();
-    const hanging = [wire.start('push'), wire.start('push')];
-    wire.pass('push', 'unreachable', 2);
-    wire.wait(1000);
-    wire.pass('confirm', 'answered');
-    for (const ticket of hanging) wire.end(ticket, 'unreachable');
-    expect(wire.status().state).toBe('closed');
-  });
 });
 
 describe('a peer that is busy', () => {
