@@ -11,6 +11,7 @@ import {
 import { dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { pdf } from '../content/documents.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -193,6 +194,9 @@ describe('the package', () => {
     writeFileSync(join(home, 'data', 'inbox', 'first.md'), 'The first words here.');
     await until(() => log.includes('confirmed inbox/first.md'), `it is confirmed: ${log}`);
     expect((await peersync('why', 'data/inbox/first.md')).stdout).toContain('confirmed: the peer showed');
+    // What reads it would like to have a native package beside it, which is not there.
+    writeFileSync(join(home, 'data', 'inbox', 'second.pdf'), pdf('Words in a PDF'));
+    await until(() => log.includes('confirmed inbox/second.pdf'), `the PDF is confirmed: ${log}`);
 
     const address = page.exec(log)?.[1] ?? '';
     const html = await (await fetch(address)).text();
