@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { PlainWords } from '../../src/content/words.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import { rewritten, wayOf } from '../../src/uplink/documents.js';
+import { docx } from '../content/documents.js';
 import { parse } from './yacy/parser.js';
 import { asciiPdfOf, pdfOf } from './yacy/pdf-files.js';
 import { wordsOf } from './yacy/push.js';
@@ -209,5 +210,21 @@ describe('a text of which the peer indexed no word', () => {
     const why = await world.run('why', join(world.directory, 'notes/page.html'));
     expect(why.stdout).toContain('indexed none of its text');
     expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toHaveLength(2);
+  });
+});
+
+describe('a document', () => {
+  it('travels as it is, and as its text where the folder wants that, with no tag in it', async () => {
+    const world = await YacyWorld.start({
+      folders: { plain: 'http://plain.example.org/', text: 'http://text.example.org/' },
+      each: { text: { extract: 'always' } },
+    });
+    const bytes = docx('Eichenholz <b>& Buche</b> \u0007 &uuml;');
+    for (const folder of ['plain', 'text']) world.write(`${folder}/a.docx`, bytes);
+    expect((await world.run('once')).code).toBe(0);
+    const served = (name: string) => world.peer.kept(world.url(`${name}/a.docx`));
+    expect(served('plain')?.contentType).toMatch(/wordprocessingml/);
+    expect(served('text')).toMatchObject({ contentType: 'text/html; charset=UTF-8', title: 'Minutes ＆ more' });
+    expect(served('text')?.text).toContain('Eichenholz ‹b›＆ Buche‹/b› ü');
   });
 });

@@ -32,6 +32,8 @@ export interface WorldOptions {
   readonly folders?: Readonly<Record<string, string>>;
   readonly push?: Section;
   readonly confirm?: Section;
+  /** What folders have besides the usual, by their names. */
+  readonly each?: Readonly<Record<string, Section>>;
   /** Sections of the configuration besides the usual ones. */
   readonly more?: Section;
 }
@@ -66,6 +68,7 @@ export class YacyWorld {
         collection: name,
         url,
         settle: '100ms',
+        ...options.each?.[name],
       })),
       state: { dir: join(world.directory, 'state') },
       // Two worlds at a time would want the same port, which `check` takes for trouble.
