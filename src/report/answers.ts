@@ -12,7 +12,7 @@ import {
   knownFolder,
   LISTED_STATUSES,
   listEntries,
-  namedPath,
+  namedPaths,
   scopesOf,
   wrongly,
 } from './items.js';
@@ -48,9 +48,10 @@ function requestsToState(current: { readonly config: Config }, state: StateView,
       return [await itemsPage(current.config, state.entries, asked)];
     }),
     /** Of an absolute path, `FOLDER/path`, or a bare name. */
-    why: request(z.object({ path: z.string() }), async ({ path }) => [
-      await explain(await namedPath(current.config, state.entries, path), current.config, state, live),
-    ]),
+    why: request(z.object({ path: z.string() }), async ({ path }) => {
+      const [absolute = ''] = await namedPaths(current.config, state.entries, [path]);
+      return [await explain(absolute, current.config, state, live)];
+    }),
   };
 }
 

@@ -193,38 +193,60 @@ async function realOf(path: string): Promise<readonly [named: string, real: stri
 /** The longest that Linux takes, in bytes. */
 const LONGEST_PATH = 4_096;
 
+const NAMING = 'A path is absolute, or begins with the name of a folder.';
+
 /**
- * The absolute path that a text names: such a path, `FOLDER/path`, or a bare name that only one known file has.
+ * The absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only one known file has.
  *
  * @throws PeersyncError BAD_REQUEST, UNKNOWN_FILE, AMBIGUOUS
  */
-export async function namedPath({ folders }: Config, entries: EntriesView, text: string): Promise<string> {
+export async function namedPaths(
+  { folders }: Config,
+  entries: EntriesView,
+  texts: readonly string[],
+): Promise<string[]> {
+  const roots = new Map(folders.map(({ name, path }) => [name, path]));
+  const written = texts.map((text) => writtenPath(folders, text));
+  const bare = new Map(
+    texts.flatMap((text, i) => (written[i] === undefined ? [[text, [] as string[]]] : [])),
+  );
+  let passed = 0;
+  for (const [folder, directory, name] of bare.size === 0 ? [] : entries.lines()) {
+    passed += 1;
+    if (passed % SLICE === 0) await nextTurn();
+    const root = roots.get(folder);
+    if (root !== undefined) bare.get(name)?.push(join(root, directory, name));
+  }
+  return texts.map((text, i) => written[i] ?? onlyOne(text, bare.get(text)));
+}
+
+/** @returns undefined for a bare name */
+function writtenPath(folders: Config['folders'], text: string): string | undefined {
   const isPath = text !== '' && !text.includes('\0') && Buffer.byteLength(text) <= LONGEST_PATH;
   if (isPath && isAbsolute(text)) return text;
   const folder = isPath ? folders.find(({ name }) => text.startsWith(`${name}/`)) : undefined;
   if (folder !== undefined) return join(folder.path, text.slice(folder.name.length + 1));
-  const hint = 'A path is absolute, or begins with the name of a folder.';
-  if (!isPath || text.includes('/')) throw wrongly('BAD_REQUEST', 'That is no path of a file.', hint);
-  const found: string[] = [];
-  let passed = 0;
-  for (const [folder, directory, name] of entries.lines()) {
-    passed += 1;
-    if (passed % SLICE === 0) await nextTurn();
-    const root = name === text ? folders.find((each) => each.name === folder) : undefined;
-    if (root !== undefined) found.push(join(root.path, directory, name));
-  }
-  const [first, ...others] = found;
-  if (first === undefined) throw wrongly('UNKNOWN_FILE', `No known file is named "${text}".`, hint);
+  if (isPath && !text.includes('/')) return undefined;
+  throw wrongly('BAD_REQUEST', 'That is no path of a file.', NAMING);
+}
+
+function onlyOne(text: string, [first, ...others]: readonly string[] = []): string {
+  if (first === undefined) throw wrongly('UNKNOWN_FILE', `No known file is named "${text}".`, NAMING);
   if (others.length === 0) return first;
-  const named = `${found.slice(0, 3).join(', ')}${found.length > 3 ? ', …' : ''}`;
-  throw wrongly('AMBIGUOUS', `${found.length} files are named "${text}": ${named}.`, 'Give the path of one.');
+  const named = `${[first, ...others].slice(0, 3).join(', ')}${others.length > 2 ? ', …' : ''}`;
+  const message = `${others.length + 1} files are named "${text}": ${named}.`;
+  throw wrongly('AMBIGUOUS', message, 'Give the path of one.');
 }
 
 /** Files, and directories with all below, as `retry` takes them. @throws PeersyncError OUTSIDE */
-export function scopesOf(config: Config, entries: EntriesView, paths: readonly string[]): Promise<Scope[]> {
-  return Promise.all(
-    paths.map(async (path) => {
-      const absolute = await namedPath(config, entries, path);
+export async function scopesOf(
+  config: Config,
+  entries: EntriesView,
+  paths: readonly string[],
+): Promise<Scope[]> {
+  const absolutes = await namedPaths(config, entries, paths);
+  return await Promise.all(
+    absolutes.map(async (absolute) => {
       const located = await locate(config, absolute);
       if (located) return { folder: located.folder.name, path: located.path };
       const hint = `Name a path in ${config.folders.map((folder) => folder.path).join(' or ')}.`;

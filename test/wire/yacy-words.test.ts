@@ -224,7 +224,10 @@ describe('a document', () => {
     expect((await world.run('once')).code).toBe(0);
     const served = (name: string) => world.peer.kept(world.url(`${name}/a.docx`));
     expect(served('plain')?.contentType).toMatch(/wordprocessingml/);
-    expect(served('text')).toMatchObject({ contentType: 'text/html; charset=UTF-8', title: 'Minutes ＆ more' });
+    expect(served('text')).toMatchObject({
+      contentType: 'text/html; charset=UTF-8',
+      title: 'Minutes ＆ more',
+    });
     expect(served('text')?.text).toContain('Eichenholz ‹b›＆ Buche‹/b› ü');
   });
 });
