@@ -1,21 +1,18 @@
 import { counted, numberText } from '../lib/text.js';
-import { int } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
 import type { Form } from './form.js';
 import { documentLink, escapeMarkup, page } from './markup.js';
+import { findDocuments, type Highlights, MOST_COUNTED, type SearchRequest } from './query.js';
 import type { Context, PeerDeps } from './server.js';
-import { placedWords, wordsOf } from './words.js';
+import { placedWords } from './words.js';
 
 const PAGE = 10;
 const LARGEST_PAGE = 100;
-/** More documents than these are not counted and not ranked: for words that are nearly everywhere it would take too long. */
-const MOST_COUNTED = 10_000;
 /** Collections offered for choice. */
 const OFFERED = 200;
 /** Parts of a text in which a snippet is looked for. */
 const SNIPPET_PARTS = 4;
 
-type SearchRequest = ReturnType<typeof readRequest>;
 type SearchResult = ReturnType<typeof find>;
 
 /** `/search.json`: the same search as the page, for programs. */
@@ -39,7 +36,6 @@ export async function searchPage(context: Context): Promise<string> {
   const request = readRequest(await context.form());
   const result = find(request, context.deps);
   const { documents } = context.deps;
-  const { highlights } = readQuestion(request.query);
   const title = request.query === '' ? 'peersync search' : `${request.query} – peersync search`;
   const body = `<header><h1><a href="/">peersync search</a></h1>
 ${searchForm(request, documents)}
@@ -47,7 +43,7 @@ ${searchForm(request, documents)}
 <main>
 <p class="dim" role="status">${escapeMarkup(resultLine(request, result))}</p>
 <ol class="hits" start="${request.offset + 1}">
-${result.hits.map((hit) => hitItem(hit, highlights)).join('\n')}
+${result.hits.map((hit) => hitItem(hit, result.highlights)).join('\n')}
 </ol>
 ${pager(request, result.total)}
 </main>`;
@@ -55,7 +51,7 @@ ${pager(request, result.total)}
 }
 
 /** Of one collection, or of all where its name is empty. */
-function readRequest(form: Form) {
+function readRequest(form: Form): SearchRequest {
   return {
     query: (form.text('query') ?? '').slice(0, 1_000),
     collection: form.text('collection') ?? '',
@@ -64,40 +60,18 @@ function readRequest(form: Form) {
   };
 }
 
-/** Documents by their words, best first; the newest first where no words are given or more than MOST_COUNTED have them. */
 function find(request: SearchRequest, { database, documents }: PeerDeps) {
-  const { query, collection, limit, offset } = request;
-  const question = readQuestion(query);
-  const isWithin = collection !== '';
-  let [total, totalIsExact, ids] = [0, true, [] as number[]];
-  if (question.match !== undefined) {
-    const within = 'EXISTS (SELECT 1 FROM memberships WHERE collection = ? AND document = words.rowid)';
-    const where = `words MATCH ?${isWithin ? ` AND ${within}` : ''}`;
-    const values = isWithin ? [question.match, collection] : [question.match];
-    const counting = `SELECT count(*) AS total FROM (SELECT 1 FROM words WHERE ${where} LIMIT ${MOST_COUNTED + 1})`;
-    const counted = int(database.row(counting, ...values), 'total');
-    totalIsExact = counted <= MOST_COUNTED;
-    total = Math.min(counted, MOST_COUNTED);
-    const order = totalIsExact ? 'rank' : 'rowid DESC';
-    const sql = `SELECT rowid FROM words WHERE ${where} ORDER BY ${order} LIMIT ? OFFSET ?`;
-    ids = database.rows(sql, ...values, limit, offset).map((row) => int(row, 'rowid'));
-  } else if (query.trim() === '') {
-    total = documents.count(isWithin ? { collection } : 'documents');
-    const from = isWithin
-      ? 'document FROM memberships WHERE collection = ?'
-      : 'id AS document FROM documents';
-    const sql = `SELECT ${from} ORDER BY document DESC LIMIT ? OFFSET ?`;
-    const rows = database.rows(sql, ...(isWithin ? [collection] : []), limit, offset);
-    ids = rows.map((row) => int(row, 'document'));
-  }
-  const found = ids.map((id) => documents.find('id', id)).filter((document) => document !== undefined);
-  const hits = found.map((document) => ({ document, snippet: snippet(document, question, documents) }));
-  return { total, totalIsExact, hits };
+  const { found, ...result } = findDocuments(request, database, documents);
+  const hits = found.map((document) => ({
+    document,
+    snippet: snippet(document, result.highlights, documents),
+  }));
+  return { ...result, hits };
 }
 
-function snippet({ id }: Document, question: Question, documents: DocumentStore): string {
-  for (let part = 0; part < SNIPPET_PARTS && question.match !== undefined; part += 1) {
-    const found = snippetOf(documents.textPart(id, part) ?? '', question.highlights);
+function snippet({ id }: Document, highlights: Highlights, documents: DocumentStore): string {
+  for (let part = 0; part < SNIPPET_PARTS && !highlights.isEmpty; part += 1) {
+    const found = snippetOf(documents.textPart(id, part) ?? '', highlights);
     if (found !== undefined) return found;
   }
   return snippetAt(documents.textPart(id, 0) ?? '', 0);
@@ -128,7 +102,7 @@ ${[option('', 'all'), ...offered.map((collection) => option(collection, collecti
 </form>`;
 }
 
-function hitItem({ document, snippet }: SearchResult['hits'][number], asked: ReadonlySet<string>): string {
+function hitItem({ document, snippet }: SearchResult['hits'][number], asked: Highlights): string {
   const day = new Date(document.loadDate).toISOString().slice(0, 16).replace('T', ' ');
   const facts = `${document.collections.join(', ')} · ${counted(document.words, 'word')} · pushed ${day} UTC`;
   return `<li>
@@ -153,40 +127,12 @@ function pager(request: SearchRequest, total: number): string {
   return earlier === later ? '' : `<nav aria-label="Pages">${earlier}${later}</nav>`;
 }
 
-/** What a person asks the index for. */
-export interface Question {
-  /** In FTS5's language; undefined where there is no word to look for. */
-  readonly match: string | undefined;
-  /** Folded words to highlight. */
-  readonly highlights: ReadonlySet<string>;
-}
-
-const MOST_TERMS = 32;
-const LONGEST_QUESTION = 1_000;
-
-/**
- * Reads a person's words: every word has to be there; "words in quotes" stand together. Only letters and digits reach FTS5,
- * each term in quotes, so no words can break or steer its language. Beginnings of words cannot be asked for: over
- * 200,000 documents `w1*` held everybody up for 17 s, where a word takes at most half of one.
- */
-export function readQuestion(asked: string): Question {
-  const match: string[] = [];
-  const highlights = new Set<string>();
-  for (const [, phrase, word] of asked.slice(0, LONGEST_QUESTION).matchAll(/"([^"]*)"|([^\s"]+)/g)) {
-    const words = wordsOf(phrase ?? word ?? '');
-    if (words.length === 0 || match.length >= MOST_TERMS) continue;
-    match.push(`"${words.join(' ')}"`);
-    for (const each of words) highlights.add(each);
-  }
-  return { match: match.length > 0 ? match.join(' ') : undefined, highlights };
-}
-
 /** Characters of a snippet, and of it before the first word that was asked for. */
 const LENGTH = 240;
 const LEAD = 60;
 
 /** The place in `text` around the first of the `asked` words; undefined where none is in it. */
-export function snippetOf(text: string, asked: ReadonlySet<string>): string | undefined {
+export function snippetOf(text: string, asked: Highlights): string | undefined {
   for (const { word, start } of placedWords(text)) {
     if (!asked.has(word)) continue;
     const from = Math.max(0, start - LEAD);
@@ -208,7 +154,7 @@ export function snippetAt(text: string, start: number): string {
 }
 
 /** A snippet for a page, with the `asked` words marked. */
-export function marked(snippet: string, asked: ReadonlySet<string>): string {
+export function marked(snippet: string, asked: Highlights): string {
   let markup = '';
   let at = 0;
   for (const { word, start, end } of placedWords(snippet)) {

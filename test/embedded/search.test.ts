@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
-import { marked, readQuestion, snippetAt, snippetOf } from '../../src/embedded/search.js';
+import { parseQuery } from '../../src/embedded/query.js';
+import { marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { until } from '../support/wait.js';
 import { openPeer, type Parameters, peerWith, push, search, send } from './support.js';
@@ -204,14 +205,14 @@ describe('words', () => {
 
 describe('a question', () => {
   it('asks for every word, and for quoted words together; without words for nothing', () => {
-    expect(readQuestion('red "green tea" blue-ish').match).toBe('"red" "green tea" "blue ish"');
-    expect(readQuestion('検索').match).toBe('"検 索"');
-    expect(readQuestion(' "" * ( ').match).toBeUndefined();
+    expect(parseQuery('red "green tea" blue-ish').match).toBe('"red" "green tea" "blue ish"');
+    expect(parseQuery('検索').match).toBe('"検 索"');
+    expect(parseQuery(' "" * ( ').match).toBeUndefined();
   });
 
   it('never hands FTS5 anything but letters and digits in quotes', () => {
     const isSafe = fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (any) => {
-      const { match = '"x"' } = readQuestion(any);
+      const { match = '"x"' } = parseQuery(any);
       expect(match).toMatch(/^"[\p{L}\p{N}\p{M} ]+"( "[\p{L}\p{N}\p{M} ]+")*$/u);
     });
     fc.assert(isSafe);
@@ -220,23 +221,23 @@ describe('a question', () => {
 
 describe('a snippet', () => {
   it('shows the words asked for as they stand in the text, each character of a Chinese phrase', () => {
-    const asked = readQuestion('GROSSE').highlights;
+    const asked = parseQuery('GROSSE').highlights;
     const found = snippetOf(`${'filler '.repeat(100)}the Größe of <it>`, asked) ?? '';
     expect(found).toMatch(/^… filler .*the Größe of <it>$/);
     expect(marked(found, asked)).toMatch(/ the <mark>Größe<\/mark> of &lt;it&gt;$/);
-    const chinese = readQuestion('検索').highlights;
+    const chinese = parseQuery('検索').highlights;
     const shown = marked(snippetOf('中文検索です', chinese) ?? '', chinese);
     expect(shown).toBe('中文<mark>検</mark><mark>索</mark>です');
   });
 
   it('is none where no word was found, and then the beginning stands for it', () => {
-    expect(snippetOf('nothing here', new Set(['else']))).toBeUndefined();
+    expect(snippetOf('nothing here', parseQuery('else').highlights)).toBeUndefined();
     expect(snippetAt('short', 0)).toBe('short');
     expect(snippetAt('word '.repeat(200), 0)).toMatch(/^word .* …$/);
   });
 
   it('never cuts a pair of surrogates', () => {
-    const found = snippetOf(`${'😀'.repeat(100)} tea ${'😀'.repeat(300)}`, new Set(['tea']));
+    const found = snippetOf(`${'😀'.repeat(100)} tea ${'😀'.repeat(300)}`, parseQuery('tea').highlights);
     expect(found).not.toMatch(/\p{Cs}/u);
   });
 });
