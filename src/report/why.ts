@@ -169,13 +169,13 @@ function nextOf(
   }
   const { uplink } = live.parts;
   const isInFlight = uplink.isInFlight(entry);
-  const isDoubtful = status === 'pending' && entry.doubt !== undefined && !isInFlight;
-  const waiting = waitingForPeer(live.parts, status === 'accepted' || isDoubtful ? 'confirm' : 'push');
+  const isUnanswered = status === 'pending' && entry.inFlight !== undefined && !isInFlight;
+  const waiting = waitingForPeer(live.parts, status === 'accepted' || isUnanswered ? 'confirm' : 'push');
   if (waiting !== undefined) return waiting;
   if (isInFlight) return say('It is on its way to the peer at this moment.');
-  if (status === 'pending' && !isDoubtful) return say('It is pushed.', entry.notBefore);
+  if (status === 'pending' && !isUnanswered) return say('It is pushed.', entry.notBefore);
   const { at, lastAnswer } = uplink.nextLook(entry) ?? {};
-  if (isDoubtful)
+  if (isUnanswered)
     return say('Its push was never answered: it is looked up, and pushed again if it is not there.', at);
   const soFar = lastAnswer === undefined ? '' : ` (so far: ${lastAnswer})`;
   return status === 'accepted' && isRemembered(entry)

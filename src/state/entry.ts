@@ -69,7 +69,7 @@ export interface HistoryEntry {
  *
  * An *item* is a file and the one document it becomes in the peer. Its status:
  *
- * - `pending`: this version is to be pushed; `doubt` is set just before a push leaves, so that after a crash the
+ * - `pending`: this version is to be pushed; `inFlight` is set just before a push leaves, so that after a crash the
  *   item is looked up before it is pushed again.
  * - `accepted`: the peer answered a push of this version without an error for it. Proves nothing about search.
  * - `confirmed`: the peer showed this version; the evidence is kept.
@@ -105,7 +105,7 @@ export interface PendingItem extends ItemCore {
   /** Not to be pushed before this, in ms since the epoch. */
   readonly notBefore: number;
   /** A push of this version left (`at` says when) and no answer to it was recorded. */
-  readonly doubt?: Sent;
+  readonly inFlight?: Sent;
 }
 export interface AcceptedItem extends ItemCore {
   readonly status: 'accepted';
@@ -175,7 +175,7 @@ export function hasContent(version: Version | FileStat): version is Version {
 
 /** Whether the peer has, or may have, what was sent to this address for the file. */
 export function claims(entry: Entry, url: string): boolean {
-  return entry.sent?.url === url || (entry.status === 'pending' && entry.doubt?.url === url);
+  return entry.sent?.url === url || (entry.status === 'pending' && entry.inFlight?.url === url);
 }
 
 /**
@@ -292,22 +292,22 @@ function isSame(item: Item, to: Destination, { sha256, encoding }: Version): boo
 function landedAt(before: Entry | undefined): number {
   if (before?.status === 'accepted') return before.since;
   if (before?.status === 'confirmed' && before.evidence.kind === 'digest') return Number.NEGATIVE_INFINITY;
-  const doubt = before?.status === 'pending' ? before.doubt : undefined;
-  return Math.max(before?.sent?.at ?? Number.NEGATIVE_INFINITY, doubt?.at ?? Number.NEGATIVE_INFINITY);
+  const inFlight = before?.status === 'pending' ? before.inFlight : undefined;
+  return Math.max(before?.sent?.at ?? Number.NEGATIVE_INFINITY, inFlight?.at ?? Number.NEGATIVE_INFINITY);
 }
 
 /** A push of this version is about to leave; to be on disk before it does. */
 export function leaving(item: PendingItem, sent: Sent): PendingItem {
-  return { ...item, doubt: sent };
+  return { ...item, inFlight: sent };
 }
 
-/** The push certainly did not reach the peer, or the peer certainly refused it: no doubt is left. */
+/** The push certainly did not reach the peer, or the peer certainly refused it: it is not in flight any more. */
 export function returned(item: PendingItem, notBefore: number, trouble?: Trouble): PendingItem {
-  const { doubt: _, trouble: _before, ...rest } = item;
+  const { inFlight: _, trouble: _before, ...rest } = item;
   return { ...rest, notBefore, ...(trouble ? { trouble } : {}) };
 }
 
-/** The peer accepted this version, or showed that a push in doubt had reached it. */
+/** The peer accepted this version, or showed that a push in flight had reached it. */
 export function accepted(item: PendingItem, sent: Sent, now: number, note?: string): AcceptedItem {
   return become(item, item, 'accepted', now, note, { attempts: item.attempts, sent });
 }
@@ -334,8 +334,8 @@ export function replaced(entry: Entry, url: string, now: number): Entry {
     return again(entry, BEGINNINGS.replaced, now, { notBefore: now + APART_MS });
   const { sent, ...rest } = entry;
   const kept = (sent?.url === url ? rest : entry) as typeof entry;
-  if (kept.status !== 'pending' || kept.doubt?.url !== url) return kept;
-  const { doubt: _, ...known } = kept;
+  if (kept.status !== 'pending' || kept.inFlight?.url !== url) return kept;
+  const { inFlight: _, ...known } = kept;
   return { ...known, notBefore: Math.max(known.notBefore, now + APART_MS) };
 }
 
@@ -448,7 +448,7 @@ export function skipped(
 /** A push or a removal that left and was never answered may have reached the peer after the recorded push: then nothing is certain. */
 function certainlySent(entry: Entry | undefined): Sent | undefined {
   if (entry?.status === 'removing') return undefined;
-  return entry?.status === 'pending' && entry.doubt !== undefined ? undefined : entry?.sent;
+  return entry?.status === 'pending' && entry.inFlight !== undefined ? undefined : entry?.sent;
 }
 
 function sentOf(entry: Entry | undefined): { readonly sent?: Sent } {

@@ -45,7 +45,7 @@ type SentRow = readonly [
 ];
 /** A number stands for the date that was shown. */
 type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
-type WaitRow = readonly [notBefore?: number | null, doubt?: SentRow | null];
+type WaitRow = readonly [notBefore?: number | null, inFlight?: SentRow | null];
 type RemovalRow = readonly [notBefore?: number | null, requestedAt?: number | null];
 /** Status, moment and note of each change; of the last one, where it is the present status, only the note. */
 type HistoryRow = readonly (number | string)[];
@@ -193,8 +193,8 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
     ]);
   }
   if (entry.status !== 'pending') return undefined;
-  const { notBefore, doubt } = entry;
-  return trimmed([notBefore === since ? undefined : notBefore, doubt && sentRow(doubt, entry)]);
+  const { notBefore, inFlight } = entry;
+  return trimmed([notBefore === since ? undefined : notBefore, inFlight && sentRow(inFlight, entry)]);
 }
 
 /** A date as `Date` writes it becomes a number, which counts from `since`. */
@@ -223,7 +223,14 @@ function unpackHash(packed: string): string {
 type Unfinished = {
   -readonly [Field in keyof Entry]: Entry[Field];
 } & {
-  [Field in 'url' | 'collection' | 'attempts' | 'notBefore' | 'doubt' | 'requestedAt' | 'evidence']?: unknown;
+  [Field in
+    | 'url'
+    | 'collection'
+    | 'attempts'
+    | 'notBefore'
+    | 'inFlight'
+    | 'requestedAt'
+    | 'evidence']?: unknown;
 };
 
 /** The record of which the line was made. A fresh object each time. */
@@ -248,9 +255,9 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
   if (trouble) entry.trouble = { code: trouble[0], message: trouble[1], hint: trouble[2] };
   let note: string | undefined;
   if (status === 'pending') {
-    const [notBefore, doubt] = (detail ?? []) as WaitRow;
+    const [notBefore, inFlight] = (detail ?? []) as WaitRow;
     entry.notBefore = notBefore ?? since;
-    if (doubt) entry.doubt = sentOf(doubt, entry);
+    if (inFlight) entry.inFlight = sentOf(inFlight, entry);
   } else if (status === 'removing') {
     const [notBefore, requestedAt] = (detail ?? []) as RemovalRow;
     entry.notBefore = notBefore ?? since;

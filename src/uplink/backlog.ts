@@ -197,7 +197,7 @@ export class Backlog extends ReadyQueue<Place> {
   take(accepts: (item: PendingItem) => boolean): void {
     for (const [key, { folder, path }] of this.due) {
       const item = this.#isHere(folder) ? this.#deps.state.get(folder, path) : undefined;
-      const isWaiting = item?.status === 'pending' && item.doubt === undefined && !this.#out.has(key);
+      const isWaiting = item?.status === 'pending' && item.inFlight === undefined && !this.#out.has(key);
       if (!isWaiting) this.delete(key);
       else if (this.#urls.has(item.url)) this.add(item, URL_TAKEN_MS);
       else if (accepts(item)) this.takeOut(item);

@@ -237,7 +237,7 @@ export class ConfirmLoop {
     if (this.#underWay.get(key) === look) this.#underWay.delete(key);
     const item = state.get(place.folder, place.path);
     if (item?.status !== 'accepted' && item?.status !== 'pending') return;
-    const sent = item.status === 'accepted' ? item.sent : item.doubt;
+    const sent = item.status === 'accepted' ? item.sent : item.inFlight;
     // It became another one, which has a look of its own.
     if (sent?.at !== look.sentAt) return;
     const shown = failure ? { shown: false as const, why: failure.message } : evidenceOf(doc, sent);

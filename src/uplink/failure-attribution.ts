@@ -387,7 +387,7 @@ export class Isolation {
   #itemAt(place: Place): PendingItem | undefined {
     if (!this.#waiting.has(keyOf(place)) || !this.#isHere(place)) return undefined;
     const item = this.#deps.state.get(place.folder, place.path);
-    const isReady = item?.status === 'pending' && item.doubt === undefined;
+    const isReady = item?.status === 'pending' && item.inFlight === undefined;
     return isReady && item.notBefore <= this.#deps.clock.now() ? item : undefined;
   }
 }

@@ -30,7 +30,7 @@ export async function retryItems(
       if (status === 'skipped' || (status === 'quarantined' && !hasContent(entry.version))) {
         state.remove(folder, path);
         lookedAt.push({ folder, path });
-      } else if (status === 'quarantined' || (status === 'pending' && entry.doubt === undefined)) {
+      } else if (status === 'quarantined' || (status === 'pending' && entry.inFlight === undefined)) {
         state.put(retried(entry, clock.now()));
         again += 1;
       }

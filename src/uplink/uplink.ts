@@ -153,7 +153,7 @@ export class Uplink {
   /** A file that is not out has this record now, or none. */
   #takeUp(place: Place, entry: Entry | undefined): void {
     if (entry?.status === 'pending') {
-      if (entry.doubt !== undefined) this.#confirm.resume(entry, entry.doubt);
+      if (entry.inFlight !== undefined) this.#confirm.resume(entry, entry.inFlight);
       else if (!this.#isolation.take(entry)) this.#backlog.add(entry);
       this.#work.notify();
       return;

@@ -15,7 +15,7 @@ const GENTLY_MS = 20_000;
 async function inDoubt({ stateDirectory }: Site): Promise<string[]> {
   const { entries } = await State.read(stateDirectory);
   return [...entries.all()].flatMap((entry) =>
-    entry.status === 'pending' && entry.doubt !== undefined ? [entry.url] : [],
+    entry.status === 'pending' && entry.inFlight !== undefined ? [entry.url] : [],
   );
 }
 

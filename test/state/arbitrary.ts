@@ -78,7 +78,7 @@ const item = { ...core, url: text, collection: text, sent, attempts: fc.nat(), t
 const sameTimes = version.map((v) => ({ ...v, ctimeMs: v.mtimeMs }));
 const eitherVersion = fc.oneof(version, sameTimes, any<FileStat>(stat));
 
-const pending = { ...item, status: fc.constant('pending' as const), version, notBefore: at, doubt: sent };
+const pending = { ...item, status: fc.constant('pending' as const), version, notBefore: at, inFlight: sent };
 const removing = {
   ...item,
   status: fc.constant('removing' as const),
@@ -92,7 +92,7 @@ const skippedFile = {
   sent,
 };
 const entries: readonly Arbitrary<Entry>[] = [
-  any<PendingItem>(pending, ['sent', 'trouble', 'doubt']),
+  any<PendingItem>(pending, ['sent', 'trouble', 'inFlight']),
   any<AcceptedItem>({ ...item, status: fc.constant('accepted'), version }, ['trouble']),
   any<ConfirmedItem>({ ...item, status: fc.constant('confirmed'), version, evidence }, ['trouble']),
   any<QuarantinedItem>({ ...item, status: fc.constant('quarantined'), version: eitherVersion }, ['sent']),

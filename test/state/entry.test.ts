@@ -98,11 +98,11 @@ describe('another file that is pushed to the address', () => {
     expect(beginningOf(after.history)).toBe(after.history.length - 1);
   });
 
-  it('ends a doubt, and leaves what was sent elsewhere', () => {
+  it('ends what was in flight, and leaves what was sent elsewhere', () => {
     const moved = read(known, ELSEWHERE, known.version, NOW + 10) as PendingItem;
     const left = leaving(moved, sentOf(moved, NOW + 20));
     expect(replaced(left, ELSEWHERE.url, LATER)).toEqual({ ...moved, notBefore: LATER + 3_000 });
-    expect(replaced(left, TO.url, LATER)).toMatchObject({ doubt: left.doubt });
+    expect(replaced(left, TO.url, LATER)).toMatchObject({ inFlight: left.inFlight });
     expect(replaced(left, TO.url, LATER)).not.toHaveProperty('sent');
   });
 });

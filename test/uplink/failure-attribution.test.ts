@@ -121,7 +121,7 @@ describe('an item that the peer does not show', () => {
     }
     const after = put.at(-1);
     expect(after).toMatchObject({ status: 'pending', attempts });
-    expect(after).not.toHaveProperty('doubt');
+    expect(after).not.toHaveProperty('inFlight');
     expect(after?.status === 'pending' && after.trouble?.code).toBe(code);
     expect(part.isSuspect(left())).toBe(code !== undefined);
     if (attempts === 0 && after?.status === 'pending')

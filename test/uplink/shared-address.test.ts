@@ -98,7 +98,7 @@ describe('what the peer was sent before', () => {
     const onDisk = await State.read(w.stateDir);
     expect(onDisk.get('one', 'a.txt')).toMatchObject({ status: 'gone', url: URL });
     expect(onDisk.get('one', 'a.txt')).not.toHaveProperty('sent');
-    expect(onDisk.get('two', 'a.txt')).toHaveProperty('doubt');
+    expect(onDisk.get('two', 'a.txt')).toHaveProperty('inFlight');
     drop(TWO);
     take(ONE);
     expect(recordOf(ONE)?.status).toBe('pending');
@@ -157,12 +157,12 @@ describe('a file of which another takes the address and leaves it again', () => 
     };
     take(ONE);
     await w.until(() => w.peer.pushes.length === 1 && w.uplink.status().inFlight === 0, 'unanswered');
-    expect(recordOf(ONE)).toMatchObject({ status: 'pending', doubt: { url: URL } });
+    expect(recordOf(ONE)).toMatchObject({ status: 'pending', inFlight: { url: URL } });
     const { release } = w.peer.hold();
     take(TWO);
     await pushed(2);
     expect(recordOf(ONE)).toMatchObject({ status: 'pending' });
-    expect(recordOf(ONE)).not.toHaveProperty('doubt');
+    expect(recordOf(ONE)).not.toHaveProperty('inFlight');
     drop(TWO);
     release();
     await inPeer('red');

@@ -465,7 +465,7 @@ describe('after a restart', () => {
     w.peer.hold();
     w.write('a.txt', 'one');
     await w.until(() => w.peer.pushes.length === 1, 'pushed');
-    expect(w.pending('a.txt').doubt).toBeDefined();
+    expect(w.pending('a.txt').inFlight).toBeDefined();
     w.peer.show(w.url('a.txt'), 'one');
     await w.stop();
     w.peer.onPush = () => undefined;
