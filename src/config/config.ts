@@ -17,7 +17,11 @@ export type Config = DeepReadonly<
 >;
 /** One watched folder; the name is unique among the folders, and the URL a base for `documentUrl`. */
 export type FolderConfig = DeepReadonly<
-  ParsedConfig['folders'][number] & { readonly name: string; readonly url: string }
+  ParsedConfig['folders'][number] & {
+    readonly name: string;
+    readonly url: string;
+    readonly onDelete: 'remove' | 'keep';
+  }
 >;
 export type MirrorConfig = Config['mirror'];
 /** A mirror of a shared object, or of every one that a pattern matches. `path` may hold `{data}`. */
@@ -46,7 +50,9 @@ export function complete({ $schema: _, ...parsed }: ParsedConfig, directory: str
     },
     folders: folders.map((folder) => {
       const path = at(folder.path);
-      return { ...folder, path, name: folder.name ?? basename(path), url: folder.url ?? fileBase(path) };
+      const { name = basename(path), url = fileBase(path) } = folder;
+      const { onDelete = peer.url === 'embedded' ? 'remove' : 'keep' } = folder;
+      return { ...folder, path, name, url, onDelete };
     }),
     state: { ...state, dir: at(state.dir) },
     mirror: { ...mirror, root: at(mirror.root) },

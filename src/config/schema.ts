@@ -177,6 +177,12 @@ const folder = z.strictObject({
     .describe(
       'How PDF, office documents, books, RTF and e-mail travel: `auto` sends their text to a peer that takes only text, and the file as it is to others; `always` sends their text to every peer.',
     ),
+  onDelete: z
+    .enum(['remove', 'keep'], { error: '"remove" or "keep"' })
+    .optional()
+    .describe(
+      'What becomes of the document when its file is removed: `remove` removes it from the peer too, `keep` leaves it there. Unless given, `remove` with the embedded peer and `keep` with any other.',
+    ),
   followSymlinks: flag(false).describe(
     'Whether symbolic links are followed; never out of the folder. Set it when the tree is built of links.',
   ),

@@ -16,17 +16,6 @@ export function documentUrl(base: string, relativePath: string): string {
   return base + encodePath(relativePath);
 }
 
-/** The relative path, in NFC, of which `documentUrl` makes this URL with this base; undefined where there is none. */
-export function pathBelow(base: string, url: string): string | undefined {
-  if (!url.startsWith(base)) return undefined;
-  try {
-    return decodeURIComponent(url.slice(base.length));
-  } catch {
-    // The URL is one with a longer base, which may have other escapes.
-    return undefined;
-  }
-}
-
 /** The `file://` base of an absolute directory path. */
 export function fileBase(directory: string): string {
   return asDirectory(`file://${encodePath(directory)}`);

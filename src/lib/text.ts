@@ -33,6 +33,17 @@ function encodeName(name: string): string {
   );
 }
 
+/** The relative path, in NFC, of which `encodePath` makes this URL with this base; undefined where there is none. */
+export function pathBelow(base: string, url: string): string | undefined {
+  if (!url.startsWith(base)) return undefined;
+  try {
+    return decodeURIComponent(url.slice(base.length));
+  } catch {
+    // The URL is one with a longer base, which may have other escapes.
+    return undefined;
+  }
+}
+
 /**
  * Compares by code point, which is the order of the bytes in UTF-8. JavaScript's `<` compares UTF-16 units and puts
  * what is beyond U+FFFF before U+E000.

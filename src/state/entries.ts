@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { directoryOf, joinPath } from '../lib/file.js';
+import { pathBelow } from '../lib/text.js';
 import type { Entry, QuarantinedItem } from './entry.js';
 import { decode, encode, ownCopy, statusOf, type UrlBases } from './line.js';
 
@@ -167,9 +168,21 @@ export class Entries {
     return this.#folders.keys();
   }
 
-  /** Every URL base that a record of any folder ever had. */
-  urlBases(): readonly string[] {
-    return this.bases.flatMap((base) => base?.url ?? []);
+  /** The records of all files, of any folder, that have or ever had this URL, and of some others. */
+  *mayBeAt(url: string): Iterable<Entry> {
+    const seen = new Set<string>();
+    for (const base of this.bases) {
+      const path = base?.url === undefined ? undefined : pathBelow(base.url, url);
+      if (path === undefined) continue;
+      for (const form of new Set([path, path.normalize('NFD')])) {
+        if (seen.has(form)) continue;
+        seen.add(form);
+        for (const folder of this.#folders.keys()) {
+          const entry = this.get(folder, form);
+          if (entry !== undefined) yield entry;
+        }
+      }
+    }
   }
 
   counts(folder?: string): Counts {

@@ -20,7 +20,7 @@ export interface Destination extends Place {
   readonly collection: string;
 }
 
-/** The last version that the peer accepted, as far as is known. */
+/** The last version that the peer accepted, or may have accepted, as far as is known. */
 export interface Sent {
   /** The sha256 of the version on disk. */
   readonly sha256: string;
@@ -40,6 +40,8 @@ export interface Sent {
   readonly words?: number;
   /** What read the text of a document, and how many words it found. */
   readonly extracted?: { readonly reader: string; readonly words: number };
+  /** The peer has it, or an earlier one, or none: a push or a removal that left later was never answered, or was not shown. */
+  readonly isUncertain?: true;
 }
 
 /** What showed that the peer has this version, strongest first. */
@@ -176,6 +178,11 @@ export function hasContent(version: Version | FileStat): version is Version {
 /** Whether the peer has, or may have, what was sent to this address for the file. */
 export function claims(entry: Entry, url: string): boolean {
   return entry.sent?.url === url || (entry.status === 'pending' && entry.inFlight?.url === url);
+}
+
+/** Whether a file that is there has this URL for its document, or may have had it: what the peer has there is not to be removed. */
+export function isLiveAt(entry: Entry, url: string): boolean {
+  return !isAway(entry) && ((isItem(entry) && entry.url === url) || claims(entry, url));
 }
 
 /**
@@ -331,8 +338,9 @@ export function overtaken(
  */
 export function replaced(entry: Entry, url: string, now: number): Entry {
   if (entry.status === 'accepted' || entry.status === 'confirmed')
-    return again(entry, BEGINNINGS.replaced, now, { notBefore: now + APART_MS });
-  const { sent, ...rest } = entry;
+    return withoutSent(again(entry, BEGINNINGS.replaced, now, { notBefore: now + APART_MS }));
+  const { sent } = entry;
+  const rest = withoutSent(entry);
   const kept = (sent?.url === url ? rest : entry) as typeof entry;
   if (kept.status !== 'pending' || kept.inFlight?.url !== url) return kept;
   const { inFlight: _, ...known } = kept;
@@ -384,6 +392,10 @@ export function retried(item: Exclude<Item, AwayItem>, now: number): PendingItem
     : again(known, BEGINNINGS.retry, now);
 }
 
+function withoutSent<E extends Entry>({ sent: _, ...rest }: E): E {
+  return rest as E;
+}
+
 /** The version is to be pushed from now on, as if nothing of it had been sent, but for what `rest` says. */
 function again(
   item: Item & { readonly version: Version },
@@ -391,7 +403,7 @@ function again(
   now: number,
   rest: Partial<PendingItem> = {},
 ): PendingItem {
-  return become(item, item, 'pending', now, note, { notBefore: now, ...rest });
+  return become(item, item, 'pending', now, note, { notBefore: now, ...uncertainly(sentOf(item)), ...rest });
 }
 
 /** Nothing but a change helps: of the file, of the configuration, or a person's `retry`. */
@@ -407,14 +419,30 @@ export function quarantined(
   return become(before, { ...to, version }, 'quarantined', now, trouble.message, rest);
 }
 
-/** The file was removed, or nobody asks for it any more. */
-export function gone(item: Exclude<Item, AwayItem>, now: number, note = 'the file was removed'): GoneItem {
-  return become(item, item, 'gone', now, note, sentOf(item));
+/** A record of which there may be a document in the peer. */
+export type WithDocument = Item | (SkippedFile & { readonly sent: Sent });
+
+export function mayHaveDocument(entry: Entry): entry is WithDocument {
+  return isItem(entry) || entry.sent !== undefined;
 }
 
-/** The document is to be removed from the peer, or once more, as it came back. */
+/** The file was removed, or nobody asks for it any more. */
+export function gone(
+  entry: Exclude<WithDocument, AwayItem>,
+  now: number,
+  note = 'the file was removed',
+): GoneItem {
+  const { url, collection } = isItem(entry) ? entry : entry.sent;
+  return become(entry, { ...entry, url, collection }, 'gone', now, note, sentOf(entry));
+}
+
+/** The document that the peer was sent is to be removed from there, or once more, as it came back. */
 export function removing(item: GoneItem | RemovedItem, now: number, note?: string): RemovingItem {
-  return become(item, item, 'removing', now, note, { notBefore: now, ...sentOf(item) });
+  const { url, collection } = item.sent ?? item;
+  return become(item, { ...item, url, collection }, 'removing', now, note, {
+    notBefore: now,
+    ...sentOf(item),
+  });
 }
 
 /** A request to remove the document is about to leave; to be on disk before it does. */
@@ -445,13 +473,19 @@ export function skipped(
   return { folder, path, version, status: 'skipped', trouble, since: now, ...sentOf(before), history };
 }
 
-/** A push or a removal that left and was never answered may have reached the peer after the recorded push: then nothing is certain. */
 function certainlySent(entry: Entry | undefined): Sent | undefined {
-  if (entry?.status === 'removing') return undefined;
-  return entry?.status === 'pending' && entry.inFlight !== undefined ? undefined : entry?.sent;
+  const { sent } = sentOf(entry);
+  return sent?.isUncertain ? undefined : sent;
 }
 
+/** A push or a removal that left and was never answered may have reached the peer after the recorded push: then nothing is certain. */
 function sentOf(entry: Entry | undefined): { readonly sent?: Sent } {
-  const sent = certainlySent(entry);
-  return sent === undefined ? {} : { sent };
+  if (entry?.status === 'pending' && entry.inFlight !== undefined)
+    return uncertainly({ sent: entry.inFlight });
+  if (entry?.sent === undefined) return {};
+  return entry.status === 'removing' ? uncertainly(entry) : { sent: entry.sent };
+}
+
+function uncertainly({ sent }: { readonly sent?: Sent }): { readonly sent?: Sent } {
+  return sent === undefined ? {} : { sent: { ...sent, isUncertain: true } };
 }

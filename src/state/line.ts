@@ -42,6 +42,7 @@ type SentRow = readonly [
   collection?: string | null,
   reader?: string | null,
   found?: number | null,
+  isUncertain?: 1 | null,
 ];
 /** A number stands for the date that was shown. */
 type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
@@ -170,7 +171,7 @@ function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
     isOfVersion ? undefined : packHash(sha256),
     'url' in rest && url === rest.url ? undefined : url,
     'collection' in rest && collection === rest.collection ? undefined : collection,
-    ...[extracted?.reader, extracted?.words],
+    ...[extracted?.reader, extracted?.words, sent.isUncertain && 1],
   ]);
 }
 
@@ -276,7 +277,8 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
 
 function sentOf(row: SentRow, entry: Unfinished): Sent {
   const { version, since } = entry;
-  const [at, peerAt, size, lastModified, words, digest, hash, url, collection, reader, found] = row;
+  const [at, peerAt, size, lastModified, words, digest, hash, url, collection, reader, found, isUncertain] =
+    row;
   const sha256 = hash ? unpackHash(hash) : hasContent(version) ? version.sha256 : '';
   const sent: { -readonly [Field in keyof Sent]: Sent[Field] } = {
     sha256,
@@ -291,6 +293,7 @@ function sentOf(row: SentRow, entry: Unfinished): Sent {
   else if (typeof lastModified === 'number') sent.lastModified = lastModified;
   if (typeof words === 'number') sent.words = words;
   if (typeof reader === 'string') sent.extracted = { reader, words: found ?? 0 };
+  if (isUncertain) sent.isUncertain = true;
   return sent;
 }
 

@@ -3,7 +3,7 @@ import { Low } from 'lowdb';
 import { type PeersyncError, systemCode } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Counts, EntriesView } from './entries.js';
-import type { Entry, Place } from './entry.js';
+import { type AwayItem, type Entry, isAway, type Place } from './entry.js';
 import {
   type AdapterOptions,
   JournalAdapter,
@@ -177,14 +177,19 @@ export class State extends StateView {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Forgets the files that were removed, and the documents, more than `ms` ago, and returns how many. */
-  async forgetGone(ms: number): Promise<number> {
+  /**
+   * Forgets the files that were removed, and the documents, more than `ms` ago, and returns how many.
+   *
+   * @param isUndecided whether it is still to be decided what becomes of the document: then it is not forgotten
+   */
+  async forgetGone(ms: number, isUndecided = (_: AwayItem) => false): Promise<number> {
     const limit = this.options.clock.now() - ms;
     const where = (line: string) => sinceOf(line) < limit;
     let forgotten = 0;
     for await (const slice of this.entries.slices({ status: ['gone', 'removed'], where })) {
-      for (const { folder, path } of slice) {
-        this.remove(folder, path);
+      for (const entry of slice) {
+        if (!isAway(entry) || isUndecided(entry)) continue;
+        this.remove(entry.folder, entry.path);
         forgotten += 1;
       }
     }

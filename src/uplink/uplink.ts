@@ -1,4 +1,3 @@
-import { pathBelow } from '../config/url.js';
 import { fileStat } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import type { ContentRules } from '../peer/dialect.js';
@@ -372,18 +371,8 @@ export class Uplink {
    * in an earlier configuration. The last push to a URL is what the peer has there, so what was sent for them counts no more.
    */
   *#conflictsOf({ folder, path, url }: PendingItem): Iterable<Entry> {
-    const { entries } = this.#deps.state;
-    for (const base of entries.urlBases()) {
-      const below = pathBelow(base, url);
-      if (below === undefined) continue;
-      for (const form of new Set([below, below.normalize('NFD')])) {
-        for (const name of entries.folders()) {
-          if ((name === folder && form === path) || entries.line(name, form) === undefined) continue;
-          const entry = this.#deps.state.get(name, form);
-          if (entry !== undefined && claims(entry, url)) yield entry;
-        }
-      }
-    }
+    for (const entry of this.#deps.state.entries.mayBeAt(url))
+      if ((entry.folder !== folder || entry.path !== path) && claims(entry, url)) yield entry;
   }
 }
 

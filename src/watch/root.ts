@@ -116,7 +116,7 @@ export function wasSeen(folder: FolderName, state: StateView): boolean {
 }
 
 function hasRecords({ name }: FolderName, state: StateView): boolean {
-  const { gone: _, ...live } = state.counts(name);
+  const { gone: _, removing: _removing, removed: _removed, ...live } = state.counts(name);
   return Object.values(live).some((count) => count > 0);
 }
 

@@ -1,7 +1,8 @@
 import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { documentUrl, fileBase, normaliseBase, normalisePeerUrl, pathBelow } from '../../src/config/url.js';
+import { documentUrl, fileBase, normaliseBase, normalisePeerUrl } from '../../src/config/url.js';
+import { pathBelow } from '../../src/lib/text.js';
 
 const base = 'https://files.example.org/inbox/';
 const bases = [base, 'http://[::1]:8080/', 'file:///srv/x/', 'ftp://host/a%20b/'];

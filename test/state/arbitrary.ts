@@ -62,8 +62,8 @@ const version: Arbitrary<Version> = any<Version>({
 const document = { sha256: hash, size: bytes, digest: hash, url: text, collection: text };
 const extracted = fc.record({ reader: text, words: bytes }, { noNullPrototype: true });
 const sent: Arbitrary<Sent> = any<Sent>(
-  { ...document, at, peerAt: at, lastModified: at, words: bytes, extracted },
-  ['peerAt', 'lastModified', 'words', 'extracted'],
+  { ...document, at, peerAt: at, lastModified: at, words: bytes, extracted, isUncertain: fc.constant(true) },
+  ['peerAt', 'lastModified', 'words', 'extracted', 'isUncertain'],
 );
 const date = at.map((ms) => new Date(ms).toISOString().replace('.000Z', 'Z'));
 const kind = fc.constantFrom<Evidence['kind']>('digest', 'lastModified', 'loadDate', 'size', 'present');

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { atRestSince } from '../../src/report/statistics.js';
 import {
+  type AwayItem,
   accepted,
   BEGINNINGS,
   beginningOf,
@@ -11,10 +12,12 @@ import {
   gone,
   leaving,
   lostLater,
+  mayHaveDocument,
   overtaken,
   type PendingItem,
   quarantined,
   read,
+  removing,
   replaced,
   retried,
   type Sent,
@@ -76,6 +79,38 @@ describe('content that the peer was sent before', () => {
   it('is pushed when another version left since, and nobody knows whether it landed', () => {
     const changed = pending('b', known, NOW + 10);
     expect(read(leaving(changed, sentOf(changed, NOW)), TO, version('a'), NOW + 30).status).toBe('pending');
+  });
+});
+
+describe('what may be in the peer of a file that was removed', () => {
+  const isMaybe = { isUncertain: true };
+  const changed = pending('b', known, NOW + 10);
+  const left = leaving(changed, sentOf(changed, NOW + 20));
+  const removed = gone(known, NOW + 5);
+  const back = pending('a', removing(removed, NOW + 6), NOW + 10);
+
+  it.each<[string, Exclude<Entry, AwayItem>, object]>([
+    ['it was confirmed', known, { sha256: known.version.sha256 }],
+    ['a push was never answered', left, { ...left.inFlight, ...isMaybe }],
+    ['that was followed by a change', pending('c', left, LATER), { ...left.inFlight, ...isMaybe }],
+    ['it could not be confirmed', failed(taken(changed), TROUBLE, LATER, LATER), isMaybe],
+    ['it came back, while its document was being removed', back, isMaybe],
+    ['it was kept out by a rule', skipped(known, TO, known.version, TROUBLE, LATER), known.sent],
+  ])('is known where %s', (_, entry, sent) => {
+    if (!mayHaveDocument(entry)) throw new Error('there is none');
+    const away = gone(entry, LATER);
+    expect(away).toMatchObject({ ...TO, status: 'gone', sent });
+    expect(removing(away, LATER)).toMatchObject({ ...TO, status: 'removing', sent });
+  });
+
+  it('is pushed, and not only looked up, when the file is back while nothing is certain', () => {
+    expect(back.notBefore).toBe(NOW + 3_000);
+    expect(read(gone(back, LATER), TO, version('a'), LATER).status).toBe('pending');
+  });
+
+  it('stands where it was sent, whatever URL the file had last', () => {
+    const moved = read(known, ELSEWHERE, known.version, NOW + 10) as PendingItem;
+    expect(removing(gone(moved, LATER), LATER)).toMatchObject({ url: TO.url });
   });
 });
 

@@ -30,7 +30,12 @@ export function folderOf(path: string, changes: Partial<FolderConfig> = {}): Fol
   return {
     ...{ name: 'inbox', path, collection: 'inbox', url: 'https://files.example.org/inbox/' },
     ...{ include: ['*'], ignore: ['.git', '*.part'], rules: [], settle: SETTLE_MS },
-    ...{ maxFileSize: 1_048_576, followSymlinks: false, extract: 'auto' as const },
+    ...{
+      maxFileSize: 1_048_576,
+      followSymlinks: false,
+      extract: 'auto' as const,
+      onDelete: 'remove' as const,
+    },
     ...changes,
   };
 }
