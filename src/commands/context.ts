@@ -253,18 +253,25 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value));
 }
 
+/** Of the embedded peer and of YaCy. */
+const HASH_WITH_DASH = /^-[\w-]{11}$/;
+
 /**
  * The arguments with `--c` as `--group`: the specification calls the group `c`, and yargs would take that for `-c`, the
- * configuration. `help COMMAND` and `version` are options to yargs, too.
+ * configuration. A hash may begin with a dash, and yargs would take it for an option. `help COMMAND` and `version` are options to
+ * yargs, too.
  */
 export function asOptions(args: readonly string[]): string[] {
   const [first, ...rest] = args;
   if (first === 'help') return [...rest, '--help'];
   if (first === 'version') return ['--version'];
   const end = args.indexOf('--');
-  return args.map((arg, i) =>
-    end !== -1 && i > end ? arg : arg === '--c' || arg.startsWith('--c=') ? `--group${arg.slice(3)}` : arg,
-  );
+  return args.flatMap((arg, i) => {
+    if (end !== -1 && i > end) return [arg];
+    if (arg === '--hash' && HASH_WITH_DASH.test(args[i + 1] ?? '')) return [`--hash=${args[i + 1]}`];
+    if (args[i - 1] === '--hash' && HASH_WITH_DASH.test(arg)) return [];
+    return [arg === '--c' || arg.startsWith('--c=') ? `--group${arg.slice(3)}` : arg];
+  });
 }
 
 /**

@@ -53,6 +53,12 @@ describe('--c', () => {
   });
 });
 
+it('a hash may begin with a dash', () => {
+  const line = (words: string) => asOptions(words.split(' ')).join(' ');
+  expect(line('doc --hash -a_B0c1D2e3F --json')).toBe('doc --hash=-a_B0c1D2e3F --json');
+  expect(line('doc --hash y4Zp1x3nLcAA -c x')).toBe('doc --hash y4Zp1x3nLcAA -c x');
+});
+
 describe('help and version', () => {
   it('may be typed as commands, too', () => {
     expect(asOptions(['help', 'table', 'get'])).toEqual(['table', 'get', '--help']);
