@@ -2,7 +2,8 @@ import type { Config } from '../config/config.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { counted } from '../lib/text.js';
-import { gone, isAway, isItem } from '../state/entry.js';
+import { gone, isAway, mayHaveDocument } from '../state/entry.js';
+import { isToBeRemoved } from '../watch/deletions.js';
 import type { WatchDeps } from '../watch/reconciler.js';
 
 const DAY_MS = 86_400_000;
@@ -14,7 +15,7 @@ const DAY_MS = 86_400_000;
  * been gone for long; the latter again every day. `stop` ends all of it; the next run does what is left.
  */
 export class Housekeeping {
-  #keepGoneMs = Number.POSITIVE_INFINITY;
+  #kept: Pick<Config, 'folders' | 'state'> | undefined;
   #timer: Timer | undefined;
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -26,9 +27,9 @@ export class Housekeeping {
    *
    * @throws StateError when what changed cannot be brought to the disk
    */
-  async keep({ folders, state }: Pick<Config, 'folders' | 'state'>): Promise<void> {
-    this.#keepGoneMs = state.keepGone;
-    const configured = new Set(folders.map(({ name }) => name));
+  async keep(config: Pick<Config, 'folders' | 'state'>): Promise<void> {
+    this.#kept = config;
+    const configured = new Set(config.folders.map(({ name }) => name));
     for (const folder of [...this.deps.state.entries.folders()])
       if (!configured.has(folder)) await this.#retire(folder);
     this.#forget();
@@ -49,7 +50,7 @@ export class Housekeeping {
       if (this.#stopped) return;
       for (const entry of slice) {
         if (isAway(entry)) continue;
-        if (isItem(entry)) state.put(gone(entry, clock.now(), 'its folder left the configuration'));
+        if (mayHaveDocument(entry)) state.put(gone(entry, clock.now(), 'its folder left the configuration'));
         else state.remove(folder, entry.path);
         files += 1;
       }
@@ -58,7 +59,7 @@ export class Housekeeping {
     if (files > 0)
       log.info(
         { event: 'retired', folder, files },
-        `the folder ${folder} is not in the configuration any more: its ${counted(files, 'file')} count as gone; the peer keeps their documents`,
+        `the folder ${folder} is not in the configuration any more: its ${counted(files, 'file')} count as gone; the peer keeps their documents until \`peersync forget ${folder} --remove\``,
       );
   }
 
@@ -69,7 +70,11 @@ export class Housekeeping {
     if (this.#stopped) return;
     this.#timer = clock.after(DAY_MS, () => this.#forget(), { background: true });
     this.#last = this.#last
-      .then(() => state.forgetGone(this.#keepGoneMs))
+      .then(() => {
+        const { folders, state: kept } = this.#kept ?? { folders: [], state: { keepGone: Infinity } };
+        const byName = new Map(folders.map((folder) => [folder.name, folder]));
+        return state.forgetGone(kept.keepGone, (item) => isToBeRemoved(item, byName.get(item.folder)));
+      })
       .then(
         (files) =>
           log.debug({ event: 'forgotten', files }, `${counted(files, 'file')} gone for long: forgotten`),

@@ -28,7 +28,9 @@ export async function retryItems(
     for (const entry of slice) {
       const { folder, path, status } = entry;
       if (status === 'skipped' || (status === 'quarantined' && !hasContent(entry.version))) {
-        state.remove(folder, path);
+        // What the peer has of it stays known; no file looks like this.
+        if (entry.sent === undefined) state.remove(folder, path);
+        else state.put({ ...entry, version: { ...entry.version, mtimeMs: Number.MIN_SAFE_INTEGER } });
         lookedAt.push({ folder, path });
       } else if (status === 'quarantined' || (status === 'pending' && entry.inFlight === undefined)) {
         state.put(retried(entry, clock.now()));

@@ -63,6 +63,11 @@ export class Debouncer {
     return this.#isLooking;
   }
 
+  /** What waits; a directory that something changed in ends in a slash. */
+  get paths(): Iterable<string> {
+    return this.#waiting.keys();
+  }
+
   /** How many files were written a moment ago. */
   get settling(): number {
     return [...this.#waiting].filter(([path, { seen }]) => seen !== undefined || path.endsWith('/')).length;

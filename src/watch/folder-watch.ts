@@ -5,6 +5,7 @@ import { HealthCheck } from '../lib/health.js';
 import { isWithin } from '../lib/text.js';
 import type { Trouble } from '../state/entry.js';
 import { Debouncer } from './debouncer.js';
+import { Deletions } from './deletions.js';
 import type { EventListener, FsEvents } from './fs-events.js';
 import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
 import { FolderRoot } from './root.js';
@@ -55,6 +56,7 @@ export class FolderWatch {
   readonly deps: FolderDeps;
   readonly #reconciler: Reconciler;
   readonly #scanner: Scanner;
+  readonly #deletions: Deletions;
   #isScanning = false;
   #lastScan: FolderStatus['lastScan'];
   /** Settled when no scan runs or is to follow. */
@@ -84,9 +86,15 @@ export class FolderWatch {
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
       mayLook: () => !this.#isStopped && this.root.isThere,
       isCertain: async () => !(await this.#follow()) && this.deps.mayLook(),
+      onGone: (item) => this.#deletions.wasGone(item),
+      onBack: () => this.#deletions.isBack(),
       absolute: (path) => joinPath(this.root.real, path),
     };
     this.#reconciler = new Reconciler(this.deps);
+    const { debouncer } = this.deps;
+    const isNew = (path: string) => path.endsWith('/') || this.#reconciler.isNew(path);
+    const isCalm = () => !this.#reconciler.readsNew && ![...debouncer.paths].some(isNew);
+    this.#deletions = new Deletions(this.deps, isCalm, () => this.rescan());
     this.#scanner = new Scanner(this.deps, this.#reconciler);
   }
 
@@ -94,7 +102,7 @@ export class FolderWatch {
   get busy(): boolean {
     if (this.#isStopped) return false;
     const isScanned = this.#isScanning || this.#nextScan !== undefined;
-    return isScanned || this.deps.debouncer.busy || this.#reconciler.busy;
+    return isScanned || this.#deletions.isWaiting || this.deps.debouncer.busy || this.#reconciler.busy;
   }
 
   status(): FolderStatus {
@@ -135,6 +143,7 @@ export class FolderWatch {
   async stop(): Promise<void> {
     const { events, debouncer } = this.deps;
     this.#stopping.abort();
+    this.#deletions.stop();
     await Promise.all([events?.close(), debouncer.stop(), this.#scans]);
   }
 
@@ -211,7 +220,10 @@ export class FolderWatch {
         met = await this.#scanner.all();
         problems.endScan();
       }
-      if (this.deps.mayLook()) this.#reconciler.scannedFrom = began;
+      if (this.deps.mayLook()) {
+        this.#reconciler.scannedFrom = began;
+        await this.#deletions.decide(began);
+      }
     } catch (error) {
       this.#failed('The scan', error);
     }

@@ -5,20 +5,32 @@ import type { Fingerprint } from '../content/reader.js';
 import { NO_WORDS } from '../content/words.js';
 import { type Clock, wallAheadMs } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
-import { directoryOf, ENCODINGS, type Encoding, type FileStat, joinPath, sameStat } from '../lib/file.js';
+import {
+  directoryOf,
+  ENCODINGS,
+  type Encoding,
+  type FileStat,
+  fileStat,
+  joinPath,
+  sameStat,
+} from '../lib/file.js';
 import type { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import {
   type Entry,
+  type GoneItem,
   gone,
   hasContent,
   isAway,
+  isAwayStatus,
   isItem,
+  mayHaveDocument,
   quarantined,
   read,
   skipped,
   type Trouble,
 } from '../state/entry.js';
+import { statusOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 import type { Debouncer } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
@@ -37,6 +49,10 @@ export const WATCH_POLICY = {
   readers: 8,
   /** From so many files that wait to be read on, scans wait too. */
   crowd: 500,
+  /** So long after a file was found to be gone a scan shows whether it still is, in ms; for others may go with it. */
+  deletionPauseMs: 1_000,
+  /** Between two such scans of a folder, in ms. */
+  deletionScanMs: 30_000,
 };
 
 /** What all folders share. */
@@ -74,6 +90,9 @@ export interface FolderDeps extends WatchDeps {
   readonly mayLook: () => boolean;
   /** Checks the root; resolves to whether it is certainly the folder, so that what is not there was removed. */
   readonly isCertain: () => Promise<boolean>;
+  /** To be called when a file is found to be gone, and when one is back. */
+  readonly onGone: (item: GoneItem) => void;
+  readonly onBack: () => void;
   /** Where a path of the folder stands, links on the way to the folder resolved. */
   readonly absolute: (path: string) => string;
 }
@@ -96,6 +115,16 @@ export class Reconciler {
 
   constructor(private readonly deps: FolderDeps) {
     this.#beganAt = deps.clock.now();
+  }
+
+  /** Whether a file is read, or waits for it, that has no item yet: it may be another one under a new name. */
+  get readsNew(): boolean {
+    return [...this.#reading].some((path) => this.isNew(path));
+  }
+
+  isNew(path: string): boolean {
+    const line = this.deps.state.entries.line(this.deps.folder.name, path);
+    return line === undefined || isAwayStatus(statusOf(line));
   }
 
   /** Whether files are read, or wait for it. */
@@ -147,20 +176,24 @@ export class Reconciler {
     return size > maxFileSize ? trouble.tooLarge(size, maxFileSize) : undefined;
   }
 
-  /** A rule keeps the path out: there is nothing to remember of it. */
+  /** A rule keeps the path out: what the peer was sent of it is remembered, and nothing else. */
   excluded(path: string, rule: string): void {
-    const { folder, state, mayLook, log } = this.deps;
+    const { clock, folder, state, mayLook, log } = this.deps;
     const before = state.get(folder.name, path);
-    if (!mayLook() || before === undefined || isAway(before)) return;
-    state.remove(folder.name, path);
+    if (!mayLook() || before === undefined || isAway(before) || isExcluded(before)) return;
+    const at = { folder: folder.name, path };
+    const after = skipped(before, at, fileStat(before.version), trouble.excluded(folder.name), clock.now());
+    if (mayHaveDocument(after)) state.put(after);
+    else state.remove(folder.name, path);
     this.#freed(path);
     log.debug({ folder: folder.name, path }, `${path} is skipped from now on: ${rule}.`);
   }
 
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
   async removed(entries: readonly Entry[]): Promise<void> {
-    const { folder, state, clock, isCertain } = this.deps;
-    const live = entries.filter((entry) => !isAway(entry));
+    const { folder, state, clock, rules, isCertain, onGone } = this.deps;
+    const isKept = (entry: Entry) => isExcluded(entry) && !rules.decide(entry.path).take;
+    const live = entries.filter((entry) => !isAway(entry) && !isKept(entry));
     if (live.length === 0) return;
     const certain = await isCertain();
     for (const { path, version } of live) {
@@ -170,8 +203,11 @@ export class Reconciler {
       // The same file may come back with its directory, which then looks as it did.
       this.#open(path);
       if (certain) {
-        if (isItem(known)) state.put(gone(known, clock.now()));
-        else state.remove(folder.name, path);
+        if (mayHaveDocument(known)) {
+          const item = gone(known, clock.now());
+          state.put(item);
+          onGone(item);
+        } else state.remove(folder.name, path);
         this.#freed(path);
       }
     }
@@ -224,7 +260,7 @@ export class Reconciler {
   }
 
   #wasRead(path: string, stat: FileStat, found: Fingerprint, notBefore: number): void {
-    const { folder, state, clock, debouncer, rules, accepts } = this.deps;
+    const { folder, state, clock, debouncer, rules, accepts, onBack } = this.deps;
     if (found.kind === 'raced' || found.kind === 'busy') {
       debouncer.raced(path, stat);
       return;
@@ -249,6 +285,7 @@ export class Reconciler {
     else if (holder !== undefined) this.#keepOut(path, version, trouble.sameDocument(holder), decision);
     else {
       const before = state.get(folder.name, path);
+      if (before?.status === 'gone') onBack();
       const restedAt = this.#restedAt(before, version, notBefore);
       this.#put(read(before, { ...decision, folder: folder.name, path }, version, clock.now(), restedAt));
     }
@@ -330,6 +367,11 @@ function otherForms(path: string): string[] {
     all = all.flatMap((above) => forms.map((form) => joinPath(above, form))).slice(0, MOST_FORMS);
   }
   return all.filter((form) => form !== path);
+}
+
+/** Whether a rule keeps the file out, of which the peer was sent a document. */
+function isExcluded(entry: Entry): boolean {
+  return entry.trouble?.code === trouble.excluded('').code;
 }
 
 /** Whether another name has the document of this file. */

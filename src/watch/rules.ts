@@ -292,6 +292,11 @@ export const trouble = {
     message: 'The file is empty.',
     hint: 'It is taken as soon as something is in it.',
   }),
+  excluded: (folder: string) => ({
+    code: 'EXCLUDED',
+    message: 'A rule keeps it out, and the peer keeps what it was sent of it.',
+    hint: `\`peersync forget ${folder} --remove\` removes such documents from the peer.`,
+  }),
   tooLarge: (size: number, limit: number) => ({
     code: 'TOO_LARGE',
     message: `The file has ${formatBytes(size)}; the limit of its folder is ${formatBytes(limit)}.`,

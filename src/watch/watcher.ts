@@ -97,6 +97,11 @@ export class Watcher {
     return await Promise.all(chosen.map(([, watch]) => watch.rescan(folder !== undefined)));
   }
 
+  /** Scans a folder as it is. Nothing of an unknown one. */
+  async scan(folder: string): Promise<void> {
+    await this.#folders.get(folder)?.rescan();
+  }
+
   /** Looks at a path in its turn. @param isAsked whether it is read also when nothing says that it changed */
   lookSoon({ folder, path }: Place, isAsked = true): void {
     this.#folders.get(folder)?.deps.debouncer.look(path, isAsked);

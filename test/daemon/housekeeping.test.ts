@@ -97,6 +97,19 @@ describe('a file that is gone', () => {
     await until(() => state.entries.size === 0, 'what is gone for three days is forgotten');
   });
 
+  it('is not forgotten where its document is still to be removed', async () => {
+    const [inbox] = INBOX.folders;
+    const folder = { ...inbox, url: 'https://files.example.org/inbox/', onDelete: 'remove' };
+    await housekeeping.keep({ ...INBOX, folders: [folder] } as unknown as Config);
+    const item = pendingRecord('a');
+    state.put(gone(accepted(item, sentOf(item), clock.now()), clock.now()));
+    state.put(gone(pendingRecord('never-sent'), clock.now()));
+    await clock.advance(2 * DAY_MS);
+    await clock.advance(DAY_MS);
+    await until(() => state.counts().gone === 1, 'the other one is forgotten');
+    expect(state.get('inbox', 'a')?.status).toBe('gone');
+  });
+
   it('is remembered for as long as a changed configuration says', async () => {
     await housekeeping.keep(INBOX);
     state.put(gone(pendingRecord('a'), clock.now()));

@@ -95,7 +95,7 @@ export class Inbox {
       ...{ hints: true, rescanMs: 3_600_000, list: listHere },
       readGroup: async (orders) => orders.map(fingerprintNow),
       ...options,
-      policy: { rootCheckMs: 100, ...options.policy },
+      policy: { rootCheckMs: 100, deletionPauseMs: 20, deletionScanMs: 50, ...options.policy },
       state: this.#state,
     });
     this.#watcher.start();

@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest';
+import { accepted, type Entry, gone, type PendingItem, type Sent } from '../../src/state/entry.js';
+import { approveDeletes, heldDeletes } from '../../src/watch/deletions.js';
+import { until } from '../support/wait.js';
+import { folderOf, Inbox } from './inbox.js';
+
+function sentOf({ version, url, collection }: PendingItem): Sent {
+  const { sha256, size } = version;
+  return { sha256, size, digest: sha256, url, collection, at: 1 };
+}
+
+/** The peer took everything that was to be pushed. */
+function send(inbox: Inbox): Inbox {
+  for (const entry of [...inbox.state.entries.all()])
+    if (entry.status === 'pending') inbox.state.put(accepted(entry, sentOf(entry), entry.since));
+  return inbox;
+}
+
+const many = (count: number, directory = 'd') =>
+  Array.from({ length: count }, (_, i) => `${directory}/f${String(i).padStart(3, '0')}`);
+const sentInbox = async (files: readonly string[]) => send(await new Inbox(files).start());
+const count = (inbox: Inbox, status: Entry['status']) => inbox.state.counts()[status];
+const held = (inbox: Inbox) => heldDeletes(inbox.state, 'inbox');
+
+describe('the document of a removed file', () => {
+  it('is to be removed when a full scan finds that the file is still not there', async () => {
+    const inbox = await sentInbox(['a', 'b']);
+    inbox.remove('a');
+    await inbox.becomes({ a: 'removing', b: 'accepted' });
+    const history = inbox.get('a')?.history.map(({ status }) => status);
+    expect(history?.slice(-2)).toEqual(['gone', 'removing']);
+  });
+
+  it('is to be removed when the file went while nothing watched', async () => {
+    const inbox = await sentInbox(['a', 'b']);
+    await inbox.watcher.stop();
+    inbox.remove('a');
+    await inbox.start({ hints: false });
+    inbox.expect({ a: 'removing', b: 'accepted' });
+  });
+
+  it.each<[string, (inbox: Inbox) => unknown]>([
+    ['the folder keeps documents', (inbox) => inbox.start({ folder: { onDelete: 'keep' } })],
+    ['the folder has another URL now', (inbox) => inbox.start({ folder: { url: 'https://new.example/' } })],
+    [
+      'the root is away',
+      async (inbox) => {
+        inbox.rename('.', '../away');
+        await inbox.begin();
+      },
+    ],
+    [
+      'the root is another one',
+      async (inbox) => {
+        inbox.replace();
+        await inbox.begin();
+      },
+    ],
+    [
+      'the file is there, and not at rest yet',
+      async (inbox) => {
+        inbox.write('a');
+        await inbox.begin({ folder: { settle: 60_000 } });
+      },
+    ],
+    [
+      'a file of another folder has its URL',
+      async (inbox) => {
+        const other = new Inbox({ a: 'other' });
+        const { url } = folderOf(inbox.root);
+        const folders = [folderOf(other.root, { name: 'other', url })];
+        await inbox.start({ folders });
+        await inbox.start({ folders: [...folders, folderOf(inbox.root)] });
+      },
+    ],
+  ])('is left where it is while %s', async (_, change) => {
+    const inbox = await sentInbox(['a', 'b']);
+    const known = inbox.get('a');
+    if (known?.status !== 'accepted') throw new Error('it was not sent');
+    await inbox.watcher.stop();
+    inbox.remove('a');
+    inbox.state.put(gone(known, known.since));
+    await change(inbox);
+    await inbox.watcher.rescan();
+    await inbox.watcher.rescan();
+    inbox.expect({ a: 'gone' });
+  });
+
+  it('that was never sent is nothing to be removed', async () => {
+    const inbox = await new Inbox(['a', 'b']).start();
+    inbox.remove('a');
+    await inbox.becomes({ a: 'gone' });
+    await inbox.rescan();
+    inbox.expect({ a: 'gone' });
+  });
+
+  it('of a file that became empty before it went is to be removed, too', async () => {
+    const inbox = await sentInbox(['a', 'b']);
+    inbox.truncate('a');
+    await inbox.becomes({ a: 'skipped' });
+    inbox.remove('a');
+    await inbox.becomes({ a: 'removing' });
+  });
+
+  it('is pushed anew when the file is back', async () => {
+    const inbox = await sentInbox(['a']);
+    inbox.write('b');
+    inbox.remove('a');
+    await inbox.becomes({ a: 'removing' });
+    inbox.write('a');
+    await inbox.becomes({ a: 'pending' });
+  });
+});
+
+describe('very many removed files', () => {
+  const removeMany = async (files: number, of: number) => {
+    const inbox = await sentInbox([...many(files), ...many(of - files, 'rest')]);
+    inbox.remove('d');
+    return inbox;
+  };
+  const isHeld = async (inbox: Inbox) => {
+    await until(() => held(inbox) !== undefined, 'they are held');
+    const example: unknown = expect.stringMatching(/^d\/f/);
+    expect(held(inbox)).toMatchObject({ files: 25, of: 40, examples: [example, example, example] });
+    expect(count(inbox, 'gone')).toBe(25);
+    return inbox;
+  };
+
+  it.each([
+    [20, 20],
+    [25, 300],
+  ])('are no more than usual: %i of %i', async (files, of) => {
+    const inbox = await removeMany(files, of);
+    await inbox.becomes({ 'd/f000': 'removing' });
+    await inbox.idle();
+    expect(count(inbox, 'removing')).toBe(files);
+    expect(held(inbox)).toBeUndefined();
+  });
+
+  it('wait until a person approves it, also across a restart; what goes later is no part of it', async () => {
+    const inbox = await isHeld(await removeMany(25, 40));
+    expect(inbox.said('approve-deletes inbox')).toBe(1);
+    await isHeld(await inbox.start());
+    approveDeletes(inbox.state, 'inbox');
+    inbox.remove('rest/f000');
+    await inbox.becomes({ 'rest/f000': 'gone' });
+    await inbox.watcher.rescan();
+    expect(count(inbox, 'removing')).toBeGreaterThanOrEqual(25);
+    expect(held(inbox)).toBeUndefined();
+  });
+
+  it('wait no longer when they come back', async () => {
+    const inbox = await isHeld(await removeMany(25, 40));
+    for (const path of many(10)) inbox.write(path);
+    await inbox.becomes({ 'd/f000': 'accepted', 'd/f010': 'removing' });
+    expect(held(inbox)).toBeUndefined();
+  });
+
+  it('do not count where they only have another name', async () => {
+    const inbox = await sentInbox(many(40));
+    inbox.rename('d', 'e');
+    await inbox.becomes({ 'd/f000': 'removing', 'e/f000': 'pending' });
+    await inbox.idle();
+    expect(count(inbox, 'removing')).toBe(40);
+    expect(held(inbox)).toBeUndefined();
+  });
+});
+
+describe('a rule that keeps a file out of which the peer has a document', () => {
+  it('removes nothing, and what was sent stays known until the file is taken again', async () => {
+    const inbox = await sentInbox(['a', 'd/b', 'c']);
+    inbox.write('never-sent');
+    await inbox.becomes({ 'never-sent': 'pending' });
+    inbox.write('.peersyncignore', 'a\nd/\nnever-sent\n');
+    await inbox.becomes({ a: 'skipped', 'd/b': 'skipped', 'never-sent': undefined });
+    expect(inbox.get('a')).toMatchObject({ trouble: { code: 'EXCLUDED' }, sent: { url: expect.anything() } });
+    inbox.remove('d/b');
+    await inbox.rescan();
+    await inbox.rescan();
+    inbox.expect({ a: 'skipped', 'd/b': 'skipped', c: 'accepted' });
+    inbox.remove('.peersyncignore');
+    await inbox.becomes({ a: 'accepted', 'd/b': 'removing' });
+  });
+});
