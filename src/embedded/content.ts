@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { HtmlParser } from '../lib/html-parser.js';
+import { readHtml } from '../content/readers/html.js';
+import type { Extract } from '../content/readers/reader.js';
 import { Refusal } from './form.js';
 
 declare const normal: unique symbol;
@@ -41,8 +42,8 @@ export function lastSegment(url: NormalUrl): string {
   }
 }
 
-/** What a document says: its title, and its text without markup. */
-export interface Content {
+/** What a document says: its title, its text without markup, and what it tells of itself. */
+export interface Content extends Pick<Extract, 'author' | 'date' | 'language'> {
   readonly title: string;
   readonly text: string | Buffer;
 }
@@ -52,16 +53,11 @@ const TITLE_LENGTH = 200;
 const LINE_LENGTH = 1_600;
 /** The title is looked for in so many bytes at the start. */
 const TITLE_BYTES = 16_384;
-const SILENT = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object']);
-const INLINE = new Set(
-  'a abbr b bdi bdo cite code data dfn em font i kbd mark q s samp small span strong sub sup time tt u var wbr'.split(
-    ' ',
-  ),
-);
-
+/** As BCP 47 writes them. */
+const LANGUAGE = /^[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}$/i;
 /** Reads pushed `data` (UTF-8) as HTML where its URL or its beginning says so, else as plain text. */
 export function readContent(url: NormalUrl, data: Buffer): Content {
-  if (isHtml(url, data)) return readHtml(url, data);
+  if (isHtml(url, data)) return readPage(url, data);
   return { title: plainTitle(data) || lastSegment(url), text: data };
 }
 
@@ -72,36 +68,15 @@ function isHtml(url: NormalUrl, data: Buffer): boolean {
   );
 }
 
-function readHtml(url: NormalUrl, data: Buffer): Content {
-  const text: string[] = [];
-  const title: string[] = [];
-  let silent = 0;
-  let inTitle = false;
-  const parser = new HtmlParser({
-    onopentag(name) {
-      if (SILENT.has(name)) silent += 1;
-      else if (name === 'title') inTitle = true;
-      else if (!INLINE.has(name)) text.push('\n');
-    },
-    onclosetag(name) {
-      if (SILENT.has(name)) silent -= 1;
-      else if (name === 'title') inTitle = false;
-      else if (!INLINE.has(name)) text.push('\n');
-    },
-    ontext(part) {
-      if (silent > 0) return;
-      if (inTitle) title.push(part);
-      else text.push(part);
-    },
-  });
-  parser.write(data.toString());
-  parser.end();
-  const plain = text
-    .join('')
-    .replace(/[ \t\f\v]+/g, ' ')
-    .replace(/ ?[\r\n]\s*/g, '\n')
-    .trim();
-  return { title: tidy(title.join('')) || plainTitle(Buffer.from(plain)) || lastSegment(url), text: plain };
+function readPage(url: NormalUrl, data: Buffer): Content {
+  const { text, title = '', author = '', date, language = '' } = readHtml(data.toString());
+  return {
+    text,
+    title: tidy(title) || plainTitle(Buffer.from(text)) || lastSegment(url),
+    author: tidy(author) || undefined,
+    date: Number.isSafeInteger(date) ? date : undefined,
+    language: LANGUAGE.test(language) ? language : undefined,
+  };
 }
 
 /** The first Markdown heading, else the first line with a word in it. */

@@ -36,6 +36,15 @@ const STEPS: readonly string[] = [
   CREATE TABLE table_rows (in_table INTEGER NOT NULL, pk BLOB NOT NULL, cells BLOB NOT NULL, PRIMARY KEY (in_table, pk)) STRICT;
   CREATE TABLE table_refuse (in_table INTEGER PRIMARY KEY) STRICT;
   `,
+  `
+  ALTER TABLE documents ADD COLUMN author TEXT;
+  ALTER TABLE documents ADD COLUMN date INTEGER;
+  ALTER TABLE documents ADD COLUMN language TEXT;
+  ALTER TABLE texts ADD COLUMN deflated INTEGER NOT NULL DEFAULT 0;
+  CREATE VIRTUAL TABLE beginnings USING fts5 (letters, content='', contentless_delete=1, tokenize='ascii', detail=none);
+  CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
+  INSERT INTO tally SELECT 'to renew', max(id) FROM documents HAVING max(id) IS NOT NULL;
+  `,
 ];
 const FORMAT = STEPS.length;
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { normaliseUrl, urlHash } from './content.js';
-import type { Document, DocumentStore, Pushed } from './documents.js';
+import { type Document, type DocumentStore, metadataOf, type Pushed } from './documents.js';
 import { type Form, type FormLimits, Refusal } from './form.js';
 import { escapeMarkup } from './markup.js';
 import type { Context } from './server.js';
@@ -131,11 +131,15 @@ export async function peerdoc(context: Context): Promise<string> {
   const { documents } = context.deps;
   const form = await context.form();
   const withText = form.isTrue('html');
-  const { id, ...document } = findDocument(form, 'urlhash', documents);
+  const { id, author, date, language, ...document } = findDocument(form, 'urlhash', documents);
   const iso = (ms: number): string => new Date(ms).toISOString();
   const times = { lastModified: iso(document.lastModified), loadDate: iso(document.loadDate) };
   const text = withText ? `<h2>Text</h2>\n<pre>${escapeMarkup(beginningOf(id, documents))}</pre>\n` : '';
-  return context.record(document.title, { ...document, ...times }, text);
+  return context.record(
+    document.title,
+    { ...document, ...times, ...metadataOf({ author, date, language }) },
+    text,
+  );
 }
 
 function beginningOf(id: number, documents: DocumentStore): string {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { lastSegment, type NormalUrl, readContent, urlHash } from './content.js';
 import { bytes, type Database, int, type Row, text } from './database.js';
-import { countWords, indexable } from './words.js';
+import { BEGINNING_MARK, beginnings, countWords, indexable } from './words.js';
 
 /** An indexed document. Times are milliseconds since the epoch. */
 export interface Document {
@@ -19,6 +20,24 @@ export interface Document {
   readonly lastModified: number;
   /** When it was last pushed. */
   readonly loadDate: number;
+  /** What it tells of itself, null where it tells nothing. */
+  readonly author: string | null;
+  readonly date: number | null;
+  /** As in BCP 47. */
+  readonly language: string | null;
+}
+
+/** What a document tells of itself, as answers show it; nothing where it tells nothing. */
+export function metadataOf({
+  author,
+  date,
+  language,
+}: Pick<Document, 'author' | 'date' | 'language'>): Record<string, string> {
+  return {
+    ...(author === null ? {} : { author }),
+    ...(date === null ? {} : { date: new Date(date).toISOString() }),
+    ...(language === null ? {} : { language }),
+  };
 }
 
 /** A document as it was pushed. */
@@ -37,15 +56,18 @@ export interface Queued extends Pushed {
 }
 
 const DOCUMENT =
-  'SELECT id, url, urlhash, title, collections, size, words, digest, last_modified AS lastModified, load_date AS loadDate FROM documents';
+  'SELECT id, url, urlhash, title, collections, size, words, digest, last_modified AS lastModified, load_date AS loadDate, author, date, language FROM documents';
 const QUEUED = 'SELECT seq, url, collections, load_date AS loadDate, data FROM queue';
 
 /** The tables that hold a document, and the column with its number. */
 const HOLDERS = [
   ['words', 'rowid'],
+  ['beginnings', 'rowid'],
   ['texts', 'document'],
   ['documents', 'id'],
 ] as const;
+
+const BLANK = Buffer.from(' ');
 
 /** Texts are kept in parts of at most so many bytes, so that the start of a long one is read without the rest. */
 export const TEXT_PART = 65_536;
@@ -71,8 +93,11 @@ export class DocumentStore {
 
   /** One part of a document's text, the first being 0; undefined past the end. */
   textPart(id: number, part: number): string | undefined {
-    const row = this.#database.row('SELECT body FROM texts WHERE document = ? AND part = ?', id, part);
-    return row && bytes(row, 'body').toString();
+    const sql = 'SELECT body, deflated FROM texts WHERE document = ? AND part = ?';
+    const row = this.#database.row(sql, id, part);
+    if (!row) return undefined;
+    const body = bytes(row, 'body');
+    return (int(row, 'deflated') === 1 ? inflateRawSync(body) : body).toString();
   }
 
   /** How many documents are indexed, wait to be, or are in a collection. */
@@ -154,25 +179,44 @@ export class DocumentStore {
     const content = readContent(url, data);
     const body = indexable(content.text);
     const id = this.#database.run(
-      `INSERT INTO documents (url, urlhash, title, collections, size, words, digest, last_modified, load_date, seq, id)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
+      `INSERT INTO documents (url, urlhash, title, collections, size, words, digest, last_modified, load_date, seq,
+      author, date, language, id)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
       collections = excluded.collections, size = excluded.size, words = excluded.words, digest = excluded.digest,
-      last_modified = excluded.last_modified, load_date = excluded.load_date, seq = excluded.seq`,
+      last_modified = excluded.last_modified, load_date = excluded.load_date, seq = excluded.seq,
+      author = excluded.author, date = excluded.date, language = excluded.language`,
       ...[url, urlHash(url), content.title, JSON.stringify(collections), data.byteLength, countWords(body)],
-      ...[digest, loadDate, loadDate, seq, before ? int(before, 'id') : null],
+      ...[digest, loadDate, loadDate, seq, content.author ?? null, content.date ?? null],
+      ...[content.language ?? null, before ? int(before, 'id') : null],
     );
     const document = before ? int(before, 'id') : id;
-    if (before) this.#database.run('DELETE FROM texts WHERE document = ?', document);
-    else this.#count('documents', 1);
+    if (!before) this.#count('documents', 1);
     this.#regroup(document, before ? collectionsOf(before) : [], collections);
-    this.#keepText(document, Buffer.isBuffer(content.text) ? content.text : Buffer.from(content.text));
-    this.#database.run(
-      `REPLACE INTO words (rowid, title, name, body) VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))`,
-      document,
-      indexable(content.title),
-      indexable(lastSegment(url)),
-      body,
-    );
+    const text = Buffer.isBuffer(content.text) ? content.text : Buffer.from(content.text);
+    this.#keepText(document, text, before !== undefined);
+    this.#keepWords(document, content.title, url, body, before !== undefined);
+  }
+
+  /** The newest document that an older peer indexed and that is not yet in the present format. */
+  nextToRenew(): Document | undefined {
+    const most = this.#database.row("SELECT value FROM tally WHERE name = 'to renew'");
+    const sql = `${DOCUMENT} WHERE id <= ? ORDER BY id DESC LIMIT 1`;
+    return most && toDocument(this.#database.row(sql, int(most, 'value')));
+  }
+
+  /** Indexes a document again from its text. */
+  renew({ id, title, url }: Document): void {
+    const parts: Buffer[] = [];
+    for (let text = this.textPart(id, 0); text !== undefined; text = this.textPart(id, parts.length))
+      parts.push(Buffer.from(text));
+    const text = Buffer.concat(parts);
+    this.#keepText(id, text, true);
+    this.#keepWords(id, title, url, indexable(text), true);
+  }
+
+  /** Goes on with the documents before this one. */
+  wasRenewed({ id }: Document): void {
+    this.#database.run("UPDATE tally SET value = ? WHERE name = 'to renew'", id - 1);
   }
 
   #regroup(id: number, before: readonly string[], after: readonly string[]): void {
@@ -186,13 +230,29 @@ export class DocumentStore {
     }
   }
 
-  #keepText(id: number, body: Buffer): void {
+  #keepText(id: number, body: Buffer, isKnown: boolean): void {
+    if (isKnown) this.#database.run('DELETE FROM texts WHERE document = ?', id);
     for (let start = 0, part = 0; start < body.length; part += 1) {
       let end = Math.min(start + TEXT_PART, body.length);
       while (end < body.length && ((body[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-      this.#database.run('INSERT INTO texts VALUES (?, ?, ?)', id, part, body.subarray(start, end));
+      const deflated = deflateRawSync(body.subarray(start, end), { level: 1 });
+      const sql = 'INSERT INTO texts (document, part, body, deflated) VALUES (?, ?, ?, 1)';
+      this.#database.run(sql, id, part, deflated);
       start = end;
     }
+  }
+
+  /** The beginnings of the words of titles and names stand beside these: what is typed is looked for there first. */
+  #keepWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
+    const insert = isKnown ? 'REPLACE' : 'INSERT';
+    const heads = [title, lastSegment(url)].map((text) => indexable(text));
+    const marked = heads.map((head) => `${head}${beginnings(head, BEGINNING_MARK)}`);
+    this.#database.run(
+      `${insert} INTO words (rowid, title, name, body) VALUES (?, ?, ?, CAST(? AS TEXT))`,
+      ...[id, ...marked, body],
+    );
+    const letters = beginnings(Buffer.concat([...heads.flatMap((head) => [head, BLANK]), body]));
+    this.#database.run(`${insert} INTO beginnings (rowid, letters) VALUES (?, ?)`, id, letters);
   }
 
   #count(name: string, change: number): void {

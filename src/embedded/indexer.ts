@@ -29,7 +29,7 @@ const RETRY_MS = 5_000;
  *
  * It is *idle* while nothing waits; `notify` makes it *waiting* for `commitEveryMs`, so that documents which come together
  * become visible together; then it is *working*, slice by slice, each a transaction of its own and answers in
- * between, until the queue is empty and it is idle again; while bodies come in it leaves them half of the time. A failing disk
+ * between, until the queue is empty; then, as slowly, it brings what an older peer indexed to the present format, and is idle again; while bodies come in it leaves them half of the time. A failing disk
  * makes it wait `RETRY_MS`. A document that cannot be indexed stays in the queue, is logged once, and is tried again at the next start.
  */
 export class Indexer {
@@ -92,6 +92,7 @@ export class Indexer {
         if (next) last = next.seq;
         return next;
       });
+      await this.#renew();
     } catch (error) {
       const why = messageOf(error);
       this.#options.log.error({ err: why }, `Indexing is held up (${why}); next try in ${RETRY_MS / 1000} s`);
@@ -99,16 +100,37 @@ export class Indexer {
     }
   }
 
-  /** Indexes slice by slice, each a transaction, until there is no `next`; between them others work, up to half of the time. */
-  async #index(next: () => Queued | undefined): Promise<void> {
+  #index(next: () => Queued | undefined): Promise<void> {
+    const { documents } = this.#options;
+    return this.#slices(() => {
+      const queued = next();
+      if (queued === undefined) return false;
+      if (this.#unfit.has(queued.seq)) return true;
+      if (!this.#wholly(queued.url, () => documents.index(queued))) this.#unfit.add(queued.seq);
+      return true;
+    });
+  }
+
+  /** Brings what an older peer indexed to the present format, until something else is to be done. */
+  #renew(): Promise<void> {
+    const { documents } = this.#options;
+    return this.#slices(() => {
+      const document = this.#more ? undefined : documents.nextToRenew();
+      if (document === undefined) return false;
+      this.#wholly(document.url, () => documents.renew(document));
+      documents.wasRenewed(document);
+      return true;
+    });
+  }
+
+  /** Takes steps, slice by slice, each a transaction, until one says that it was the last; between slices others work, up to half of the time. */
+  async #slices(step: () => boolean): Promise<void> {
     const { database, clock, forms } = this.#options;
     for (let more = true; more && !this.#stopped; ) {
       const began = clock.now();
       more = database.transaction(() => {
         do {
-          const queued = next();
-          if (queued === undefined) return false;
-          if (!this.#unfit.has(queued.seq)) this.#indexOne(queued);
+          if (!step()) return false;
         } while (clock.now() - began < SLICE_MS);
         return true;
       });
@@ -118,17 +140,20 @@ export class Indexer {
     }
   }
 
-  #indexOne(queued: Queued): void {
-    const { database, documents, log } = this.#options;
+  /** Does `work` for a document whole or not at all. @returns whether it was done */
+  #wholly(url: string, work: () => void): boolean {
+    const { database, log } = this.#options;
     database.run('SAVEPOINT document');
+    let isDone = false;
     try {
-      documents.index(queued);
+      work();
+      isDone = true;
     } catch (error) {
       if (isDiskTrouble(error)) throw error;
       database.run('ROLLBACK TO document');
-      this.#unfit.add(queued.seq);
-      log.error({ url: queued.url, err: messageOf(error) }, `The document ${queued.url} cannot be indexed`);
+      log.error({ url, err: messageOf(error) }, `The document ${url} cannot be indexed`);
     }
     database.run('RELEASE document');
+    return isDone;
   }
 }

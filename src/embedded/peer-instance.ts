@@ -75,6 +75,13 @@ export async function openPeerInstance(
       log.info({ waiting }, `${waiting} documents were accepted before the start and are indexed now`);
       indexer.notify();
     }
+    if (documents.nextToRenew()) {
+      log.info(
+        {},
+        'The index of an older peer is made anew in the background; until then beginnings of words find less',
+      );
+      indexer.notify();
+    }
     clearDropped(tables, log);
     const close = async (): Promise<void> => {
       await server.close();

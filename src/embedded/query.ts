@@ -1,8 +1,9 @@
-import { type Database, int } from './database.js';
+import type { Clock } from '../lib/clock.js';
+import { type Database, int, text } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
-import { wordsOf } from './words.js';
+import { BEGINNING_MARK, fold, LONGEST_BEGINNING, wordsOf } from './words.js';
 
-/** More documents than these are not counted and not ranked: for words that are nearly everywhere it would take too long. */
+/** More documents than these are not counted, and not ranked: for words that are nearly everywhere it would take too long. */
 export const MOST_COUNTED = 10_000;
 const MOST_TERMS = 32;
 const LONGEST_QUERY = 1_000;
@@ -14,6 +15,8 @@ export interface SearchRequest {
   readonly collection: string;
   readonly offset: number;
   readonly limit: number;
+  /** `date`: the newest first, by the date that a document tells, else by when its content last changed. @default 'rank' */
+  readonly sort?: 'rank' | 'date';
 }
 
 /** Which words of a text a query found. */
@@ -26,70 +29,396 @@ export interface Highlights {
 export interface SearchResult {
   /** At most MOST_COUNTED. */
   readonly total: number;
-  /** False where there are more than `total`; then the newest come first, unranked. */
+  /** False where there are more than `total`: then those whose title or name has the words come first, then the newest. */
   readonly totalIsExact: boolean;
   /** Those from `offset` on, best first. */
   readonly found: readonly Document[];
   readonly highlights: Highlights;
+  /** The query that was answered instead, where nothing was found for one with words that no document has. */
+  readonly corrected?: string;
 }
 
-/** Documents by their words, best first; the newest first where no words are given or more than MOST_COUNTED have them. */
-export function findDocuments(
-  { query, collection, limit, offset }: SearchRequest,
-  database: Database,
-  documents: DocumentStore,
-): SearchResult {
-  const { match, highlights } = parseQuery(query);
-  const isWithin = collection !== '';
-  let [total, totalIsExact, ids] = [0, true, [] as number[]];
-  if (match !== undefined) {
-    const within = 'EXISTS (SELECT 1 FROM memberships WHERE collection = ? AND document = words.rowid)';
-    const where = `words MATCH ?${isWithin ? ` AND ${within}` : ''}`;
-    const values = isWithin ? [match, collection] : [match];
-    const counting = `SELECT count(*) AS total FROM (SELECT 1 FROM words WHERE ${where} LIMIT ${MOST_COUNTED + 1})`;
-    const counted = int(database.row(counting, ...values), 'total');
-    totalIsExact = counted <= MOST_COUNTED;
-    total = Math.min(counted, MOST_COUNTED);
-    const order = totalIsExact ? 'rank' : 'rowid DESC';
-    const sql = `SELECT rowid FROM words WHERE ${where} ORDER BY ${order} LIMIT ? OFFSET ?`;
-    ids = database.rows(sql, ...values, limit, offset).map((row) => int(row, 'rowid'));
-  } else if (query.trim() === '') {
-    total = documents.count(isWithin ? { collection } : 'documents');
-    const from = isWithin
-      ? 'document FROM memberships WHERE collection = ?'
-      : 'id AS document FROM documents';
-    const sql = `SELECT ${from} ORDER BY document DESC LIMIT ? OFFSET ?`;
-    const rows = database.rows(sql, ...(isWithin ? [collection] : []), limit, offset);
-    ids = rows.map((row) => int(row, 'document'));
-  }
-  const found = ids.map((id) => documents.find('id', id)).filter((document) => document !== undefined);
-  return { total, totalIsExact, found, highlights };
+/** What a search needs. */
+export interface SearchDeps {
+  readonly database: Database;
+  readonly documents: DocumentStore;
+  readonly clock: Clock;
 }
 
-/** A query as it is put to the index. */
+/** A word or a phrase of a query. */
+interface Term {
+  /** Folded; several stand together. */
+  readonly words: readonly string[];
+  /** Other spellings of a single word: Brücke, bruecke, brucke. */
+  readonly variants: readonly string[];
+  /** Whether its last word may go on. */
+  readonly isBeginning: boolean;
+  readonly isInTitle: boolean;
+  readonly isQuoted: boolean;
+  /** Where it stands in the query. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A query as it was understood. */
 export interface ParsedQuery {
-  /** In FTS5's language; undefined where there is no word to look for. */
-  readonly match: string | undefined;
+  readonly terms: readonly Term[];
+  readonly excluded: readonly Term[];
+  readonly collections: readonly string[];
+  /** Beginnings of URLs, with or without a scheme. */
+  readonly urls: readonly string[];
   readonly highlights: Highlights;
 }
 
+const TERM = /(-?)(?:(title|collection|site|url):)?(?:"([^"]*)"?|([^\s"]+))/gi;
+
 /**
- * Reads a person's words: every word has to be there; "words in quotes" stand together. Only letters and digits reach FTS5,
- * each term in quotes, so no words can break or steer its language. Beginnings of words cannot be asked for: over
- * 200,000 documents `w1*` held everybody up for 17 s, where a word takes at most half of one.
+ * Reads a person's words: every word has to be there, "words in quotes" together, `-word` not; the last word and `word*` may go on.
+ * `title:`, `collection:`, `site:` and `url:` (both the beginning of a URL) take a word or a text in quotes.
  */
 export function parseQuery(asked: string): ParsedQuery {
-  const match: string[] = [];
-  const highlights = new Set<string>();
-  for (const [, phrase, word] of asked.slice(0, LONGEST_QUERY).matchAll(/"([^"]*)"|([^\s"]+)/g)) {
-    const words = wordsOf(phrase ?? word ?? '');
-    if (words.length === 0 || match.length >= MOST_TERMS) continue;
-    match.push(`"${words.join(' ')}"`);
-    for (const each of words) highlights.add(each);
+  const query = asked.slice(0, LONGEST_QUERY);
+  const terms: Term[] = [];
+  const excluded: Term[] = [];
+  const filters = { collection: [] as string[], url: [] as string[] };
+  for (const match of query.matchAll(TERM)) {
+    const [whole, minus, field = '', phrase, word = ''] = match;
+    const content = phrase ?? word;
+    const name = field.toLowerCase();
+    if (minus === '' && name !== '' && name !== 'title') {
+      const filter = filters[name === 'collection' ? 'collection' : 'url'];
+      if (filter.length < 2) filter.push(content);
+      continue;
+    }
+    const words = wordsOf(content);
+    if (words.length === 0 || terms.length + excluded.length >= MOST_TERMS) continue;
+    const end = match.index + whole.length;
+    const isTyped = phrase === undefined && end === asked.length && minus === '';
+    (minus === '' ? terms : excluded).push({
+      words,
+      variants: words.length === 1 && phrase === undefined ? variantsOf(content, words[0] ?? '') : words,
+      isBeginning: content.endsWith('*') || isTyped,
+      isInTitle: name === 'title',
+      isQuoted: phrase !== undefined,
+      ...{ start: match.index, end },
+    });
   }
-  const has = (word: string) => highlights.has(word);
   return {
-    match: match.length > 0 ? match.join(' ') : undefined,
-    highlights: { isEmpty: highlights.size === 0, has },
+    ...{ terms, excluded, collections: filters.collection, urls: filters.url },
+    highlights: highlightsOf(terms),
   };
+}
+
+function highlightsOf(terms: readonly Term[]): Highlights {
+  const words = new Set(terms.flatMap((term) => [...term.words, ...term.variants]));
+  const open = terms.filter((term) => term.isBeginning);
+  const begun = open.flatMap((term) => (term.words.length === 1 ? term.variants : term.words.slice(-1)));
+  const beginnings = begun.filter((word) => word.length > 1);
+  const has = (word: string): boolean =>
+    words.has(word) || beginnings.some((beginning) => word.startsWith(beginning));
+  return { isEmpty: words.size === 0, has };
+}
+
+/** Letters from which on a word is looked for in the other spelling of an umlaut, too: "does" is not "dos". */
+const LONG_FOR_UMLAUTS = 5;
+const MOST_VARIANTS = 8;
+
+/** How a word is written where umlauts are not: `ae` for ä and the other way. The first one is the word itself. */
+function variantsOf(content: string, word: string): string[] {
+  const variants = new Set([word]);
+  const spelt = content.normalize('NFC').replace(/[äöü]/gi, (umlaut) => `${fold(umlaut)}e`);
+  const [written] = wordsOf(spelt);
+  if (written !== undefined) variants.add(written);
+  if (word.length >= LONG_FOR_UMLAUTS) {
+    variants.add(word.replace(/(?<=[aou])e/g, ''));
+    for (const { index } of word.matchAll(/[aou](?!e)/g))
+      if (variants.size < MOST_VARIANTS) variants.add(`${word.slice(0, index + 1)}e${word.slice(index + 1)}`);
+  }
+  return [...variants];
+}
+
+/**
+ * Documents by their words. Where more than MOST_COUNTED have them, or two or three letters were given as a beginning, those with
+ * them in their title or name come first, best first, then the others, newest first. The newest come first where no words are
+ * given. Where nothing is found, words that no document has are taken for the most similar ones.
+ */
+export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
+  const parsed = parseQuery(request.query);
+  const result = find(parsed, request, deps);
+  if (result.total > 0 || parsed.terms.length === 0) return result;
+  const corrected = correct(request.query, parsed, deps);
+  if (corrected === undefined) return result;
+  const instead = find(parseQuery(corrected), request, deps);
+  return instead.total > 0 ? { ...instead, corrected } : result;
+}
+
+function find(
+  parsed: ParsedQuery,
+  request: SearchRequest,
+  { database, documents }: SearchDeps,
+): SearchResult {
+  const { limit, offset } = request;
+  const { highlights, terms, excluded, urls } = parsed;
+  const collections = [request.collection, ...parsed.collections].filter((name) => name !== '');
+  const asked = { ...parsed, collections };
+  const isOpen = terms.length + excluded.length + urls.length + collections.length === 0;
+  if (isOpen && request.query.trim() !== '') return { total: 0, totalIsExact: true, found: [], highlights };
+  const scopeOf = (scope: Scope): Condition => conditionOf(asked, scope, database);
+  const countOf = ({ values, ...condition }: Condition): number => {
+    const sql = `SELECT count(*) AS total FROM (${select(condition)} LIMIT ${MOST_COUNTED + 1})`;
+    return int(database.row(sql, ...values), 'total');
+  };
+  const pick = ({ values, ...condition }: Condition, order: string, most: number, from: number): number[] => {
+    const sql = `${select(condition)} ORDER BY ${order} LIMIT ? OFFSET ?`;
+    return database.rows(sql, ...values, most, from).map((row) => int(row, 'document'));
+  };
+  const all = scopeOf('everywhere');
+  const isCounted = terms.length + excluded.length + urls.length === 0 && collections.length < 2;
+  const [collection] = collections;
+  const total = isCounted
+    ? documents.count(collection === undefined ? 'documents' : { collection })
+    : countOf(all);
+  const isFew = total <= MOST_COUNTED;
+  const ids = (): number[] => {
+    if (request.sort === 'date' && isFew) return pick(all, byDate(all), limit, offset);
+    if (request.sort === 'date' || terms.length === 0) return pick(all, newest(all), limit, offset);
+    if (isFew && all.from === 'words') return pick(all, 'rank', limit, offset);
+    for (const scope of ['near', 'heads'] as const) {
+      const first = scopeOf(scope);
+      const count = countOf(first);
+      if (count === 0 || count > MOST_COUNTED) continue;
+      const found = offset < count ? pick(first, 'rank', limit, offset) : [];
+      const rest = limit - found.length;
+      if (rest > 0) found.push(...pick(without(all, first), newest(all), rest, Math.max(0, offset - count)));
+      return found;
+    }
+    return pick(all, newest(all), limit, offset);
+  };
+  return {
+    ...{ total: isCounted ? total : Math.min(total, MOST_COUNTED), highlights },
+    totalIsExact: isCounted || isFew,
+    found: ids()
+      .map((id) => documents.find('id', id))
+      .filter((document) => document !== undefined),
+  };
+}
+
+/** Where words are looked for: `near` takes whole words everywhere, but beginnings in titles and names alone. */
+type Scope = 'everywhere' | 'near' | 'heads';
+
+/** Documents as SQL finds them. */
+interface Condition {
+  readonly from: keyof typeof KEYS;
+  readonly where: string;
+  readonly values: readonly string[];
+}
+
+const KEYS = {
+  words: 'words.rowid',
+  beginnings: 'beginnings.rowid',
+  memberships: 'memberships.document',
+  documents: 'documents.id',
+} as const;
+
+function select({ from, where }: Pick<Condition, 'from' | 'where'>): string {
+  return `SELECT ${KEYS[from]} AS document FROM ${from} WHERE ${where}`;
+}
+
+function newest({ from }: Condition): string {
+  return `${KEYS[from]} DESC`;
+}
+
+function byDate({ from }: Condition): string {
+  return `(SELECT coalesce(d.date, d.last_modified) FROM documents AS d WHERE d.id = ${KEYS[from]}) DESC, ${KEYS[from]} DESC`;
+}
+
+function without(all: Condition, first: Condition): Condition {
+  const where = `${all.where} AND ${KEYS[all.from]} NOT IN (${select(first)})`;
+  return { ...all, where, values: [...all.values, ...first.values] };
+}
+
+/** What is more than words is checked for each document that has the words: FTS5 would begin anew for each `rowid` without the plus. */
+function conditionOf(
+  { terms, excluded, collections, urls }: ParsedQuery,
+  scope: Scope,
+  database: Database,
+): Condition {
+  const { match, beginnings } = matchOf(terms, scope, database);
+  const within = [...collections];
+  const where: string[] = [];
+  const values: string[] = [];
+  const add = (sql: string, ...more: readonly string[]): void => {
+    where.push(sql);
+    values.push(...more);
+  };
+  let from: Condition['from'] = 'documents';
+  if (match !== '') {
+    from = 'words';
+    add('words MATCH ?', match);
+  } else if (beginnings !== '') {
+    from = 'beginnings';
+    add('beginnings MATCH ?', beginnings);
+  } else if (within[0] !== undefined) {
+    from = 'memberships';
+    add('collection = ?', within.shift() ?? '');
+  } else add('true');
+  const key = KEYS[from];
+  if (from === 'words' && beginnings !== '')
+    add(`+${key} IN (SELECT rowid FROM beginnings WHERE beginnings MATCH ?)`, beginnings);
+  for (const collection of within)
+    add(`EXISTS (SELECT 1 FROM memberships AS m WHERE m.collection = ? AND m.document = ${key})`, collection);
+  for (const url of urls) {
+    const ranges = rangesOf(url);
+    const either = ranges.map(() => 'url >= ? AND url < ?').join(' OR ');
+    add(`+${key} IN (SELECT id FROM documents WHERE ${either})`, ...ranges.flat());
+  }
+  if (excluded.length > 0) {
+    const any = excluded.map((term) => termMatch(term, 'near', database)).join(' OR ');
+    add(`${key} NOT IN (SELECT rowid FROM words WHERE words MATCH ?)`, any);
+  }
+  return { from, where: where.join(' AND '), values };
+}
+
+const SCHEMES = ['https', 'http', 'file', 'smb', 'sftp', 'ftp'];
+
+/** From where to where URLs begin like this. */
+function rangesOf(url: string): [from: string, to: string][] {
+  const written = url.replace(/[^\x21-\x7e]+/g, (other) => encodeURIComponent(other.toWellFormed()));
+  const begins = /^[a-z]+:\/\//i.test(written)
+    ? [written]
+    : SCHEMES.map((scheme) => `${scheme}://${written}`);
+  return begins.map((begin) => {
+    const lower = begin.replace(/^[^/]*\/\/[^/]*/, (host) => host.toLowerCase());
+    return [lower, `${lower}\u{10ffff}`];
+  });
+}
+
+/** What FTS5 is asked for. Only letters, digits and the mark reach it, in quotes, so that no words can steer its language. */
+function matchOf(
+  terms: readonly Term[],
+  scope: Scope,
+  database: Database,
+): Record<'match' | 'beginnings', string> {
+  const matches: string[] = [];
+  const beginnings: string[] = [];
+  for (const term of terms) {
+    const last = term.words.at(-1) ?? '';
+    if (scope !== 'everywhere' || term.isInTitle || !isShortBeginning(term))
+      matches.push(termMatch(term, scope, database));
+    else {
+      const spelt = term.words.length === 1 ? term.variants : [last];
+      beginnings.push(`(${spelt.map(quoted).join(' OR ')})`);
+      if (term.words.length > 1) matches.push(quoted(term.words.slice(0, -1).join(' ')));
+    }
+  }
+  return { match: matches.join(' AND '), beginnings: beginnings.join(' AND ') };
+}
+
+function termMatch(term: Term, scope: Scope, database: Database): string {
+  const phrase = term.words.join(' ');
+  const exact = (term.words.length === 1 ? term.variants : [phrase]).map(quoted);
+  const open = exact.flatMap((word) => openings(word, term, database));
+  const heads = term.isInTitle ? 'title' : '{title name}';
+  const either = (words: readonly string[]): string => `(${words.join(' OR ')})`;
+  if (scope === 'heads' || term.isInTitle) return `(${heads} : ${either([...exact, ...open])})`;
+  if (scope === 'everywhere' || open.length === 0) return either([...exact, ...open]);
+  return either([...exact, `(${heads} : ${either(open)})`]);
+}
+
+/** What words that begin like this one, which is in quotes, are asked for by. */
+function openings(word: string, term: Term, database: Database): string[] {
+  if (!term.isBeginning) return [];
+  if (isShortBeginning(term)) return term.words.length === 1 ? [`"${BEGINNING_MARK}${word.slice(1)}`] : [];
+  const last = term.words.length === 1 ? word.slice(1, -1) : (term.words.at(-1) ?? '');
+  return [...last].length > LONGEST_BEGINNING && !isTooWide(last, database) ? [`${word}*`] : [];
+}
+
+function isShortBeginning({ isBeginning, words }: Term): boolean {
+  const length = [...(words.at(-1) ?? '')].length;
+  return isBeginning && length > 1 && length <= LONGEST_BEGINNING;
+}
+
+function quoted(words: string): string {
+  return `"${words}"`;
+}
+
+/** With more words than these, all that begin alike take too long to join: such a beginning is taken for a whole word. */
+const MOST_JOINED = 10_000;
+
+function isTooWide(beginning: string, database: Database): boolean {
+  const sql = `SELECT count(*) AS words FROM (SELECT 1 FROM vocabulary WHERE term >= ? AND term < ? LIMIT ${MOST_JOINED + 1})`;
+  return int(database.row(sql, ...range(beginning)), 'words') > MOST_JOINED;
+}
+
+function range(beginning: string): [from: string, to: string] {
+  return [beginning, `${beginning}\u{10ffff}`];
+}
+
+/** Shorter words are like too many others. */
+const SHORTEST_CORRECTED = 5;
+const SHORTEST_WITH_TWO = 8;
+const CORRECTION_MS = 100;
+
+/** The query with the words that no document has replaced by the most similar ones; undefined where there are none. */
+function correct(query: string, { terms }: ParsedQuery, { database, clock }: SearchDeps): string | undefined {
+  const until = clock.now() + CORRECTION_MS;
+  let corrected = query;
+  for (const term of [...terms].reverse()) {
+    const [word = ''] = term.words;
+    if (term.isQuoted || term.words.length > 1 || [...word].length < SHORTEST_CORRECTED) continue;
+    if (term.variants.some((variant) => isKnown(variant, database))) continue;
+    const similar = mostSimilar(word, database, () => clock.now() > until);
+    if (similar === undefined) return undefined;
+    const was = query.slice(term.start, term.end);
+    const field = /^title:/i.exec(was)?.[0] ?? '';
+    corrected = `${corrected.slice(0, term.start)}${field}${similar}${was.endsWith('*') ? '*' : ''}${corrected.slice(term.end)}`;
+  }
+  return corrected === query ? undefined : corrected;
+}
+
+function isKnown(word: string, database: Database): boolean {
+  return database.row('SELECT 1 AS found FROM vocabulary WHERE term = ?', word) !== undefined;
+}
+
+/** The word of the index with the fewest changes, of several the most frequent one; the first letter is taken to be right. */
+function mostSimilar(word: string, database: Database, isLate: () => boolean): string | undefined {
+  const letters = [...word];
+  let most = letters.length < SHORTEST_WITH_TWO ? 1 : 2;
+  let best: { term: string; documents: number } | undefined;
+  for (const beginning of [letters.slice(0, 2).join(''), letters[0] ?? '']) {
+    const sql = 'SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ?';
+    let seen = 0;
+    database.scan(sql, range(beginning), (row) => {
+      const term = text(row, 'term');
+      const documents = int(row, 'doc');
+      const distance = changes(letters, [...term], most);
+      if (distance < most || (distance === most && documents > (best?.documents ?? 0))) {
+        most = distance;
+        best = { term, documents };
+      }
+      seen += 1;
+      return seen % 64 !== 0 || !isLate();
+    });
+    if (best) break;
+  }
+  return best?.term;
+}
+
+/** How many letters are other, more, less or swapped with the next one; more than `most` where there are more. */
+function changes(a: readonly string[], b: readonly string[], most: number): number {
+  if (Math.abs(a.length - b.length) > most) return most + 1;
+  let [before, row]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, j) => j)];
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const isSame = a[i - 1] === b[j - 1];
+      let least = Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (isSame ? 0 : 1));
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        least = Math.min(least, (before[j - 2] ?? 0) + 1);
+      next.push(least);
+    }
+    if (Math.min(...next) > most) return most + 1;
+    [before, row] = [row, next];
+  }
+  return row[b.length] ?? 0;
 }

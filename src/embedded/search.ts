@@ -1,5 +1,5 @@
 import { counted, numberText } from '../lib/text.js';
-import type { Document, DocumentStore } from './documents.js';
+import { type Document, type DocumentStore, metadataOf } from './documents.js';
 import type { Form } from './form.js';
 import { documentLink, escapeMarkup, page } from './markup.js';
 import { findDocuments, type Highlights, MOST_COUNTED, type SearchRequest } from './query.js';
@@ -18,7 +18,7 @@ type SearchResult = ReturnType<typeof find>;
 /** `/search.json`: the same search as the page, for programs. */
 export async function searchJson(context: Context): Promise<string> {
   const request = readRequest(await context.form());
-  const { total, totalIsExact, hits } = find(request, context.deps);
+  const { total, totalIsExact, corrected, hits } = find(request, context.deps);
   const items = hits.map(({ document, snippet }) => ({
     url: document.url,
     title: document.title,
@@ -26,8 +26,9 @@ export async function searchJson(context: Context): Promise<string> {
     collections: document.collections,
     size: document.size,
     loadDate: new Date(document.loadDate).toISOString(),
+    ...metadataOf(document),
   }));
-  return context.record('', { query: request.query, total, totalIsExact, items });
+  return context.record('', { query: request.query, corrected, total, totalIsExact, items });
 }
 
 /** `/`: the search page for people, or the same in JSON for who prefers that. */
@@ -57,14 +58,15 @@ function readRequest(form: Form): SearchRequest {
     collection: form.text('collection') ?? '',
     offset: form.number('offset', 0, MOST_COUNTED),
     limit: form.number('limit', PAGE, LARGEST_PAGE),
+    sort: form.text('sort') === 'date' ? 'date' : 'rank',
   };
 }
 
-function find(request: SearchRequest, { database, documents }: PeerDeps) {
-  const { found, ...result } = findDocuments(request, database, documents);
+function find(request: SearchRequest, deps: PeerDeps) {
+  const { found, ...result } = findDocuments(request, deps);
   const hits = found.map((document) => ({
     document,
-    snippet: snippet(document, result.highlights, documents),
+    snippet: snippet(document, result.highlights, deps.documents),
   }));
   return { ...result, hits };
 }
@@ -77,14 +79,16 @@ function snippet({ id }: Document, highlights: Highlights, documents: DocumentSt
   return snippetAt(documents.textPart(id, 0) ?? '', 0);
 }
 
-function resultLine(request: SearchRequest, { total, totalIsExact, hits }: SearchResult): string {
-  const where = request.collection === '' ? '' : ` in ${request.collection}`;
+function resultLine(request: SearchRequest, { total, totalIsExact, corrected, hits }: SearchResult): string {
+  const collection = request.collection === '' ? '' : ` in ${request.collection}`;
+  const where = corrected === undefined ? collection : `${collection} for ${corrected}`;
   if (request.query.trim() === '')
     return total === 0 ? `No documents${where} yet.` : `Newest documents${where}`;
   if (total === 0) return `Nothing found for ${request.query}${where}.`;
   if (hits.length === 0) return `${counted(total, 'result')}${where}; none on this page.`;
   const shown = `${request.offset + 1}–${request.offset + hits.length}`;
-  if (!totalIsExact) return `${shown} of more than ${counted(total, 'result')}${where}, newest first`;
+  if (!totalIsExact)
+    return `${shown} of more than ${counted(total, 'result')}${where}, in titles first, then newest first`;
   return `${shown} of ${counted(total, 'result')}${where}`;
 }
 
@@ -117,6 +121,7 @@ function pager(request: SearchRequest, total: number): string {
   const link = (offset: number, rel: string, label: string): string => {
     const parameters = new URLSearchParams({ query: request.query, collection: request.collection });
     parameters.set('offset', String(offset));
+    if (request.sort === 'date') parameters.set('sort', 'date');
     if (request.limit !== PAGE) parameters.set('limit', String(request.limit));
     return `<a rel="${rel}" href="/?${escapeMarkup(parameters.toString())}">${label}</a>`;
   };

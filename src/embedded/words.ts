@@ -70,6 +70,52 @@ export function countWords(prepared: Buffer): number {
   return count;
 }
 
+/** Stands before a beginning of a word that is indexed beside words; no word of a text or a query has it. */
+export const BEGINNING_MARK = '\ue000';
+/** Letters of the beginnings that are indexed; longer ones are looked for among the words themselves. */
+export const LONGEST_BEGINNING = 3;
+
+/** The first two and three letters of the words in what `indexable` gave, each beginning once, with `mark` before it. */
+export function beginnings(prepared: Buffer, mark = ''): string {
+  const plain = new Set<number>();
+  const others = new Set<string>();
+  for (let at = 0; at < prepared.length; ) {
+    let key = 0;
+    let length = 0;
+    const start = at;
+    for (let letter = LETTERS[prepared[at] ?? 0]; letter; letter = LETTERS[prepared[at] ?? 0]) {
+      length += 1;
+      if (length <= LONGEST_BEGINNING) {
+        key = letter === OTHER_LETTER ? Number.NaN : key * 256 + letter;
+        if (length > 1 && !Number.isNaN(key)) plain.add(key);
+      }
+      at += 1;
+    }
+    if (Number.isNaN(key)) {
+      // Four bytes a letter at most; what is cut off lies behind the third.
+      const letters = [...prepared.toString('utf8', start, Math.min(at, start + 4 * LONGEST_BEGINNING))];
+      for (let count = 2; count <= Math.min(letters.length, LONGEST_BEGINNING); count += 1)
+        others.add(letters.slice(0, count).join('').toLowerCase());
+    }
+    at += 1;
+  }
+  let all = '';
+  for (const key of plain) {
+    const first = key > 0xffff ? String.fromCharCode(key >> 16) : '';
+    all += ` ${mark}${first}${String.fromCharCode((key >> 8) & 255, key & 255)}`;
+  }
+  for (const letters of others) all += ` ${mark}${letters}`;
+  return all;
+}
+
+const OTHER_LETTER = 255;
+/** By byte: its folded ASCII letter or digit, OTHER_LETTER within a longer character, 0 between words. */
+const LETTERS = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if (byte > 127) return OTHER_LETTER;
+  const letter = String.fromCharCode(byte).toLowerCase();
+  return /[a-z0-9]/.test(letter) ? letter.charCodeAt(0) : 0;
+});
+
 /** The words of a few words of text, folded, in order. */
 export function wordsOf(text: string): string[] {
   return prepare(text)

@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { Database, int } from '../../src/embedded/database.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 import { openPeer, peerdoc, push, search } from './support.js';
 
 /** The database of a peer that knew no tables yet, with one document in it. */
@@ -22,11 +23,13 @@ describe('the database of an older peer', () => {
       const peer = await openPeer({ dir });
       expect(await peerdoc(peer, 'http://h/kept')).toMatchObject({ collections: ['old'] });
       expect((await search(peer, { query: 'older' })).total).toBe(1);
+      // By the beginning of a word, which the older peer did not index.
+      await until(async () => (await search(peer, { query: 'old' })).total === 1, 'it is indexed anew');
       expect(await push(peer, { 'http://h/new': 'new' })).toMatchObject({ countsuccess: 1 });
       await peer.close();
     }
     const database = new Database(dir);
-    expect(int(database.row('PRAGMA user_version'), 'user_version')).toBe(2);
+    expect(int(database.row('PRAGMA user_version'), 'user_version')).toBe(3);
     expect(int(database.row('SELECT count(*) AS n FROM tables'), 'n')).toBe(0);
     database.close();
   });

@@ -1,11 +1,15 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { Database } from '../../src/embedded/database.js';
+import { DocumentStore } from '../../src/embedded/documents.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
-import { parseQuery } from '../../src/embedded/query.js';
+import { findDocuments, parseQuery } from '../../src/embedded/query.js';
 import { marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
+import { systemClock } from '../../src/lib/clock.js';
+import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { openPeer, type Parameters, peerWith, push, search, send } from './support.js';
+import { openPeer, type Parameters, peerdoc, peerWith, push, search, send } from './support.js';
 
 describe('a search', () => {
   it('finds words whatever their case, accents and script, and phrases in their order', async () => {
@@ -125,7 +129,7 @@ describe('a peer with 3,000 documents', () => {
 
   it('finds each by a word of its own', async () => {
     for (let n = 0; n < 3_000; n += 37) {
-      const { total, items } = await search(peer, { query: `unique${n}` });
+      const { total, items } = await search(peer, { query: `"unique${n}"` });
       expect([total, items[0]?.url]).toEqual([1, `http://h/${n}.md`]);
     }
   });
@@ -203,19 +207,101 @@ describe('words', () => {
   });
 });
 
-describe('a question', () => {
-  it('asks for every word, and for quoted words together; without words for nothing', () => {
-    expect(parseQuery('red "green tea" blue-ish').match).toBe('"red" "green tea" "blue ish"');
-    expect(parseQuery('検索').match).toBe('"検 索"');
-    expect(parseQuery(' "" * ( ').match).toBeUndefined();
+describe('a query', () => {
+  const corpus = {
+    'https://h.org/a': '# Bridges\n\nThe Brücke of Köln, built by engineers',
+    'https://h.org/b': '# Bruecken\n\nnothing else but a Bruecke',
+    'https://h.org/c': '# React\n\nwrites interfaces with components',
+    'https://h.org/d': '# Other\n\nreact to it; an interface in green tea',
+    'https://other.org/e': '# Reading\n\n検索 文書 한국어, tea green',
+    'file:///home/J%C3%A4nner/f.txt': 'filed internationally',
+  };
+  it.each([
+    ['begins words while they are typed, in titles first', 'rea', 'c e d'],
+    ['begins longer words everywhere, whole words first', 'interface', 'd c'],
+    ['takes a word that is followed by a blank whole', 'interface ', 'd'],
+    ['begins a word with a star anywhere in it', 'int* gre', 'd'],
+    ['begins the last word of several', 'components int', 'c'],
+    ['takes words in quotes together', '"green tea"', 'd'],
+    ['takes nothing with -word', 'green -interface', 'e'],
+    ['takes -word alone from all', '-tea', 'f.txt c b a'],
+    ['finds umlauts from ae', 'bruecke', 'a b'],
+    ['finds umlauts from plain letters', '"brucke"', 'a'],
+    ['finds all spellings from plain letters', 'brucke', 'a b'],
+    ['finds ae from umlauts', 'Brücke', 'a b'],
+    ['knows title:', 'title:react', 'c'],
+    ['knows title: with a beginning', 'title:rea', 'c e'],
+    ['knows site:', 'tea site:other.org', 'e'],
+    ['knows url: with its scheme', 'url:https://H.org/', 'd c b a'],
+    ['knows url: of a file', 'url:file:///home/Jänner/', 'f.txt'],
+    ['never begins a syllable, and finds characters in their order', '하', ''],
+    ['finds single characters', '索', 'e'],
+    ['finds no characters in another order', '索検', ''],
+    ['corrects a letter too many, where nothing was found', 'componentss', 'c'],
+    ['corrects swapped letters in one of several words', 'tea itnerface', 'd'],
+    ['corrects no short word', 'taes', ''],
+    ['corrects no words in quotes', '"componentss"', ''],
+  ])('%s: %s', async (_, query, urls) => {
+    const peer = await peerWith(corpus);
+    const { items } = await search(peer, { query });
+    const found = items.map(({ url }) => url.replace(/.*\//, ''));
+    expect((/first/.test(_) ? found : found.sort()).join(' ')).toBe(
+      /first/.test(_) ? urls : urls.split(' ').sort().join(' '),
+    );
   });
 
-  it('never hands FTS5 anything but letters and digits in quotes', () => {
-    const isSafe = fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (any) => {
-      const { match = '"x"' } = parseQuery(any);
-      expect(match).toMatch(/^"[\p{L}\p{N}\p{M} ]+"( "[\p{L}\p{N}\p{M} ]+")*$/u);
-    });
-    fc.assert(isSafe);
+  it('says what it was corrected to, as it was written around', async () => {
+    const peer = await peerWith(corpus);
+    const { corrected } = await search(peer, { query: 'title:"bridges" enigneers* site:h.org' });
+    expect(corrected).toBe('title:"bridges" engineers* site:h.org');
+    expect((await search(peer, { query: 'engineers' })).corrected).toBeUndefined();
+    expect((await send(peer, '/?query=enigneers')).body).toContain('for engineers');
+  });
+
+  it('is kept within collections, and newest first on request', async () => {
+    const peer = await openPeer();
+    const page = (day: string) => `<html lang="de"><meta name="author" content="A. B.">
+      <meta name="date" content="${day}"><title>T</title>tea`;
+    await push(peer, { 'http://h/new.html': page('2026-01-02') }, { collection: 'x y', commit: 'true' });
+    await push(peer, { 'http://h/old.html': page('2020-01-02') }, { collection: 'z', commit: 'true' });
+    const urls = async (asked: Parameters) =>
+      (await search(peer, asked)).items.map(({ url }) => url.slice(9));
+    expect(await urls({ query: 'tea', sort: 'date' })).toEqual(['new.html', 'old.html']);
+    expect(await urls({ query: 'tea collection:"x y"' })).toEqual(['new.html']);
+    expect(await urls({ query: 'collection:z' })).toEqual(['old.html']);
+    expect(await urls({ query: 'collection:z', collection: 'x y' })).toEqual([]);
+    const told = { author: 'A. B.', date: '2026-01-02T00:00:00.000Z', language: 'de' };
+    expect((await search(peer, { query: 'collection:"x y"' })).items[0]).toMatchObject(told);
+    expect(await peerdoc(peer, 'http://h/new.html')).toMatchObject(told);
+  });
+
+  it('of any characters is answered', async () => {
+    const database = new Database(temporaryDirectory());
+    const deps = { database, documents: new DocumentStore(database), clock: systemClock };
+    const request = { collection: '', offset: 0, limit: 10 };
+    const pieces = [
+      '"',
+      '*',
+      '-',
+      'title:',
+      'site:',
+      'url:',
+      'collection:',
+      '(',
+      ' ',
+      'ab',
+      'abcd',
+      '\ue000',
+      '検',
+      '\ud800',
+    ];
+    const any = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string({ unit: 'binary', maxLength: 4 })));
+    fc.assert(
+      fc.property(any, (parts) => {
+        expect(findDocuments({ ...request, query: parts.join('') }, deps).total).toBe(0);
+      }),
+    );
+    database.close();
   });
 });
 

@@ -147,6 +147,7 @@ export async function peerdoc(peer: Place, url: string): Promise<PeerdocJson | u
 
 export interface SearchJson {
   readonly total: number;
+  readonly corrected?: string;
   readonly items: readonly { url: string; title: string; snippet: string; collections: string[] }[];
 }
 

@@ -19,7 +19,7 @@ const allowed = {
   watch: 'content state config lib',
   uplink: 'content queue state peer config lib',
   mirror: 'queue state peer config lib',
-  embedded: 'web lib',
+  embedded: 'web content lib',
   web: 'lib',
   content: 'lib',
   queue: 'lib',
