@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Citation, type CitationQuery, readCitation } from '../../src/peer/citation.js';
-import { answerOf, realAnswer, refusalOf } from './answers.js';
-import { serving } from './servers.js';
+import { answerOf, realAnswer, refusalOf, serving } from './support.js';
 
 const URL = 'https://docs.example.org/a.txt';
 const OTHER = 'https://else.example.net/b.txt';

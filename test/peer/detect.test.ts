@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clientOf, ITEM, serving } from './servers.js';
+import { clientOf, ITEM, serving } from './support.js';
 
 const RECORD =
   '<?xml version="1.0"?>\n<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><record>' +

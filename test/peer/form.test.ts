@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { yacy } from '../../src/peer/dialects.js';
 import { type Body, encode, formBody, type Text, type TextSource } from '../../src/peer/form.js';
 import type { PushItem, PushOptions } from '../../src/peer/push.js';
-import { ANY_CHARACTER } from './answers.js';
+import { ANY_CHARACTER } from './support.js';
 
 const SHOWN = 'http://peer.example.org/api/push_p.html';
 

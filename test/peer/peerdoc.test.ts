@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { isSameUrl } from '../../src/peer/answer.js';
 import { standard, yacy } from '../../src/peer/dialects.js';
 import { type PeerdocQuery, parseMoment } from '../../src/peer/peerdoc.js';
-import { answerOf, realAnswer, refusalOf } from './answers.js';
+import { answerOf, realAnswer, refusalOf } from './support.js';
 
 const REAL = { url: 'http://push3.example.org/g6.html' };
 const URL = 'https://docs.example.org/b%20%C3%A4.txt';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { yacy } from '../../src/peer/dialects.js';
 import { readPushResults } from '../../src/peer/push.js';
-import { answerOf, realAnswer, refusalOf } from './answers.js';
+import { answerOf, realAnswer, refusalOf } from './support.js';
 
 const D0 = 'http://push2.example.org/d0.txt';
 const D2 = 'http://push2.example.org/d2.txt';

@@ -7,25 +7,23 @@ import { describe, expect, it } from 'vitest';
 import type { ShareStream } from '../../src/peer/share.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
-import { CREDENTIALS, DigestServer } from './auth-server.js';
-import { ACCEPTED, clientOf, http, ITEM, raw, serving } from './servers.js';
+import { ACCEPTED, CREDENTIALS, clientOf, DigestServer, raw, serving } from './support.js';
 
 const QUERY = { data: 'x' };
 const MIB = 1024 * 1024;
 const ENDLESS = { maxBytes: 1e12 };
 
-/** Reads to the end. */
-async function textOf({ chunks }: ShareStream): Promise<string> {
-  const read: Uint8Array[] = [];
-  for await (const chunk of chunks) read.push(chunk);
-  return Buffer.concat(read).toString();
-}
-
-/** Takes one piece, and lets the peer know no more. */
-async function firstOf({ chunks }: ShareStream): Promise<string> {
-  for await (const chunk of chunks) return Buffer.from(chunk).toString();
-  return '';
-}
+/** A reader that reads to the end, and does so with each piece. */
+const reading =
+  (onPiece: (text: string) => unknown = () => {}) =>
+  async ({ chunks }: ShareStream): Promise<string> => {
+    const read: Uint8Array[] = [];
+    for await (const chunk of chunks) {
+      read.push(chunk);
+      await onPiece(Buffer.from(chunk).toString());
+    }
+    return Buffer.concat(read).toString('latin1');
+  };
 
 /** Writes for as long as the client takes it, at most so many bytes; says how many went. */
 function endlessly(response: ServerResponse, size = Infinity, written = (_bytes: number): void => {}): void {
@@ -65,145 +63,112 @@ describe('an answer that is read as it comes', () => {
       response.write('one,');
       open.push(response);
     });
-    for (const n of [0, 1]) {
-      const read: string[] = [];
-      await client.share(QUERY, async ({ chunks }) => {
-        for await (const chunk of chunks) {
-          read.push(Buffer.from(chunk).toString());
-          if (read.length === 1) open[n]?.write('two,');
-          else open[n]?.end();
-        }
-      });
-      expect(read).toEqual(['one,', 'two,']);
-    }
+    const goOn = (piece: string) => (piece === 'one,' ? open.at(-1)?.write('two,') : open.at(-1)?.end());
+    for (let n = 0; n < 2; n += 1) expect(await client.share(QUERY, reading(goOn))).toBe('one,two,');
     expect(server.connections).toBe(1);
   });
 
-  it.each([
-    ['of a known length', (body: Buffer) => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`],
-    ['that ends with its connection', () => 'HTTP/1.1 200 OK\r\n\r\n'],
-  ])('is what the peer sent, however it is cut and however slowly it is read: %s', async (_, head) => {
+  it('is what the peer sent, however it is cut and however slowly it is read', async () => {
     const lengths = fc.array(fc.oneof(fc.nat(10), fc.nat(300_000)), { maxLength: 6 });
     await fc.assert(
-      fc.asyncProperty(lengths, fc.integer({ min: 1, max: 5 }), async (some, pause) => {
-        const parts = some.map((length) => randomBytes(length));
-        const body = Buffer.concat(parts);
-        const { client } = await raw((socket) => {
-          for (const part of [head(body), ...parts]) socket.write(part);
-          socket.end();
-        });
-        const read: Uint8Array[] = [];
-        const slowly = async ({ chunks }: ShareStream) => {
-          for await (const chunk of chunks) {
-            read.push(chunk);
-            if (read.length % pause === 0) await new Promise((resolve) => setTimeout(resolve, 1));
-          }
-        };
-        await client.share(QUERY, slowly, { maxBytes: 10 * MIB });
-        expect(Buffer.concat(read).equals(body)).toBe(true);
-      }),
-      { numRuns: 20 },
+      fc.asyncProperty(
+        lengths,
+        fc.integer({ min: 1, max: 5 }),
+        fc.boolean(),
+        async (some, every, isKnown) => {
+          const parts = some.map((length) => randomBytes(length));
+          const body = Buffer.concat(parts);
+          const length = isKnown ? `Content-Length: ${body.length}\r\n` : '';
+          const { client } = await raw((socket) => {
+            for (const part of [`HTTP/1.1 200 OK\r\n${length}\r\n`, ...parts]) socket.write(part);
+            socket.end();
+          });
+          let pieces = 0;
+          const pause = async () => {
+            pieces += 1;
+            if (pieces % every === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+          };
+          const read = await client.share(QUERY, reading(pause), { maxBytes: 10 * MIB });
+          expect(read === body.toString('latin1')).toBe(true);
+        },
+      ),
+      { numRuns: 25 },
     );
   });
 
   it('cannot be read any more once its reader is through', async () => {
     const { client } = await serving((_, response) => void response.write('beginning'));
     const kept = await client.share(QUERY, async (share) => share);
-    await expect(kept && textOf(kept)).rejects.toMatchObject({ code: 'PEER_ABORTED' });
+    await expect(kept && reading()(kept)).rejects.toMatchObject({ code: 'PEER_ABORTED' });
   });
 });
 
 describe('an answer that is not whole', () => {
-  const LENGTH = 'Content-Length: 100\r\n';
-  const CHUNKED = 'Transfer-Encoding: chunked\r\n';
-  const CLOSE = 'Connection: close\r\n';
   const end = (socket: Socket) => socket.end();
-  const reset = (socket: Socket) => socket.resetAndDestroy();
-  const nothing = () => {};
 
   it.each<[string, string, string, (socket: Socket) => unknown]>([
-    ['its length is not met', LENGTH, 'half of it', end],
-    ['its last chunk is missing', CHUNKED, 'a\r\nhalf of it\r\n', end],
-    ['a chunk is cut', CHUNKED, 'ff\r\nhalf of it', end],
-    ['its last chunk is missing, and it closes', CLOSE + CHUNKED, 'a\r\nhalf of it\r\n', end],
-    ['its length is not met, and it closes', CLOSE + LENGTH, 'half of it', end],
-    ['it is reset', LENGTH, 'half of it', reset],
-    ['it is reset where only its end ends it', CLOSE, 'half of it', reset],
-    ['its chunks are none', CHUNKED, 'a\r\nhalf of it\r\nnonsense\r\n', nothing],
+    ['its length is not met', 'Content-Length: 100', 'half of it', end],
+    ['its last chunk is missing', 'Transfer-Encoding: chunked', 'a\r\nhalf of it\r\n', end],
+    ['its chunks are none', 'Transfer-Encoding: chunked', 'a\r\nhalf of it\r\nnonsense\r\n', () => {}],
+    ['only its end ends it, and it is reset', 'X: y', 'half of it', (socket) => socket.resetAndDestroy()],
   ])('never just ends: %s', async (_, head, body, stop) => {
     const { server, client } = await raw((socket) => {
-      socket.write(`HTTP/1.1 200 OK\r\n${head}\r\n`);
+      socket.write(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n`);
       socket.write(body);
     });
     const read: string[] = [];
-    const failed = client.share(QUERY, async ({ chunks }) => {
-      for await (const chunk of chunks) {
-        read.push(Buffer.from(chunk).toString());
-        for (const socket of server.sockets) stop(socket);
-      }
-    });
+    const reader = reading((piece) => read.push(piece) && server.sockets.forEach(stop));
     const firstBytes = expect.stringContaining('half of it');
     const told = { code: 'PEER_ANSWER', status: 200, delivered: 'yes', firstBytes };
-    await expect(failed).rejects.toMatchObject(told);
+    await expect(client.share(QUERY, reader)).rejects.toMatchObject(told);
     expect(read).toEqual(['half of it']);
-    await until(() => server.sockets.every((socket) => socket.destroyed), 'the connection was ended');
+    await until(() => server.open === 0, 'the connection was ended');
   });
 
-  it.each([
-    ['between two pieces', 100_000, 1, 'the rest of the answer within 30000 ms'],
-    ['of 12 times that of others', 20_000, 12, 'a complete answer within 240000 ms'],
-  ])('is not waited for beyond its limit %s', async (_, total, pieces, words) => {
+  it('is not waited for beyond 12 times the limit of others', async () => {
     const clock = new FakeClock();
-    const timeouts = { connect: 5_000, headers: 60_000, body: 30_000, total };
-    const { server, client } = await raw((socket) => socket.write('HTTP/1.1 200 OK\r\n\r\nx'), {
-      clock,
-      timeouts,
-    });
+    const answer = (socket: Socket) => socket.write('HTTP/1.1 200 OK\r\n\r\nx');
+    const { server, client } = await raw(answer, { clock, timeouts: { total: 20_000 } });
     let read = 0;
-    const reading = client.share(QUERY, async ({ chunks }) => {
-      for await (const chunk of chunks) read += chunk.length;
-    });
-    const message = expect.stringContaining(words);
-    const failed = expect(reading).rejects.toMatchObject({ code: 'PEER_TIMEOUT', status: 200, message });
-    for (let n = 1; n <= pieces; n += 1) {
+    const failed = client
+      .share(
+        QUERY,
+        reading(() => (read += 1)),
+      )
+      .catch((error: unknown) => error);
+    for (let n = 1; n <= 12; n += 1) {
       await until(() => read === n, 'it was read');
-      await clock.advance(pieces === 1 ? 30_000 : 20_000);
+      await clock.advance(20_000);
       server.sockets[0]?.write('x');
     }
-    await failed;
+    const message = expect.stringContaining('a complete answer within 240000 ms');
+    expect(await failed).toMatchObject({ code: 'PEER_TIMEOUT', status: 200, message });
     expect(clock.waiting).toBe(0);
   });
 
-  it('is refused by what it announces, before anybody reads it', async () => {
-    const { client } = await raw((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n'));
-    const failed = client.share(QUERY, () => Promise.reject(new Error('read')), { maxBytes: 1999 });
-    const message = expect.stringContaining('more than 1999 bytes');
-    await expect(failed).rejects.toMatchObject({ code: 'PEER_ANSWER_TOO_LARGE', message });
-  });
-
-  it('is refused while it comes, beyond its limit or that of all answers', async () => {
-    const { server, client } = await serving((_, response) => endlessly(response), { maxAnswer: MIB });
+  it('is refused beyond its limit or that of all answers, by what it announces or while it comes', async () => {
+    const { server, client } = await serving(
+      (_, response, n) => endlessly(n === 0 ? response.setHeader('content-length', 4 * MIB) : response),
+      { maxAnswer: MIB },
+    );
+    const tooLarge = { code: 'PEER_ANSWER_TOO_LARGE' };
+    const none = () => Promise.reject(new Error('read'));
+    await expect(client.share(QUERY, none, { maxBytes: 3 * MIB })).rejects.toMatchObject(tooLarge);
     for (const maxBytes of [3 * MIB, undefined]) {
       let read = 0;
-      const reading = async ({ chunks }: ShareStream) => {
-        for await (const chunk of chunks) read += chunk.length;
-      };
-      await expect(client.share(QUERY, reading, { maxBytes })).rejects.toMatchObject({
-        ...{ code: 'PEER_ANSWER_TOO_LARGE', firstBytes: expect.stringMatching(/^x+/) },
-      });
+      const reader = reading(({ length }) => (read += length));
+      await expect(client.share(QUERY, reader, { maxBytes })).rejects.toMatchObject(tooLarge);
       expect(read).toBeLessThanOrEqual(maxBytes ?? MIB);
-      await until(() => server.sockets.size === 0, 'the connection was ended');
     }
+    await until(() => server.open === 0, 'the connections were ended');
   });
 
   it('is one in an encoding that nobody asked for', async () => {
-    const { server, client } = await serving((_, response) =>
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end('\x1f\x8b'),
-    );
+    const gzip = { 'content-encoding': 'gzip' };
+    const { server, client } = await serving((_, response) => response.writeHead(200, gzip).end('\x1f\x8b'));
     const failure = { code: 'PEER_ANSWER', message: expect.stringContaining('(gzip)') };
-    await expect(client.share(QUERY, textOf)).rejects.toMatchObject(failure);
-    await expect(client.peerdoc({ url: ITEM.url })).rejects.toMatchObject(failure);
-    expect(server.requests.map(({ headers }) => headers['accept-encoding'])).toEqual([undefined, undefined]);
+    await expect(client.share(QUERY, reading())).rejects.toMatchObject(failure);
+    expect(server.requests[0]?.headers).not.toHaveProperty('accept-encoding');
   });
 });
 
@@ -211,15 +176,11 @@ describe('a reader', () => {
   it('who is slow makes the peer wait, has all the time, and is given the rest afterwards', async () => {
     const clock = new FakeClock();
     const size = 64 * MIB;
-    let sent = 0;
-    const timeouts = { connect: 5_000, headers: 5_000, body: 5_000, total: 600_000 };
-    const answer = (_: unknown, response: ServerResponse, n: number) =>
-      endlessly(response, n === 0 ? size : 0, (bytes) => {
-        sent = bytes;
-      });
-    const { server, client } = await serving(answer, { clock, timeouts });
-    let read = 0;
-    let held = 0;
+    let [sent, held, read] = [0, 0, 0];
+    const { server, client } = await serving(
+      (_, response, n) => endlessly(response, n === 0 ? size : 0, (bytes) => (sent = bytes)),
+      { clock, timeouts: { body: 5_000 } },
+    );
     const slowly = async ({ chunks }: ShareStream) => {
       for await (const chunk of chunks) {
         read += chunk.length;
@@ -231,92 +192,61 @@ describe('a reader', () => {
     await client.share(QUERY, slowly, { maxBytes: size });
     expect(read).toBe(size);
     expect(held).toBeLessThan(size / 2);
-    expect(await client.share(QUERY, textOf)).toBe('');
+    expect(await client.share(QUERY, reading())).toBe('');
     expect(server.connections).toBe(1);
     expect(clock.waiting).toBe(0);
   });
 
-  const failure = new Error('the disk is full');
-  it.each<[string, (share: ShareStream) => Promise<unknown>]>([
-    ['stops', firstOf],
-    ['does not begin', () => new Promise((resolve) => setImmediate(resolve, 'x'))],
-    ['fails', (share) => firstOf(share).then(() => Promise.reject(failure))],
-  ])('who %s is not sent the rest', async (_, reader) => {
+  const failing = reading(() => Promise.reject(new Error('the disk is full')));
+  it.each<[string, (share: ShareStream) => Promise<unknown>, string]>([
+    ['does not begin', () => new Promise((resolve) => setImmediate(resolve, 'done')), 'done'],
+    ['fails', (share) => failing(share).catch(({ message }: Error) => message), 'the disk is full'],
+  ])('who %s is not sent the rest', async (_, reader, outcome) => {
     const { server, client } = await serving((_request, response) => endlessly(response));
-    const outcome = await client.share(QUERY, reader, ENDLESS).catch((error: unknown) => error);
-    expect(outcome === failure || /^x+$/.test(String(outcome))).toBe(true);
-    await until(() => server.sockets.size === 0, 'the connection was ended');
+    expect(await client.share(QUERY, reader, ENDLESS)).toBe(outcome);
+    await until(() => server.open === 0, 'the connection was ended');
   });
 
-  it.each([
-    ['is called off', (controller: AbortController) => controller.abort('no more')],
-    ['loses the client', (_: AbortController, client: { close(): Promise<void> }) => void client.close()],
-  ])('who %s in the middle is told at once', async (_, stop) => {
-    const { server, client } = await serving((_request, response) => void response.write('beginning'));
-    const controller = new AbortController();
-    const { signal } = controller;
-    const reading = async ({ chunks }: ShareStream) => {
-      for await (const _chunk of chunks) stop(controller, client);
-    };
-    const told = { code: 'PEER_ABORTED', delivered: 'yes' };
-    await expect(client.share(QUERY, reading, { signal })).rejects.toMatchObject(told);
-    await until(() => server.sockets.size === 0, 'the connection was ended');
+  it('who is called off in the middle is told at once', async () => {
+    const { server, client } = await serving((_, response) => void response.write('beginning'));
+    const stop = new AbortController();
+    const { signal } = stop;
+    const failed = client.share(
+      QUERY,
+      reading(() => stop.abort()),
+      { signal },
+    );
+    await expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED', delivered: 'yes' });
+    await until(() => server.open === 0, 'the connection was ended');
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
-});
 
-it('a reader who is called off when all has come leaves no broken connection behind', async () => {
-  let isSent = false;
-  const { client } = await serving((_, response) => {
-    response.write('one,');
-    response.end('two', () => {
-      isSent = true;
+  it('who is called off when all has come leaves no broken connection behind', async () => {
+    let isSent = false;
+    const { client } = await serving((_, response) => {
+      response.write('one,');
+      response.end('two', () => {
+        isSent = true;
+      });
     });
-  });
-  const stop = new AbortController();
-  const reading = async ({ chunks }: ShareStream) => {
-    for await (const _chunk of chunks) {
+    const stop = new AbortController();
+    const reader = reading(async () => {
       await until(() => isSent, 'all was sent');
       stop.abort();
-    }
-  };
-  const failed = client.share(QUERY, reading, { signal: stop.signal });
-  await expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED' });
-  expect(await client.share(QUERY, textOf)).toBe('one,two');
+    });
+    const failed = client.share(QUERY, reader, { signal: stop.signal });
+    await expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED' });
+    expect(await client.share(QUERY, reading())).toBe('one,two');
+  });
 });
 
-describe('a request whose answer is read as it comes', () => {
-  it('is sent again with what the peer asks for, and only the answer is handed over', async () => {
-    const server = await DigestServer.start();
-    const client = clientOf(server.url, { credentials: CREDENTIALS });
-    for (let i = 0; i < 2; i += 1) expect(await client.share(QUERY, textOf)).toBe(ACCEPTED);
-    expect(server.log).toEqual(['POST -', 'POST 1', 'POST 2']);
-    expect(server.http.bodies).toEqual(['data=x', 'data=x', 'data=x']);
-    expect(client.requests).toEqual({ push: 0, peerdoc: 0, other: 3 });
-    const wrong = clientOf(server.url, { credentials: { username: 'admin', password: 'x' } });
-    await expect(wrong.share(QUERY, textOf)).rejects.toMatchObject({ code: 'PEER_AUTH', status: 401 });
-  });
-
-  it.each([
-    [403, 'PEER_AUTH'],
-    [429, 'PEER_BUSY'],
-    [500, 'PEER_FAILED'],
-    [302, 'PEER_ANSWER'],
-  ])('fails by its status at whatever length: %i', async (status, code) => {
-    const { server, client } = await serving((_, response) => endlessly(response.writeHead(status)));
-    const firstBytes = expect.stringMatching(/^x/);
-    await expect(client.share(QUERY, textOf, ENDLESS)).rejects.toMatchObject({ code, status, firstBytes });
-    await until(() => server.sockets.size === 0, 'the connection was ended');
-  });
-
-  it('is not sent again after the head of an answer', async () => {
-    const { server, client } = await raw((socket, _, n) =>
-      n === 0 ? socket.write(http('answer')) : socket.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'),
-    );
-    expect(await client.share(QUERY, textOf)).toBe('answer');
-    await expect(client.share(QUERY, textOf)).rejects.toMatchObject({ code: 'PEER_ANSWER' });
-    expect(server.connections).toBe(1);
-  });
+it('a request whose answer is read as it comes is sent again with the access that the peer wants', async () => {
+  const server = await DigestServer.start();
+  const client = clientOf(server.url, { credentials: CREDENTIALS });
+  for (let i = 0; i < 2; i += 1) expect(await client.share(QUERY, reading())).toBe(ACCEPTED);
+  expect(server.log).toEqual(['POST -', 'POST 1', 'POST 2']);
+  expect(server.http.requests.every(({ body }) => body === 'data=x')).toBe(true);
+  expect(client.requests).toEqual({ push: 0, peerdoc: 0, other: 3 });
 });
 
 describe('a shared object', () => {
@@ -325,38 +255,36 @@ describe('a shared object', () => {
     for await (const chunk of chunks) length += chunk.length;
     return { type, size, lastModified, length };
   };
-  const CSV = {
-    'content-type': 'Text/CSV; charset=UTF-8',
-    'content-length': 7,
-    'last-modified': 'Sat, 21 Nov 2026 03:25:30 GMT',
-  };
-  const NOTHING = { type: undefined, size: undefined, lastModified: undefined, length: 7 };
+  const modified = { 'last-modified': 'Sat, 21 Nov 2026 03:25:30 GMT' };
+  const CSV = { 'content-type': 'Text/CSV; charset=UTF-8', 'content-length': 7, ...modified };
+  const ODD = { 'content-type': '', 'last-modified': 'yesterday', 'transfer-encoding': 'chunked' };
 
   it.each([
     [CSV, { type: 'text/csv', size: 7, lastModified: Date.UTC(2026, 10, 21, 3, 25, 30), length: 7 }],
-    [{ 'content-type': '', 'last-modified': 'yesterday', 'transfer-encoding': 'chunked' }, NOTHING],
+    [ODD, { type: undefined, size: undefined, lastModified: undefined, length: 7 }],
   ])('has what the peer says of it: %j', async (headers, expected) => {
-    const { client } = await serving((_, response) => response.writeHead(200, headers).end('a,b\n1,2'));
+    const { server, client } = await serving((_, response) =>
+      response.writeHead(200, headers).end('a,b\n1,2'),
+    );
     expect(await client.share(QUERY, described)).toEqual(expected);
+    expect(server.requests[0]?.headers.accept).toBe('*/*');
   });
 
-  it('is asked for by its name, and by its group where one is given; that is not there is undefined', async () => {
-    const { server } = await serving((_, response, n) => response.writeHead(n < 2 ? 200 : 404).end());
-    const client = clientOf(`${server.url}/peer`);
-    expect(await client.share({ data: 'notes & more/ä.txt' }, described)).toMatchObject({ length: 0 });
-    await client.share({ data: 'a', c: 'docs' }, described);
-    expect(await client.share(QUERY, () => Promise.reject(new Error('read')))).toBeUndefined();
-    const asked = { method: 'POST', url: '/peer/api/share.html' };
-    expect(server.requests).toMatchObject([
-      { ...asked, body: 'data=notes+%26+more%2F%C3%A4.txt', headers: { accept: '*/*' } },
-      { ...asked, body: 'data=a&c=docs' },
-      { ...asked, body: 'data=x' },
-    ]);
-  });
-
-  it.each([206, 304])('is none where a part or nothing comes unasked: %i', async (status) => {
-    const { client } = await serving((_, response) => response.writeHead(status).end());
-    await expect(client.share(QUERY, textOf)).rejects.toMatchObject({ code: 'PEER_ANSWER' });
+  it.each([
+    [404, undefined],
+    [206, 'PEER_ANSWER'],
+    [304, 'PEER_ANSWER'],
+    [302, 'PEER_ANSWER'],
+    [500, 'PEER_FAILED'],
+  ])('is not there, or none, by the status, however long the answer is: %i', async (status, code) => {
+    const { server, client } = await serving((_, response) =>
+      status === 304 ? response.writeHead(status).end() : endlessly(response.writeHead(status)),
+    );
+    const none = () => Promise.reject(new Error('read'));
+    const error = await client.share(QUERY, none, ENDLESS).catch((e: unknown) => e);
+    if (code === undefined) expect(error).toBeUndefined();
+    else expect(error).toMatchObject({ code, status });
+    await until(() => server.open === 0, 'the connection was ended');
   });
 });
 
@@ -364,8 +292,7 @@ describe('shared files of YaCy', () => {
   /** A directory page as Jetty writes it. */
   function directory(path: string, ...hrefs: readonly string[]): string {
     const rows = hrefs.map((href) => `<TR><TD><A HREF="${href}">x&nbsp;</A></TD><TD>1 bytes</TD></TR>`);
-    const title = `Directory: ${path}`;
-    return `<HTML><HEAD><TITLE>${title}</TITLE></HEAD><BODY><H1>${title}</H1><TABLE>${rows.join('\n')}</TABLE></BODY></HTML>`;
+    return `<HTML><BODY><H1>Directory: ${path}</H1><TABLE>${rows.join('\n')}</TABLE></BODY></HTML>`;
   }
   const sharing = (pages: Readonly<Record<string, string>>) =>
     serving(({ url }, response) => response.writeHead(url in pages ? 200 : 404).end(pages[url]), {
@@ -382,7 +309,7 @@ describe('shared files of YaCy', () => {
       '/share/a%20b%23.txt': 'gulls',
     });
     expect(await client.shares()).toEqual(['a b#.txt', 'd/one.gz', 'ü/relative.bin']);
-    expect(await client.share({ data: 'a b#.txt' }, textOf)).toBe('gulls');
+    expect(await client.share({ data: 'a b#.txt' }, reading())).toBe('gulls');
   });
 
   it('are listed behind a proxy, that puts a path before theirs', async () => {
@@ -395,15 +322,13 @@ describe('shared files of YaCy', () => {
     const { server, client } = await sharing({ '/share/': '<html><a href="/share/x">x</a></html>' });
     await expect(client.shares()).rejects.toMatchObject({ code: 'PEER_ANSWER' });
     expect(await clientOf(server.url, { dialect: 'standard' }).shares()).toBeUndefined();
-    expect(server.requests.at(-1)).toMatchObject({ url: '/api/share.html', body: '' });
   });
 
-  it.each(['', '../x', 'a//b', 'd/', '/etc', 'a/./b'])('have no such name: %j', async (data) => {
+  it.each(['', '../x', 'a//b', 'a/./b'])('have no such name: %j', async (data) => {
     const { server, client } = await sharing({});
     await expect(client.share({ data }, async () => 0)).rejects.toMatchObject({
       ...{ code: 'PEER_NAME', exitCode: 2, delivered: 'no' },
       message: expect.stringContaining(JSON.stringify(data)),
-      hint: expect.stringContaining('such as lists/a.txt'),
     });
     expect(server.requests).toEqual([]);
   });

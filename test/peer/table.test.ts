@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { StreamedAnswer } from '../../src/peer/answer.js';
 import { readTable, type TableRow } from '../../src/peer/table.js';
-import { ANY_CHARACTER, realAnswer, refusalOf } from './answers.js';
+import { ANY_CHARACTER, realAnswer, refusalOf } from './support.js';
 
 type Plain = readonly [string, Readonly<Record<string, string>>];
 

@@ -2,8 +2,7 @@ import type { ServerResponse } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PeerClient } from '../../src/peer/client.js';
-import { ANY_CHARACTER, realAnswer } from './answers.js';
-import { clientOf, HttpServer, type Recorded, serving } from './servers.js';
+import { ANY_CHARACTER, clientOf, type Recorded, realAnswer, serving, TestServer } from './support.js';
 
 type Cells = Record<string, string>;
 
@@ -32,7 +31,7 @@ class TablePeer {
   static async start(faults: Faults = {}, tables: Readonly<Record<string, Record<string, Cells>>> = {}) {
     const peer = new TablePeer(faults);
     for (const [name, rows] of Object.entries(tables)) peer.tables.set(name, new Map(Object.entries(rows)));
-    const server = await HttpServer.start((request, response) => peer.#answer(request, response));
+    const server = await TestServer.http((request, response) => peer.#answer(request, response));
     const client = clientOf(server.url);
     return { peer, tables: client.tables };
   }

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
 import { until } from '../support/wait.js';
-import { ACCEPTED, clientOf, ITEM, OK, serving } from './servers.js';
+import { ACCEPTED, clientOf, ITEM, OK, serving } from './support.js';
 
 /** A server with a certificate of its own for 127.0.0.1. */
 async function startTls(answer = (response: ServerResponse): void => void response.end(ACCEPTED)) {

@@ -1,4 +1,4 @@
-import { onRequest, RawServer } from '../peer/servers.js';
+import { onRequest, TestServer } from '../peer/support.js';
 import { recorded } from './yacy/exchange.js';
 
 /** Which recordings answer a request line's method and path (without its query), one after the other, the last for ever. */
@@ -21,7 +21,7 @@ export class ReplayPeer {
 
   static async start(script: Script): Promise<ReplayPeer> {
     const peer = new ReplayPeer();
-    const server = await RawServer.start((socket) =>
+    const server = await TestServer.raw((socket) =>
       onRequest(socket, (request) => {
         const response = peer.#answer(script, request);
         socket.write(response);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PeerClient, PeerError } from '../../src/index.js';
 import type { ShareStream } from '../../src/peer/share.js';
-import { clientOf } from '../peer/servers.js';
+import { clientOf } from '../peer/support.js';
 import { ReplayPeer, type Script } from './replay-peer.js';
 
 /** What the client makes of the answers that a YaCy 1.92 gave, byte for byte. */
