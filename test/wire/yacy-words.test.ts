@@ -6,7 +6,7 @@ import { DIALECTS } from '../../src/peer/dialects.js';
 import { rewritten, wayOf } from '../../src/uplink/documents.js';
 import { docx } from '../content/documents.js';
 import { parse } from './yacy/parser.js';
-import { asciiPdfOf, pdfOf } from './yacy/pdf-files.js';
+import { hexPdfOf, pdfOf } from './yacy/pdf-files.js';
 import { wordsOf } from './yacy/push.js';
 import { YacyWorld } from './yacy/yacy-world.js';
 
@@ -119,7 +119,7 @@ describe('files of all kinds', () => {
         content: '<p>birch \uffff cedar &#xfffe; ebony</p>',
         words: ['birch', 'cedar', 'ebony'],
       },
-      'reportlab.pdf': { content: asciiPdfOf('fir and gum'), words: ['fir', 'gum'] },
+      'reportlab.pdf': { content: hexPdfOf('fir and gum'), words: ['fir', 'gum'] },
       'paper.txt': { content: pdfOf('hazel and iris'), words: ['hazel', 'iris'] },
       'marked.md': { content: '\ufeff# juniper\n> kapok', words: ['juniper', 'kapok'] },
     };
@@ -150,7 +150,7 @@ describe('files of all kinds', () => {
     };
     for (const [name, [begin]] of Object.entries(signatures))
       world.write(`notes/${name}`, Buffer.from(begin + words, 'latin1'));
-    world.write('notes/reportlab', asciiPdfOf('fir and gum'));
+    world.write('notes/reportlab', hexPdfOf('fir and gum'));
     expect(await world.run('once')).toMatchObject({ code: 0 });
     const sent = new Map(
       world.asked('/api/push_p').flatMap(({ parameters }) =>
@@ -167,7 +167,7 @@ describe('files of all kinds', () => {
       expect([name, sent.get(world.url(`notes/${name}`))]).toEqual([name, { type, bytes: begin + words }]);
     expect(sent.get(world.url('notes/reportlab'))).toEqual({
       type: 'application/pdf',
-      bytes: asciiPdfOf('fir and gum'),
+      bytes: hexPdfOf('fir and gum'),
     });
   });
 

@@ -1,5 +1,4 @@
 import { type Answer, emptyPage, failed, page } from './answer.js';
-import { lenientBase64 } from './base64.js';
 import type { Document, DocumentIndex } from './document-index.js';
 import { type Form, first, type ReadForm } from './form.js';
 import { parse } from './parser.js';
@@ -58,7 +57,7 @@ function isTrue(value: string | undefined): boolean {
 }
 
 function documentOf(form: Form, n: number, url: string): Document {
-  const data = lenientBase64(first(form, `data-${n}$file`) ?? '');
+  const data = decoded(first(form, `data-${n}$file`) ?? '');
   const typeHeader = (form.get(`responseHeader-${n}`) ?? [])
     .map((header) => /^content-type:\s*(.*)$/i.exec(header)?.[1])
     .find((value) => value !== undefined);
@@ -79,6 +78,14 @@ function documentOf(form: Form, n: number, url: string): Document {
     lastModified: Math.floor(modified(first(form, `lastModified-${n}`), now) / 1_000) * 1_000,
     loadDate: Math.floor(now / 1_000) * 1_000,
   };
+}
+
+/**
+ * Knows no wrong base64: letters of other alphabets give garbage, and only text that is not ASCII is recognised as text, and
+ * taken as it is.
+ */
+function decoded(text: string): Buffer {
+  return Buffer.from(text, /[\u0080-\uffff]/.test(text) ? 'utf8' : 'base64');
 }
 
 /** Its `wordcount_i` is how many blanks the text has, and one more [S]. */

@@ -1,4 +1,4 @@
-import { type Answer, type Asked, notFound } from './answer.js';
+import { type Answer, type Asked, escapedXml, notFound } from './answer.js';
 
 interface SharedFile {
   readonly bytes: Buffer;
@@ -41,34 +41,20 @@ export class Share {
   }
 
   #listing(path: string, directory: string): Answer {
-    const files = [...this.#files].filter(([name]) => name.startsWith(directory) && name !== directory);
-    const entries = new Map<string, { readonly size: number; readonly modified: number }>();
-    for (const [name, { bytes, modified }] of files) {
-      const [entry = ''] = /^[^/]+\/?/.exec(name.slice(directory.length)) ?? [];
-      entries.set(entry, { size: entry.endsWith('/') ? 4_096 : bytes.length, modified });
-    }
-    const rows = [...entries]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, { size, modified }]) => {
-        const href = `${path}${encodeURIComponent(name).replace(/%2F$/, '/')}`;
-        const shown = name.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
-        return `\n<TR><TD><A HREF="${href}">${shown}&nbsp;</A></TD><TD ALIGN=right>${size} bytes&nbsp;</TD><TD>${listedDate(modified)}</TD></TR>`;
-      });
-    const now = Date.now();
-    const headers = {
-      'Content-Type': 'text/html; charset=UTF-8',
-      'Cache-Control': 'no-cache, no-store',
-      Expires: new Date(now + 10_000).toUTCString(),
-      'Last-Modified': new Date(Math.max(0, ...files.map(([, { modified }]) => modified))).toUTCString(),
-    };
+    const inside = [...this.#files.keys()].filter((name) => name.startsWith(directory) && name !== directory);
+    const entries = new Set(inside.map((name) => /^[^/]+\/?/.exec(name.slice(directory.length))?.[0] ?? ''));
+    const rows = [...entries].sort().map((name) => {
+      const href = `${path}${encodeURIComponent(name).replace(/%2F$/, '/')}`;
+      return `\n<TR><TD><A HREF="${href}">${escapedXml(name)}&nbsp;</A></TD></TR>`;
+    });
     const parent = `<TR><TD><A HREF="${path}../">Parent Directory</A></TD><TD></TD><TD></TD></TR>\n`;
-    const body = `<HTML><HEAD><LINK HREF="jetty-dir.css" REL="stylesheet" TYPE="text/css"/><TITLE>Directory: ${path}</TITLE></HEAD><BODY>
+    const body = `<HTML><HEAD><TITLE>Directory: ${path}</TITLE></HEAD><BODY>
 <H1>Directory: ${path}</H1>
 <TABLE BORDER=0>
 ${parent}${rows.join('')}</TABLE>
 </BODY></HTML>
 `;
-    return { status: 200, headers, body };
+    return { status: 200, headers: { 'Content-Type': 'text/html; charset=UTF-8' }, body };
   }
 }
 
@@ -82,10 +68,4 @@ function fileAnswer({ bytes, modified }: SharedFile, asked: Asked['headers']): A
   };
   if (modified <= since) return { status: 304, headers: {}, body: '' };
   return { status: 200, headers, body: bytes };
-}
-
-/** `Nov 21, 2026, 3:37:40 AM` */
-function listedDate(ms: number): string {
-  const options = { dateStyle: 'medium', timeStyle: 'medium', timeZone: 'UTC' } as const;
-  return new Intl.DateTimeFormat('en-US', options).format(ms).replace(/\u202f/g, ' ');
 }

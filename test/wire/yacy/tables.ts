@@ -28,7 +28,6 @@ export class Tables {
     const asked: Form = typeof form === 'string' ? new Map() : form;
     const name = first(asked, 'table');
     if (name !== undefined) this.#change(name, asked);
-    if (asked.has('selectKey') && !asked.has('selectValue')) return failed(path);
     if (!path.endsWith('.html')) return emptyPage();
     const rows = this.#rows(name, asked) ?? [];
     return page('text/html', `<table>${rows.map(() => '<tr class="TableCellDark"></tr>').join('')}</table>`);
@@ -45,12 +44,7 @@ export class Tables {
     }
     if (path.endsWith('.html')) return page('text/html', listHtml(this.names()));
     if (!path.endsWith('.xml')) return emptyPage();
-    try {
-      return page('text/xml', tableXml(name, this.#rows(name, asked)));
-    } catch (error) {
-      if (error instanceof SyntaxError) return failed(path, 'java.util.regex.PatternSyntaxException');
-      throw error;
-    }
+    return page('text/xml', tableXml(name, this.#rows(name, asked)));
   }
 
   #change(name: string, form: Form): void {
@@ -85,12 +79,7 @@ export class Tables {
     const table = name === undefined ? undefined : this.#tables.get(name);
     if (table === undefined) return undefined;
     const sorted = [...table].sort(([a], [b]) => (a < b ? -1 : 1));
-    if (first(form, 'reverse') === 'true') sorted.reverse();
-    const search = first(form, 'search') ?? '';
-    const pattern = new RegExp(search, 's');
-    const found =
-      search === '' ? sorted : sorted.filter(([, row]) => [...row.values()].some((v) => pattern.test(v)));
-    return found.slice(0, limitOf(first(form, 'count')));
+    return sorted.slice(0, limitOf(first(form, 'count')));
   }
 }
 
@@ -132,30 +121,18 @@ function listHtml(names: readonly string[]): string {
     const escaped = escapedXml(name);
     return `            \n            <option value="${escaped}" >${escaped}</option>\n`;
   });
-  return `<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">
-<html xmlns="http://www.w3.org/1999/xhtml">
-  <head>
-    <title>YaCy 'model': Table Viewer</title>
-  </head>
+  return `<html xmlns="http://www.w3.org/1999/xhtml">
+  <head><title>YaCy 'model': Table Viewer</title></head>
   <body id="Tables">
-    <h2>Table Administration</h2>
     <form action="Tables_p.html" method="get" accept-charset="UTF-8">
-      <fieldset><legend>Table Selection</legend>
-      <dl>
-        <dt class="TableCellDark">Select Table:</dt>
-        <dd><select name="table" onchange='this.form.submit()'>
-${options.join('')}            
-          </select>
-        </dd>
-        <dt>show max. </dt>
-        <dd><select name="count" onchange='this.form.submit()'>
+        <select name="table" onchange='this.form.submit()'>
+${options.join('')}        </select>
+        <select name="count" onchange='this.form.submit()'>
             <option value="10">10</option>
             <option value="100" selected="selected">100</option>
             <option value="1000">1000</option>
             <option value="all">all</option>
-          </select>entries,</dd>
-      </dl>
-    </fieldset>
+        </select>
     </form>
   </body>
 </html>

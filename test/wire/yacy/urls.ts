@@ -13,7 +13,6 @@ export function normalUrl(given: string): string {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
   if (url === '' || url === 'http://') throw new BadUrl("URL not parseable: 'http://'");
   if (scheme === undefined) return normalUrl(`http://${url.replace(/^\/+/, '')}`);
-  if (scheme === 'mailto') throw new BadUrl(`wrong email address: ${url}`);
   if (!['http', 'https', 'ftp', 'smb', 'file'].includes(scheme)) throw new BadUrl(`unknown protocol: ${url}`);
   const rest = url.slice(scheme.length + 1);
   if (scheme === 'file' && rest.startsWith('/')) {
@@ -21,7 +20,6 @@ export function normalUrl(given: string): string {
     return `file://${collapsed(decoded(path))}`;
   }
   const [, authority = '', path = ''] = /^(?:\/\/)?([^/?]*)(.*)$/s.exec(rest) ?? [];
-  if (authority === '') throw new BadUrl(`host too short: '', url = ${url}`);
   const [, user = '', host = '', port = ''] = /^(.*@)?(.*?)(:\d+)?$/.exec(authority) ?? [];
   const usual = { http: ':80', https: ':443', ftp: ':21' }[scheme];
   const name = /[^ -~]/.test(host) ? domainToASCII(host) : host;

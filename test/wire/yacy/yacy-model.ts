@@ -9,7 +9,6 @@ import { Deletion } from './deletion.js';
 import { type Document, DocumentIndex } from './document-index.js';
 import { type Form, first, type ReadForm, readForm } from './form.js';
 import { Gatekeeper } from './gatekeeper.js';
-import { Processor } from './processor.js';
 import { documentsOf, push, wordsOf } from './push.js';
 import { Share } from './share.js';
 import { Tables } from './tables.js';
@@ -50,8 +49,6 @@ export interface Served {
   status: number;
 }
 
-const MAX_TARGET = 8_000;
-
 /**
  * A small model of a YaCy 1.92, written from the record of a running one, without a line of the product: what it answers,
  * what it then really does, and when that can be seen.
@@ -75,7 +72,8 @@ export class YacyModel {
   readonly #server = createServer((request, response) => {
     this.#serve(request, response).catch(() => response.destroy());
   });
-  #processor = new Processor();
+  /** When its one processor is done with what stands in line, in ms of `performance.now()`. */
+  #busyUntil = 0;
   #port = 0;
   #losing: string | undefined;
 
@@ -172,7 +170,7 @@ export class YacyModel {
 
   async #unlisten(): Promise<void> {
     if (!this.#server.listening) return;
-    this.#processor = new Processor();
+    this.#busyUntil = 0;
     this.#deletion = new Deletion(this.#index);
     await new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
@@ -216,10 +214,6 @@ export class YacyModel {
 
   async #answer(asked: Asked, form: ReadForm): Promise<Answer> {
     const { method, path, headers } = asked;
-    if (path.length + asked.query.length > MAX_TARGET) {
-      return { status: 414, headers: { Connection: 'close' }, body: '' };
-    }
-    if (method === 'PUT' || method === 'DELETE') return { status: 405, headers: {}, body: '' };
     if (path.includes('_p.')) {
       const verdict = this.#gatekeeper.judge(method, one(headers.authorization), one(headers.referer));
       if (verdict !== 'in') return unauthorized(path, this.#gatekeeper.challenge(verdict));
@@ -252,12 +246,11 @@ export class YacyModel {
     }
   }
 
-  /** @throws Error the peer ended meanwhile */
+  /** Waits until the one processor has done this work, after all that was asked for before. */
   async #spend(ms: number): Promise<void> {
     if (ms === 0) return;
-    const processor = this.#processor;
-    await processor.work(ms);
-    if (processor !== this.#processor) throw new Error('the peer ended');
+    this.#busyUntil = Math.max(this.#busyUntil, performance.now()) + ms;
+    await sleep(this.#busyUntil - performance.now());
   }
 }
 
