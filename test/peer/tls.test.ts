@@ -1,12 +1,12 @@
-import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import type { ShareStream } from '../../src/peer/share.js';
 import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
 import { until } from '../support/wait.js';
-import { ACCEPTED, clientOf, ITEM, OK, serving } from './support.js';
+import { ACCEPTED, clientOf, ITEM, OK } from './support.js';
 
 /** A server with a certificate of its own for 127.0.0.1. */
 async function startTls(answer = (response: ServerResponse): void => void response.end(ACCEPTED)) {
@@ -25,29 +25,22 @@ async function startTls(answer = (response: ServerResponse): void => void respon
 
 describe('TLS', () => {
   it('carries long answers no faster than they are read', async () => {
-    const content = randomBytes(8 * 1024 * 1024);
+    const content = Buffer.alloc(8 * 1024 * 1024, 'gulls');
     const { client } = await startTls((response) => void response.end(content));
     const read: Uint8Array[] = [];
-    await client.share(
-      { data: 'x' },
-      async ({ chunks }) => {
-        for await (const chunk of chunks) {
-          read.push(chunk);
-          if (read.length % 16 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
-        }
-      },
-      { maxBytes: content.length },
-    );
+    const slowly = async ({ chunks }: ShareStream) => {
+      for await (const chunk of chunks)
+        if (read.push(chunk) % 16 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    };
+    await client.share({ data: 'x' }, slowly, { maxBytes: content.length });
     expect(Buffer.concat(read).equals(content)).toBe(true);
   });
 
-  it('is refused with a peer that nobody vouches for, under another name, or that does not speak it', async () => {
+  it('is refused with a peer that nobody vouches for, or under another name', async () => {
     const { url, ca } = await startTls();
-    const { server } = await serving((_, response) => response.end(ACCEPTED));
     const cases = [
       [clientOf(url), /cannot be reached: self-signed certificate/],
       [clientOf(url.replace('127.0.0.1', 'localhost'), { tls: { ca } }), /(altnames|ECONNREFUSED)/],
-      [clientOf(server.url.replace('http:', 'https:')), /cannot be reached: /],
     ] as const;
     for (const [client, words] of cases)
       await expect(client.push([ITEM])).rejects.toMatchObject({
