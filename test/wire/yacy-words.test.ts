@@ -6,7 +6,6 @@ import { DIALECTS } from '../../src/peer/dialects.js';
 import { rewritten, wayOf } from '../../src/uplink/documents.js';
 import { docx } from '../content/documents.js';
 import { parse } from './yacy/parser.js';
-import { hexPdfOf, pdfOf } from './yacy/pdf-files.js';
 import { wordsOf } from './yacy/push.js';
 import { YacyWorld } from './yacy/yacy-world.js';
 
@@ -89,88 +88,7 @@ describe('any text', () => {
   });
 });
 
-describe('files of all kinds', () => {
-  it('that lost words on the way are found by all of them', async () => {
-    const world = await YacyWorld.start();
-    const files: Record<string, { readonly content: string; readonly words: readonly string[] }> = {
-      'generic.ts': {
-        content: 'if (alpha && bravo) { charlie->delta = (echo<foxtrot>)golf; }',
-        words: ['alpha', 'bravo', 'charlie', 'delta', 'echo', 'foxtrot', 'golf'],
-      },
-      'escaped.txt': {
-        content: 'hotel &lt;india&gt; &#60;juliet&#62; &amp;lt;kilo',
-        words: ['hotel', 'india', 'juliet', 'kilo'],
-      },
-      'coloured.log': { content: '\x1b[32mlima\x1b[0m mike\x07 november', words: ['mike', 'november'] },
-      'crash.log': {
-        content: `oscar papa\n${'\0'.repeat(3)}quebec romeo sierra tango`,
-        words: ['oscar', 'quebec', 'tango'],
-      },
-      'broken.txt': {
-        content: 'uniform \uffff victor \ufffe whiskey &#65535;',
-        words: ['uniform', 'victor', 'whiskey'],
-      },
-      'drawing.svg': { content: '<svg><text>xray yankee</text></svg>', words: ['xray', 'yankee'] },
-      'feed.xml': {
-        content: '<?xml version="1.0"?><feed><entry>zulu amber</entry></feed>',
-        words: ['zulu', 'amber'],
-      },
-      'page.html': {
-        content: '<p>birch \uffff cedar &#xfffe; ebony</p>',
-        words: ['birch', 'cedar', 'ebony'],
-      },
-      'reportlab.pdf': { content: hexPdfOf('fir and gum'), words: ['fir', 'gum'] },
-      'paper.txt': { content: pdfOf('hazel and iris'), words: ['hazel', 'iris'] },
-      'marked.md': { content: '\ufeff# juniper\n> kapok', words: ['juniper', 'kapok'] },
-    };
-    for (const [name, { content }] of Object.entries(files)) world.write(`notes/${name}`, content);
-    expect(await world.run('once')).toMatchObject({ code: 0, stderr: '' });
-    for (const [name, { words }] of Object.entries(files)) {
-      const url = world.url(`notes/${name}`);
-      const found = words.filter((word) => world.peer.search(word).includes(url));
-      expect({ name, found }).toEqual({ name, found: words });
-    }
-    expect(world.peer.kept(world.url('notes/paper.txt'))?.contentType).toBe('application/pdf');
-  });
-
-  it('with a signature travel with their type, byte for byte, whatever else they contain and whatever their name is', async () => {
-    const world = await YacyWorld.start();
-    const words = ' only ascii words with <tags> & entities &lt; to the end\n'.repeat(20);
-    const signatures: Record<string, readonly [begin: string, type: string]> = {
-      'a.txt': ['%PDF-1.4\n', 'application/pdf'],
-      'b.md': ['{\\rtf1\\ansi', 'application/rtf'],
-      'c.log': ['%!PS-Adobe-3.0\n', 'application/postscript'],
-      'd.csv': ['GIF89a', 'image/gif'],
-      'e.json': ['\x89PNG\r\n\x1a\n', 'image/png'],
-      'f.txt': ['\xff\xd8\xff\xe0', 'image/jpeg'],
-      'g.xml': ['\x1f\x8b\x08', 'application/gzip'],
-      'h.txt': ['PK\x03\x04\n', 'application/zip'],
-      'i.txt': ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', 'application/msword'],
-      'j.odt': ['PK\x03\x04', 'application/vnd.oasis.opendocument.text'],
-    };
-    for (const [name, [begin]] of Object.entries(signatures))
-      world.write(`notes/${name}`, Buffer.from(begin + words, 'latin1'));
-    world.write('notes/reportlab', hexPdfOf('fir and gum'));
-    expect(await world.run('once')).toMatchObject({ code: 0 });
-    const sent = new Map(
-      world.asked('/api/push_p').flatMap(({ parameters }) =>
-        Array.from({ length: Number(parameters?.get('count')?.[0]) }, (_, n) => [
-          parameters?.get(`url-${n}`)?.[0] ?? '',
-          {
-            type: parameters?.get(`contentType-${n}`)?.[0],
-            bytes: Buffer.from(parameters?.get(`data-${n}$file`)?.[0] ?? '', 'base64').toString('latin1'),
-          },
-        ]),
-      ),
-    );
-    for (const [name, [begin, type]] of Object.entries(signatures))
-      expect([name, sent.get(world.url(`notes/${name}`))]).toEqual([name, { type, bytes: begin + words }]);
-    expect(sent.get(world.url('notes/reportlab'))).toEqual({
-      type: 'application/pdf',
-      bytes: hexPdfOf('fir and gum'),
-    });
-  });
-
+describe('files', () => {
   it('without a word are skipped at once, and stay so', async () => {
     const world = await YacyWorld.start();
     world.write('notes/blank.txt', ' \n\t\n');

@@ -9,8 +9,8 @@ import { hashAsked } from './yacydoc.js';
  */
 export function citation(index: DocumentIndex, path: string, form: ReadForm): Answer {
   if (!path.endsWith('.html')) return emptyPage();
-  const given = typeof form === 'string' ? undefined : first(form, 'hash');
-  const hash = hashAsked(typeof form === 'string' ? undefined : first(form, 'url'), given);
+  const given = first(form, 'hash');
+  const hash = hashAsked(first(form, 'url'), given);
   const document = hash === undefined ? undefined : index.find(hash);
   if (document === undefined && given === undefined) return failed(path);
   if (document === undefined) index.commitAtOnce();

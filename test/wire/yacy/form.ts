@@ -24,8 +24,9 @@ export function readForm(query: string, contentType: string, body: Buffer): Read
   return form.size === 0 ? 'none' : form;
 }
 
-export function first(form: Form, name: string): string | undefined {
-  return form.get(name)?.[0];
+/** The first value of a parameter; undefined where there is none, or nothing could be read. */
+export function first(form: ReadForm, name: string): string | undefined {
+  return typeof form === 'string' ? undefined : form.get(name)?.[0];
 }
 
 function add(form: Map<string, string[]>, name: string, value: string): void {

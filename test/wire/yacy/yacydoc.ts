@@ -6,7 +6,7 @@ import { BadUrl, hashOf, normalUrl } from './urls.js';
 /** `yacydoc`: a document that is not there is shown with every field empty. */
 export function yacydoc(index: DocumentIndex, path: string, form: ReadForm): Answer {
   const kind = path.slice(path.lastIndexOf('.') + 1);
-  const hash = typeof form === 'string' ? undefined : hashAsked(first(form, 'url'), first(form, 'urlhash'));
+  const hash = hashAsked(first(form, 'url'), first(form, 'urlhash'));
   const document = hash === undefined ? undefined : index.find(hash);
   if (kind === 'xml') return page('text/xml', xml(document));
   return emptyPage();
