@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
+import { collectGarbage } from '../lib/process.js';
 import { StatusPage } from '../page/status-page.js';
 import { answers, LiveFeed } from '../report/answers.js';
 import {
@@ -22,6 +23,10 @@ import {
 } from './parts.js';
 import { Reloading } from './reloading.js';
 import { Watchdog } from './watchdog.js';
+
+/** So long after a start what loading and the first scan left is collected, and then what other work left, in ms. */
+const TIDY_MS = 60_000;
+const TIDY_EVERY_MS = 3_600_000;
 
 /**
  * Everything between the folders and the peer, built from a configuration.
@@ -69,7 +74,7 @@ export class Daemon implements Live {
 
   /** Starts the loops, and answers commands. Resolves when changes are being followed. */
   async start(): Promise<void> {
-    const { current, follow, load, log, notifier, onFailure, shutdown } = this.#deps;
+    const { clock, current, follow, load, log, notifier, onFailure, shutdown } = this.#deps;
     const { watcher, uplink, audit, queue, mirrors, statistics, health } = this.parts;
     await statistics.start();
     shutdown.add('statistics', () => statistics.stop());
@@ -101,6 +106,14 @@ export class Daemon implements Live {
       const reloading = new Reloading({ ...this.#deps, parts: this.parts, load, onReload });
       shutdown.add('reload', () => reloading.stop());
       this.#reloading = reloading;
+    }
+    if (follow) {
+      const tidy = () => {
+        collectGarbage();
+        timer = clock.after(TIDY_EVERY_MS, tidy);
+      };
+      let timer = clock.after(TIDY_MS, tidy);
+      shutdown.add('heap', () => timer.cancel());
     }
     if (notifier === undefined) return;
     this.watchdog = new Watchdog(this, { health, notifier });
