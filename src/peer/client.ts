@@ -18,7 +18,8 @@ import { DIALECTS, standard, yacy } from './dialects.js';
 import { fieldsOf, formBody } from './form.js';
 import { Http, type RequestCounts, type Timeouts, unlessAborted } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
-import type { PushAnswer, PushItem, PushOptions } from './push.js';
+import type { PushAnswer, PushItem, PushOptions, PushResult } from './push.js';
+import { REMOVED_COLLECTION, removeByPage, YacyDeletion } from './removal.js';
 import { conditionsOf, type ShareOptions, type ShareQuery, type ShareStream, shareOf } from './share.js';
 import { PeerTables } from './tables.js';
 
@@ -83,6 +84,9 @@ export class PeerClient {
   /** Of the API; holds no credentials. */
   readonly baseUrl: string;
   readonly #http: Http;
+  readonly #deletion: YacyDeletion;
+  /** Whether the peer, as far as is known, has our page for removals. */
+  #hasRemovalPage = true;
   #dialect: Dialect | undefined;
   #detection: Promise<Dialect> | undefined;
 
@@ -93,6 +97,7 @@ export class PeerClient {
     const timeouts = { ...TIMEOUTS, ...options.timeouts };
     this.baseUrl = base.origin + base.pathname;
     this.#http = new Http({ base, ca: tls?.ca, credentials, timeouts, maxAnswer, clock, log });
+    this.#deletion = new YacyDeletion(this.#http);
     if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
     this.tables = new PeerTables(this.#http, async (signal) => (await this.#spoken(signal)).tables, clock);
   }
@@ -167,6 +172,32 @@ export class PeerClient {
     return peerAt === undefined
       ? { results }
       : { results, peerTime: Math.floor((peerAt - tookMs) / 1000) * 1000 };
+  }
+
+  /**
+   * Removes documents; those that the peer does not have count as removed. An embedded peer has them no more when it answers, a
+   * YaCy shows them until its index commits. Another peer has no way to remove one: it is pushed an empty document
+   * for each, in the collection `removed`. Whether one is gone is seen by `peerdoc`.
+   *
+   * @returns what the peer answered for each, in their order
+   */
+  async remove(
+    urls: readonly string[],
+    { signal }: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<readonly PushResult[]> {
+    const dialect = await this.#spoken(signal);
+    if (dialect.name === 'yacy') {
+      for (const url of urls) await this.#deletion.delete(dialect.sentUrl(url), signal);
+      return urls.map(() => ({ ok: true }));
+    }
+    if (this.#hasRemovalPage) {
+      const results = await removeByPage(this.#http, urls, signal);
+      if (results !== undefined) return results;
+      this.#hasRemovalPage = false;
+    }
+    const empty = { collection: REMOVED_COLLECTION, data: Buffer.alloc(0) };
+    const items = urls.map((url) => ({ url, ...empty }));
+    return (await this.push(items, signal === undefined ? {} : { signal })).results;
   }
 
   /** What the peer shows of a document; undefined when it has none. */

@@ -34,6 +34,10 @@ export interface Dialect {
   readonly commitHash?: string;
   /** Whether the peer drops documents of some addresses without a word: those that its network does not take. */
   readonly hasDomainGate: boolean;
+  /** So many documents are removed in one request at most. */
+  readonly removedAtOnce: number;
+  /** Whether the peer may have a removed document again, as of a copy of its index that was restored. */
+  readonly bringsBack: boolean;
   readonly pushPath: string;
   readonly peerdocPath: string;
   readonly citationPath: string;
@@ -47,6 +51,8 @@ export interface Dialect {
   peerdocOf(answer: HttpAnswer, query: PeerdocQuery): Peerdoc | undefined;
   /** @throws PeerError by the status, and PEER_ANSWER when the answer says neither what the citations are nor that there is no document */
   citationOf(answer: HttpAnswer, query: CitationQuery): Citation | undefined;
+  /** Whether what the peer shows of a document says that it was removed. */
+  isRemoved(doc: Peerdoc | undefined): boolean;
   /** @throws PeerError PEER_NAME for a name that no shared object can have */
   shareRequest(
     query: ShareQuery,

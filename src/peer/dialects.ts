@@ -5,6 +5,7 @@ import { PeerError } from './errors.js';
 import { type FormField, fieldsOf, formBody, multipartBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
+import { isEmptied } from './removal.js';
 import { listDirectories, listRecords } from './share.js';
 
 /**
@@ -29,6 +30,8 @@ export const standard: Dialect = {
   holdMs: 0,
   losesUpdates: false,
   hasDomainGate: false,
+  removedAtOnce: 100,
+  bringsBack: false,
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',
   citationPath: '/api/citation.html',
@@ -49,6 +52,7 @@ export const standard: Dialect = {
   pushResults: readPushResults,
   peerdocOf: (answer, query) => (answer.status === 404 ? undefined : readPeerdoc(succeeded(answer), query)),
   citationOf: (answer, query) => (answer.status === 404 ? undefined : readCitation(succeeded(answer), query)),
+  isRemoved: (doc) => doc === undefined || isEmptied(doc),
 
   async shareRequest({ data, c }, urlOf) {
     const body = await formBody(fieldsOf({ data, c }), urlOf(SHARE_PATH));
@@ -100,6 +104,8 @@ export const yacy: Dialect = {
   losesUpdates: true,
   commitHash: 'AAAAAAAAAAAA',
   hasDomainGate: true,
+  removedAtOnce: 1,
+  bringsBack: true,
   pushPath: '/api/push_p.json',
   peerdocPath: '/api/yacydoc.xml',
   citationPath: standard.citationPath,
@@ -162,6 +168,8 @@ export const yacy: Dialect = {
     const asked = 'url' in query ? { url: yacy.sentUrl(query.url) } : query;
     return readCitation(succeeded(answer), asked);
   },
+
+  isRemoved: (doc) => doc === undefined,
 
   /** Its shared objects are the files below `/share/`; a group of them is a directory. */
   async shareRequest({ data, c }, urlOf) {

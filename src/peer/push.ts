@@ -58,7 +58,7 @@ const NEGATIVE = /^(false|fail)$/i;
  */
 export function readPushResults(
   answer: HttpAnswer,
-  items: readonly PushItem[],
+  items: readonly Pick<PushItem, 'url'>[],
   isSame: IsSame = isSameUrl,
 ): readonly PushResult[] {
   const urls = items.map(({ url }) => url);

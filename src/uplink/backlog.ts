@@ -214,6 +214,17 @@ export class Backlog extends ReadyQueue<Place> {
     return true;
   }
 
+  /** Nothing is pushed to this URL until `release`. @returns whether it could: not while something is out for it */
+  reserve(url: string): boolean {
+    if (this.#urls.has(url)) return false;
+    this.#urls.add(url);
+    return true;
+  }
+
+  release(url: string): void {
+    this.#urls.delete(url);
+  }
+
   /** The item is not on its way any more; the caller adds it again when it is still pending. @returns its record */
   giveBack(place: Place): Entry | undefined {
     const out = this.#out.get(keyOf(place));

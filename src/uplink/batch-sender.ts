@@ -107,7 +107,7 @@ async function request(
   }
 }
 
-function troubleOf({ code, message, hint }: PeersyncError): Trouble {
+export function troubleOf({ code, message, hint }: PeersyncError): Trouble {
   return { code, message, hint };
 }
 
@@ -152,7 +152,7 @@ const CUT = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
 const ANOTHER_PAGE = /^(3..|404|405|410)$/;
 
 /** How another kind of peer could have answered. */
-const MISFITS = new Set(['PEER_ANSWER', 'PEER_REFUSED', 'PEER_FAILED']);
+export const MISFITS: ReadonlySet<string> = new Set(['PEER_ANSWER', 'PEER_REFUSED', 'PEER_FAILED']);
 
 /** What the errors of the peer client say about the peer; of the others, that it answered. */
 const OUTCOMES: Readonly<Partial<Record<PeerErrorCode, Exclude<Outcome['kind'], 'busy'>>>> = {

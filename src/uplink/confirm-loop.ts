@@ -6,15 +6,12 @@ import type { Place } from '../state/entries.js';
 import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed } from '../state/entry.js';
 import { HELD, ReadyQueue } from './backlog.js';
-import { Background, goesThrough, holdMs, keyOf, placeName, type UplinkDeps } from './deps.js';
+import { Background, goesThrough, holdMs, indexingMs, keyOf, placeName, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
 
 const SHORTEST_INTERVAL_MS = 200;
 /** So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner done after them. In ms. */
 const LONGEST_PUSH_MS = 10_000;
-/** A YaCy takes 9 s to index 5 MB of text and 57 s for 50 MB; nothing else is indexed meanwhile. */
-const INDEXING_MS_PER_BYTE = 2_000 / 1e6;
-const LONGEST_INDEXING_MS = 60_000;
 /** How much two moments in whole seconds may be further apart than they look, in ms. */
 const WHOLE_SECONDS_MS = 2_000;
 const VISIBLE_META = 'timeToVisibleMs';
@@ -188,7 +185,6 @@ export class ConfirmLoop {
   ): void {
     const now = this.#deps.clock.now();
     const hold = holdMs(this.#deps);
-    const indexingMs = hold === 0 ? 0 : Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
     // A time in the future is of an earlier run whose clock was wrong.
     const since = item.status === 'pending' ? now : Math.min(now, item.since);
     const look: Look = {
@@ -196,7 +192,7 @@ export class ConfirmLoop {
       url: sent.url,
       sentAt: sent.at,
       since,
-      heldUntil: since + hold + indexingMs,
+      heldUntil: since + hold + (hold === 0 ? 0 : indexingMs(bytes)),
       isCanary,
       wasMissing,
       due: 0,

@@ -11,7 +11,7 @@ import type { State } from '../state/state.js';
 import type { Packers } from './documents.js';
 
 /** What the uplink asks of a peer. */
-export type UplinkPeer = Pick<PeerClient, 'push' | 'peerdoc' | 'commitIndex'>;
+export type UplinkPeer = Pick<PeerClient, 'push' | 'peerdoc' | 'commitIndex' | 'remove'>;
 
 export interface DialectSource {
   readonly current: Dialect | undefined;
@@ -61,6 +61,21 @@ export function placeName({ folder, path }: Place): string {
 /** So long after a push the peer may take back what it shows, in ms. */
 export function holdMs({ settings, dialect }: Pick<UplinkDeps, 'settings' | 'dialect'>): number {
   return settings.confirm.hold ?? dialect.current?.holdMs ?? 0;
+}
+
+/** A YaCy takes 9 s to index 5 MB of text and 57 s for 50 MB; nothing else is indexed meanwhile. */
+const INDEXING_MS_PER_BYTE = 2_000 / 1e6;
+const LONGEST_INDEXING_MS = 60_000;
+
+/** How long a peer that has a hold takes to index so many bytes, in ms. */
+export function indexingMs(bytes: number): number {
+  return Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
+}
+
+/** The wait after another failure: doubling with each attempt from `min` to `max`, in ms. */
+export function backoffMs({ push }: UplinkSettings, { attempts }: { readonly attempts: number }): number {
+  const { min, max } = push.backoff;
+  return Math.min(max, min * 2 ** Math.min(30, attempts));
 }
 
 /** Whether the peer loses documents together, so that what it lost has to be pushed apart (see Isolation). */

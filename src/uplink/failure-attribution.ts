@@ -13,6 +13,7 @@ import {
   unremembered,
 } from '../state/entry.js';
 import {
+  backoffMs,
   goesThrough,
   holdMs,
   keyOf,
@@ -119,7 +120,7 @@ export class FailureAttribution {
     if (current === undefined) return;
     if (isTooLarge) this.quarantine(current, trouble);
     else if (isToBlame) this.#spend(current, trouble);
-    else state.put(returned(current, clock.now() + this.#backoff(item), trouble));
+    else state.put(returned(current, clock.now() + backoffMs(this.#deps.settings, item), trouble));
   }
 
   /** The peer shows the document at this URL for good. */
@@ -204,7 +205,7 @@ export class FailureAttribution {
    */
   #spend(item: PendingItem | AcceptedItem, trouble: Trouble): boolean {
     const { clock, settings, state } = this.#deps;
-    const waitMs = item.status === 'accepted' ? 0 : this.#backoff(item);
+    const waitMs = item.status === 'accepted' ? 0 : backoffMs(this.#deps.settings, item);
     const again = failed(item, trouble, clock.now() + waitMs, clock.now());
     const isLast = again.attempts >= settings.push.attempts;
     if (isLast) this.quarantine(again, trouble);
@@ -231,12 +232,6 @@ export class FailureAttribution {
       { event: 'quarantined', folder, path, code },
       `quarantined ${placeName(item)}: ${sentence(message)} ${hint}`,
     );
-  }
-
-  /** The wait after another failure: doubling with each attempt from `min` to `max`, in ms. */
-  #backoff({ attempts }: { readonly attempts: number }): number {
-    const { min, max } = this.#deps.settings.push.backoff;
-    return Math.min(max, min * 2 ** Math.min(30, attempts));
   }
 
   get #hasGate(): boolean {

@@ -22,6 +22,7 @@ import { ConfirmLoop, type NextLook } from './confirm-loop.js';
 import { Background, keyOf, stillPending, type UplinkDeps } from './deps.js';
 import { packAll, withoutWords } from './documents.js';
 import { FailureAttribution, Isolation } from './failure-attribution.js';
+import { Removals } from './removals.js';
 
 /** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
 const LONGEST_PACKING_MS = 15 * 60_000;
@@ -46,11 +47,12 @@ export interface UplinkStatus {
 }
 
 /**
- * What goes to the peer: pushes what the state says is pending, in batches, and has the confirm loop look up what it says is accepted.
+ * What goes to the peer: pushes what the state says is pending, in batches, has the
+ * confirm loop look up what it says is accepted, and has removed what it says is removing.
  *
  * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an earlier run left (accepted items
  * are looked up, items in flight are looked up before they are pushed again) and follows every change of the state from then on;
- * `stop` ends both loops once what is under way has settled, which stopping the queue brings about.
+ * `stop` ends the loops once what is under way has settled, which stopping the queue brings about.
  *
  * One producer takes items from the backlog when the queue has room, until a batch is full (in number or bytes) or has waited for
  * `push.linger`. The batch is read, its items are marked as in flight on disk, it is sent, and the results are brought to the state
@@ -63,6 +65,7 @@ export class Uplink {
   readonly #deps: UplinkDeps;
   readonly #backlog: Backlog;
   readonly #confirm: ConfirmLoop;
+  readonly #removals: Removals;
   readonly #attribution: FailureAttribution;
   readonly #isolation: Isolation;
   readonly #work: Background;
@@ -85,10 +88,11 @@ export class Uplink {
     this.#isolation = new Isolation(deps);
     this.#attribution = new FailureAttribution(deps, this.#isolation);
     this.#confirm = new ConfirmLoop(deps, this.#attribution);
+    this.#removals = new Removals(deps, this.#backlog);
     this.#work = new Background(deps.clock);
   }
 
-  /** Starts both loops. `onFailure` is called with an error that ended one of them, which is a bug or a disk that fails. */
+  /** Starts the loops. `onFailure` is called with an error that ended one of them, which is a bug or a disk that fails. */
   start(onFailure: (error: unknown) => void): void {
     this.#loops = this.#run(this.#stopping.signal, onFailure).catch(onFailure);
   }
@@ -99,11 +103,13 @@ export class Uplink {
     if (!(await dialect.known(signal))) return;
     // What is out is decided about when it is given back.
     this.#unsubscribe = state.onChange((after, _before, place) => {
+      this.#removals.changed(place, after);
       if (!this.#backlog.changed(place, after)) this.#takeUp(place, after);
     });
     this.#isRunning = true;
     const pushing = this.#work.loop(() => this.#step(signal), signal);
-    await Promise.all([pushing.catch(onFailure), this.#confirm.run(signal).catch(onFailure)]);
+    const others = [this.#confirm.run(signal), this.#removals.run(signal)];
+    await Promise.all([pushing, ...others].map((loop) => loop.catch(onFailure)));
   }
 
   async stop(): Promise<void> {
@@ -113,9 +119,9 @@ export class Uplink {
     this.#unsubscribe();
   }
 
-  /** Of both loops, while they run. */
+  /** Of the loops, while they run. */
   get health(): readonly HealthCheck[] {
-    return this.#isRunning ? [this.#pushing, this.#packing, this.#confirm.health] : [];
+    return this.#isRunning ? [this.#pushing, this.#packing, this.#confirm.health, this.#removals.health] : [];
   }
 
   status(): UplinkStatus {
@@ -129,6 +135,7 @@ export class Uplink {
   /** To be called whenever the root of a folder stands otherwise than before. */
   foldersChanged(): void {
     this.#backlog.foldersChanged();
+    this.#removals.foldersChanged();
     this.#work.notify();
   }
 
@@ -136,7 +143,7 @@ export class Uplink {
   get isIdle(): boolean {
     const isPushing =
       this.#work.size > 0 || this.#isApart || !this.#backlog.isIdle || !this.#isolation.isIdle;
-    return this.#isRunning && !isPushing && this.#confirm.isIdle;
+    return this.#isRunning && !isPushing && this.#confirm.isIdle && this.#removals.isIdle;
   }
 
   /** Whether the item is on its way to the peer at this moment. */

@@ -130,6 +130,7 @@ it('a canary that is confirmed is told also where later look-ups fail', async ()
       };
     },
     commitIndex: async () => {},
+    remove: async () => [],
     citation: async () => {
       throw late;
     },

@@ -74,6 +74,7 @@ describe('a file on its way', () => {
     push: async (items) => ({ results: items.map(() => ({ ok: true as const })) }),
     peerdoc: async () => undefined,
     commitIndex: async () => {},
+    remove: async () => [],
     ...answers,
   });
 

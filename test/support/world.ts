@@ -9,7 +9,7 @@ import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { EncodedText } from '../../src/peer/form.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
-import type { PushAnswer, PushItem } from '../../src/peer/push.js';
+import type { PushAnswer, PushItem, PushResult } from '../../src/peer/push.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import type { Place } from '../../src/state/entries.js';
 import type { Destination, Item, PendingItem, Trouble, Version } from '../../src/state/entry.js';
@@ -106,6 +106,17 @@ export class FakePeer implements UplinkPeer {
   }
 
   async commitIndex(): Promise<void> {}
+
+  /** The URLs of each removal that came, in order. */
+  readonly removals: string[][] = [];
+  /** Called before a removal is done; may throw. @returns whether it is done */
+  onRemove: (urls: readonly string[]) => boolean | Promise<boolean> = () => true;
+
+  async remove(urls: readonly string[]): Promise<PushResult[]> {
+    this.removals.push([...urls]);
+    if (await this.onRemove(urls)) for (const url of urls) this.documents.delete(url);
+    return urls.map(() => ({ ok: true }));
+  }
 
   async peerdoc({ url }: { readonly url: string }): Promise<Peerdoc | undefined> {
     this.lookups += 1;

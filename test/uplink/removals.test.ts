@@ -1,0 +1,205 @@
+import { unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { DIALECTS } from '../../src/peer/dialects.js';
+import { removalLeft, removing } from '../../src/state/entry.js';
+import { deferred } from '../support/wait.js';
+import { failing, QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
+
+/** The file was removed, and it was decided that its document goes. */
+function removeBoth(w: World, path: string, unlink = true): void {
+  if (unlink) unlinkSync(join(w.root, path));
+  w.remove(path);
+  const item = w.state.get('inbox', path);
+  if (item?.status !== 'gone') throw new Error(`${path} is not gone`);
+  w.state.put(removing(item, w.clock.now()));
+}
+
+const isRemoved = (w: World, path: string) =>
+  w.until(() => w.statusOf(path) === 'removed', `${path} removed`);
+
+async function withConfirmed(
+  count: number,
+  settings = QUICK,
+  prepare?: (w: World) => unknown,
+): Promise<World> {
+  const w = await world(settings, prepare);
+  w.writeMany(count);
+  await w.allConfirmed(count);
+  return w;
+}
+
+describe('a document whose file was removed', () => {
+  it('is removed from the peer, many in one request, and looked up until it is not shown', async () => {
+    const w = await withConfirmed(30);
+    const lookups = w.peer.lookups;
+    for (let i = 0; i < 20; i += 1) removeBoth(w, `f${i}`);
+    await w.until(() => w.state.counts().removed === 20, '20 removed');
+    expect(w.peer.removals.flat()).toHaveLength(20);
+    expect(w.peer.removals.length).toBeLessThan(5);
+    expect(w.peer.lookups - lookups).toBe(20);
+    expect([...w.peer.documents.keys()].sort()).toEqual(
+      Array.from({ length: 10 }, (_, i) => w.url(`f${20 + i}`)).sort(),
+    );
+    await w.until(() => w.uplink.isIdle, 'it is idle');
+  });
+
+  it('is on disk as asked for before the request leaves', async () => {
+    const w = await withConfirmed(1);
+    let unsaved: number | undefined;
+    w.peer.onRemove = () => {
+      const item = w.state.get('inbox', 'f0');
+      if (item?.status === 'removing' && item.requestedAt !== undefined) unsaved = w.state.figures().unsaved;
+      return true;
+    };
+    removeBoth(w, 'f0');
+    await isRemoved(w, 'f0');
+    expect(unsaved).toBe(0);
+  });
+
+  it.each([
+    ['the peer is away', () => unreachable('no')],
+    ['the peer fails', () => failing()],
+    ['nobody answers', () => unreachable('maybe')],
+  ])('is asked for again where %s, and is not gone before', async (_, error) => {
+    const w = await withConfirmed(1);
+    let failures = 3;
+    w.peer.onRemove = () => {
+      expect(w.statusOf('f0')).toBe('removing');
+      failures -= 1;
+      if (failures >= 0) throw error();
+      return true;
+    };
+    removeBoth(w, 'f0');
+    await isRemoved(w, 'f0');
+    expect(w.peer.removals).toHaveLength(4);
+  });
+
+  it('goes alone after a request with others failed', async () => {
+    const w = await withConfirmed(6);
+    w.peer.onRemove = (urls) => {
+      if (urls.length > 1 && urls.includes(w.url('f3'))) throw failing('PEER_REFUSED', 400);
+      return true;
+    };
+    for (let i = 0; i < 6; i += 1) removeBoth(w, `f${i}`);
+    await w.until(() => w.state.counts().removed === 6, 'all removed');
+  });
+
+  it('is gone by a proper answer alone', async () => {
+    const w = await withConfirmed(1);
+    let failures = 5;
+    w.peer.onLookup = () => {
+      failures -= 1;
+      if (failures >= 0) throw failing('PEER_ANSWER', 200);
+    };
+    removeBoth(w, 'f0');
+    await isRemoved(w, 'f0');
+    expect(failures).toBeLessThan(0);
+    expect(w.peer.removals).toHaveLength(1);
+  });
+
+  it('is asked for again where the peer goes on showing it', async () => {
+    const w = await withConfirmed(1, QUICK, withFakeClock);
+    const troubles: unknown[] = [];
+    w.peer.onRemove = () => {
+      const item = w.state.get('inbox', 'f0');
+      return troubles.push(item?.status === 'removing' ? item.trouble?.code : item?.status) > 1;
+    };
+    removeBoth(w, 'f0');
+    await isRemoved(w, 'f0');
+    expect(troubles).toEqual([undefined, 'NOT_REMOVED']);
+  });
+
+  it('is looked up first where an earlier run asked for it', async () => {
+    const w = await withConfirmed(2);
+    for (const path of ['f0', 'f1']) {
+      unlinkSync(join(w.root, path));
+      w.remove(path);
+      const item = w.state.get('inbox', path);
+      if (item?.status === 'gone') w.state.put(removalLeft(removing(item, w.clock.now()), w.clock.now()));
+    }
+    w.peer.documents.delete(w.url('f0'));
+    await isRemoved(w, 'f1');
+    await isRemoved(w, 'f0');
+    expect(w.peer.removals).toEqual([[w.url('f1')]]);
+  });
+});
+
+describe('a removal waits', () => {
+  it('until the same file is found under its new name', async () => {
+    const w = await withConfirmed(1);
+    w.peer.visibleAfter = 100_000;
+    w.write('renamed', 'content 0');
+    removeBoth(w, 'f0');
+    await w.until(() => w.statusOf('renamed') === 'accepted', 'the new one is accepted');
+    await w.until(() => w.peer.lookups > 8, 'it is looked up in vain');
+    expect(w.peer.removals).toEqual([]);
+    w.peer.visibleAfter = 0;
+    await isRemoved(w, 'f0');
+    expect(w.statusOf('renamed')).toBe('confirmed');
+  });
+
+  it('while its file is there again, which is looked at', async () => {
+    const w = await withConfirmed(1, QUICK, withFakeClock);
+    removeBoth(w, 'f0', false);
+    await w.until(() => w.looked.includes('f0'), 'it is looked at');
+    expect(w.peer.removals).toEqual([]);
+    w.known('f0', 'content 0');
+    await w.confirmed('f0');
+    expect(w.peer.removals).toEqual([]);
+  });
+
+  it('while its folder is missing', async () => {
+    const w = await withConfirmed(1);
+    w.standing = () => 'missing';
+    w.uplink.foldersChanged();
+    removeBoth(w, 'f0');
+    await w.until(() => w.uplink.isIdle, 'nothing is to be done');
+    expect(w.peer.removals).toEqual([]);
+    w.standing = () => 'there';
+    w.uplink.foldersChanged();
+    await isRemoved(w, 'f0');
+  });
+
+  it('for ever where another file is there with its URL, and is over then', async () => {
+    const w = await withConfirmed(1);
+    const other = w.write('renamed/f0', 'other text', 'utf-8', w.url('f0'));
+    w.state.remove('inbox', 'renamed/f0');
+    w.state.put({ ...other, folder: 'renamed', path: 'f0' });
+    removeBoth(w, 'f0');
+    await isRemoved(w, 'f0');
+    expect(w.peer.removals).toEqual([]);
+  });
+});
+
+it('a file that comes back while its removal is under way is pushed when that was answered', async () => {
+  const w = await withConfirmed(1, QUICK, withFakeClock);
+  const answer = deferred<boolean>();
+  w.peer.onRemove = () => answer.promise;
+  removeBoth(w, 'f0');
+  await w.until(() => w.peer.removals.length === 1, 'it is asked for');
+  const pushes = w.peer.pushes.length;
+  w.write('f0', 'content 0');
+  w.write('other', 'other');
+  await w.until(() => w.statusOf('other') === 'accepted', 'the other one is pushed');
+  expect(w.peer.pushes.slice(pushes).flat()).toEqual([w.url('other')]);
+  answer.resolve(true);
+  await w.confirmed('f0');
+});
+
+it('a removal from a peer with a hold comes after what was pushed, and counts when that is over', async () => {
+  const w = await withConfirmed(1, { ...QUICK, confirm: { ...QUICK.confirm, hold: 20_000 } }, (it) => {
+    withFakeClock(it);
+    it.tickMs = 1_000;
+    it.dialect.current = DIALECTS.yacy;
+  });
+  const times: number[] = [];
+  w.peer.onRemove = () => times.push(w.clock.now()) > 0;
+  w.write('f0', 'changed');
+  await w.until(() => w.statusOf('f0') === 'accepted', 'accepted');
+  const accepted = w.clock.now();
+  removeBoth(w, 'f0');
+  await isRemoved(w, 'f0');
+  expect((times[0] ?? 0) - accepted).toBeGreaterThan(19_000);
+  expect(w.clock.now() - (times[0] ?? 0)).toBeGreaterThanOrEqual(20_000);
+});
