@@ -17,6 +17,9 @@ const DESCRIPTIONS = {
   reload: 'Let the running daemon take up its changed configuration, as SIGHUP does',
   pause: 'Send nothing to the peer for a while; what changes on disk is still read, and waits',
   resume: 'End a pause: the work with the peer goes on',
+  'approve-deletes <folder>': 'Let the documents of very many removed files be removed from the peer',
+  'forget <folder>':
+    'Forget a folder that left the configuration, or remove documents that rules exclude now',
   'mirror [names..]': "Bring the files that follow the peer's tables and shared objects up to date now",
   check: 'Check configuration, folders, watch limit, state, ports, peer, access and what is mirrored',
   'init [folder]': 'Write a first configuration for a folder; never overwrites one',
@@ -45,6 +48,8 @@ const LOADERS: Readonly<Record<keyof typeof DESCRIPTIONS, () => Promise<CommandB
   reload: async () => (await import('./control.js')).reloadCommand,
   pause: async () => (await import('./control.js')).pauseCommand,
   resume: async () => (await import('./control.js')).resumeCommand,
+  'approve-deletes <folder>': async () => (await import('./deletions.js')).approveDeletesCommand,
+  'forget <folder>': async () => (await import('./deletions.js')).forgetCommand,
   'mirror [names..]': async () => (await import('./mirror.js')).mirrorCommand,
   check: async () => (await import('./check.js')).checkCommand,
   'init [folder]': async () => (await import('./setup.js')).initCommand,

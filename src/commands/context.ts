@@ -108,7 +108,7 @@ export function define<
 
 /** Where the help of the command stands that was given. */
 function helpHint([command = ''] = process.argv.slice(2)): string {
-  return `See \`peersync ${/^[a-z]+$/.test(command) ? `${command} ` : ''}--help\`.`;
+  return `See \`peersync ${/^[a-z-]+$/.test(command) ? `${command} ` : ''}--help\`.`;
 }
 
 /** The command line was wrong. */

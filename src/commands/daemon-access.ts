@@ -123,7 +123,7 @@ export async function missingState(stateDir: string) {
 }
 
 const READS: readonly string[] = ['status', 'list', 'why'];
-const CHANGES: readonly string[] = ['retry', 'pause', 'resume'];
+const CHANGES: readonly string[] = ['retry', 'pause', 'resume', 'approve-deletes', 'forget'];
 
 /**
  * What a daemon would answer, where none runs: never on a broken configuration, and only what the question needs is opened, so

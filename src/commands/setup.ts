@@ -123,7 +123,7 @@ export async function completionsFor(
   const isAnOption = current.startsWith('-') || (last.startsWith('--') && last !== '--folder');
   if (isAnOption || command === undefined) return undefined;
   if (FILE_COMMANDS.includes(command)) return [];
-  const wantsFolder = last === '--folder' || command === 'rescan';
+  const wantsFolder = last === '--folder' || ['rescan', 'approve-deletes'].includes(command);
   if (!wantsFolder && command !== 'mirror') return undefined;
   const { loadConfig } = await import('../config/load.js');
   const path = before[before.findLastIndex(isConfig) + 1];

@@ -19,6 +19,7 @@ import { PageError } from './guard.js';
  * | `GET /api/items?status=&folder=&name=&after=&limit=` | `ItemsPage` |
  * | `POST /api/retry` | `RetryRequest` -> `RetryAnswer` |
  * | `POST /api/try` | `{}` -> `{}`; a peer in trouble is asked now |
+ * | `POST /api/approve-deletes` | `ApproveDeletesRequest` -> `{}`; documents of removed files are removed from the peer |
  * | `POST /api/rescan` | `RescanRequest` -> `RescanAnswer`, when the scan is over |
  * | `POST /api/pause`, `POST /api/resume` | `PauseRequest`, `{}` -> `PauseAnswer` |
  * | `POST /api/mirrors/run`, `POST /api/mirrors/accept` | `MirrorsRequest` -> `MirrorsAnswer`, when they are done |
@@ -33,6 +34,7 @@ import { PageError } from './guard.js';
 export type { ItemLine, ItemsPage } from '../report/items.js';
 export type { ApiError } from './guard.js';
 export type RetryRequest = Requests['retry'];
+export type ApproveDeletesRequest = Requests['approve-deletes'];
 export type RescanRequest = Requests['rescan'];
 export type PauseRequest = Requests['pause'];
 export type MirrorsRequest = Requests['mirror'];
@@ -110,6 +112,10 @@ export function apiRoutes(
   app.post('/api/retry', ({ body }) => only('retry', body));
   app.post('/api/try', () => {
     live.parts.queue.tryNow();
+    return {};
+  });
+  app.post('/api/approve-deletes', async ({ body }) => {
+    await every('approve-deletes', body);
     return {};
   });
   app.post('/api/rescan', async ({ body }) => ({ scans: await every('rescan', body) }));

@@ -12,7 +12,7 @@ export const MIRRORS_NAMED = 200;
  */
 export const METRICS = {
   'peersync_items{folder, status}':
-    'Files known, by what became of them: pending, accepted, confirmed, quarantined, gone or skipped (by a rule).',
+    'Files known, by what became of them: pending, accepted, confirmed, quarantined, gone, removing, removed or skipped (by a rule).',
   peersync_items_accepted_total:
     'How often the peer accepted a file; it may take more than one acceptance until a file is searchable.',
   peersync_items_confirmed_total: 'How often a file was confirmed to be searchable.',
@@ -64,6 +64,8 @@ export const METRICS = {
   'peersync_folder_directories_watched{folder}': 'Directories that the system tells of changes in.',
   'peersync_folder_settling_files{folder}': 'Files that were written a moment ago and are waited for.',
   'peersync_folder_problems{folder}': 'Paths that could not be looked at.',
+  'peersync_folder_deletes_held{folder}':
+    'Removed files whose documents stay in the peer until a person approves that they are removed.',
   'peersync_mirrors{state}':
     'All mirrors, by how they are: good, failing, alarm (a person has to look), or waiting for the first try.',
   peersync_mirror_conflicts: 'Cells of two-way tables that were changed on both sides, over all mirrors.',
@@ -279,9 +281,10 @@ export function valuesOf(live: Live, followers = 0): Values {
   }
 
   function folders(): void {
-    for (const { name: folder, watch } of status.folders) {
+    for (const { name: folder, watch, heldDeletes } of status.folders) {
       const problems = status.problems.filter((problem) => problem.folder === folder);
       set('peersync_folder_problems', problems.length, { folder });
+      set('peersync_folder_deletes_held', heldDeletes?.files ?? 0, { folder });
       if (watch === undefined) continue;
       for (const state of FOLDER_STATES)
         set('peersync_folder_state', state === watch.state, { folder, state });

@@ -6,6 +6,7 @@ import type { RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 import { retryItems } from '../uplink/retry.js';
 import { verify } from '../uplink/verify.js';
+import { approve, forget } from './deletions.js';
 import {
   chosen,
   itemsPage,
@@ -82,6 +83,23 @@ function requestsToChange(
       async ({ forMs }) => [await pause(pausing, forMs)],
     ),
     resume: request(nothing, async () => [{ wasPaused: await resume(pausing) }]),
+    /** As many removed files as a person was shown. */
+    'approve-deletes': request(
+      z.object({ folder: z.string(), files: z.number().int().min(1) }),
+      async (asked) => {
+        const approved = await approve({ config: current.config, state, clock }, asked);
+        await live?.parts.watcher.scan(asked.folder);
+        return [approved];
+      },
+    ),
+    forget: request(
+      z.object({
+        folder: z.string(),
+        remove: z.boolean().default(false),
+        atMost: z.number().int().min(0).optional(),
+      }),
+      async (asked) => [await forget({ config: current.config, state, clock }, asked)],
+    ),
   };
 }
 

@@ -18,6 +18,7 @@ import type { Trouble } from '../state/entry.js';
 import type { State, StateView } from '../state/state.js';
 import type { DialectSource } from '../uplink/deps.js';
 import type { Uplink } from '../uplink/uplink.js';
+import { heldDeletes, heldTrouble } from '../watch/deletions.js';
 import type { Watcher } from '../watch/watcher.js';
 import { keptPause } from './pausing.js';
 import type { Statistics } from './statistics.js';
@@ -186,9 +187,12 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
       queue,
     },
     items: counts,
-    folders: config.folders.map(({ name, path, collection }) => {
+    folders: config.folders.map(({ name, path, collection, onDelete }) => {
       const watch = watched.find((folder) => folder.name === name);
-      return { name, path, collection, items: state.counts(name), watch };
+      const held = onDelete === 'remove' ? heldDeletes(state, name) : undefined;
+      const folder = { name, path, collection, items: state.counts(name), watch };
+      /** Removed files whose documents wait for `approve-deletes`. */
+      return { ...folder, ...(held && { heldDeletes: held }) };
     }),
     /** The directory that the paths of mirrors are below. */
     mirrorRoot: config.mirror.root,
@@ -252,7 +256,9 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint: 'It is asked again by itself; see peer.url if this stays so.',
     });
   for (const alert of status.figures?.alerts ?? []) add('error', alert.code, alert.collection, alert);
-  for (const { name, watch } of status.folders) {
+  for (const { name, watch, heldDeletes: held } of status.folders) {
+    if (held !== undefined)
+      add('warning', 'DELETES_HELD', name, { ...heldTrouble(name, held), since: held.since });
     if (watch?.trouble === undefined) continue;
     const message = `The folder ${name} is ${watch.state}: ${watch.trouble.message}`;
     const told = { message, hint: watch.trouble.hint, since: watch.since };

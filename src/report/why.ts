@@ -6,6 +6,7 @@ import { TROUBLE_WORDS } from '../queue/breaker.js';
 import {
   type Entry,
   type Evidence,
+  type GoneItem,
   type HistoryEntry,
   hasContent,
   isItem,
@@ -14,6 +15,7 @@ import {
   type Trouble,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
+import { heldDeletes, isTakenOver, isToBeRemoved } from '../watch/deletions.js';
 import { isAbsence, look } from '../watch/lister.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate, wrongly } from './items.js';
@@ -83,7 +85,8 @@ export async function explain(
   const rule = sentence(decision.rule.charAt(0).toUpperCase() + decision.rule.slice(1));
   const entry = state.get(folder.name, path);
   const base = { file: absolute, folder: folder.name, path, rule, history: entry?.history ?? [] };
-  if (entry !== undefined) return { ...base, ...known(entry), ...nextOf(entry, onDisk, live, state.failure) };
+  if (entry !== undefined)
+    return { ...base, ...known(entry), ...nextOf(entry, onDisk, live, { state, folder }) };
   const problem = live?.parts.watcher.problems().find((one) => isWithin(absolute, one.path));
   if (typeof onDisk === 'object')
     return {
@@ -146,26 +149,35 @@ function nextOfUnknown(onDisk: OnDisk, isRunning: boolean): string {
 type Next = Pick<WhyReport, 'next' | 'nextAt'>;
 const say = (next: string, nextAt?: number): Next => ({ next, nextAt });
 
-const NO_REMOVAL = 'Nothing: the peer keeps the document, for its interface has no way to remove one.';
-
 function nextOf(
   entry: Entry,
   onDisk: OnDisk,
   live: Live | undefined,
-  unrecorded: Pick<Trouble, 'message' | 'hint'> | undefined,
+  { state, folder }: { readonly state: StateView; readonly folder: FolderConfig },
 ): Next {
+  const unrecorded = state.failure;
   const { status } = entry;
-  if (status === 'gone') return say(entry.sent ? NO_REMOVAL : 'Nothing.');
-  if (onDisk === 'held') return say(HELD);
-  if (onDisk === 'absent') return say('The file is not there any more; the next scan marks it as gone.');
+  if (status === 'gone') return say(nextOfGone(entry, folder, state));
+  if (status === 'removed') return say('Nothing: the document is gone from the peer, too.');
+  if (onDisk === 'held' && status !== 'removing') return say(HELD);
+  if (onDisk === 'absent' && status !== 'removing')
+    return say('The file is not there any more; the next scan marks it as gone.');
   if (status === 'confirmed') return say('Nothing, until the file changes.');
   if (status === 'quarantined')
     return say('Nothing, until the file changes or `peersync retry` asks for another try.');
   if (status === 'skipped') return say('Nothing, until the file or the rule changes.');
   if (unrecorded !== undefined) return say(`It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}`);
   if (live === undefined) {
-    const what = status === 'pending' ? 'pushed' : 'looked up in the peer';
+    const words = { pending: 'pushed', accepted: 'looked up in the peer', removing: 'removed from the peer' };
+    const what = words[status];
     return say(`It is ${what} when the daemon runs (\`peersync run\`) or by \`peersync once\`.`);
+  }
+  if (status === 'removing') {
+    const { notBefore, requestedAt } = entry;
+    const waits = waitingForPeer(live.parts, 'push');
+    if (waits !== undefined) return waits;
+    if (requestedAt === undefined) return say('The document is removed from the peer.', notBefore);
+    return say('The peer was asked to remove the document: it is looked up until it is gone for good.');
   }
   const { uplink } = live.parts;
   const isInFlight = uplink.isInFlight(entry);
@@ -181,6 +193,18 @@ function nextOf(
   return status === 'accepted' && isRemembered(entry)
     ? say(`The peer was sent this before: it is looked up${soFar}, and pushed if it is not there.`, at)
     : say(`It is looked up in the peer${soFar}.`, at);
+}
+
+function nextOfGone(item: GoneItem, folder: FolderConfig, state: StateView): string {
+  if (item.sent === undefined) return 'Nothing.';
+  const keeps = 'Nothing: the peer keeps the document,';
+  if (folder.onDelete === 'keep') return `${keeps} as \`onDelete\` of the folder has it.`;
+  if (!isToBeRemoved(item, folder))
+    return `${keeps} for the folder had another URL then; \`peersync forget ${folder.name} --remove\` removes it.`;
+  if (isTakenOver(state, item, item.sent.url)) return `${keeps} for it is that of another file now.`;
+  return item.since < (heldDeletes(state, folder.name)?.before ?? 0)
+    ? `Very many files were removed at once: its document waits for \`peersync approve-deletes ${folder.name}\`.`
+    : 'A full scan of the folder is to show that the file is still not there; then the document is removed from the peer.';
 }
 
 /** What keeps requests of this lane from the peer, if anything does. */

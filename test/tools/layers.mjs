@@ -39,6 +39,7 @@ const light = {
   'cli.ts': 'string-width yargs',
   'commands/check.ts': 'string-width',
   'commands/control.ts': 'string-width',
+  'commands/deletions.ts': 'string-width',
   'commands/documents.ts': 'string-width',
   'commands/items.ts': 'string-width',
   'commands/mirror.ts': 'string-width',

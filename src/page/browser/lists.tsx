@@ -4,7 +4,7 @@ import { durationText, formatBytes } from '../../lib/units.js';
 import type { MirrorReport, MirrorTrouble } from '../../mirror/record.js';
 import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
 import type { FolderReport } from '../../report/status.js';
-import type { MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
+import type { ApproveDeletesRequest, MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
 import { post } from './model.js';
 import { Act, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
 import { ago, ahead, duration, mirrorTroubles } from './words.js';
@@ -66,7 +66,7 @@ export function Folders({ model }: Props) {
     const files = scans.reduce((sum, scanned) => sum + scanned.files, 0);
     return `Scanned ${counted(scans.length, 'folder')}: ${counted(files, 'file')} seen.`;
   };
-  const cells = ({ name, path, collection, items: counts, watch }: FolderReport) => {
+  const cells = ({ name, path, collection, items: counts, watch, heldDeletes }: FolderReport) => {
     const total = COUNTED.reduce((sum, status) => sum + counts[status], 0);
     const scanned = watch?.lastScan && watch.state !== 'scanning';
     return [
@@ -97,6 +97,7 @@ export function Folders({ model }: Props) {
           {count(counts[status])}
         </a>
       )),
+      heldDeletes && <Held model={model} name={name} held={heldDeletes} />,
     ];
   };
   return (
@@ -192,12 +193,8 @@ interface AcceptProps extends Props {
   readonly alarm: MirrorTrouble;
 }
 
-/** Asks before what cannot be taken back. */
 function Accept({ model, name, path, alarm }: AcceptProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const title = `Take what the peer has of ${name}?`;
   const accept = async () => {
-    dialog.current?.close();
     const { mirrors } = await post<MirrorsAnswer>('/api/mirrors/accept', {
       names: [name],
     } satisfies MirrorsRequest);
@@ -207,27 +204,78 @@ function Accept({ model, name, path, alarm }: AcceptProps) {
       : `${name} follows the peer again.`;
   };
   return (
+    <Asking
+      {...{ model, work: accept, short: 'Accept', label: `Accept what the peer has of ${name}` }}
+      title={`Take what the peer has of ${name}?`}
+      // The file stays as it was only until somebody accepts.
+      text={`${alarm.message.replace(/; the file stays as it was(?=\.)/, '')} ${alarm.hint}`}
+      yes="Accept it"
+    />
+  );
+}
+
+/** Very many removed files of a folder, and the button that lets their documents be removed, too. */
+function Held({
+  model,
+  name,
+  held,
+}: Props & { name: string; held: NonNullable<FolderReport['heldDeletes']> }) {
+  const { examples, files, of } = held;
+  const documents = counted(files, 'document');
+  const more = files > examples.length ? ` and ${count(files - examples.length)} more` : '';
+  const text = `${count(files)} of ${count(of)} files were removed at once: ${examples.join(', ')}${more}.`;
+  const approve = async () => {
+    await post('/api/approve-deletes', { folder: name, files } satisfies ApproveDeletesRequest);
+    return `${documents} of ${name} ${files === 1 ? 'is' : 'are'} removed from the peer.`;
+  };
+  return (
+    <ul class="troubles">
+      <li class="line s-warn">
+        <Icon of="warn" />
+        <p>{text} Their documents stay until you approve it, or the files come back.</p>
+        <Asking
+          {...{ model, work: approve, text, short: 'Remove', yes: 'Remove them' }}
+          label={`Remove ${documents} of ${name} from the peer`}
+          title={`Remove ${documents} of ${name} from the peer?`}
+        />
+      </li>
+    </ul>
+  );
+}
+
+interface AskingProps extends Props {
+  /** What the button is called, and for those who do not see where it stands. */
+  readonly short: string;
+  readonly label: string;
+  readonly title: string;
+  readonly text: string;
+  readonly yes: string;
+  readonly work: () => Promise<string>;
+}
+
+/** Asks before what cannot be taken back. */
+function Asking({ model, short, label, title, text, yes, work }: AskingProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const meant = () => {
+    dialog.current?.close();
+    return work();
+  };
+  return (
     <>
-      <button
-        type="button"
-        class="small"
-        aria-label={`Accept what the peer has of ${name}`}
-        onClick={() => dialog.current?.showModal()}
-      >
-        Accept…
+      <button type="button" class="small" aria-label={label} onClick={() => dialog.current?.showModal()}>
+        {short}…
       </button>
       <dialog ref={dialog} aria-label={title}>
         <h2>{title}</h2>
         <p>
-          {/* The file stays as it was only until somebody accepts. */}
-          <Prose text={`${alarm.message.replace(/; the file stays as it was(?=\.)/, '')} ${alarm.hint}`} />
+          <Prose text={text} />
         </p>
         <div class="row">
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          <Act model={model} work={accept} class="primary">
-            Accept it
+          <Act model={model} work={meant} class="primary">
+            {yes}
           </Act>
         </div>
       </dialog>

@@ -140,6 +140,7 @@ export interface Concern {
 const PLACES: readonly (readonly [code: string, href: string])[] = [
   ['TIME_TO_SEARCH', '#time-to-search'],
   ['FOLDER_', '#folders'],
+  ['DELETES_HELD', '#folders'],
   ['PATH_', '#folders'],
   ['QUARANTINE', '#files=quarantined'],
   ['MIRROR_', '#mirrors'],
