@@ -1,6 +1,7 @@
 // Measures what is promised, each figure beside a baseline taken in the same run, and prints a table. Ends with 1 when a
 // promise was not kept. Arguments: names of the benches to run, all when none is given; `--files N`: how many files `scale` takes.
 import { parseArgs } from 'node:util';
+import { embeddedBench } from './embedded.bench.js';
 import { mirrorBench } from './mirror.bench.js';
 import type { BenchRow } from './rows.js';
 import { scaleBench } from './scale.bench.js';
@@ -14,6 +15,7 @@ const files = Number(values.files);
 if (!Number.isInteger(files) || files < 1)
   throw new Error(`--files ${values.files}: a number of files is needed`);
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
+  embedded: embeddedBench,
   mirror: mirrorBench,
   scale: () => scaleBench(files),
   yacy: yacyBench,
