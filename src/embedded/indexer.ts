@@ -19,6 +19,8 @@ export interface IndexerOptions {
 
 /** Work between two answers, in milliseconds; one document is never cut, so a very long one takes longer. */
 const SLICE_MS = 15;
+/** Turns of the loop between two slices: one request takes several until it is answered. */
+const TURNS = 4;
 /** How often it looks whether bodies are still coming in. */
 const PAUSE_STEP_MS = 5;
 /** After a failing disk the indexer looks again this much later. */
@@ -135,7 +137,7 @@ export class Indexer {
         return true;
       });
       const pauseEnd = 2 * clock.now() - began;
-      await nextTurn();
+      for (let turn = 0; turn < TURNS; turn += 1) await nextTurn();
       while (forms.isReceiving && clock.now() < pauseEnd) await clock.sleep(PAUSE_STEP_MS);
     }
   }

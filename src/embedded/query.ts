@@ -143,13 +143,26 @@ function variantsOf(content: string, word: string): string[] {
  * given. Where nothing is found, words that no document has are taken for the most similar ones.
  */
 export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
-  const parsed = parseQuery(request.query);
+  const parsed = withKnownVariants(parseQuery(request.query), deps);
   const result = find(parsed, request, deps);
   if (result.total > 0 || parsed.terms.length === 0) return result;
   const corrected = correct(request.query, parsed, deps);
   if (corrected === undefined) return result;
-  const instead = find(parseQuery(corrected), request, deps);
+  const instead = find(withKnownVariants(parseQuery(corrected), deps), request, deps);
   return instead.total > 0 ? { ...instead, corrected } : result;
+}
+
+/** The query without other spellings that no document has, and with beginnings that are too wide as whole words. */
+function withKnownVariants(parsed: ParsedQuery, { database, clock }: SearchDeps): ParsedQuery {
+  const terms = parsed.terms.map((term) => {
+    const [word = '', ...others] = term.variants;
+    const last = term.words.at(-1) ?? '';
+    const isLong = [...last].length > LONGEST_BEGINNING;
+    const isBeginning = term.isBeginning && !(isLong && isTooWide(last, database, clock));
+    const known = others.filter((other) => isKnown(other, isBeginning, database));
+    return { ...term, isBeginning, variants: term.words.length === 1 ? [word, ...known] : term.variants };
+  });
+  return { ...parsed, terms };
 }
 
 function find(
@@ -163,7 +176,7 @@ function find(
   const asked = { ...parsed, collections };
   const isOpen = terms.length + excluded.length + urls.length + collections.length === 0;
   if (isOpen && request.query.trim() !== '') return { total: 0, totalIsExact: true, found: [], highlights };
-  const scopeOf = (scope: Scope): Condition => conditionOf(asked, scope, database);
+  const scopeOf = (scope: Scope): Condition => conditionOf(asked, scope);
   const countOf = ({ values, ...condition }: Condition): number => {
     const sql = `SELECT count(*) AS total FROM (${select(condition)} LIMIT ${MOST_COUNTED + 1})`;
     return int(database.row(sql, ...values), 'total');
@@ -173,6 +186,7 @@ function find(
     return database.rows(sql, ...values, most, from).map((row) => int(row, 'document'));
   };
   const all = scopeOf('everywhere');
+  const scopes: Scope[] = terms.some((term) => term.isBeginning) ? ['near', 'heads'] : ['heads'];
   const isCounted = terms.length + excluded.length + urls.length === 0 && collections.length < 2;
   const [collection] = collections;
   const total = isCounted
@@ -183,7 +197,7 @@ function find(
     if (request.sort === 'date' && isFew) return pick(all, byDate(all), limit, offset);
     if (request.sort === 'date' || terms.length === 0) return pick(all, newest(all), limit, offset);
     if (isFew && all.from === 'words') return pick(all, 'rank', limit, offset);
-    for (const scope of ['near', 'heads'] as const) {
+    for (const scope of scopes) {
       const first = scopeOf(scope);
       const count = countOf(first);
       if (count === 0 || count > MOST_COUNTED) continue;
@@ -238,12 +252,8 @@ function without(all: Condition, first: Condition): Condition {
 }
 
 /** What is more than words is checked for each document that has the words: FTS5 would begin anew for each `rowid` without the plus. */
-function conditionOf(
-  { terms, excluded, collections, urls }: ParsedQuery,
-  scope: Scope,
-  database: Database,
-): Condition {
-  const { match, beginnings } = matchOf(terms, scope, database);
+function conditionOf({ terms, excluded, collections, urls }: ParsedQuery, scope: Scope): Condition {
+  const { match, beginnings } = matchOf(terms, scope);
   const within = [...collections];
   const where: string[] = [];
   const values: string[] = [];
@@ -273,7 +283,7 @@ function conditionOf(
     add(`+${key} IN (SELECT id FROM documents WHERE ${either})`, ...ranges.flat());
   }
   if (excluded.length > 0) {
-    const any = excluded.map((term) => termMatch(term, 'near', database)).join(' OR ');
+    const any = excluded.map((term) => termMatch(term, 'near')).join(' OR ');
     add(`${key} NOT IN (SELECT rowid FROM words WHERE words MATCH ?)`, any);
   }
   return { from, where: where.join(' AND '), values };
@@ -294,17 +304,13 @@ function rangesOf(url: string): [from: string, to: string][] {
 }
 
 /** What FTS5 is asked for. Only letters, digits and the mark reach it, in quotes, so that no words can steer its language. */
-function matchOf(
-  terms: readonly Term[],
-  scope: Scope,
-  database: Database,
-): Record<'match' | 'beginnings', string> {
+function matchOf(terms: readonly Term[], scope: Scope): Record<'match' | 'beginnings', string> {
   const matches: string[] = [];
   const beginnings: string[] = [];
   for (const term of terms) {
     const last = term.words.at(-1) ?? '';
     if (scope !== 'everywhere' || term.isInTitle || !isShortBeginning(term))
-      matches.push(termMatch(term, scope, database));
+      matches.push(termMatch(term, scope));
     else {
       const spelt = term.words.length === 1 ? term.variants : [last];
       beginnings.push(`(${spelt.map(quoted).join(' OR ')})`);
@@ -314,10 +320,10 @@ function matchOf(
   return { match: matches.join(' AND '), beginnings: beginnings.join(' AND ') };
 }
 
-function termMatch(term: Term, scope: Scope, database: Database): string {
+function termMatch(term: Term, scope: Scope): string {
   const phrase = term.words.join(' ');
   const exact = (term.words.length === 1 ? term.variants : [phrase]).map(quoted);
-  const open = exact.flatMap((word) => openings(word, term, database));
+  const open = exact.flatMap((word) => openings(word, term));
   const heads = term.isInTitle ? 'title' : '{title name}';
   const either = (words: readonly string[]): string => `(${words.join(' OR ')})`;
   if (scope === 'heads' || term.isInTitle) return `(${heads} : ${either([...exact, ...open])})`;
@@ -326,11 +332,11 @@ function termMatch(term: Term, scope: Scope, database: Database): string {
 }
 
 /** What words that begin like this one, which is in quotes, are asked for by. */
-function openings(word: string, term: Term, database: Database): string[] {
+function openings(word: string, term: Term): string[] {
   if (!term.isBeginning) return [];
   if (isShortBeginning(term)) return term.words.length === 1 ? [`"${BEGINNING_MARK}${word.slice(1)}`] : [];
   const last = term.words.length === 1 ? word.slice(1, -1) : (term.words.at(-1) ?? '');
-  return [...last].length > LONGEST_BEGINNING && !isTooWide(last, database) ? [`${word}*`] : [];
+  return [...last].length > LONGEST_BEGINNING ? [`${word}*`] : [];
 }
 
 function isShortBeginning({ isBeginning, words }: Term): boolean {
@@ -344,11 +350,21 @@ function quoted(words: string): string {
 
 /** With more words than these, all that begin alike take too long to join: such a beginning is taken for a whole word. */
 const MOST_JOINED = 10_000;
+/** Where so many milliseconds show only a few words, these are frequent ones, which are joined as quickly as they are counted. */
+const COUNTING_MS = 5;
+const FEW = 1_000;
 
-function isTooWide(beginning: string, database: Database): boolean {
-  const sql = `SELECT count(*) AS words FROM (SELECT 1 FROM vocabulary WHERE term >= ? AND term < ? LIMIT ${MOST_JOINED + 1})`;
-  return int(database.row(sql, ...range(beginning)), 'words') > MOST_JOINED;
+function isTooWide(beginning: string, database: Database, clock: Clock): boolean {
+  const until = clock.now() + COUNTING_MS;
+  let seen = 0;
+  database.scan(VOCABULARY_RANGE, range(beginning), () => {
+    seen += 1;
+    return seen <= MOST_JOINED && (seen > FEW || clock.now() < until);
+  });
+  return seen > MOST_JOINED;
 }
+
+const VOCABULARY_RANGE = 'SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ?';
 
 function range(beginning: string): [from: string, to: string] {
   return [beginning, `${beginning}\u{10ffff}`];
@@ -366,7 +382,7 @@ function correct(query: string, { terms }: ParsedQuery, { database, clock }: Sea
   for (const term of [...terms].reverse()) {
     const [word = ''] = term.words;
     if (term.isQuoted || term.words.length > 1 || [...word].length < SHORTEST_CORRECTED) continue;
-    if (term.variants.some((variant) => isKnown(variant, database))) continue;
+    if (term.variants.some((variant) => isKnown(variant, false, database))) continue;
     const similar = mostSimilar(word, database, () => clock.now() > until);
     if (similar === undefined) return undefined;
     const was = query.slice(term.start, term.end);
@@ -376,8 +392,10 @@ function correct(query: string, { terms }: ParsedQuery, { database, clock }: Sea
   return corrected === query ? undefined : corrected;
 }
 
-function isKnown(word: string, database: Database): boolean {
-  return database.row('SELECT 1 AS found FROM vocabulary WHERE term = ?', word) !== undefined;
+function isKnown(word: string, isBeginning: boolean, database: Database): boolean {
+  const [from, to] = isBeginning ? range(word) : [word, `${word}\0`];
+  const sql = 'SELECT 1 AS found FROM vocabulary WHERE term >= ? AND term < ? LIMIT 1';
+  return database.row(sql, from, to) !== undefined;
 }
 
 /** The word of the index with the fewest changes, of several the most frequent one; the first letter is taken to be right. */
@@ -386,9 +404,8 @@ function mostSimilar(word: string, database: Database, isLate: () => boolean): s
   let most = letters.length < SHORTEST_WITH_TWO ? 1 : 2;
   let best: { term: string; documents: number } | undefined;
   for (const beginning of [letters.slice(0, 2).join(''), letters[0] ?? '']) {
-    const sql = 'SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ?';
     let seen = 0;
-    database.scan(sql, range(beginning), (row) => {
+    database.scan(VOCABULARY_RANGE, range(beginning), (row) => {
       const term = text(row, 'term');
       const documents = int(row, 'doc');
       const distance = changes(letters, [...term], most);

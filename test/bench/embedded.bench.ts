@@ -12,7 +12,7 @@ const CLI = resolve(import.meta.dirname, '../../../dist/cli.js');
 const DROPPED = 20_000;
 const BYTES = 2_048;
 const INDEXED = 100_000;
-const PER_REQUEST = 500;
+const PER_REQUEST = 50;
 const ASKED = 400;
 const WORDS = [
   'npm',
