@@ -45,51 +45,37 @@ const asking = (...challenges: readonly string[]) =>
 
 describe('a challenge', () => {
   const newauth = 'Newauth realm="apps", type=1, title="Login to \\"apps\\""';
-  const three = {
-    ...{ negotiate: {}, newauth: { realm: 'apps', type: '1', title: 'Login to "apps"' } },
-    basic: { realm: 'simple' },
-  };
+  const apps = { realm: 'apps', type: '1', title: 'Login to "apps"' };
+  const three = { negotiate: {}, newauth: apps, basic: { realm: 'simple' } };
 
   it.each<[string | string[], object]>([
-    ['Digest realm="a, \\"b\\" \\\\ c=d", nonce="x=="', { digest: { realm: 'a, "b" \\ c=d', nonce: 'x==' } }],
     [`Negotiate YWJj+/==, ${newauth}, Basic realm="simple"`, three],
     [['Negotiate', newauth, 'Basic realm="simple"'], three],
-    [' , DIGEST  Realm = "r" ,, NONCE="n"\t,', { digest: { realm: 'r', nonce: 'n' } }],
+    [' , DIGEST  Realm = "a, b" ,, NONCE="n=="\t,', { digest: { realm: 'a, b', nonce: 'n==' } }],
     ['Digest realm="never closed', { digest: {} }],
-    ['"', {}],
   ])('is read: %s', (header, expected) => {
     const read = parseChallenges(header).map((each) => [each.scheme, Object.fromEntries(each.parameters)]);
     expect(Object.fromEntries(read)).toEqual(expected);
   });
 
-  it.each(['qop="auth-int"', 'algorithm=SHA-512-256', 'algorithm=MD5-sess'])(
+  it.each(['nonce="n", qop="auth-int"', 'nonce="n", algorithm=MD5-sess', 'qop="auth"'])(
     'is not answered where it is not spoken here: %s',
     (rest) => {
-      const [challenge] = parseChallenges(`Digest realm="r", nonce="n", ${rest}`);
-      expect(challenge && isSpoken(challenge)).toBe(false);
+      expect(parseChallenges(`Digest realm="r", ${rest}`).filter(isSpoken)).toEqual([]);
     },
   );
 });
 
-describe('a Digest answer is the one of the RFC', () => {
-  const QOP =
-    'realm="http-auth@example.org", qop="auth, auth-int", nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v"';
-  const BARE = 'realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093"';
-  const SHA256 = '753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1';
-
-  // The example of RFC 2069 is wrong (its errata 749 say so); the last value is the one they give.
-  it.each([
-    [`${QOP}, algorithm=MD5`, 'Circle of Life', '8ca523f5e9506fed4657c9700eebdbec', '00000001'],
-    [`${QOP}, algorithm=SHA-256`, 'Circle of Life', SHA256, '00000001'],
-    [BARE, 'CircleOfLife', '1949323746fe6a43ef61f9606e7febea', undefined],
-  ])('%s', (header, password, response, nc) => {
-    const challenge = parseChallenges(`Digest ${header}`)[0] ?? { scheme: '', parameters: new Map() };
-    const cnonce = 'f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ';
-    const request = { method: 'GET', uri: '/dir/index.html', count: 1, cnonce };
-    const given = parameters(digestAuthorization(challenge, { username: 'Mufasa', password }, request));
-    expect(given).toMatchObject({ username: 'Mufasa', uri: request.uri, response });
-    expect({ nc: undefined, ...given }).toMatchObject(nc ? { nc, cnonce, qop: 'auth' } : { nc });
-  });
+it('a Digest answer is the one of the RFC', () => {
+  const [challenge] = parseChallenges(
+    'Digest realm="http-auth@example.org", qop="auth, auth-int", nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v"',
+  );
+  const cnonce = 'f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ';
+  const request = { method: 'GET', uri: '/dir/index.html', count: 1, cnonce };
+  const mufasa = { username: 'Mufasa', password: 'Circle of Life' };
+  const given = challenge && parameters(digestAuthorization(challenge, mufasa, request));
+  const response = '8ca523f5e9506fed4657c9700eebdbec';
+  expect(given).toMatchObject({ uri: request.uri, response, nc: '00000001', qop: 'auth', cnonce });
 });
 
 describe('a peer that asks for Digest', () => {
@@ -198,41 +184,6 @@ describe('a nonce', () => {
     expect(seen.map((nc) => Number.parseInt(nc, 16))).toEqual([1, 2, 3, 4]);
     expect(client.requests.push).toBe(2);
   });
-
-  it('that is renewed while a push ends does not let the next one go without', async () => {
-    const asked: { readonly line: string; readonly answer: () => void }[] = [];
-    const clock = new FakeClock();
-    const { client } = await known(
-      ({ method, headers }, response) => {
-        const isIn = headers.authorization !== undefined;
-        const challenge = { 'www-authenticate': `Digest realm="r", nonce="n${asked.length}"` };
-        const answer = () => void response.writeHead(isIn ? 200 : 401, challenge).end(ACCEPTED);
-        asked.push({ line: `${method}${isIn ? '' : ' -'}`, answer });
-      },
-      { clock, timeouts: { headers: 200_000 } },
-    );
-    const answered = async (...numbers: readonly number[]) => {
-      for (const n of numbers) {
-        await until(() => asked.length > n, 'the next request');
-        asked[n]?.answer();
-      }
-    };
-    const first = client.push([ITEM]);
-    await answered(0, 1, 2);
-    await first;
-    const slow = client.push([ITEM]);
-    await until(() => asked.length === 4, 'a slow push');
-    await clock.advance(51_000);
-    const renewing = client.push([ITEM]);
-    await until(() => asked.length === 5, 'a question for a new nonce');
-    await answered(3);
-    await slow;
-    const next = client.push([ITEM]);
-    await answered(4, 5, 6, 7);
-    await Promise.all([renewing, next]);
-    const once = ['GET -', 'GET', 'POST', 'POST'];
-    expect(asked.map(({ line }) => line)).toEqual([...once, ...once]);
-  });
 });
 
 describe('the strongest way in', () => {
@@ -240,9 +191,8 @@ describe('the strongest way in', () => {
   const [md5, sha256] = [digestBy('MD5'), digestBy('SHA-256')];
 
   it.each([
-    [[BASIC, md5, sha256], 'SHA-256'],
     [[`${md5}, ${BASIC}, ${sha256}`], 'SHA-256'],
-    [[`${BASIC}, ${md5}`], 'MD5'],
+    [[BASIC, md5], 'MD5'],
     [[digestBy('SHA-999'), BASIC], undefined],
   ])('of %j is %s', async (offers, chosen) => {
     const { server, client } = await asking(...offers);
@@ -253,10 +203,10 @@ describe('the strongest way in', () => {
   });
 
   it('is none where the peer asks for something that is not spoken here', async () => {
-    const { server, client } = await asking('Negotiate');
+    const { client } = await asking('Negotiate');
     const message = expect.stringContaining('not spoken here (401, negotiate)');
     await expect(client.push([ITEM])).rejects.toMatchObject({ ...PEER_AUTH, message });
-    expect(server.requests).toHaveLength(1);
+    expect(client.requests.other).toBe(1);
   });
 });
 
@@ -275,17 +225,13 @@ it('a peer that lets everyone in gets no credentials, until it asks for a passwo
 });
 
 describe('an introduction', () => {
-  it('that finds nobody fails the push without doubt', async () => {
-    const { client } = await known((_, response) => response.destroy());
-    const told = { code: 'PEER_UNREACHABLE', delivered: 'no' };
-    await expect(client.push([ITEM])).rejects.toMatchObject(told);
-  });
-
-  it('that finds a busy peer spares it the documents', async () => {
-    const { client } = await known((_, response) => response.writeHead(503, { 'retry-after': '5' }).end());
-    const told = { code: 'PEER_BUSY', retryAfterMs: 5_000, delivered: 'no' };
-    await expect(client.push([ITEM])).rejects.toMatchObject(told);
-    expect(client.requests).toMatchObject({ push: 0, other: 1 });
+  it('that finds nobody, or a busy peer, fails the push without doubt, and spares it the documents', async () => {
+    const { client } = await known((_, response, n) =>
+      n === 0 ? response.destroy() : response.writeHead(503, { 'retry-after': '5' }).end(),
+    );
+    for (const told of [{ code: 'PEER_UNREACHABLE' }, { code: 'PEER_BUSY', retryAfterMs: 5_000 }])
+      await expect(client.push([ITEM])).rejects.toMatchObject({ ...told, delivered: 'no' });
+    expect(client.requests).toMatchObject({ push: 0, other: 2 });
   });
 
   it('that hangs does not keep a push that is called off', async () => {

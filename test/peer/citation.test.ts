@@ -5,6 +5,7 @@ import { answerOf, realAnswer, refusalOf } from './support.js';
 
 const URL = 'https://docs.example.org/a.txt';
 const OTHER = 'https://else.example.net/b.txt';
+const ONE = 'http://cite.example.org/one.txt';
 const EMPTY = { sentences: [], citing: [], similar: [] };
 
 const read = (body: string | Buffer, query: CitationQuery = { url: URL }) =>
@@ -12,12 +13,11 @@ const read = (body: string | Buffer, query: CitationQuery = { url: URL }) =>
 
 describe('citations, as a real peer shows them', () => {
   it('are sentences with where else they stand, and who cites how much', () => {
-    const url = 'http://cite.example.org/one.txt';
     const two = 'http://cite2.example.net/two.txt';
     const three = 'http://cite3.example.com/three.txt';
-    const citation = read(realAnswer('citation.html'), { url });
+    const citation = read(realAnswer('citation.html'), { url: ONE });
     expect(citation).toMatchObject({
-      ...{ url, similar: [] },
+      ...{ url: ONE, similar: [] },
       citing: [
         { url: two, sentences: 2 },
         { url: three, sentences: 1 },
@@ -77,67 +77,37 @@ it('a page is read that neither escapes nor closes what the document says', () =
   ]);
 });
 
-describe('citations in every form', () => {
-  const word = fc
-    .string({ unit: fc.constantFrom(...'aä"\'<>&\\/,:;{}[]=ש日😀1'), minLength: 1, maxLength: 8 })
-    .filter((text) => !/^(\[\]|&\w+;)$/.test(text));
-  const text = fc.array(word, { minLength: 1, maxLength: 8 }).map((words) => words.join(' '));
+it('citations are read as they were written, and are none wherever they break off', () => {
+  const odd = fc.string({ unit: fc.constantFrom(...'aä"\'<>&\\/,:;{}[]=ש日😀 1') });
+  const text = odd.map((words) => `a${words}b`);
   const url = fc.webUrl();
-  const title = fc.option(text, { nil: undefined });
+  const title = fc.option(
+    text.map((words) => `a${words}b`),
+    { nil: undefined },
+  );
   const other = fc.record({ url, title, sentences: fc.option(fc.nat(1000), { nil: undefined }) });
   const citations = fc.record<Citation>({
     url: fc.constant(URL),
     urlhash: fc.constant('He4fSbqdOZpQ'),
     title,
-    sentences: fc
-      .array(fc.record({ text, appearsIn: fc.array(url, { maxLength: 3 }) }), { maxLength: 5 })
-      .map((sentences) => sentences.map((sentence, number) => ({ number, ...sentence }))),
+    sentences: fc.array(fc.record({ number: fc.nat(), text, appearsIn: fc.array(url, { maxLength: 3 }) }), {
+      maxLength: 5,
+    }),
     citing: fc.array(other, { maxLength: 4 }),
     similar: fc.array(other, { maxLength: 4 }),
     more: fc.option(fc.boolean(), { nil: undefined }),
   });
-  /** What a page shows of it. */
-  const onPage = ({ sentences, citing, similar }: Citation): Citation => ({
-    url: URL,
-    sentences,
-    citing: citing.map((each) => ({ url: each.url, sentences: each.sentences ?? 1 })),
-    similar: similar.map((each) => ({ url: each.url })),
-  });
-  const whole = (citation: Citation) => citation;
   const at = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
-
-  it.each([
-    ['JSON', (citation: Citation) => JSON.stringify(citation), whole],
-    ['a page', pageOf, onPage],
-  ])('are read as they were written, and are none wherever they break off: %s', (_, write, shown) => {
-    fc.assert(
-      fc.property(citations, at, (citation, where) => {
-        const body = write(citation).trimEnd();
-        expect(read(body)).toEqual(shown(citation));
-        const part = body.slice(0, Math.floor(where * body.length));
-        expect(() => read(part)).toThrowError(expect.objectContaining({ code: 'PEER_ANSWER' }));
-      }),
-      { numRuns: 200 },
-    );
-  });
-});
-
-function escaped(value: string): string {
-  return value.replace(/[<>&"]/g, (c) => `&#${c.charCodeAt(0)};`);
-}
-
-function pageOf({ url = '', sentences, citing, similar }: Citation): string {
-  const link = (to: string, text: string) => `<a href="${escaped(to)}">${escaped(text)}</a>`;
-  const all = sentences.map(({ number, text, appearsIn }) => {
-    const where = appearsIn.map((each) => link(each, 'host')).join(' ');
-    return `<dt>${number}</dt><dd>${escaped(text)}${where && `<br/>appears in: ${where}`}</dd>`;
-  });
-  const citers = citing.map(
-    (each) =>
-      `<dt>${link(each.url, each.url)}</dt><dd>makes ${each.sentences ?? 1} citations: of ${escaped(url)}</dd>`,
+  const none = expect.objectContaining({ code: 'PEER_ANSWER' });
+  fc.assert(
+    fc.property(citations, at, (citation, where) => {
+      const body = JSON.stringify(citation);
+      expect(read(body)).toEqual(citation);
+      expect(() => read(body.slice(0, Math.floor(where * body.length)))).toThrowError(none);
+    }),
   );
-  const likes = similar.map((each) => `<li>${link(each.url, each.url)}</li>`).join('');
-  return `<!DOCTYPE html><html><body><h1>Document Citations for<br>${link(url, url)}</h1>
-${likes && `<h3>Similar documents from different hosts:</h3><ul>${likes}</ul>`}
-<dl>${all.join('\n')}</dl><dl>${citers.join('\n')}</dl></body></html>`;
-}
+  const page = realAnswer('citation.html');
+  const end = page.indexOf('</html>');
+  for (let length = 0; length < end; length += 499)
+    expect(() => read(page.subarray(0, length), { url: ONE })).toThrowError(none);
+});

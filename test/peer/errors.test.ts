@@ -18,7 +18,6 @@ it.each([
   ['binary', Uint8Array.from({ length: 2_000 }, (_, i) => (i * 167) % 256), '; the answer is not text'],
   ['a text', Buffer.from('Größe: 12 €\r\n\tüber'.repeat(40)), '; the answer begins with: Größe'],
   ['a text that is cut in a letter', Buffer.from(`${'a'.repeat(799)}ä`), '; the answer begins with: aa'],
-  ['a text in red', Buffer.from('ok \u001b[31m in red'), '; the answer begins with: ok \\u{1b}[31m in red'],
   ['nothing', Buffer.from(' \n'), ''],
 ])('an answer is shown where it is text: %s', (_, answer, words) => {
   const { message } = errorOf(answer);
@@ -27,7 +26,6 @@ it.each([
 });
 
 it.each([
-  ['ä'.repeat(1_000), `${'ä'.repeat(200)}…`],
   ['🙂'.repeat(1_000), `${'🙂'.repeat(200)}…`],
   ['x'.repeat(200), 'x'.repeat(200)],
   ['a\x1b[31m\u202eb\u200b\x7f\u0085\0\t', 'a\\u{1b}[31m\\u{202e}b\\u{200b}\\u{7f}\\u{85}\\u{0}\\t'],

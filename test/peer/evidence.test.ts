@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { evidenceOf, type Peerdoc, type SentVersion } from '../../src/peer/peerdoc.js';
 
 const AT = Date.UTC(2026, 10, 21, 3, 26, 19, 700);
@@ -36,30 +36,20 @@ it.each<[string, Partial<Peerdoc>, object, SentVersion?]>([
   ['a URL escaped another way', { url: 'https://docs.example.org/a b.txt', digest: DIGEST }, {}],
   ['no URL', { url: undefined, digest: DIGEST }, { kind: 'digest' }],
   ['ours among several collections', { collections: ['x', 'inbox'], digest: DIGEST }, {}],
-  ['all of our collections', { collections: ['notes', 'inbox'], digest: DIGEST }, {}, SEVERAL],
   ['an empty document that was pushed so', { size: 0, words: 0 }, { kind: 'size' }, EMPTY],
   ['a size that fits', { size: 260, words: 3 }, { kind: 'size', text: '260 bytes' }],
-  ['a load date after the push', { loadDate: PEER_AT + 1_000 }, { kind: 'loadDate' }],
-  [
-    'a load date in its second',
-    { loadDate: PEER_AT },
-    { kind: 'loadDate', text: '2026-11-21T04:00:10.000Z' },
-  ],
-  ['a load date in its second, in ms', { loadDate: PEER_AT + 999, size: 260 }, { kind: 'loadDate' }],
-  ['without an answer: after the push', { loadDate: AT + 1 }, { kind: 'loadDate' }, UNANSWERED],
+  ['a load date in its second', { loadDate: PEER_AT }, { text: '2026-11-21T04:00:10.000Z' }],
   ['without an answer: as clocks differ', { loadDate: AT - 2_000 }, { kind: 'loadDate' }, UNANSWERED],
   ['without an answer: an hour ahead', looked(HOUR, 500), { kind: 'loadDate' }, UNANSWERED],
   ['without an answer: an hour behind', looked(-HOUR, 500), { kind: 'loadDate' }, UNANSWERED],
   ['a last modification', ALL, { kind: 'lastModified', text: '2023-11-14T22:13:20.000Z' }, DATED],
   ['one in whole seconds', ALL, { kind: 'lastModified' }, { ...DATED, lastModified: MODIFIED + 999 }],
   ['an earlier one of the document itself', { ...ALL, lastModified: 5 }, { kind: 'loadDate' }, DATED],
-  ['one that was not pushed', { ...ALL, lastModified: 0 }, { kind: 'loadDate' }],
   ['none though it was pushed', { ...ALL, lastModified: undefined }, { kind: 'loadDate' }, DATED],
   ['nothing of its version', { title: 'A', lastModified: 5 }, { kind: 'present', text: URL }],
   ['only a hash', { url: undefined, urlhash: 'abc' }, { kind: 'present', text: 'abc' }],
   ['more words than its URL gives', { ...NEW, words: 8 }, {}, COUNTED],
   ['no more words than its long URL', { ...NEW, url: LONG, words: 11 }, {}, { ...COUNTED, url: LONG }],
-  ['few words of a text that was not counted', { ...NEW, words: 3 }, {}],
   ['no words where they were counted', NEW, {}, COUNTED],
 ])('a document with %s is the version that was sent', (_, shown, expected, sent) => {
   expect(judge(shown, sent)).toMatchObject({ shown: true, ...expected });
@@ -69,26 +59,22 @@ it.each<[string, Partial<Peerdoc>, string | undefined, SentVersion?]>([
   ['other content', { ...ALL, digest: OTHER }, `the peer shows other content (sha256 ${OTHER})`],
   ['another URL', { url: 'https://docs.example.org/c.txt', digest: DIGEST }, undefined],
   [
-    'other collections, even with the same content',
-    { collections: ['outbox', 'x'], digest: DIGEST },
-    'the peer shows it in [outbox, x], not in inbox',
+    'other collections',
+    { collections: ['x', 'y'], digest: DIGEST },
+    'the peer shows it in [x, y], not in inbox',
   ],
-  ['no collection', { collections: [], size: 260 }, undefined],
   ['a part of our collections', { collections: ['inbox'], digest: DIGEST }, undefined, SEVERAL],
   ['no bytes', { size: 0, words: 0, loadDate: PEER_AT }, 'the peer has an empty document'],
-  ['no words', { words: 0, loadDate: PEER_AT }, 'the peer has a document without words'],
   [
     'another size, however new',
-    { size: 259, loadDate: PEER_AT + 1_000 },
+    { ...NEW, size: 259 },
     'the peer shows a version of 259 bytes, and 260 were pushed',
   ],
-  ['a load date a millisecond before the second of the push', { loadDate: PEER_AT - 1 }, undefined],
   [
     'an older load date',
-    { loadDate: PEER_AT - 1_000, size: 260 },
-    'the peer shows an older version, loaded 2026-11-21T04:00:09.000Z',
+    { loadDate: PEER_AT - 1 },
+    'the peer shows an older version, loaded 2026-11-21T04:00:09.999Z',
   ],
-  ['a load date that only our clock finds new', { loadDate: AT + 1_000 }, undefined],
   ['without an answer: a load date long before', { loadDate: AT - 2_001 }, undefined, UNANSWERED],
   ['without an answer: before, by a clock ahead', looked(HOUR, -10_000), undefined, UNANSWERED],
   ['without an answer: before, by a clock behind', looked(-HOUR, -10_000), undefined, UNANSWERED],
@@ -100,9 +86,6 @@ it.each<[string, Partial<Peerdoc>, string | undefined, SentVersion?]>([
   ],
   ['an earlier one and no load date', { size: 260, lastModified: MODIFIED - 1_000 }, undefined, DATED],
   ['an earlier one, loaded before', { lastModified: 5, loadDate: PEER_AT - 1_000 }, undefined, DATED],
-  ['the last modification, but another size', { ...ALL, size: 259 }, undefined, DATED],
-  ['the last modification, but no content', { ...ALL, size: 0 }, undefined, DATED],
-  ['the last modification, but no words', { ...ALL, words: 0 }, undefined, DATED],
   ['the last modification, elsewhere', { ...ALL, collections: ['outbox'] }, undefined, DATED],
   ['the last modification, loaded before', { ...ALL, loadDate: PEER_AT - 1_000 }, undefined, DATED],
 ])('a document with %s is not the version that was sent', (_, shown, why, sent) => {
@@ -111,14 +94,11 @@ it.each<[string, Partial<Peerdoc>, string | undefined, SentVersion?]>([
   expect(judged).not.toHaveProperty('isWithoutText');
 });
 
-describe('the number of words', () => {
-  it.each([1, 6, 7])('%i, which the URL gives alone, shows that the text is not in the index', (words) => {
+it('the number of words shows that the text is not in the index where the URL gives as many alone', () => {
+  for (const words of [1, 7])
     expect(judge({ ...NEW, words }, COUNTED)).toMatchObject({ shown: false, isWithoutText: true });
-  });
-
-  it('of another version says nothing of this one', () => {
-    expect(judge({ size: 3, words: 3 }, COUNTED)).not.toHaveProperty('isWithoutText');
-  });
+  // Of another version it says nothing of this one.
+  expect(judge({ size: 3, words: 3 }, COUNTED)).not.toHaveProperty('isWithoutText');
 });
 
 it('no version is shown against a digest, a size or a load date that contradicts', () => {

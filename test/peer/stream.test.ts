@@ -250,41 +250,55 @@ it('a request whose answer is read as it comes is sent again with the access tha
 });
 
 describe('a shared object', () => {
-  const described = async ({ type, size, lastModified, chunks }: ShareStream) => {
+  const described = async ({ chunks, ...share }: ShareStream) => {
     let length = 0;
     for await (const chunk of chunks) length += chunk.length;
-    return { type, size, lastModified, length };
+    return { ...share, length };
   };
   const modified = { 'last-modified': 'Sat, 21 Nov 2026 03:25:30 GMT' };
-  const CSV = { 'content-type': 'Text/CSV; charset=UTF-8', 'content-length': 7, ...modified };
+  const lastModified = Date.UTC(2026, 10, 21, 3, 25, 30);
+  const CSV = { 'content-type': 'Text/CSV; charset=UTF-8', 'content-length': 7, ...modified, etag: '"x"' };
   const ODD = { 'content-type': '', 'last-modified': 'yesterday', 'transfer-encoding': 'chunked' };
 
   it.each([
-    [CSV, { type: 'text/csv', size: 7, lastModified: Date.UTC(2026, 10, 21, 3, 25, 30), length: 7 }],
+    [CSV, { type: 'text/csv', size: 7, lastModified, etag: '"x"', length: 7 }],
     [ODD, { type: undefined, size: undefined, lastModified: undefined, length: 7 }],
   ])('has what the peer says of it: %j', async (headers, expected) => {
     const { server, client } = await serving((_, response) =>
       response.writeHead(200, headers).end('a,b\n1,2'),
     );
-    expect(await client.share(QUERY, described)).toEqual(expected);
+    expect(await client.share(QUERY, described)).toMatchObject(expected);
     expect(server.requests[0]?.headers.accept).toBe('*/*');
+  });
+
+  it('that is unchanged by its date or its tag is told so', async () => {
+    const { client } = await serving(({ headers }, response) => {
+      const { 'if-modified-since': since, 'if-none-match': tag } = headers;
+      const isKnown = since === modified['last-modified'] || tag === '"x"';
+      response.writeHead(isKnown ? 304 : 200).end();
+    });
+    for (const known of [{ ifModifiedSince: lastModified }, { ifNoneMatch: '"x"' }])
+      expect(await client.share(QUERY, described, known)).toMatchObject({ isUnchanged: true, length: 0 });
+    const changed = await client.share(QUERY, described, { ifNoneMatch: '"y"' });
+    expect(changed).not.toHaveProperty('isUnchanged');
   });
 
   it.each([
     [404, undefined],
     [206, 'PEER_ANSWER'],
-    [304, 'PEER_ANSWER'],
     [302, 'PEER_ANSWER'],
     [500, 'PEER_FAILED'],
   ])('is not there, or none, by the status, however long the answer is: %i', async (status, code) => {
-    const { server, client } = await serving((_, response) =>
-      status === 304 ? response.writeHead(status).end() : endlessly(response.writeHead(status)),
-    );
+    const { server, client } = await serving((_, response) => endlessly(response.writeHead(status)));
     const none = () => Promise.reject(new Error('read'));
     const error = await client.share(QUERY, none, ENDLESS).catch((e: unknown) => e);
-    if (code === undefined) expect(error).toBeUndefined();
-    else expect(error).toMatchObject({ code, status });
+    expect(error).toEqual(code && expect.objectContaining({ code, status }));
     await until(() => server.open === 0, 'the connection was ended');
+  });
+
+  it('is none where nothing comes unasked', async () => {
+    const { client } = await serving((_, response) => response.writeHead(304).end());
+    await expect(client.share(QUERY, described)).rejects.toMatchObject({ code: 'PEER_ANSWER' });
   });
 });
 
@@ -299,22 +313,18 @@ describe('shared files of YaCy', () => {
       dialect: 'yacy',
     });
 
-  it('are listed through all directories, by names that can be asked for', async () => {
+  it('are listed through all directories, by names that can be asked for, also behind a proxy', async () => {
     const top = ['/share/../', '/share/a%20b%23.txt', '/share/d/', '/share/%C3%BC/', '?C=N'];
     const d = ['/share/d/../', '/share/d/one.gz', '/elsewhere/two.gz', 'http://o/share/d/'];
-    const { client } = await sharing({
+    const { server, client } = await sharing({
       '/share/': directory('/share/', ...top),
       '/share/d/': directory('/share/d/', ...d),
       '/share/%C3%BC/': directory('/share/ü/', 'relative.bin', '/share/%C3%BC/%2e%2e%2fx'),
       '/share/a%20b%23.txt': 'gulls',
+      '/peer/share/': directory('/share/', '/share/', '/share/a.gz'),
     });
     expect(await client.shares()).toEqual(['a b#.txt', 'd/one.gz', 'ü/relative.bin']);
     expect(await client.share({ data: 'a b#.txt' }, reading())).toBe('gulls');
-  });
-
-  it('are listed behind a proxy, that puts a path before theirs', async () => {
-    const page = directory('/share/', '/share/', '/share/../', '/share/a.gz');
-    const { server } = await sharing({ '/peer/share/': page });
     expect(await clientOf(`${server.url}/peer/`, { dialect: 'yacy' }).shares()).toEqual(['a.gz']);
   });
 
@@ -324,12 +334,13 @@ describe('shared files of YaCy', () => {
     expect(await clientOf(server.url, { dialect: 'standard' }).shares()).toBeUndefined();
   });
 
-  it.each(['', '../x', 'a//b', 'a/./b'])('have no such name: %j', async (data) => {
+  it('have no names that lead elsewhere', async () => {
     const { server, client } = await sharing({});
-    await expect(client.share({ data }, async () => 0)).rejects.toMatchObject({
-      ...{ code: 'PEER_NAME', exitCode: 2, delivered: 'no' },
-      message: expect.stringContaining(JSON.stringify(data)),
-    });
+    for (const data of ['', '../x', 'a//b', 'a/./b']) {
+      const told = { code: 'PEER_NAME', exitCode: 2, delivered: 'no' };
+      const message = expect.stringContaining(JSON.stringify(data));
+      await expect(client.share({ data }, async () => 0)).rejects.toMatchObject({ ...told, message });
+    }
     expect(server.requests).toEqual([]);
   });
 });
