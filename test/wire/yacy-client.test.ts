@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PeerClient, type PeerClientOptions } from '../../src/peer/client.js';
 import { afterwards } from '../support/afterwards.js';
-import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { pdfOf } from './yacy/pdf-files.js';
 import { timing } from './yacy/timing.js';
@@ -83,25 +82,6 @@ it('a look-up of citations commits nothing, which would show a document early', 
   expect(await client.citation({ url: at('a') })).toMatchObject({ citing: [] });
 });
 
-it('rows are merged, told by keys of less than 12 bytes, and deleted', async () => {
-  const { client, peer } = await atYacy();
-  const row = (pk: string, cells: Readonly<Record<string, string>>) => ({
-    pk,
-    cells: new Map(Object.entries(cells)),
-  });
-  const oak = row('oak', { price: '1', note: 'a <b> & "c"' });
-  expect(await client.tables.set('woods', [oak])).toEqual([oak]);
-  await client.tables.set('woods', [row('oak', { price: '2' }), row('éééééé', { price: '3' })]);
-  const table = await client.tables.read({ table: 'woods' });
-  expect(table?.rows.map(({ pk, cells }) => [pk, cells.get('price'), cells.get('note')])).toEqual([
-    ['oak', '2', 'a <b> & "c"'],
-    ['éééééé', '3', ''],
-  ]);
-  expect(await client.tables.deleteRows('woods', ['oak'])).toEqual(['oak']);
-  expect(peer.tables.row('woods', 'oak')).toBeUndefined();
-  expect(peer.tables.row('woods', 'éééééé')).toBeDefined();
-});
-
 it('shared files are listed through their directories, and read under any name', async () => {
   const { client, peer } = await atYacy();
   const names = ['dump/yacy_dump_a_ts.xml.gz', 'a b&c<d>.txt', 'größe/50 % #1.txt'];
@@ -117,44 +97,24 @@ it('shared files are listed through their directories, and read under any name',
   }
 });
 
-describe('Digest', () => {
-  it('proves the password without a body first, and anew before the nonce is 60 s old', async () => {
-    const clock = new FakeClock();
-    const now = () => clock.elapsed();
-    const { client, peer } = await atYacy({
-      password: PASSWORD.password,
-      now,
-      client: { credentials: PASSWORD, clock },
-    });
-    for (let n = 0; n < 20; n += 1) {
-      await client.push([item(`${n}`, `note ${n}`)]);
-      await clock.advance(7_300);
-    }
-    const withBody = peer.served.filter(({ target, size }) => target.startsWith('/api/push_p') && size > 0);
-    expect(withBody.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+it('Digest uses each count of a nonce once, also in many requests at once, and not the 1,024th', async () => {
+  const { client, peer } = await atYacy({
+    password: PASSWORD.password,
+    client: { credentials: PASSWORD },
   });
-
-  it('uses each count of a nonce once, also in many requests at once, and not the 1,024th', async () => {
-    const { client, peer } = await atYacy({
-      password: PASSWORD.password,
-      client: { credentials: PASSWORD },
-    });
-    for (let round = 0; round < 70; round += 1) {
-      await Promise.all(Array.from({ length: 16 }, (_, n) => client.push([item(`${round}/${n}`, 'a')])));
-    }
-    const bodies = peer.served.filter(({ size }) => size > 0);
-    expect(bodies.filter(({ status }) => status !== 200)).toEqual([]);
-    expect(bodies).toHaveLength(1_120);
-  });
+  for (let round = 0; round < 70; round += 1) {
+    await Promise.all(Array.from({ length: 16 }, (_, n) => client.push([item(`${round}/${n}`, 'a')])));
+  }
+  const bodies = peer.served.filter(({ size }) => size > 0);
+  expect(bodies.filter(({ status }) => status !== 200)).toEqual([]);
+  expect(bodies).toHaveLength(1_120);
 });
 
-describe('a connection', () => {
-  it('that the peer closed because it was idle costs nothing', async () => {
-    const { client, peer } = await atYacy({ timing: timing(1, { idle: 300 }) });
-    for (let n = 0; n < 3; n += 1) {
-      await client.push([item(`${n}`, `note ${n}`)]);
-      await until(async () => (await peer.connections()) === 0, 'the peer closed the connection');
-    }
-    expect(peer.served.filter(({ target }) => target.startsWith('/api/push_p'))).toHaveLength(3);
-  });
+it('a connection that the peer closed because it was idle costs nothing', async () => {
+  const { client, peer } = await atYacy({ timing: timing(1, { idle: 300 }) });
+  for (let n = 0; n < 3; n += 1) {
+    await client.push([item(`${n}`, `note ${n}`)]);
+    await until(async () => (await peer.connections()) === 0, 'the peer closed the connection');
+  }
+  expect(peer.served.filter(({ target }) => target.startsWith('/api/push_p'))).toHaveLength(3);
 });

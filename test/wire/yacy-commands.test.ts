@@ -6,20 +6,8 @@ import { PNG, YacyWorld } from './yacy/yacy-world.js';
 
 vi.setConfig({ testTimeout: 240_000 });
 
-describe('commands', () => {
-  it('say that a document is not there, whatever the peer answers', async () => {
-    const world = await YacyWorld.start();
-    for (const command of ['doc', 'citation']) {
-      const { code, stderr } = await world.run(command, 'http://notes.example.org/none.txt');
-      expect({ command, code, stderr }).toEqual({
-        command,
-        code: 1,
-        stderr: expect.stringMatching(/no|not/),
-      });
-    }
-  });
-
-  it('set rows of tables, and none whose key the peer would cut', async () => {
+describe('table', () => {
+  it('sets rows of tables, and none whose key the peer would cut', async () => {
     const world = await YacyWorld.start();
     expect(await world.run('table', 'set', 'woods', '--pk', 'oak', 'price=1')).toMatchObject({ code: 0 });
     const long = await world.run('table', 'set', 'woods', '--pk', 'abcdefghijklm', 'price=2');
@@ -62,14 +50,5 @@ describe('mirrors', () => {
     const statuses = () => world.asked('/share/').map(({ status }) => status);
     expect(await world.run('mirror')).toMatchObject({ code: 0, stderr: '' });
     expect(statuses()).toEqual([200, 304]);
-    // Files are dated by whole seconds: this one is as old as the answer with the last one.
-    const asked = world.asked('/share/').at(-1)?.at;
-    world.peer.share.put('dump/yacy_dump_a_ts.xml.gz', PNG.subarray(0, 5_000), asked);
-    await world.run('table', 'set', 'woods', '--pk', 'oak', 'price=2');
-    expect(await world.run('mirror')).toMatchObject({ code: 0, stderr: '' });
-    expect(readFileSync(join(directory, 'shares/dump/yacy_dump_a_ts.xml.gz'))).toEqual(
-      PNG.subarray(0, 5_000),
-    );
-    expect(readFileSync(join(directory, 'woods.csv'), 'utf8')).toBe('pk,price\noak,2\n');
   });
 });

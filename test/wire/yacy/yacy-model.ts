@@ -193,16 +193,8 @@ export class YacyModel {
     const form = formOf(asked);
     const parameters = typeof form === 'string' ? undefined : form;
     const urls = urlsOf(parameters);
-    const served = {
-      method,
-      target,
-      headers,
-      at: Date.now(),
-      size: body.length,
-      parameters,
-      urls,
-      status: 0,
-    };
+    const size = body.length;
+    const served = { method, target, headers, at: Date.now(), size, parameters, urls, status: 0 };
     this.served.push(served);
     // Who waits for an answer is not idle.
     socket.setTimeout(0);
