@@ -153,14 +153,6 @@ describe('a server that only records sees', () => {
     expect(requests.map((request) => request.split('\r\n'))).toEqual([[...head, '', `count=1&${NOTE_SENT}`]]);
   });
 
-  it('a row that is added under a key of its own, which was looked for before', async () => {
-    const [looked, committed, back] = await sentFor((c) => c.tables.add('T', cells({ a: 'x' })));
-    const [, pk] = /^POST \/api\/table_p\.html table=T&pk=([0-9a-z]{12})$/.exec(looked ?? '') ?? [];
-    expect(pk).toBeDefined();
-    expect(committed).toBe(`POST /Tables_p.html table=T&commitrow=Commit&count=1&pk=${pk}&col_a=x`);
-    expect(back).toBe(looked);
-  });
-
   it('an address below the base URL', async () => {
     const server = await TestServer.http((_, response) => response.end(NOTHING));
     const client = clientOf(`${server.url}/peer/`);
