@@ -34,12 +34,22 @@ export function urlHash(url: NormalUrl): string {
 /** The last part of the path, decoded for a reader; the whole URL where it has none. */
 export function lastSegment(url: NormalUrl): string {
   const segment = new URL(url).pathname.split('/').findLast((part) => part !== '');
-  if (segment === undefined) return url;
+  return segment === undefined ? url : decoded(segment);
+}
+
+function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment).replace(/\p{Cc}+/gu, ' ');
   } catch {
     return segment;
   }
+}
+
+/** The path with all its names, decoded for the index; the whole URL where it has none. */
+export function pathText(url: NormalUrl): string {
+  const names = new URL(url).pathname.split('/').filter((name) => name !== '');
+  if (names.length === 0) return url;
+  return names.map((name) => decoded(name)).join(' ');
 }
 
 /** What a document says: its title, its text without markup, and what it tells of itself. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { lastSegment, type NormalUrl, readContent, urlHash } from './content.js';
+import { type NormalUrl, pathText, readContent, urlHash } from './content.js';
 import { bytes, type Database, int, type Row, text } from './database.js';
 import { BEGINNING_MARK, beginnings, countWords, indexable } from './words.js';
 
@@ -245,7 +245,7 @@ export class DocumentStore {
   /** The beginnings of the words of titles and names stand beside these: what is typed is looked for there first. */
   #keepWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
     const insert = isKnown ? 'REPLACE' : 'INSERT';
-    const heads = [title, lastSegment(url)].map((text) => indexable(text));
+    const heads = [title, pathText(url)].map((text) => indexable(text));
     const marked = heads.map((head) => `${head}${beginnings(head, BEGINNING_MARK)}`);
     this.#database.run(
       `${insert} INTO words (rowid, title, name, body) VALUES (?, ?, ?, CAST(? AS TEXT))`,
