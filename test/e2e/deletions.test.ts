@@ -1,0 +1,84 @@
+import { rmSync } from 'node:fs';
+import { beforeEach, expect, it } from 'vitest';
+import { Site } from '../support/site.js';
+import { until } from '../support/wait.js';
+
+const names = Array.from({ length: 30 }, (_, i) => `inbox/f${String(i).padStart(2, '0')}.txt`);
+let site: Site;
+
+/** How many items have each status, and zeroes left out. */
+async function counts(): Promise<Readonly<Record<string, number>>> {
+  const { items } = JSON.parse((await site.run('status', '--json')).stdout) as {
+    items: Record<string, number>;
+  };
+  return Object.fromEntries(Object.entries(items).filter(([, count]) => count > 0));
+}
+
+/** Of these files, how many have a document in the peer. */
+async function shown(files: readonly string[]): Promise<number> {
+  const runs = await Promise.all(files.map((name) => site.run('doc', site.url(name))));
+  return runs.filter(({ code }) => code === 0).length;
+}
+
+/** Files that are confirmed, by a folder that removes documents. */
+async function confirmed(files: readonly string[]): Promise<void> {
+  site.configure({ folders: [{ name: 'inbox', onDelete: 'remove' }] });
+  for (const name of files) site.drop(name);
+  expect((await site.run('once')).code).toBe(0);
+  expect(await counts()).toEqual({ confirmed: files.length });
+}
+
+beforeEach(async () => {
+  site = await Site.begin();
+});
+
+it('the document of a removed file goes, with a daemon at once, and comes back with the file', async () => {
+  await confirmed(names.slice(0, 3));
+  await site.start();
+  rmSync(site.path('inbox/f00.txt'));
+  await until(async () => (await counts()).removed === 1, 'it is removed');
+  expect(await shown(names.slice(0, 3))).toBe(2);
+  expect((await site.run('why', 'inbox/f00.txt')).stdout).toContain('the document is gone from the peer');
+  site.drop('inbox/f00.txt');
+  await until(async () => (await counts()).confirmed === 3, 'it is confirmed again');
+  expect(await shown(names.slice(0, 3))).toBe(3);
+});
+
+it('the documents of very many removed files wait until a person approves it, also without a daemon', async () => {
+  await confirmed(names);
+  for (const name of names.slice(0, 25)) rmSync(site.path(name));
+  const held = await site.run('once');
+  expect(held).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('25 of 30 files of the folder inbox') as unknown,
+  });
+  expect((await site.run('status')).stdout).toContain('`peersync approve-deletes inbox`');
+  const unasked = await site.run('approve-deletes', 'inbox');
+  expect(unasked).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/inbox\/f00\.txt[^]*and 22 more[^]*--yes/) as unknown,
+  });
+  expect(await counts()).toEqual({ confirmed: 5, gone: 25 });
+  const approved = await site.run('approve-deletes', 'inbox', '--yes');
+  expect(approved.stdout).toContain('25 documents of inbox are removed from the peer by the next run');
+  expect((await site.run('once')).code).toBe(0);
+  expect(await counts()).toEqual({ confirmed: 5, removed: 25 });
+  expect(await shown(names)).toBe(5);
+  expect((await site.run('approve-deletes', 'inbox', '--yes')).stderr).toContain('No removed files');
+});
+
+it('a folder that left the configuration keeps its documents until it is forgotten with them', async () => {
+  await confirmed(names.slice(0, 3));
+  site.configure({ folders: [{ name: 'notes', onDelete: 'remove' }] });
+  site.drop('notes/a.txt');
+  expect((await site.run('once')).code).toBe(0);
+  expect(await counts()).toEqual({ confirmed: 1, gone: 3 });
+  expect(await shown(names.slice(0, 3))).toBe(3);
+  expect((await site.run('forget', 'inbox', '--remove')).code).toBe(2);
+  const forgotten = await site.run('forget', 'inbox', '--remove', '--yes');
+  expect(forgotten.stdout).toBe('3 documents of inbox to be removed from the peer.\n');
+  expect((await site.run('once')).code).toBe(0);
+  expect(await shown(names.slice(0, 3))).toBe(0);
+  expect((await site.run('forget', 'inbox', '--yes')).stdout).toContain('3 files of inbox forgotten');
+  expect(await counts()).toEqual({ confirmed: 1 });
+});
