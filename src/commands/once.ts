@@ -131,8 +131,9 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
 
 /** @throws what keeps the run from its end; see `settle` */
 function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isScanned: boolean): void {
-  const { accepted, pending } = parts.state.counts();
-  const waiting = accepted + pending;
+  const counts = parts.state.counts();
+  const { accepted, pending, removing } = counts;
+  const waiting = waitingOf(counts);
   const { reason } = signal;
   if (reason instanceof DOMException && reason.name === 'AbortError')
     throw unfinished('STOPPED', `Stopped with ${counted(waiting, 'file')} to go.`);
@@ -157,7 +158,8 @@ function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isSca
     );
   }
   if (now <= deadline) return;
-  const left = `${counted(pending, 'file')} still to be pushed and ${accepted} to be confirmed after ${timeout}.`;
+  const removals = removing === 0 ? '' : `, ${removing} to be removed`;
+  const left = `${counted(pending, 'file')} still to be pushed and ${accepted} to be confirmed${removals} after ${timeout}.`;
   throw unfinished(
     'TIMEOUT',
     waiting === 0 ? `The mirrors are not up to date after ${timeout}.` : left,
@@ -173,8 +175,8 @@ function unfinished(
   return new PeersyncError({ code, message, hint });
 }
 
-function waitingOf({ accepted, pending }: Counts): number {
-  return accepted + pending;
+function waitingOf({ accepted, pending, removing }: Counts): number {
+  return accepted + pending + removing;
 }
 
 /** What the mirrors of one run came to: files that are what the peer has, those of them that were written, and the others. */
@@ -201,16 +203,17 @@ export function stepOf(
   isScanned: boolean,
   mirrors: { readonly total: number; readonly waiting: readonly string[] },
 ): Step {
-  const { pending, accepted, confirmed, quarantined } = counts;
-  const total = waitingOf(counts) + confirmed;
+  const { pending, accepted, confirmed, quarantined, removing } = counts;
+  const total = pending + accepted + confirmed;
   const { waiting } = mirrors;
   const parts = [`${confirmed}/${total} confirmed`];
-  if (isScanned && total === confirmed && waiting.length > 0) {
+  if (isScanned && total + removing === confirmed && waiting.length > 0) {
     parts.unshift(`waiting for ${counted(waiting.length, 'mirror')} (${fewOf(waiting)})`);
   } else {
     parts.push(`${pending} to push`, `${accepted} to confirm`);
     if (waiting.length > 0) parts.push(`${counted(waiting.length, 'mirror')} to fetch`);
   }
+  if (removing > 0) parts.push(`${removing} to remove`);
   if (quarantined > 0) parts.push(`${quarantined} quarantined`);
   if (!isScanned) parts.push('scanning');
   const besides = { done: mirrors.total - waiting.length, total: mirrors.total };

@@ -56,14 +56,14 @@ it('the documents of very many removed files wait until a person approves it, al
   const unasked = await site.run('approve-deletes', 'inbox');
   expect(unasked).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/inbox\/f00\.txt[^]*and 22 more[^]*--yes/) as unknown,
+    stderr: expect.stringMatching(/inbox\/f00\.txt[\s\S]*and 22 more[\s\S]*--yes/) as unknown,
   });
   expect(await counts()).toEqual({ confirmed: 5, gone: 25 });
   const approved = await site.run('approve-deletes', 'inbox', '--yes');
   expect(approved.stdout).toContain('25 documents of inbox are removed from the peer by the next run');
   expect((await site.run('once')).code).toBe(0);
   expect(await counts()).toEqual({ confirmed: 5, removed: 25 });
-  expect(await shown(names)).toBe(5);
+  expect(await shown(names.slice(23, 27))).toBe(2);
   expect((await site.run('approve-deletes', 'inbox', '--yes')).stderr).toContain('No removed files');
 });
 
