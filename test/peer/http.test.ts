@@ -128,14 +128,14 @@ describe('a connection', () => {
   });
 
   it.each([
-    ['is broken', (socket: Socket) => socket.resetAndDestroy()],
-    ['is called off', (socket: Socket, stop: AbortController) => stop.abort(socket.pause())],
-  ])('that %s while the body goes out delivers nothing, and the text is closed', async (_, end) => {
+    ['is broken', 'PEER_UNREACHABLE', (socket: Socket) => socket.resetAndDestroy()],
+    ['is called off', 'PEER_ABORTED', (socket: Socket, stop: AbortController) => stop.abort(socket.pause())],
+  ])('that %s while the body goes out delivers nothing, and the text is closed', async (_, code, end) => {
     const stop = new AbortController();
     const server = await TestServer.raw((socket) => socket.once('data', () => end(socket, stop)));
     const { state, item } = endless();
     const pushed = clientOf(server.url).push([item], { signal: stop.signal });
-    await expect(pushed).rejects.toMatchObject({ delivered: 'no' });
+    await expect(pushed).rejects.toMatchObject({ code, delivered: 'no' });
     expect(state.reads).toBe(2);
     await until(() => state.open === 0, 'the text was closed');
   });
