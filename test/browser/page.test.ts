@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { well } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
@@ -20,8 +20,8 @@ async function pageOf(site: Site): Promise<string> {
 }
 
 /** A visit at the page of a daemon with an empty inbox. */
-async function visited() {
-  const site = await Site.begin({ status: { listen: '127.0.0.1:0' } });
+async function visited(parts: Parameters<typeof Site.begin>[0] = {}) {
+  const site = await Site.begin({ status: { listen: '127.0.0.1:0' }, ...parts });
   const url = await pageOf(site);
   return { site, url, ...(await visit(url)) };
 }
@@ -111,6 +111,23 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await page.locator('#connection', { hasText: /^live$/ }).waitFor();
     site.drop('inbox/two.md');
     await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
+  });
+
+  test('lets the documents of very many removed files be removed, after it asked', async () => {
+    const { page, site } = await visited({ folders: [{ name: 'inbox', onDelete: 'remove' }] });
+    for (let i = 10; i < 40; i += 1) site.drop(`inbox/old/${i}.md`);
+    site.drop('inbox/new.md');
+    await page.getByRole('heading', { name: rest(31) }).waitFor();
+    rmSync(site.path('inbox/old'), { recursive: true });
+    const folders = page.locator('#folders');
+    await folders.getByText(/^30 of 31 files were removed at once: old\/.* and 27 more\. Their/).waitFor();
+    await page.locator('.detail code', { hasText: 'peersync approve-deletes inbox' }).waitFor();
+    await folders.getByRole('button', { name: 'Remove 30 documents of inbox from the peer' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Remove 30 documents of inbox from the peer?' });
+    await shoot(page, 'real-held-deletes-desktop');
+    await dialog.getByRole('button', { name: 'Remove them' }).click();
+    await page.locator('.station.s-removed .number', { hasText: /^30$/ }).waitFor();
+    await page.getByRole('heading', { name: rest(1) }).waitFor();
   });
 
   test('retries what is in quarantine, one and all', async () => {

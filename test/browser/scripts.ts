@@ -97,6 +97,11 @@ const FAILED = trouble(
 const CONFLICT = { file: 'tables/stock.conflict.csv', at: NOW - MIN };
 const peer = { url: 'https://search.example.org', dialect: 'standard' } as const;
 
+const REMOVED = {
+  ...{ files: 2_000, of: 2_321, since: NOW - 5 * MIN, before: NOW },
+  examples: ['2019/january.md', '2019/february.md', '2019/march.md'],
+};
+
 /** How the world can be, by name. */
 export const SCRIPTS: Readonly<Record<string, Script>> = {
   quiet: { status: statusOf(LIBRARY, REST), samples: hourOf(4), recents: EVENTS, item, why: WHY },
@@ -136,7 +141,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
   trouble: {
     status: statusOf(
       [
-        folder('notes', { confirmed: 2_318, quarantined: 3 }),
+        folder('notes', { confirmed: 318, quarantined: 3, gone: 2_000 }, { heldDeletes: REMOVED }),
         folder('papers', { confirmed: 18_442, quarantined: 41, skipped: 12 }),
         folder(
           'usb',

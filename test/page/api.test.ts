@@ -232,6 +232,21 @@ describe('POST /api', () => {
     expect([await posted(page, 'rescan', { folder: 'none' }), page.asked]).toEqual([404, ['rescan notes']]);
   });
 
+  it('approve-deletes approves what a person was shown, and has it looked at', async () => {
+    const page = await PageAtWork.start();
+    const ask = (files: unknown) => posted(page, 'approve-deletes', { folder: 'inbox', files });
+    page.state.setMeta('watch.held-deletes.inbox', {
+      files: 25,
+      of: 40,
+      examples: ['a'],
+      since: 1,
+      before: 9,
+    });
+    for (const files of [0, 24, 'x', undefined]) expect(await ask(files)).toBe(400);
+    expect([await ask(25), page.asked]).toEqual([{}, ['scan inbox']]);
+    expect(page.state.meta('watch.approved-deletes.inbox')).toBe(9);
+  });
+
   it('pause and resume say how it stands then', async () => {
     const page = await PageAtWork.start();
     const { paused } = (await posted(page, 'pause', { forMs: 60_000 })) as {
@@ -258,7 +273,7 @@ describe('POST /api', () => {
 
   it('answers a hostile body with 400 or does what it says, and goes on', async () => {
     const page = await PageAtWork.start();
-    const route = fc.constantFrom('retry', 'rescan', 'pause', 'mirrors/accept');
+    const route = fc.constantFrom('retry', 'rescan', 'pause', 'approve-deletes', 'mirrors/accept');
     const isAnswered = fc.asyncProperty(fc.json(), route, async (body, path) => {
       expect([200, 400, 404]).toContain((await page.post(`/api/${path}`, body)).status);
     });

@@ -123,6 +123,7 @@ export class PageAtWork {
         status: () => this.folders,
         problems: () => this.problems,
         lookSoon: ({ folder, path }: Place) => note(`look ${folder}/${path}`),
+        scan: async (folder: string) => note(`scan ${folder}`),
         rescan: async (folder: string | undefined) => {
           note(`rescan ${folder ?? 'all'}`);
           return [{ folder: folder ?? 'inbox', files: 1, directories: 1, durationMs: 5 }];
