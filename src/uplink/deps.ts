@@ -137,7 +137,8 @@ export class Background {
 
   /** Ends the present `wait`, or else the next one. */
   notify(): void {
-    this.#wake.abort();
+    // Without a reason each call makes an error with its stack, for every change of an item.
+    if (!this.#wake.signal.aborted) this.#wake.abort('notified');
   }
 
   async wait(ms: number): Promise<void> {
