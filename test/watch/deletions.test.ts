@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { accepted, type Entry, gone, type PendingItem, type Sent } from '../../src/state/entry.js';
 import { approveDeletes, heldDeletes } from '../../src/watch/deletions.js';
 import { until } from '../support/wait.js';
-import { folderOf, Inbox } from './inbox.js';
+import { folderOf, Inbox, listHere } from './inbox.js';
 
 function sentOf({ version, url, collection }: PendingItem): Sent {
   const { sha256, size } = version;
@@ -60,6 +60,26 @@ describe('the document of a removed file', () => {
       'the file is there, and not at rest yet',
       async (inbox) => {
         inbox.write('a');
+        await inbox.begin({ folder: { settle: 60_000 } });
+      },
+    ],
+    [
+      'the file comes back behind the list of a scan',
+      async (inbox) => {
+        const listing = async (order: Parameters<typeof listHere>[0]) => {
+          const listed = await listHere(order);
+          inbox.write('a');
+          return listed;
+        };
+        await inbox.begin({ hints: false, list: listing });
+        await inbox.watcher.rescan();
+        await inbox.watcher.stop();
+      },
+    ],
+    [
+      'a new file is not read yet, which may be the same',
+      async (inbox) => {
+        inbox.write('c');
         await inbox.begin({ folder: { settle: 60_000 } });
       },
     ],
