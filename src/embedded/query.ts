@@ -1,4 +1,3 @@
-import type { Clock } from '../lib/clock.js';
 import { type Database, int, text } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
 import { BEGINNING_MARK, fold, LONGEST_BEGINNING, wordsOf } from './words.js';
@@ -42,7 +41,6 @@ export interface SearchResult {
 export interface SearchDeps {
   readonly database: Database;
   readonly documents: DocumentStore;
-  readonly clock: Clock;
 }
 
 /** A word or a phrase of a query. */
@@ -153,12 +151,12 @@ export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchR
 }
 
 /** The query without other spellings that no document has, and with beginnings that are too wide as whole words. */
-function withKnownVariants(parsed: ParsedQuery, { database, clock }: SearchDeps): ParsedQuery {
+function withKnownVariants(parsed: ParsedQuery, { database }: SearchDeps): ParsedQuery {
   const terms = parsed.terms.map((term) => {
     const [word = '', ...others] = term.variants;
     const last = term.words.at(-1) ?? '';
     const isLong = [...last].length > LONGEST_BEGINNING;
-    const isBeginning = term.isBeginning && !(isLong && isTooWide(last, database, clock));
+    const isBeginning = term.isBeginning && !(isLong && isTooWide(last, database));
     const known = others.filter((other) => isKnown(other, isBeginning, database));
     return { ...term, isBeginning, variants: term.words.length === 1 ? [word, ...known] : term.variants };
   });
@@ -350,16 +348,16 @@ function quoted(words: string): string {
 
 /** With more words than these, all that begin alike take too long to join: such a beginning is taken for a whole word. */
 const MOST_JOINED = 10_000;
-/** Where so many milliseconds show only a few words, these are frequent ones, which are joined as quickly as they are counted. */
-const COUNTING_MS = 5;
+/** Where so many documents have only a few words, these are frequent ones, which are joined as quickly as they are counted. */
+const MANY_DOCUMENTS = 50_000;
 const FEW = 1_000;
 
-function isTooWide(beginning: string, database: Database, clock: Clock): boolean {
-  const until = clock.now() + COUNTING_MS;
-  let seen = 0;
-  database.scan(VOCABULARY_RANGE, range(beginning), () => {
+function isTooWide(beginning: string, database: Database): boolean {
+  let [seen, had] = [0, 0];
+  database.scan(VOCABULARY_RANGE, range(beginning), (row) => {
     seen += 1;
-    return seen <= MOST_JOINED && (seen > FEW || clock.now() < until);
+    had += int(row, 'doc');
+    return seen <= MOST_JOINED && (seen > FEW || had < MANY_DOCUMENTS);
   });
   return seen > MOST_JOINED;
 }
@@ -373,17 +371,19 @@ function range(beginning: string): [from: string, to: string] {
 /** Shorter words are like too many others. */
 const SHORTEST_CORRECTED = 5;
 const SHORTEST_WITH_TWO = 8;
-const CORRECTION_MS = 100;
+/** What a word costs beside the documents that have it. */
+const WORD_COST = 30;
+/** What is looked through for similar words, in words and documents that have them: some 100 ms. */
+const MOST_LOOKED_THROUGH = 1_500_000;
 
 /** The query with the words that no document has replaced by the most similar ones; undefined where there are none. */
-function correct(query: string, { terms }: ParsedQuery, { database, clock }: SearchDeps): string | undefined {
-  const until = clock.now() + CORRECTION_MS;
+function correct(query: string, { terms }: ParsedQuery, { database }: SearchDeps): string | undefined {
   let corrected = query;
   for (const term of [...terms].reverse()) {
     const [word = ''] = term.words;
     if (term.isQuoted || term.words.length > 1 || [...word].length < SHORTEST_CORRECTED) continue;
     if (term.variants.some((variant) => isKnown(variant, false, database))) continue;
-    const similar = mostSimilar(word, database, () => clock.now() > until);
+    const similar = mostSimilar(word, database);
     if (similar === undefined) return undefined;
     const was = query.slice(term.start, term.end);
     const field = /^title:/i.exec(was)?.[0] ?? '';
@@ -399,12 +399,12 @@ function isKnown(word: string, isBeginning: boolean, database: Database): boolea
 }
 
 /** The word of the index with the fewest changes, of several the most frequent one; the first letter is taken to be right. */
-function mostSimilar(word: string, database: Database, isLate: () => boolean): string | undefined {
+function mostSimilar(word: string, database: Database): string | undefined {
   const letters = [...word];
   let most = letters.length < SHORTEST_WITH_TWO ? 1 : 2;
+  let looked = 0;
   let best: { term: string; documents: number } | undefined;
   for (const beginning of [letters.slice(0, 2).join(''), letters[0] ?? '']) {
-    let seen = 0;
     database.scan(VOCABULARY_RANGE, range(beginning), (row) => {
       const term = text(row, 'term');
       const documents = int(row, 'doc');
@@ -413,8 +413,8 @@ function mostSimilar(word: string, database: Database, isLate: () => boolean): s
         most = distance;
         best = { term, documents };
       }
-      seen += 1;
-      return seen % 64 !== 0 || !isLate();
+      looked += WORD_COST + documents;
+      return looked < MOST_LOOKED_THROUGH;
     });
     if (best) break;
   }

@@ -189,7 +189,7 @@ describe('an embedded peer', () => {
     await until(async () => (await send(peer, '/')).body.includes(' 0 waiting'), 'all indexed');
     const check = async (n: number): Promise<void> => {
       expect(await peerdoc(peer, `http://h/${n}.txt`), `document ${n}`).toBeDefined();
-      if (n % 9 === 0) expect((await search(peer, { query: `unique${n}` })).total, `word of ${n}`).toBe(1);
+      if (n % 9 === 0) expect((await search(peer, { query: `"unique${n}"` })).total, `word of ${n}`).toBe(1);
     };
     const numbers = [...accepted];
     while (numbers.length > 0) await Promise.all(numbers.splice(0, 50).map(check));

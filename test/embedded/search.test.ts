@@ -6,7 +6,6 @@ import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { findDocuments, parseQuery } from '../../src/embedded/query.js';
 import { marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
-import { systemClock } from '../../src/lib/clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { openPeer, type Parameters, peerdoc, peerWith, push, search, send } from './support.js';
@@ -277,7 +276,7 @@ describe('a query', () => {
 
   it('of any characters is answered', async () => {
     const database = new Database(temporaryDirectory());
-    const deps = { database, documents: new DocumentStore(database), clock: systemClock };
+    const deps = { database, documents: new DocumentStore(database) };
     const request = { collection: '', offset: 0, limit: 10 };
     const pieces = [
       '"',
