@@ -152,11 +152,12 @@ export class Deletions {
     const before = this.isCalm() ? began : began - LONGEST_UNREST_MS;
     /** Not approved yet, by the content: how many, and one of them. */
     const found = new Map<string, { files: number; readonly path: string }>();
-    let [all, isLate] = [0, false];
+    let [all, unapproved, isLate] = [0, 0, false];
     for await (const item of this.#candidates(began)) {
       all += 1;
       if (item.since >= before) isLate = true;
       else if (item.since >= approved) {
+        unapproved += 1;
         const key = contentOf(item) ?? item.path;
         const same = found.get(key);
         if (same === undefined) found.set(key, { files: 1, path: item.path });
@@ -164,7 +165,7 @@ export class Deletions {
       }
     }
     if (isLate) this.#ask();
-    const held = await this.#tooMany(found, all, before);
+    const held = await this.#tooMany(found, { all, unapproved, before });
     this.#hold(held);
     if (all === 0 || (await this.#remove(before, held === undefined ? before : approved)))
       if (approved > Number.NEGATIVE_INFINITY) state.setMeta(approvedKey(folder.name), undefined);
@@ -173,22 +174,26 @@ export class Deletions {
   /** What is held of that, if it is too much. */
   async #tooMany(
     found: Map<string, { readonly files: number; readonly path: string }>,
-    all: number,
-    before: number,
+    { all, unapproved, before }: Readonly<Record<'all' | 'unapproved' | 'before', number>>,
   ): Promise<HeldDeletes | undefined> {
     const { clock, folder, state } = this.deps;
     const { pending, accepted, confirmed, quarantined } = state.counts(folder.name);
     const of = pending + accepted + confirmed + quarantined + all;
     const limit = Math.max(FEW, FEW_SHARE * of);
-    const files = () => [...found.values()].reduce((sum, { files }) => sum + files, 0);
-    if (files() <= limit) return undefined;
+    if (unapproved <= limit) return undefined;
+    let files = unapproved;
     const live = ['pending', 'accepted', 'confirmed'] as const;
     for await (const slice of state.entries.slices({ folder: folder.name, status: live }))
-      for (const entry of slice) found.delete(contentOf(entry) ?? '');
-    if (files() <= limit) return undefined;
-    const examples = [...found.values()].slice(0, EXAMPLES).map(({ path }) => path);
+      for (const entry of slice) {
+        const content = contentOf(entry) ?? '';
+        files -= found.get(content)?.files ?? 0;
+        found.delete(content);
+      }
+    if (files <= limit) return undefined;
+    const examples: string[] = [];
+    for (const { path } of found.values()) if (examples.push(path) === EXAMPLES) break;
     const since = heldDeletes(state, folder.name)?.since ?? clock.now();
-    return { files: files(), of, examples, since, before };
+    return { files, of, examples, since, before };
   }
 
   #hold(held: HeldDeletes | undefined): void {
