@@ -6,7 +6,6 @@ import {
   claims,
   type Entry,
   hasContent,
-  isLiveAt,
   type RemovingItem,
   removalFailed,
   removalLeft,
@@ -15,7 +14,16 @@ import {
 } from '../state/entry.js';
 import { type Backlog, HELD, ReadyQueue } from './backlog.js';
 import { MISFITS, pushFailure, troubleOf } from './batch-sender.js';
-import { Background, backoffMs, holdMs, indexingMs, keyOf, placeName, type UplinkDeps } from './deps.js';
+import {
+  Background,
+  backoffMs,
+  holdMs,
+  indexingMs,
+  keyOf,
+  ownerOf,
+  placeName,
+  type UplinkDeps,
+} from './deps.js';
 
 /** So many removals are looked at together for files that were renamed. */
 const ROUND = 1_000;
@@ -280,13 +288,11 @@ export class Removals {
       look(item);
       if (now - removal.backSince < LONGEST_RETURN_MS) return undefined;
     }
-    const owner = this.#ownerOf(item);
-    if (item.sent !== undefined && owner === undefined) return item;
-    // It is going to replace the document.
-    if (owner !== undefined && isOnItsWay(owner) && !claims(owner, item.url)) return undefined;
-    state.put(
-      removed(item, now, owner === undefined ? 'nothing of it is there' : 'another file is there now'),
-    );
+    const owner = ownerOf(this.#deps, item);
+    if (owner === undefined) return item;
+    // One that is on its way is going to replace the document.
+    if (!isOnItsWay(owner) || claims(owner, item.url))
+      state.put(removed(item, now, 'another file has its address now'));
     return undefined;
   }
 
@@ -299,13 +305,6 @@ export class Removals {
     } catch (error) {
       return !['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
     }
-  }
-
-  /** The file that is there and has the URL, or may have had it. */
-  #ownerOf({ folder, path, url }: RemovingItem): Entry | undefined {
-    for (const entry of this.#deps.state.entries.mayBeAt(url))
-      if ((entry.folder !== folder || entry.path !== path) && isLiveAt(entry, url)) return entry;
-    return undefined;
   }
 
   async #send(batch: readonly Removal[], signal: AbortSignal): Promise<void> {

@@ -1,18 +1,21 @@
 import { PeersyncError } from '../lib/errors.js';
-import { evidenceOf } from '../peer/peerdoc.js';
-import type { ConfirmedItem } from '../state/entry.js';
-import { lostLater } from '../state/entry.js';
+import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
+import type { ConfirmedItem, RemovedItem } from '../state/entry.js';
+import { lostLater, removing } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { classify } from './batch-sender.js';
-import { holdMs, placeName, type UplinkDeps } from './deps.js';
+import { holdMs, ownerOf, placeName, type UplinkDeps } from './deps.js';
 
-/** A confirmed item that the peer does not show any more as it was. */
+/** What can be looked up once more. */
+type Verifiable = ConfirmedItem | RemovedItem;
+
+/** A confirmed item that the peer does not show any more as it was, or a removed one that it shows again. */
 export interface Lost {
   readonly kind: 'lost';
   readonly file: string;
   readonly url: string;
   readonly why: string;
-  /** Whether it is pushed again. */
+  /** Whether it is pushed, or removed, again. */
   readonly repaired: boolean;
 }
 
@@ -42,7 +45,7 @@ export type VerifyDeps = Pick<
 export interface VerifyOptions {
   /** Where the look-ups queue: one at a time for the audit, two for a person. */
   readonly lane: 'interactive' | 'audit';
-  /** Whether what is missing is pushed again. */
+  /** Whether what is missing is pushed again, and what came back removed. */
   readonly repair: boolean;
   readonly signal?: AbortSignal;
   /** How many items there are. */
@@ -59,29 +62,29 @@ const MOST_MISSING = 1_000;
 
 /**
  * Looks confirmed items up once more, a few at a time. What is missing, or another version, twice with a pause between is
- * reported, and pushed again where that is asked for. An answer that cannot be used costs its item only. The last line sums it up,
+ * reported, and pushed again where that is asked for; so is a removed item that is there, and removed again. An answer that cannot be used costs its item only. The last line sums it up,
  * lines in between tell how far it has come. It ends with its consumer: no look-up begins after that.
  *
  * @throws PeersyncError what a look-up threw that says something of the whole peer: it is away, busy, or refuses credentials
  */
 export async function* verify(
-  items: Iterable<ConfirmedItem> | AsyncIterable<ConfirmedItem>,
+  items: Iterable<Verifiable> | AsyncIterable<Verifiable>,
   deps: VerifyDeps,
   { lane, of, repair, signal }: VerifyOptions,
 ): AsyncGenerator<Lost | Verifying | Verified> {
   const { clock, log, peer, queue, state } = deps;
   const stopping = signal === undefined ? {} : { signal };
   const counts = { checked: 0, lost: 0, failed: 0 };
-  /** The items that the peer does not show, and why. */
-  const missing = new Map<ConfirmedItem, string>();
-  const look = async (item: ConfirmedItem) => {
+  /** The items that the peer does not show, and why; of removed ones those that it shows. */
+  const missing = new Map<Verifiable, string>();
+  const look = async (item: Verifiable) => {
     missing.delete(item);
     if (!isCurrent(state, item)) return;
     try {
-      const { url } = item.sent;
+      const { url } = item.sent ?? item;
       const doc = await queue.run(lane, (s) => peer.peerdoc({ url }, { signal: s }), stopping);
-      const shown = evidenceOf(doc, item.sent);
-      if (!shown.shown) missing.set(item, shown.why);
+      const why = item.status === 'removed' ? backBecause(deps, item, doc) : lostBecause(item, doc);
+      if (why !== undefined) missing.set(item, why);
     } catch (error) {
       // What says something of the peer as a whole ends it.
       if (!(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(classify(error).kind)) throw error;
@@ -114,11 +117,16 @@ export async function* verify(
     for (const [item, why] of missing) {
       if (!isCurrent(state, item)) continue;
       counts.lost += 1;
-      if (repair) state.put(lostLater(item, why, clock.now()));
       const { folder, path, url } = item;
+      const isBack = item.status === 'removed';
+      if (repair) state.put(isBack ? removing(item, clock.now(), why) : lostLater(item, why, clock.now()));
+      const what = isBack
+        ? 'removed before and shown by the peer'
+        : 'confirmed before and now lost by the peer';
+      const then = repair ? `, ${isBack ? 'removed' : 'pushed'} again` : '';
       log.warn(
-        { event: 'lost', folder, path, url },
-        `confirmed before and now lost by the peer${repair ? ', pushed again' : ''}: ${placeName(item)}: ${why}`,
+        { event: isBack ? 'back' : 'lost', folder, path, url },
+        `${what}${then}: ${placeName(item)}: ${why}`,
       );
       yield { kind: 'lost', file: placeName(item), url, why, repaired: repair };
     }
@@ -148,8 +156,23 @@ async function* groupsOf<T>(items: Iterable<T> | AsyncIterable<T>, size: number)
   if (group.length > 0) yield group;
 }
 
-function isCurrent(state: Pick<State, 'get'>, item: ConfirmedItem): boolean {
+function lostBecause({ sent }: ConfirmedItem, doc: Peerdoc | undefined): string | undefined {
+  const shown = evidenceOf(doc, sent);
+  return shown.shown ? undefined : shown.why;
+}
+
+/** Why a removed document counts as having come back: not where it belongs to somebody else. */
+function backBecause(deps: VerifyDeps, item: RemovedItem, doc: Peerdoc | undefined): string | undefined {
+  if (deps.dialect.current?.isRemoved(doc) !== false || ownerOf(deps, item) !== undefined) return undefined;
+  const collections = item.collection.split(',').map((name) => name.trim());
+  const isOurs =
+    doc?.collections === undefined || collections.some((name) => doc.collections?.includes(name));
+  return isOurs ? 'the peer shows the document again' : undefined;
+}
+
+function isCurrent(state: Pick<State, 'get'>, item: Verifiable): boolean {
   const now = state.get(item.folder, item.path);
+  if (item.status === 'removed') return now?.status === 'removed' && now.since === item.since;
   return now?.status === 'confirmed' && now.sent.at === item.sent.at && now.sent.sha256 === item.sent.sha256;
 }
 
@@ -160,7 +183,8 @@ const SHORTEST_ROUND_MS = 100;
 const AUDITED_META = 'auditedUntil';
 
 /**
- * Notices slowly, in the background, what the peer lost, and has it pushed again.
+ * Notices slowly, in the background, what the peer lost, and has it pushed again; on peers that may have a removed document
+ * again, also that, and has it removed.
  *
  * *Resting* at first; `start` lets it look up every confirmed item once more in every `everyMs`, `stop` lets it rest again.
  *
@@ -211,14 +235,16 @@ export class Audit {
     }
   }
 
-  /** The confirmed items whose moment is after `from` and not after `to`. */
-  async *#due(from: number, to: number, everyMs: number): AsyncGenerator<ConfirmedItem> {
-    for await (const slice of this.#deps.state.entries.slices({ status: ['confirmed'] })) {
+  /** The items whose moment is after `from` and not after `to`. */
+  async *#due(from: number, to: number, everyMs: number): AsyncGenerator<Verifiable> {
+    const { dialect, state } = this.#deps;
+    const status = ['confirmed', ...(dialect.current?.bringsBack ? (['removed'] as const) : [])] as const;
+    for await (const slice of state.entries.slices({ status })) {
       for (const item of slice) {
         const moment = share(placeName(item)) * everyMs;
         if (Math.floor((to - moment) / everyMs) <= Math.floor((from - moment) / everyMs)) continue;
         const isNew = item.since > from && item.since <= to;
-        if (item.status === 'confirmed' && !isNew) yield item;
+        if ((item.status === 'confirmed' || item.status === 'removed') && !isNew) yield item;
       }
     }
   }

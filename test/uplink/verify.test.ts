@@ -1,9 +1,12 @@
+import { unlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
-import type { ConfirmedItem } from '../../src/state/entry.js';
+import { type ConfirmedItem, removing } from '../../src/state/entry.js';
 import { Audit, type VerifyDeps, type VerifyOptions, verify } from '../../src/uplink/verify.js';
 import { QUICK, unreachable, type World, world } from '../support/world.js';
 
@@ -132,6 +135,34 @@ describe('verify', () => {
     expect(await lines(w, { repair: true })).toMatchObject([{ kind: 'verified', checked: 1, lost: 0 }]);
     expect(looks).toBe(2);
   });
+
+  it.each([
+    ['it was sent with', 'c', true],
+    ['that another program uses', 'theirs', false],
+  ])(
+    'has a removed document that came back in the collection %s removed again: %s',
+    async (_, collection, isBack) => {
+      const w = await confirmedWorld(1);
+      const url = w.url('f0');
+      unlinkSync(join(w.root, 'f0'));
+      w.remove('f0');
+      const item = w.state.get('inbox', 'f0');
+      if (item?.status !== 'gone') throw new Error('f0 is not gone');
+      w.state.put(removing(item, w.clock.now()));
+      await w.until(() => w.statusOf('f0') === 'removed', 'removed');
+      w.dialect.current = DIALECTS.yacy;
+      w.peer.documents.set(url, { text: 'content 0', collection, loadDate: 0 });
+      const audit = new Audit(depsOf(w, undefined, systemClock));
+      audit.start(200, (error) => {
+        w.failure = error;
+      });
+      const looked = w.peer.lookups;
+      if (isBack) await w.until(() => w.peer.removals.length === 2, 'removed again');
+      else await w.until(() => w.peer.lookups > looked + 3, 'looked up again and again');
+      await audit.stop();
+      expect(w.peer.removals).toHaveLength(isBack ? 2 : 1);
+    },
+  );
 
   it('concludes nothing from a peer that is away', async () => {
     const w = await confirmedWorld(2);
