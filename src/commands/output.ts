@@ -33,7 +33,7 @@ const mirror = z.looseObject({
 });
 const status = z.looseObject({
   ...{ version: text, running: flag, pid: maybe.number, startedAt: maybe.number, page: maybe.text },
-  peer: z.looseObject({ url: text, dialect: maybe.text }),
+  peer: z.looseObject({ url: text, dialect: maybe.text, embedded: flag.optional() }),
   items: counts,
   folders: z.array(z.looseObject({ name: text, path: text, collection: text, items: counts })),
   conditions: z.array(condition).describe('What a person should know, the gravest first.'),
@@ -97,6 +97,15 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     }),
   ]),
   init: z.looseObject({ path: text, folder: text, collection: text }),
+  search: z.looseObject({
+    ...{ query: text, total: number, totalIsExact: flag, corrected: maybe.text },
+    items: z.array(
+      z.looseObject({
+        ...{ url: text, title: maybe.text, snippet: maybe.text, size: maybe.number, author: maybe.text },
+        ...{ collections: texts.optional(), date: maybe.number, loadDate: maybe.number },
+      }),
+    ),
+  }),
   doc: z.looseObject({
     ...{ url: maybe.text, urlhash: maybe.text, title: maybe.text, size: maybe.number, words: maybe.number },
     ...{ digest: maybe.text, lastModified: maybe.number, loadDate: maybe.number, at: number },

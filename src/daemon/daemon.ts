@@ -94,7 +94,7 @@ export class Daemon implements Live {
     if (follow) mirrors.start(onFailure);
     if (follow) audit.start(current.config.audit.every, onFailure);
     shutdown.add('audit', () => audit.stop());
-    const page = new StatusPage({ live: this, ask, feed, env: process.env });
+    const page = new StatusPage({ live: this, ask, feed, env: process.env, onUrl: this.parts.linkTo });
     shutdown.add('status page', () => page.stop());
     this.page = page;
     if (follow) page.follow();

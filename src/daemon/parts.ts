@@ -74,7 +74,7 @@ export async function openParts(deps: OpenDeps) {
   const housekeeping = new Housekeeping({ state, clock, log });
   shutdown.add('housekeeping', () => housekeeping.stop());
   await housekeeping.keep(config);
-  const { client, url: peerUrl } = await openPeer(state, deps);
+  const { client, url: peerUrl, linkTo } = await openPeer(state, deps);
   shutdown.add('peer', () => client.close());
   const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
   shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
@@ -127,7 +127,7 @@ export async function openParts(deps: OpenDeps) {
   const health = (): readonly HealthCheck[] => [
     ...[...watcher.health, files, ...uplink.health, ...queue.health, ...mirrors.health, state.health],
   ];
-  const rest = { housekeeping, client, peerUrl, queue, dialect, audit, mirrors, statistics };
+  const rest = { housekeeping, client, peerUrl, linkTo, queue, dialect, audit, mirrors, statistics };
   return { ...rest, state, watcher, uplink, health };
 }
 
@@ -136,13 +136,15 @@ async function openPeer(state: State, { current, clock, log, shutdown, onFailure
   const { peer } = current.config;
   if (peer.url !== 'embedded') {
     const dialect = knownDialect(peer, state) ?? 'auto';
-    return { url: peer.url, client: await configuredPeer({ ...peer, dialect }, { clock, log }) };
+    const client = await configuredPeer({ ...peer, dialect }, { clock, log });
+    return { url: peer.url, client, linkTo: undefined };
   }
   const { dir, port, requireAuth } = peer.embedded;
   const embedded = await startEmbeddedPeer({ dir, port, requireAuthEverywhere: requireAuth, log });
   shutdown.add('embedded peer', () => embedded.close());
   void embedded.exited.then((error) => error && onFailure(error));
-  return { url: embedded.url, client: await configuredPeer(peer, { clock, log }, embedded) };
+  const { linkTo, url } = embedded;
+  return { url, linkTo, client: await configuredPeer(peer, { clock, log }, embedded) };
 }
 
 /** How many requests of a lane may be under way that is not configured. */

@@ -52,14 +52,16 @@ export async function startEmbeddedPeer({ log, ...options }: EmbeddedPeerOptions
   const first = await Promise.race([ready, exited]);
   if (first === undefined || first instanceof Error)
     throw first ?? new EmbeddedError(failures.stopped('it was closed'));
+  const tell = (message: ToWorker): void => worker.postMessage(message);
+  const linkTo = (statusUrl: string | undefined): void => tell({ statusUrl });
   const close = async (): Promise<void> => {
     closing = true;
-    worker.postMessage('close');
+    tell('close');
     const cut = systemClock.after(CLOSE_MS, () => void worker.terminate(), { background: true });
     await exited;
     cut.cancel();
   };
-  return { url: first.url, credentials: first.credentials, exited, close };
+  return { url: first.url, credentials: first.credentials, exited, linkTo, close };
 }
 
 /** The worker's error, which comes here as plain data. */
@@ -86,7 +88,10 @@ interface Ready extends Pick<PeerInstance, 'url' | 'credentials'> {
   readonly type: 'ready';
 }
 
-/** What the worker thread says; it is told to close by any message. An error ends it. */
+/** What the worker thread is told. */
+export type ToWorker = 'close' | { readonly statusUrl: string | undefined };
+
+/** What the worker thread says. An error ends it. */
 export type FromWorker =
   | Ready
   | {

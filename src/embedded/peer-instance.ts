@@ -6,10 +6,12 @@ import { administratorPassword, USERNAME } from './access.js';
 import { Citations } from './citations.js';
 import { Database } from './database.js';
 import { peerdoc, push, remove } from './document-endpoints.js';
+import { documentPage } from './document-page.js';
 import { DocumentStore } from './documents.js';
 import { EmbeddedError, failures } from './errors.js';
 import { FormReader } from './form.js';
 import { Indexer } from './indexer.js';
+import { Site } from './markup.js';
 import { searchJson, searchPage } from './search.js';
 import { type Handler, openServer, type ServerOptions } from './server.js';
 import { ShareStore, share } from './shares.js';
@@ -29,6 +31,8 @@ export interface PeerInstance {
   /** Its base URL on this machine, without a slash at the end. */
   readonly url: string;
   readonly credentials: { readonly username: string; readonly password: string };
+  /** Has the pages link to the daemon's status page, or to none. */
+  linkTo(statusUrl: string | undefined): void;
   /** Lets answers under way end, closes the database and gives the directory free; twice is harmless. */
   close(): Promise<void>;
 }
@@ -50,13 +54,18 @@ export async function openPeerInstance(
   });
   const database = new Database(dir);
   await syncDirectory(dir);
+  const site = await Site.open();
   const forms = new FormReader();
   const documents = new DocumentStore(database);
   const indexer = new Indexer({ database, documents, clock, log, commitEveryMs, forms });
   const citations = new Citations(database, documents, clock);
   const tables = new TableStore(database, clock, maxBody);
-  const deps = { database, documents, indexer, tables, password, forms, clock, log, maxBody };
-  const handlers: Record<string, Handler> = { '/': searchPage, '/search.json': searchJson };
+  const deps = { database, documents, indexer, tables, site, password, forms, clock, log, maxBody };
+  const handlers: Record<string, Handler> = {
+    '/': searchPage,
+    '/search.json': searchJson,
+    '/document': documentPage,
+  };
   const endpoints: Readonly<Record<string, Handler>> = {
     '/api/push_p': push,
     '/api/remove_p': remove,
@@ -88,7 +97,10 @@ export async function openPeerInstance(
       await indexer.stop();
       database.close();
     };
-    return { url: server.url, credentials: { username: USERNAME, password }, close };
+    const linkTo = (statusUrl: string | undefined): void => {
+      site.statusUrl = statusUrl;
+    };
+    return { url: server.url, credentials: { username: USERNAME, password }, linkTo, close };
   } catch (error) {
     database.close();
     if (systemCode(error) === 'EADDRINUSE') throw new EmbeddedError(failures.portInUse(port));

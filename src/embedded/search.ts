@@ -1,7 +1,7 @@
 import { counted, numberText } from '../lib/text.js';
 import { type Document, type DocumentStore, metadataOf } from './documents.js';
 import type { Form } from './form.js';
-import { documentLink, escapeMarkup, page } from './markup.js';
+import { escapeMarkup, originOf } from './markup.js';
 import { findDocuments, type Highlights, MOST_COUNTED, type SearchRequest } from './query.js';
 import type { Context, PeerDeps } from './server.js';
 import { placedWords } from './words.js';
@@ -37,18 +37,18 @@ export async function searchPage(context: Context): Promise<string> {
   const request = readRequest(await context.form());
   const result = find(request, context.deps);
   const { documents } = context.deps;
-  const title = request.query === '' ? 'peersync search' : `${request.query} – peersync search`;
-  const body = `<header><h1><a href="/">peersync search</a></h1>
+  const title = request.query === '' ? 'Search' : `${request.query} – search`;
+  const top = `<h1 class="unseen">Search</h1>
 ${searchForm(request, documents)}
-<p class="dim">${counted(documents.count('documents'), 'document')}, ${numberText(documents.count('waiting'))} waiting to be indexed · <a href="/api/share.html">shared objects</a> · <a href="/Tables_p.html">tables</a></p></header>
-<main>
-<p class="dim" role="status">${escapeMarkup(resultLine(request, result))}</p>
+<p class="hint">${counted(documents.count('documents'), 'document')}, ${numberText(documents.count('waiting'))} waiting to be indexed</p>`;
+  const body = `<p class="hint" role="status" id="found">${escapeMarkup(resultLine(request, result))}</p>
+<div id="results">
 <ol class="hits" start="${request.offset + 1}">
-${result.hits.map((hit) => hitItem(hit, result.highlights)).join('\n')}
+${result.hits.map((hit) => hitItem(hit, request, result.highlights)).join('\n')}
 </ol>
 ${pager(request, result.total)}
-</main>`;
-  return page(title, body);
+</div>`;
+  return context.deps.site.page({ title, place: 'search', top, body });
 }
 
 /** Of one collection, or of all where its name is empty. */
@@ -71,12 +71,16 @@ function find(request: SearchRequest, deps: PeerDeps) {
   return { ...result, hits };
 }
 
-function snippet({ id }: Document, highlights: Highlights, documents: DocumentStore): string {
+function snippet({ id, url }: Document, highlights: Highlights, documents: DocumentStore): string {
+  const isMarkdown = MARKDOWN.test(new URL(url).pathname);
   for (let part = 0; part < SNIPPET_PARTS && !highlights.isEmpty; part += 1) {
-    const found = snippetOf(documents.textPart(id, part) ?? '', highlights);
+    const text = documents.textPart(id, part);
+    if (text === undefined) break;
+    const found = snippetOf(text, highlights, isMarkdown, part === 0);
     if (found !== undefined) return found;
   }
-  return snippetAt(documents.textPart(id, 0) ?? '', 0);
+  const text = documents.textPart(id, 0) ?? '';
+  return snippetAt(text, isMarkdown ? frontMatterEnd(text) : 0, isMarkdown);
 }
 
 function resultLine(request: SearchRequest, { total, totalIsExact, corrected, hits }: SearchResult): string {
@@ -102,18 +106,28 @@ function searchForm(request: SearchRequest, documents: DocumentStore): string {
 <label class="collection">Collection<select name="collection">
 ${[option('', 'all'), ...offered.map((collection) => option(collection, collection))].join('\n')}
 </select></label>
-<button type="submit">Search</button>
+<label>Order<select name="sort"><option value="">best first</option><option value="date"${request.sort === 'date' ? ' selected' : ''}>newest first</option></select></label>
+<button type="submit" class="primary">Search</button>
 </form>`;
 }
 
-function hitItem({ document, snippet }: SearchResult['hits'][number], asked: Highlights): string {
-  const day = new Date(document.loadDate).toISOString().slice(0, 16).replace('T', ' ');
-  const facts = `${document.collections.join(', ')} · ${counted(document.words, 'word')} · pushed ${day} UTC`;
+function hitItem(
+  { document, snippet }: SearchResult['hits'][number],
+  { query }: SearchRequest,
+  asked: Highlights,
+): string {
+  const { author, collections, date, title, url, urlhash, words } = document;
+  const told = [author ?? '', date === null ? '' : new Date(date).toISOString().slice(0, 10)];
+  const pushed = `pushed ${timeOf(document.loadDate)}`;
+  const facts = [...told, collections.join(', '), counted(words, 'word'), pushed].filter(
+    (fact) => fact !== '',
+  );
+  const page = `/document?${new URLSearchParams({ urlhash, query })}`;
   return `<li>
-<h2>${documentLink(document.url, document.title)}</h2>
-<p>${marked(snippet, asked)}</p>
-<p class="dim">${escapeMarkup(document.url)}</p>
-<p class="dim">${escapeMarkup(facts)} · <a href="/api/peerdoc.html?urlhash=${document.urlhash}&amp;html=true">details</a></p>
+<h2><a href="${escapeMarkup(page)}">${marked(title, asked)}</a></h2>
+<p dir="auto">${marked(snippet, asked)}</p>
+<p class="origin">${originOf(url)}</p>
+<p class="hint">${escapeMarkup(facts.join(' · '))}</p>
 </li>`;
 }
 
@@ -129,33 +143,85 @@ function pager(request: SearchRequest, total: number): string {
   const earlier = offset > 0 ? link(Math.max(0, offset - limit), 'prev', '← Previous') : '<span></span>';
   const later =
     limit > 0 && offset + limit < total ? link(offset + limit, 'next', 'Next →') : '<span></span>';
-  return earlier === later ? '' : `<nav aria-label="Pages">${earlier}${later}</nav>`;
+  return earlier === later ? '' : `<nav class="pager line" aria-label="Pages">${earlier}${later}</nav>`;
 }
 
 /** Characters of a snippet, and of it before the first word that was asked for. */
 const LENGTH = 240;
 const LEAD = 60;
 
-/** The place in `text` around the first of the `asked` words; undefined where none is in it. */
-export function snippetOf(text: string, asked: Highlights): string | undefined {
-  for (const { word, start } of placedWords(text)) {
+/**
+ * The place in `text` around the first of the `asked` words; undefined where none is in it.
+ *
+ * @param isMarkdown its marks are left out, and at the beginning of a document what stands before the text (front matter)
+ */
+export function snippetOf(
+  text: string,
+  asked: Highlights,
+  isMarkdown = false,
+  isBeginning = true,
+): string | undefined {
+  const first = isMarkdown && isBeginning ? frontMatterEnd(text) : 0;
+  for (const { word, start } of placedWords(text.slice(first))) {
     if (!asked.has(word)) continue;
-    const from = Math.max(0, start - LEAD);
+    const at = first + start;
+    const from = Math.max(first, at - LEAD);
     // Not within a word where that can be.
-    return snippetAt(text, from === 0 ? 0 : from + text.slice(from, start).search(/\s/) + 1);
+    const begin = from === first ? first : from + text.slice(from, at).search(/\s/) + 1;
+    const found = snippetAt(text, begin, isMarkdown);
+    // What is only in the address of a link is not read.
+    if (!isMarkdown || [...placedWords(found)].some((each) => asked.has(each.word))) return found;
   }
   return undefined;
 }
 
 /** A piece of `text` as one line, which ends between two words where it can. */
-export function snippetAt(text: string, start: number): string {
-  const whole = text.slice(start, start + LENGTH);
-  const isLast = start + LENGTH >= text.length;
-  const blank = isLast ? -1 : whole.search(/\s\S*$/);
-  const piece = (blank > LENGTH / 2 ? whole.slice(0, blank) : whole)
+export function snippetAt(text: string, start: number, isMarkdown = false): string {
+  // Marks take room that nobody sees.
+  const raw = text.slice(start, start + (isMarkdown ? 3 * LENGTH : LENGTH));
+  const whole = isMarkdown ? withoutMarks(raw) : raw;
+  const isCut = whole.length > LENGTH || start + raw.length < text.length;
+  const piece = whole.slice(0, LENGTH);
+  const blank = isCut ? piece.search(/\s\S*$/) : -1;
+  const line = (blank > LENGTH / 2 ? piece.slice(0, blank) : piece)
     .toWellFormed()
-    .replace(/[\s\p{Cc}]+/gu, ' ');
-  return `${start > 0 ? '… ' : ''}${piece}${isLast ? '' : ' …'}`;
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim();
+  return `${start > 0 && !isBegin(text, start) ? '… ' : ''}${line}${isCut ? ' …' : ''}`;
+}
+
+/** Whether nothing but front matter stands before. */
+function isBegin(text: string, start: number): boolean {
+  return start === frontMatterEnd(text.slice(0, LONGEST_FRONT_MATTER));
+}
+
+const MARKDOWN = /\.(md|markdown|mdown|mkd|mdx)$/i;
+const LONGEST_FRONT_MATTER = 16_384;
+
+/** Where the text begins behind front matter: lines of `key: value` between `---`. */
+export function frontMatterEnd(text: string): number {
+  const match = /^\ufeff?---[ \t]*\r?\n(?:(?!---)[^\n]*\n)*?---[ \t]*(?:\r?\n|$)/.exec(
+    text.slice(0, LONGEST_FRONT_MATTER),
+  );
+  return match?.[0].length ?? 0;
+}
+
+/** Text as Markdown shows it: no signs of headings, lists, quotes, tables and emphasis; links and images by their words. */
+function withoutMarks(text: string): string {
+  return text
+    .replace(/^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ x]\][ \t]+)?|\d{1,9}[.)][ \t]+)/gm, '')
+    .replace(/^[ \t]*(?:[-*_=`~|:][ \t]*){3,}[\w-]*$/gm, '')
+    .replace(/!?\[([^\][\n]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')
+    .replace(/!?\[([^\][\n]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')
+    .replace(/<\/?[a-z][^<>\n]{0,300}>|<!--[^\n]{0,300}-->/gi, '')
+    .replace(/(\*\*|__|~~|`+)(\S(?:[^\n]{0,300}?\S)??)\1/g, '$2')
+    .replace(/(?<![\w*])([*_])(\S(?:[^\n*_]{0,300}\S)?)\1(?![\w*])/g, '$2')
+    .replace(/[ \t]*\|[ \t]*/g, ' ');
+}
+
+/** In UTC, to the minute. */
+export function timeOf(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }
 
 /** A snippet for a page, with the `asked` words marked. */

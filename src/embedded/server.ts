@@ -10,7 +10,7 @@ import { type Database, isDiskTrouble } from './database.js';
 import type { DocumentStore } from './documents.js';
 import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
 import type { Indexer } from './indexer.js';
-import { CONTENT_SECURITY_POLICY, recordPage } from './markup.js';
+import type { Place, Site } from './markup.js';
 import type { TableStore } from './table-store.js';
 
 /** What the handlers work with. */
@@ -19,6 +19,7 @@ export interface PeerDeps {
   readonly documents: DocumentStore;
   readonly indexer: Indexer;
   readonly tables: TableStore;
+  readonly site: Site;
   /** Of the administrator. */
   readonly password: string;
   readonly forms: FormReader;
@@ -74,7 +75,6 @@ const TYPES = { html: 'text/html; charset=utf-8', json: 'application/json; chars
 
 const HEADERS = {
   'cache-control': 'no-store',
-  'content-security-policy': CONTENT_SECURITY_POLICY,
   'cross-origin-resource-policy': 'same-origin',
   // With no-referrer a browser would send "Origin: null" with our own forms.
   'referrer-policy': 'same-origin',
@@ -106,8 +106,9 @@ export class Context {
   }
 
   /** The same record in either form; the page shows `more` markup below it. */
-  record(title: string, record: object, more = ''): string {
-    return this.as === 'json' ? `${JSON.stringify(record, null, 2)}\n` : recordPage(title, record, more);
+  record(title: string, record: object, more = '', place?: Place): string {
+    if (this.as === 'json') return `${JSON.stringify(record, null, 2)}\n`;
+    return this.deps.site.record(title, record, more, place);
   }
 
   /** The parameters of query and body. Nobody holds a connection for long by a small body that does not come. @throws Refusal 400, 413, 415 */
@@ -143,21 +144,24 @@ export async function openServer(
   { port, requireAuthEverywhere = false, timeouts: given }: ServerOptions,
   deps: PeerDeps,
 ): Promise<PeerServer> {
-  const { clock, log, password } = deps;
+  const { clock, log, password, site } = deps;
+  const head = { ...HEADERS, 'content-security-policy': site.contentSecurityPolicy };
+  const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+    sendError(error, request, reply.headers(head), deps);
   const timeouts = { ...TIMEOUTS, ...given };
   const limits = { head: LONGEST_HEAD, headMs: timeouts.headers, connections: MOST_CONNECTIONS };
   const app = webServer(limits, {
     connectionTimeout: timeouts.idle,
     keepAliveTimeout: Math.min(KEEP_ALIVE_MS, timeouts.idle),
     routerOptions: { querystringParser: () => ({}) },
-    frameworkErrors: (error, request, reply) => void sendError(error, request, reply, log),
+    frameworkErrors: (error, request, reply) => void fail(error, request, reply),
   });
   // Handlers read their bodies themselves, each as much as it takes.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, log));
+  app.setErrorHandler(fail);
   app.addHook('onRequest', async (request, reply) => {
-    reply.headers(HEADERS);
+    reply.headers(head);
     if (!OWN_HOST.test(request.headers.host ?? ''))
       throw new Refusal(403, 'The Host header names another machine than this peer.');
     const path = request.routeOptions.url ?? request.url;
@@ -236,16 +240,21 @@ export function prefersJson(accept = ''): boolean {
   return json !== -1 && (html === -1 || Number(json) < Number(html));
 }
 
-function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): FastifyReply {
+function sendError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { log, site }: PeerDeps,
+): FastifyReply {
   const { status, message, headers } = toRefusal(error, request, log);
   const name = STATUS_CODES[status] ?? 'Error';
   const as = formOf(request);
   const record = { error: name, status, message };
   reply
     .code(status)
-    .headers({ ...HEADERS, ...headers })
+    .headers({ ...headers })
     .type(TYPES[as]);
-  return reply.send(as === 'json' ? `${JSON.stringify(record, null, 2)}\n` : recordPage(name, record));
+  return reply.send(as === 'json' ? `${JSON.stringify(record, null, 2)}\n` : site.record(name, record));
 }
 
 function toRefusal(error: unknown, { raw, url }: FastifyRequest, log: Logger): Refusal {

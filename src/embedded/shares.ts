@@ -221,17 +221,17 @@ function listing(context: Context, { shares, more }: Listing, c: string): string
     const url = `${context.baseUrl}/api/share.html?${query}`;
     return { ...name, lastModified: new Date(Math.round(lastModified)).toISOString(), url };
   });
-  return context.record('Shared objects', { shares: listed, more }, uploadForm(c));
+  return context.record('Shared objects', { shares: listed, more }, uploadForm(c), 'shares');
 }
 
 function uploadForm(c: string): string {
   return `<h2>Share a file</h2>
-<form action="/api/share.html" method="post" enctype="multipart/form-data">
+<form class="fields" action="/api/share.html" method="post" enctype="multipart/form-data">
 <label>Group<input name="c" value="${escapeMarkup(c)}" maxlength="255" autocomplete="off"></label>
 <label>File<input type="file" name="data" required></label>
-<p><button type="submit">Share</button></p>
+<p><button class="primary" type="submit">Share</button></p>
 </form>
-<p class="dim">The administrator only. A file of the same name is replaced.</p>
+<p class="hint">The administrator only. A file of the same name is replaced.</p>
 `;
 }
 

@@ -2,7 +2,7 @@ import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { counted } from '../lib/text.js';
 import { type Form, type FormLimits, Refusal } from './form.js';
-import { escapeMarkup, page, pageAround } from './markup.js';
+import { escapeMarkup, type Site } from './markup.js';
 import type { Body, Context } from './server.js';
 import {
   LONGEST_NAME,
@@ -95,11 +95,13 @@ function found(name: string, tables: TableStore): StoredTable {
 
 function listAnswer({ as, deps }: Context): string {
   const list = deps.tables.list();
-  return as === 'json' ? `${JSON.stringify({ tables: list.map(({ name }) => name) })}\n` : listPage(list);
+  return as === 'json'
+    ? `${JSON.stringify({ tables: list.map(({ name }) => name) })}\n`
+    : listPage(list, deps.site);
 }
 
 function rowsAnswer(
-  { as, deps: { tables } }: Context,
+  { as, deps: { site, tables } }: Context,
   table: StoredTable,
   choice: RowChoice,
   deleted?: readonly string[],
@@ -107,7 +109,7 @@ function rowsAnswer(
   const columns = [...tables.columns(table).values()];
   const row = choice.pk === undefined ? undefined : tables.row(table, choice.pk);
   const view = { table, columns, choice, row, groups: tables.read(table, choice), deleted };
-  return as === 'json' ? tableJson(view) : tablePage(view);
+  return as === 'json' ? tableJson(view) : tablePage(view, site);
 }
 
 /** In the background. */
@@ -195,15 +197,16 @@ function* tableJson({ table, columns, groups, deleted }: View): Generator<string
 }
 
 const PATH = '/Tables_p.html';
-const HEADING = `<header><h1><a href="/">peersync search</a> · <a href="${PATH}">tables</a></h1></header>\n<main>\n`;
 
 /** Rows of a table as a page, which is made while it is sent, with what changes them. */
-function* tablePage({ table: { name, rows }, columns, choice, groups, row }: View): Generator<string> {
-  const { begin, end } = pageAround(`${name} – tables`, 'wide');
+function* tablePage(
+  { table: { name, rows }, columns, choice, groups, row }: View,
+  site: Site,
+): Generator<string> {
+  const top = `<h1>${shown(name)}</h1>\n<p class="hint">${counted(rows, 'row')}, ${counted(columns.length, 'column')}</p>`;
+  const { begin, end } = site.around({ title: `${name} – tables`, place: 'tables', top });
   const self = link({ table: name });
-  yield `${begin}${HEADING}<h2>${shown(name)}</h2>
-<p class="dim">${counted(rows, 'row')}, ${counted(columns.length, 'column')}</p>
-<form method="post" action="${self}">\n<div class="scroll"><table class="rows">
+  yield `${begin}<form method="post" action="${self}">\n<div class="scroll"><table class="rows">
 <thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${shown(column)}</th>`).join('')}</tr></thead>\n<tbody>\n`;
   let count = 0;
   let last = '';
@@ -218,23 +221,26 @@ function* tablePage({ table: { name, rows }, columns, choice, groups, row }: Vie
   const next = link({ table: name, search: choice.search, count: String(choice.count), after: last });
   const isPart = choice.pk === undefined && count > 0 && count === choice.count;
   yield `</tbody></table></div>
-<p class="actions"><button class="quiet" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>
+<p class="below-table wrapped"><button class="danger" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>
 ${isPart ? `<a rel="next" href="${next}">Next rows →</a>` : ''}<a href="${self}">All rows</a></p></form>
 <h2>${row === undefined ? 'New row' : `Row ${shown(row.pk)}`}</h2>
 ${rowForm(name, columns, row)}
 <details><summary>Delete this table…</summary>
 <form method="post" action="${self}">
-<button class="quiet" type="submit" name="deletetable" value="Delete Table">Delete ${shown(name)} with ${counted(rows, 'row')}</button>
-</form></details>\n</main>${end}`;
+<button class="danger" type="submit" name="deletetable" value="Delete Table">Delete ${shown(name)} with ${counted(rows, 'row')}</button>
+</form></details>${end}`;
 }
 
 /** All tables as a page. */
-function listPage(tables: readonly StoredTable[]): string {
+function listPage(tables: readonly StoredTable[], site: Site): string {
   const line = ({ name, rows }: StoredTable) =>
     `<tr><td><a href="${link({ table: name })}">${shown(name)}</a></td><td>${counted(rows, 'row')}</td></tr>\n`;
   const list =
-    tables.length === 0 ? '<p>No tables yet.</p>' : `<table>\n${tables.map(line).join('')}</table>`;
-  return page('Tables', `${HEADING}${list}\n<h2>New table</h2>\n${rowForm()}\n</main>`);
+    tables.length === 0
+      ? '<p class="empty">No tables yet.</p>'
+      : `<table>\n${tables.map(line).join('')}</table>`;
+  const body = `${list}\n<h2>New table</h2>\n${rowForm()}`;
+  return site.page({ title: 'Tables', place: 'tables', top: '<h1>Tables</h1>', body });
 }
 
 /**
@@ -255,7 +261,7 @@ function rowForm(table?: string, columns: readonly string[] = [], row?: StoredRo
 <input type="hidden" name="page" value="true">
 ${table === undefined ? input('Table', 'table') : ''}${row === undefined ? input('Key (left empty: the next free number)', 'pk') : ''}
 ${fields.join('')}${input('New column', 'newcolumn')}${area('Its value', 'newvalue')}
-<button type="submit" name="commitrow" value="Commit">Save</button>
+<button class="primary" type="submit" name="commitrow" value="Commit">Save</button>
 </form>`;
 }
 

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
-import type { FromWorker } from './embedded-peer.js';
+import type { FromWorker, ToWorker } from './embedded-peer.js';
 import { openPeerInstance, type PeerOptions } from './peer-instance.js';
 
 const say = (message: FromWorker): void => parentPort?.postMessage(message);
@@ -12,5 +12,8 @@ const log = { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), e
 
 // The thread in which a peer lives; it ends with its process, however that ends.
 const peer = await openPeerInstance(workerData as PeerOptions, systemClock, log);
-parentPort?.once('message', () => void peer.close().then(() => parentPort?.close()));
+parentPort?.on('message', (message: ToWorker) => {
+  if (message === 'close') void peer.close().then(() => parentPort?.close());
+  else peer.linkTo(message.statusUrl);
+});
 say({ type: 'ready', url: peer.url, credentials: peer.credentials });

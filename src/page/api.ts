@@ -63,6 +63,8 @@ export interface PageDeps {
   readonly ask: Answerer;
   readonly feed: LiveFeed;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Told where the page is, as soon as it is open or shut. */
+  readonly onUrl?: ((url: string | undefined) => void) | undefined;
   /** Of the page as the build left it. @default beside this file */
   readonly assetsDirectory?: string;
 }

@@ -94,6 +94,7 @@ export class StatusPage {
       throw error;
     }
     this.#opened = { app, listen: current.config.status.listen, token };
+    this.#deps.onUrl?.(this.url);
     const others = isEverywhere(listen) ? ', and at every other address of this machine' : '';
     log.info({ event: 'page', url: this.url }, `status page at ${this.url}${others}`);
   }
@@ -112,6 +113,7 @@ export class StatusPage {
   async #close(): Promise<void> {
     const opened = this.#opened;
     this.#opened = undefined;
+    if (opened !== undefined) this.#deps.onUrl?.(undefined);
     await opened?.app.close();
   }
 }

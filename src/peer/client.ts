@@ -20,6 +20,7 @@ import { Http, type RequestCounts, type Timeouts, unlessAborted } from './http.j
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions, PushResult } from './push.js';
 import { REMOVED_COLLECTION, removeByPage, YacyDeletion } from './removal.js';
+import { readSearch, type SearchAnswer, type SearchQuery } from './search.js';
 import { conditionsOf, type ShareOptions, type ShareQuery, type ShareStream, shareOf } from './share.js';
 import { PeerTables } from './tables.js';
 
@@ -225,6 +226,19 @@ export class PeerClient {
     const body = await formBody(fields, this.#http.url(path));
     const request = { counted: 'other', method: 'POST', path, isProtected: false, body, signal } as const;
     return dialect.citationOf(await this.#http.ask(request), query);
+  }
+
+  /** The documents that a search finds; undefined where the peer has no search that we know. */
+  async search(
+    query: SearchQuery,
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<SearchAnswer | undefined> {
+    const { search } = await this.#spoken(signal);
+    const fields = search.fields(query).map(({ name, value }): [string, string] => [name, String(value)]);
+    const path = `${search.path}?${new URLSearchParams(fields)}`;
+    const request = { counted: 'other', method: 'GET', path, isProtected: false, signal } as const;
+    const answer = await this.#http.ask(request);
+    return answer.status === 404 ? undefined : readSearch(succeeded(answer));
   }
 
   /** Has the peer show at once what it has indexed so far, where its dialect knows a way; nothing otherwise. */

@@ -4,6 +4,7 @@ import type { Body, FormField, TextEncoding } from './form.js';
 import type { Http, PeerRequest } from './http.js';
 import type { Peerdoc, PeerdocQuery } from './peerdoc.js';
 import type { PushItem, PushOptions, PushResult } from './push.js';
+import type { SearchDialect } from './search.js';
 import type { ShareQuery } from './share.js';
 
 /** The kinds of peer. */
@@ -42,6 +43,7 @@ export interface Dialect {
   readonly peerdocPath: string;
   readonly citationPath: string;
   readonly tables: TableDialect;
+  readonly search: SearchDialect;
   /** A URL as it is asked for. */
   sentUrl(url: string): string;
   pushBody(items: readonly PushItem[], options: PushOptions, url: string): Promise<Body>;

@@ -6,6 +6,7 @@ import { type FormField, fieldsOf, formBody, multipartBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
 import { isEmptied } from './removal.js';
+import { standardSearch, yacySearch } from './search.js';
 import { listDirectories, listRecords } from './share.js';
 
 /**
@@ -36,6 +37,7 @@ export const standard: Dialect = {
   peerdocPath: '/api/peerdoc.html',
   citationPath: '/api/citation.html',
   tables: standardTables,
+  search: standardSearch,
   sentUrl: (url) => url,
 
   pushBody(items, { synchronous, commit }, url) {
@@ -110,6 +112,7 @@ export const yacy: Dialect = {
   peerdocPath: '/api/yacydoc.xml',
   citationPath: standard.citationPath,
   tables: yacyTables,
+  search: yacySearch,
 
   /**
    * YaCy leaves the case of a host as it is and then takes it for another, and echoes what is not escaped in a way that

@@ -183,6 +183,8 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     page: live?.page?.url,
     peer: {
       url: parts?.peerUrl ?? config.peer.url,
+      /** Whether it is the embedded one, which has pages of its own. */
+      ...(config.peer.url === 'embedded' && { embedded: true }),
       dialect: parts === undefined ? knownDialect(config.peer, state) : parts.client.dialect,
       queue,
     },

@@ -187,7 +187,7 @@ describe('a request for citations', () => {
       '<td>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more&quot; of this in a sentence that is long enough to cite.</td>' +
         '<td><a href="http://two.example/?a=1&amp;b=%22%3C" rel="noreferrer">http://two.example/?a=1&amp;b=%22%3C</a></td>',
     );
-    expect(page.body).toMatch(/<dt>similar<\/dt><dd><table>.*<\/html>\n$/s);
+    expect(page.body).toMatch(/<dt>similar<\/dt><dd><div class="scroll"><table>.*<\/html>\n$/s);
     const headers = { accept: 'application/json' };
     const json = await send(peer, `/api/citation.html?url=${ONE}`, { headers });
     expect(json.json()).toEqual(await citation(peer, ONE));

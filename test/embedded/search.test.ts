@@ -1,10 +1,12 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
+import { Site } from '../../src/embedded/markup.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { findDocuments, parseQuery } from '../../src/embedded/query.js';
-import { marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
+import { frontMatterEnd, marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -100,6 +102,42 @@ describe('a search', () => {
     const typed = { query: '"><script>alert(1)</script>', collection: '\'"><img src=x>' };
     expect((await send(peer, `/?${new URLSearchParams(typed)}`)).body).not.toMatch(/<script|<img/);
     expect((await send(peer, '/?query=tea')).body).not.toContain('href="smb:');
+  });
+
+  it('leads to the page of a document: its text with the words marked, what it tells of itself, where it is from', async () => {
+    const text = '<p>Grüner Tee &lt;script&gt; hot</p>';
+    const data = `<!doctype html><html lang="de"><title><b>Tee</title><meta name="author" content="A <i>"><meta name="date" content="2024-05-01">${text}`;
+    const urls = ['http://h/%3Cb%3E.html?a=%22', 'file:///notes/a%20b.html', 'smb://host/tea.html'];
+    const peer = await peerWith(Object.fromEntries(urls.map((url) => [url, data])));
+    const list = (await send(peer, '/?query=tee')).body;
+    const links = [...list.matchAll(/<h2><a href="(\/document\?[^"]+)"/g)].map(([, href = '']) => href);
+    const pages = await Promise.all(
+      links.map(async (href) => (await send(peer, href.replaceAll('&amp;', '&'))).body),
+    );
+    expect(pages).toHaveLength(3);
+    for (const page of pages) {
+      expect(page).not.toMatch(/<script|<i>|<h1><b>|href="(file|smb|javascript):/);
+      for (const shown of [
+        'Grüner <mark>Tee</mark> &lt;script&gt; hot',
+        '<dd>A &lt;i&gt;</dd>',
+        '<dd>2024-05-01</dd>',
+        '<dd>de</dd>',
+      ])
+        expect(page).toContain(shown);
+    }
+    const all = pages.join();
+    expect(all).toContain(
+      '<a href="http://h/%3Cb%3E.html?a=%22" rel="noreferrer">http://h/&lt;b&gt;.html?a=&quot;</a>',
+    );
+    expect(all).toContain('data-copy="/notes/a b.html"');
+    expect((await send(peer, '/document?urlhash=none')).status).toBe(404);
+  });
+
+  it('shows a long text a part at a time', async () => {
+    const peer = await peerWith({ 'http://h/1': `first ${'filler '.repeat(20_000)} last` });
+    const partOf = async (part: number) => (await send(peer, `/document?url=http://h/1&part=${part}`)).body;
+    expect(await partOf(0)).toMatch(/>first filler.*part=1">More text/s);
+    expect(await partOf(2)).toMatch(/part=1">← Text before.*last|last.*part=1">← Text before/s);
   });
 
   it('refuses pages that make no sense', async () => {
@@ -321,8 +359,36 @@ describe('a snippet', () => {
     expect(snippetAt('word '.repeat(200), 0)).toMatch(/^word .* …$/);
   });
 
+  const NOTE =
+    '---\ntitle: tea\n---\n# **Green** tea\n\n- [x] see [the *manual*](http://tea/) `now`\n> a_b_c |\n';
+  it('of Markdown has no marks and no front matter, nor what stands in the address of a link alone', () => {
+    const line = 'Green tea see the manual now a_b_c';
+    expect(snippetOf(NOTE, parseQuery('tea ').highlights, true)).toBe(line);
+    expect(snippetAt(NOTE, frontMatterEnd(NOTE), true)).toBe(line);
+    expect(snippetOf(NOTE, parseQuery('title ').highlights, true)).toBeUndefined();
+    expect(snippetOf('[x](http://only/)', parseQuery('only ').highlights, true)).toBeUndefined();
+    for (const odd of ['*'.repeat(50_000), '['.repeat(50_000), `---\n${'a\n'.repeat(50_000)}`]) {
+      const began = performance.now();
+      snippetAt(odd, frontMatterEnd(odd), true);
+      expect(performance.now() - began).toBeLessThan(500);
+    }
+  });
+
   it('never cuts a pair of surrogates', () => {
     const found = snippetOf(`${'😀'.repeat(100)} tea ${'😀'.repeat(300)}`, parseQuery('tea').highlights);
     expect(found).not.toMatch(/\p{Cs}/u);
   });
+});
+
+it('a page runs the script alone that stands in it, and links to the status page as long as there is one', () => {
+  const site = new Site('p{}', 'run()');
+  const page = () => site.page({ title: '</title><script>', top: '', body: '' });
+  const hash = (text: string) => createHash('sha256').update(text).digest('base64');
+  expect(site.contentSecurityPolicy).toBe(
+    `default-src 'none'; style-src 'sha256-${hash('p{}')}'; script-src 'sha256-${hash('run()')}'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  );
+  expect(page().match(/<script>/g)).toHaveLength(1);
+  expect(page()).not.toContain('Status');
+  site.statusUrl = 'http://127.0.0.1:8385/';
+  expect(page()).toContain('<a href="http://127.0.0.1:8385/" rel="noreferrer">Status</a>');
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FormReader } from '../../src/embedded/form.js';
+import { Site } from '../../src/embedded/markup.js';
 import {
   type Body,
   openServer,
@@ -31,7 +32,9 @@ async function serve(
     }
   }
   // The page needs no more.
-  const deps = { password: 'password', forms: new FormReader(), clock: systemClock, log: silentLogger };
+  const site = new Site('', '');
+  const shared = { clock: systemClock, log: silentLogger };
+  const deps = { password: 'password', forms: new FormReader(), site, ...shared };
   const body = (): Body => counted();
   const server: PeerServer = await openServer({ '/': body }, { port: 0, timeouts }, deps as PeerDeps);
   afterwards('test', () => server.close());

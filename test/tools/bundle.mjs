@@ -35,14 +35,21 @@ copyTypes('index.d.ts');
 
 // The page: two scripts with the libraries in them, one style sheet, and what is sent as it is.
 const [from, page] = ['src/page/browser', 'dist/page/browser'].map((path) => join(root, path));
-const bundled = await build({
-  input: { main: join(from, 'main.tsx'), theme: join(from, 'theme.ts') },
+const inBrowser = {
   platform: 'browser',
   logLevel: 'warn',
   tsconfig: join(from, 'tsconfig.json'),
   resolve: { extensionAlias: { '.js': ['.ts', '.tsx', '.js'] } },
-  output: { dir: page, entryFileNames: '[name].js', chunkFileNames: '[name].js', minify: true },
+};
+const files = { dir: page, entryFileNames: '[name].js', chunkFileNames: '[name].js', minify: true };
+const bundled = await build({
+  ...inBrowser,
+  input: { main: join(from, 'main.tsx'), theme: join(from, 'theme.ts') },
+  output: files,
 });
+// The script of the embedded peer stands in its pages, whole.
+const input = { search: join(from, 'search.ts') };
+await build({ ...inBrowser, input, output: { ...files, format: 'iife' } });
 for (const file of bundled.output) if (file.type === 'chunk') modules.push(...file.moduleIds);
 for (const name of readdirSync(from))
   if (/\.(html|svg)$/.test(name)) cpSync(join(from, name), join(page, name));

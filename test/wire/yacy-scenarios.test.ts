@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { temporaryDirectory } from '../support/temp.js';
@@ -139,6 +139,38 @@ describe('what kind of peer it is', () => {
     expect(questions()).toBe(asked);
     expect((await world.run('status', '--json')).stdout).toContain('"yacy"');
     expect((await world.run('check')).stdout).toContain('yacy');
+  });
+});
+
+describe('search', () => {
+  it('finds documents by the search of YaCy, of a collection, the newest first', async () => {
+    const world = await YacyWorld.start();
+    const push = async (name: string, collection: string) => {
+      const file = join(temporaryDirectory(), name);
+      writeFileSync(file, `Gulls & terns drink tea ${name}.`);
+      const url = `http://notes.example.org/${name}?a=1&b=2`;
+      const done = await world.run('push', file, '--collection', collection, '--url', url);
+      expect(done).toMatchObject({ code: 0 });
+    };
+    await push('old.txt', 'birds');
+    await push('other.txt', 'cups');
+    const found = async (...options: string[]) => {
+      const { stdout } = await world.run('search', 'terns', 'tea', '--json', ...options);
+      return JSON.parse(stdout) as { total: number; items: { url: string; snippet: string }[] };
+    };
+    expect((await found()).total).toBe(2);
+    expect(await found('--collection', 'birds')).toMatchObject({
+      ...{ query: 'terns tea', total: 1, totalIsExact: true },
+      items: [
+        {
+          url: 'http://notes.example.org/old.txt?a=1&b=2',
+          snippet: expect.stringMatching(/^Gulls . terns drink tea/),
+        },
+      ],
+    });
+    expect((await found('--limit', '1')).items).toHaveLength(1);
+    expect((await world.run('search', 'nowhere')).stdout).toBe('Nothing found.\n');
+    expect((await world.run('search')).code).toBe(2);
   });
 });
 

@@ -3,7 +3,18 @@ import { Charts } from './charts.js';
 import { Files, retry } from './files.js';
 import { Folders, Mirrors, Times } from './lists.js';
 import { Model, post } from './model.js';
-import { About, Attention, Connection, Notices, Pausing, Peer, Recent, Stations, World } from './overview.js';
+import {
+  About,
+  Attention,
+  Connection,
+  Notices,
+  Pausing,
+  Peer,
+  Recent,
+  Site,
+  Stations,
+  World,
+} from './overview.js';
 import { isStatus, type Props } from './parts.js';
 import { nextTheme, theme } from './theme.js';
 import { Why } from './why.js';
@@ -11,6 +22,7 @@ import { Why } from './why.js';
 /** What each element of index.html shows, by its id. */
 const VIEWS: Readonly<Record<string, FunctionComponent<Props>>> = {
   connection: Connection,
+  site: Site,
   pausing: Pausing,
   'state-of-the-world': World,
   stations: Stations,

@@ -166,6 +166,25 @@ export function Attention({ model }: Props) {
 const DIALECTS = { standard: 'the standard interface', yacy: 'YaCy' } as const;
 const LANES = { push: 'Pushes', confirm: 'Look-ups', mirror: 'Mirrors', audit: 'Audit' } as const;
 
+/** The pages of the embedded peer, which go on from this one. */
+export function Site({ model }: Props) {
+  const { embedded, url } = model.status?.peer ?? {};
+  if (embedded !== true || url === undefined || !URL.canParse(url)) return null;
+  const links = { Search: '/', Tables: '/Tables_p.html', Shares: '/api/share.html' };
+  return (
+    <>
+      {Object.entries(links).map(([label, path]) => (
+        <a key={label} href={new URL(path, url).href}>
+          {label}
+        </a>
+      ))}
+      <a href="/" aria-current="page">
+        Status
+      </a>
+    </>
+  );
+}
+
 /** The peer: whether it answers, how fast, and what waits for it. */
 export function Peer({ model }: Props) {
   const { status } = model;

@@ -15,6 +15,7 @@ import { Tables } from './tables.js';
 import { RECORDED, type Timing } from './timing.js';
 import { hashOf, type Network, normalUrl } from './urls.js';
 import { yacydoc } from './yacydoc.js';
+import { yacysearch } from './yacysearch.js';
 
 export interface YacyOptions {
   /** Which documents the peer takes. Default `global`, as in the network of all peers. */
@@ -225,6 +226,8 @@ export class YacyModel {
       case '/api/yacydoc':
         await this.#spend(this.#timing.perLookUp ?? 0);
         return yacydoc(this.#index, path, form);
+      case '/yacysearch':
+        return yacysearch(this.#index, form);
       case '/api/citation':
         return citation(this.#index, path, form);
       case '/api/table_p':

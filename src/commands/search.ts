@@ -1,0 +1,97 @@
+import { PeersyncError } from '../lib/errors.js';
+import { formatBytes, wallClockText } from '../lib/units.js';
+import type { Found, SearchAnswer } from '../peer/search.js';
+import { answer, define, UsageError } from './context.js';
+import * as option from './option.js';
+import { askPeer } from './peer.js';
+import { canDraw, wantsColour } from './terminal.js';
+import { counted, safe, wrapped } from './text.js';
+
+/** What an index takes in one question. */
+const MOST = 100;
+const LONGEST_QUERY = 1_000;
+
+/** Searches the peer as its own search page does. */
+export const searchCommand = define({
+  positionals: {
+    words: option.several('Words, all of which have to be there; the peer says what else it takes'),
+  },
+  options: {
+    collection: option.value('Only documents of this collection'),
+    limit: option.preset('10', `At most so many, up to ${MOST}`),
+    sort: option.oneOf(['date'], 'The newest first; the best first unless given'),
+  },
+  examples: [
+    ['$0 search green tea', 'The best ten'],
+    ['$0 search invoice --collection bills --sort date', 'The newest of one collection'],
+    [
+      '$0 search --json -- "green tea" -milk',
+      'For a program; behind `--` stand words that begin with a dash',
+    ],
+  ],
+  run: async (options) => {
+    // What the shell took for one word was a phrase to who typed it.
+    const words = options.words.map((word) => (/^[^"]*\s[^"]*$/.test(word) ? `"${word}"` : word)).join(' ');
+    if (words.trim() === '' || words.length > LONGEST_QUERY)
+      throw new UsageError(
+        words.trim() === '' ? 'No words were given.' : `The query has ${words.length} characters.`,
+        `Give words of at most ${LONGEST_QUERY} characters in all: \`peersync search green tea\`.`,
+      );
+    const limit = option.wholeNumber('--limit', options.limit);
+    if (limit > MOST) throw new UsageError(`--limit: received ${limit}.`, `Give at most ${MOST}.`);
+    const { collection, sort } = options;
+    const found = await askPeer(options, (client, signal) =>
+      client.search({ words, collection, limit, sort }, { signal }),
+    );
+    if (found === undefined)
+      throw new PeersyncError({
+        code: 'NO_SEARCH',
+        message: 'This peer has no search that peersync knows.',
+        hint: 'Search it on its own pages; the embedded peer and YaCy can be searched from here.',
+      });
+    return answer(options, { query: words, ...found }, () => searchText(found, process.stdout, process.env));
+  },
+});
+
+interface Terminal {
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+}
+
+/** What was found, line by line; in a terminal titles are bold, and links to follow (OSC 8). */
+export function searchText(
+  { corrected, items, total, totalIsExact }: SearchAnswer,
+  out: Terminal,
+  env: Readonly<Record<string, string | undefined>>,
+): string[] {
+  const isDrawn = canDraw(out, env);
+  const width = isDrawn ? out.columns || 80 : undefined;
+  const bold = (text: string) => (isDrawn && wantsColour(env) ? `\x1b[1m${text}\x1b[0m` : text);
+  const link = (text: string, url: string) =>
+    isDrawn && URL.canParse(url) ? `\x1b]8;;${new URL(url).href}\x1b\\${text}\x1b]8;;\x1b\\` : text;
+  const many = `${totalIsExact ? '' : 'more than '}${counted(total, 'result')}`;
+  const instead = corrected === undefined ? '' : ` for ${safe(corrected)}, which is similar`;
+  if (items.length === 0) return ['Nothing found.'];
+  return [
+    ...items.flatMap((item) => [
+      link(bold(safe(item.title ?? item.url)), item.url),
+      ...(item.snippet ? wrapped([`  ${safe(item.snippet)}`], width) : []),
+      `  ${link(safe(item.url), item.url)}`,
+      `  ${factsOf(item)}`.trimEnd(),
+      '',
+    ]),
+    `${items.length} of ${many}${instead}.`,
+  ].filter((line, i, lines) => line !== '' || lines[i - 1] !== '');
+}
+
+function factsOf({ author, collections, date, loadDate, size }: Found): string {
+  const at = date ?? loadDate;
+  return [
+    author === undefined ? '' : safe(author),
+    safe(collections?.join(', ') ?? ''),
+    size === undefined ? '' : formatBytes(size),
+    at === undefined ? '' : wallClockText(at),
+  ]
+    .filter((fact) => fact !== '')
+    .join(' · ');
+}

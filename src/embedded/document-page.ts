@@ -1,0 +1,73 @@
+import { counted, numberText } from '../lib/text.js';
+import { formatBytes } from '../lib/units.js';
+import { findDocument } from './document-endpoints.js';
+import { escapeMarkup, originOf } from './markup.js';
+import { parseQuery } from './query.js';
+import { marked, timeOf } from './search.js';
+import type { Body, Context } from './server.js';
+
+const MOST_PARTS = 1_000_000;
+/** Characters of a text that are made ready in one go. */
+const PIECE = 16_384;
+
+/** `/document`: one document as a person reads it, a part of its text at a time, with the words of `query` marked. */
+export async function documentPage(context: Context): Promise<Body> {
+  const { documents, site } = context.deps;
+  const form = await context.form();
+  const document = findDocument(form, 'urlhash', documents);
+  const query = (form.text('query') ?? '').slice(0, 1_000);
+  const part = form.number('part', 0, MOST_PARTS);
+  const { author, date, digest, language, lastModified, loadDate, size, title, url, urlhash, words } =
+    document;
+  const facts: readonly (readonly [name: string, value: string | null])[] = [
+    ['Author', author],
+    ['Date', date === null ? null : dayOf(date)],
+    ['Language', language],
+    ['Collection', document.collections.join(', ')],
+    ['Size', `${formatBytes(size)}, ${counted(words, 'word')}`],
+    ['Changed', timeOf(lastModified)],
+    ['Pushed', timeOf(loadDate)],
+    ['sha256', digest],
+  ];
+  const rows = facts.flatMap(([name, value]) =>
+    value === null || value === '' ? [] : [`<div><dt>${name}</dt><dd>${escapeMarkup(value)}</dd></div>`],
+  );
+  const text = documents.textPart(document.id, part);
+  const link = (parameters: Readonly<Record<string, string>>, path: string, label: string): string =>
+    `<a href="${path}?${escapeMarkup(new URLSearchParams(parameters).toString())}">${label}</a>`;
+  const turn = (to: number, label: string): string =>
+    link({ urlhash, query, part: String(to) }, '/document', label);
+  const turns = [
+    part > 0 ? turn(part - 1, '← Text before') : '',
+    documents.textPart(document.id, part + 1) === undefined ? '' : turn(part + 1, 'More text →'),
+  ];
+  const pages =
+    turns.join('') === '' ? '' : `<nav class="pager line" aria-label="Text">${turns.join('')}</nav>`;
+  const top = `${query === '' ? '' : `<p>${link({ query }, '/', '← Results')}</p>\n`}<h1>${escapeMarkup(title)}</h1>\n<p class="origin">${originOf(url)}</p>`;
+  const parts = { title, place: 'search', top } as const;
+  const { begin, end } = site.around(parts);
+  const { highlights } = parseQuery(query);
+  const record = link({ urlhash }, '/api/peerdoc.json', 'as JSON');
+  const cited = link({ hash: urlhash }, '/api/citation.html', 'sentences elsewhere');
+  function* body(): Generator<string> {
+    yield `${begin}<div class="document"><article>\n${part > 0 ? `<p class="hint">Part ${numberText(part + 1)} of the text</p>\n` : ''}`;
+    yield '<div class="text" dir="auto">';
+    for (const piece of piecesOf(text ?? '')) yield marked(piece, highlights);
+    yield `</div>\n${pages}</article>\n<aside><dl class="facts">\n${rows.join('\n')}\n</dl>\n<p class="hint">${record} · ${cited}</p></aside></div>${end}`;
+  }
+  return body();
+}
+
+/** Pieces that end between words where they can. */
+function* piecesOf(text: string): Generator<string> {
+  for (let start = 0; start < text.length; ) {
+    const blank = text.lastIndexOf(' ', start + PIECE);
+    const end = text.length - start <= PIECE || blank <= start ? start + PIECE : blank;
+    yield text.slice(start, end);
+    start = end;
+  }
+}
+
+function dayOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { searchText } from '../../src/commands/search.js';
+
+const item = {
+  ...{ url: 'https://h/a b', title: 'T\x1b]8;;evil', snippet: 'one two', size: 2_048, author: 'A\x07' },
+  collections: ['notes'],
+};
+const found = { total: 3, totalIsExact: true, items: [item] };
+
+it('what was found is told line by line, with links in a terminal that can, and nothing that acts there', () => {
+  const safe = 'T\\x1b]8;;evil';
+  const facts = '  A\\x07 · notes · 2 KiB';
+  expect(searchText(found, {}, {})).toEqual([
+    safe,
+    '  one two',
+    '  https://h/a b',
+    facts,
+    '',
+    '1 of 3 results.',
+  ]);
+  const link = (text: string) => `\x1b]8;;https://h/a%20b\x1b\\${text}\x1b]8;;\x1b\\`;
+  const lines = searchText(found, { isTTY: true, columns: 40 }, {});
+  expect([lines[0], lines[2]]).toEqual([link(`\x1b[1m${safe}\x1b[0m`), `  ${link('https://h/a b')}`]);
+  expect(searchText(found, { isTTY: true }, { NO_COLOR: '1' })[0]).toBe(link(safe));
+  expect(searchText(found, { isTTY: true }, { TERM: 'dumb' })[0]).toBe(safe);
+});
+
+it.each([
+  [{ ...found, totalIsExact: false }, '1 of more than 3 results.'],
+  [{ ...found, corrected: 'gulls' }, '1 of 3 results for gulls, which is similar.'],
+  [{ ...found, items: [], total: 0 }, 'Nothing found.'],
+])('how many there are is told at the end (%#)', (answer, last) => {
+  expect(searchText(answer, {}, {}).at(-1)).toBe(last);
+});
