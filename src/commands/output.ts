@@ -81,6 +81,8 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     z.looseObject({ kind: z.literal('lost'), file: text, url: text, why: text, repaired: flag }),
     z.looseObject({ kind: z.literal('verified'), checked: number, lost: number, failed: number }),
   ]),
+  'approve-deletes': z.looseObject({ files: number, of: number, examples: texts, since: number }),
+  forget: z.looseObject({ documents: number, records: number, examples: texts }),
   rescan: z.looseObject({ folder: text, files: number, directories: number, durationMs: number }),
   reload: z.looseObject({ changes: texts, restart: texts.describe('Keys that wait for a restart.') }),
   pause: z.looseObject({ since: number, until: maybe.number }),
