@@ -135,6 +135,7 @@ describe('what needs a look', () => {
       'usb #folders',
       'papers #time-to-search',
       'mirrors #mirrors',
+      'notes #folders',
       'quarantine #files=quarantined',
       'mirrors #mirrors',
       'mirrors #mirrors',
