@@ -49,7 +49,9 @@ export const searchCommand = define({
         message: 'This peer has no search that peersync knows.',
         hint: 'Search it on its own pages; the embedded peer and YaCy can be searched from here.',
       });
-    return answer(options, { query: words, ...found }, () => searchText(found, process.stdout, process.env));
+    return answer(options, { query: words, ...found }, () =>
+      searchText({ query: words, ...found }, process.stdout, process.env),
+    );
   },
 });
 
@@ -60,7 +62,7 @@ interface Terminal {
 
 /** What was found, line by line; in a terminal titles are bold, and links to follow (OSC 8). */
 export function searchText(
-  { corrected, items, total, totalIsExact }: SearchAnswer,
+  { corrected, items, query, total, totalIsExact }: SearchAnswer & { readonly query: string },
   out: Terminal,
   env: Readonly<Record<string, string | undefined>>,
 ): string[] {
@@ -71,7 +73,7 @@ export function searchText(
     isDrawn && URL.canParse(url) ? `\x1b]8;;${new URL(url).href}\x1b\\${text}\x1b]8;;\x1b\\` : text;
   const many = `${totalIsExact ? '' : 'more than '}${counted(total, 'result')}`;
   const instead = corrected === undefined ? '' : ` for ${safe(corrected)}, which is similar`;
-  if (items.length === 0) return ['Nothing found.'];
+  if (items.length === 0) return [`Nothing found for ${safe(query)}.`];
   return [
     ...items.flatMap((item) => [
       link(bold(safe(item.title ?? item.url)), item.url),

@@ -5,7 +5,12 @@ const item = {
   ...{ url: 'https://h/a b', title: 'T\x1b]8;;evil', snippet: 'one two', size: 2_048, author: 'A\x07' },
   collections: ['notes'],
 };
-const found = { total: 3, totalIsExact: true, items: [item] };
+const found = {
+  query: 'green tea',
+  total: 3,
+  totalIsExact: true,
+  items: [item],
+};
 
 it('what was found is told line by line, with links in a terminal that can, and nothing that acts there', () => {
   const safe = 'T\\x1b]8;;evil';
@@ -28,7 +33,7 @@ it('what was found is told line by line, with links in a terminal that can, and 
 it.each([
   [{ ...found, totalIsExact: false }, '1 of more than 3 results.'],
   [{ ...found, corrected: 'gulls' }, '1 of 3 results for gulls, which is similar.'],
-  [{ ...found, items: [], total: 0 }, 'Nothing found.'],
+  [{ ...found, items: [], total: 0 }, 'Nothing found for green tea.'],
 ])('how many there are is told at the end (%#)', (answer, last) => {
   expect(searchText(answer, {}, {}).at(-1)).toBe(last);
 });

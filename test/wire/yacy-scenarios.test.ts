@@ -169,7 +169,7 @@ describe('search', () => {
       ],
     });
     expect((await found('--limit', '1')).items).toHaveLength(1);
-    expect((await world.run('search', 'nowhere')).stdout).toBe('Nothing found.\n');
+    expect((await world.run('search', 'nowhere')).stdout).toBe('Nothing found for nowhere.\n');
     expect((await world.run('search')).code).toBe(2);
   });
 });
