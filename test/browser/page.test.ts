@@ -138,7 +138,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
       const items = call.urls.map((url, i) => {
         const isBad = url.includes('bad');
         const message = isBad ? 'url is in the blacklist' : '';
-        return [`item-${i}`, { url, success: String(!isBad), message }];
+        return [`item-${i}`, { item: String(i), url, success: String(!isBad), message }];
       });
       const told = { count: String(items.length), successall: 'false', ...Object.fromEntries(items) };
       const headers = { 'content-type': 'application/json' };

@@ -312,7 +312,7 @@ describe.concurrent('a peer in trouble', () => {
       const items = call.urls.map((url, i) => {
         const isBad = url === bad;
         const message = isBad ? 'url is in the blacklist' : '';
-        return [`item-${i}`, { url, success: String(!isBad), message }];
+        return [`item-${i}`, { item: String(i), url, success: String(!isBad), message }];
       });
       const counts = { count: String(items.length), successall: 'false' };
       const body = Buffer.from(JSON.stringify({ ...counts, ...Object.fromEntries(items) }));
