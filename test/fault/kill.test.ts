@@ -40,7 +40,7 @@ it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, cl
   expect(ledger.again.size).toBeLessThan(ledger.pushed / 20);
 }, 600_000);
 
-it(`a daemon that is killed together with its embedded peer, ${CRASHES_WITH_PEER} times, loses nothing, and the peer has all that is confirmed`, async () => {
+it(`a daemon that is killed together with its embedded peer, ${CRASHES_WITH_PEER} times, loses nothing, and the peer has all that is confirmed and nothing that was removed`, async () => {
   const { site, random, user, note } = await busySite();
   const dir = site.path('peer');
   site.configure({ ...BUSY, peer: { url: 'embedded', embedded: { dir, port: 0 } } });
@@ -62,5 +62,10 @@ it(`a daemon that is killed together with its embedded peer, ${CRASHES_WITH_PEER
     await peer.running.kill('SIGKILL');
   }
   await settle(site, user);
-  await site.expectAllInPeer(await PeerProcess.start(dir));
+  const peer = await PeerProcess.start(dir);
+  await site.expectAllInPeer(peer);
+  // What the user removed is removed from this peer, too, and was not while the file was there.
+  const removed = (await site.list()).filter(({ status }) => status === 'removed');
+  expect(removed.length).toBeGreaterThan(0);
+  for (const { url } of removed) expect(await peer.peerdoc(url)).toBeUndefined();
 }, 400_000);

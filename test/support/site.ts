@@ -235,7 +235,9 @@ export class Site {
     const isRight = (entry: Listed | undefined, { digest, url }: Expected) =>
       entry?.status === 'confirmed' && entry.sha256 === digest && entry.url === url;
     const unconfirmed = [...disk].filter(([file, expected]) => !isRight(known.get(file), expected));
-    const ghosts = [...known].filter(([file, { status }]) => !disk.has(file) && status !== 'gone');
+    const ghosts = [...known].filter(
+      ([file, { status }]) => !disk.has(file) && !/^(gone|removed)$/.test(status),
+    );
     return [
       ...unconfirmed.map(([file, { digest }]) => `${file}, ${digest}: ${JSON.stringify(known.get(file))}`),
       ...ghosts.map(([file, entry]) => `${file} is removed: ${JSON.stringify(entry)}`),
