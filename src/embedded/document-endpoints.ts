@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { normaliseUrl, urlHash } from './content.js';
 import { type Document, type DocumentStore, metadataOf, type Pushed } from './documents.js';
-import { type Form, type FormLimits, Refusal } from './form.js';
+import { type Form, Refusal } from './form.js';
 import { escapeMarkup } from './markup.js';
 import type { Context } from './server.js';
 
@@ -12,6 +12,7 @@ const MOST_COLLECTIONS = 32;
 const LONGEST_COLLECTION = 128;
 /** Where items go that name no collection, as in YaCy. */
 const DEFAULT_COLLECTION = 'user';
+const UNFIT = 'The document cannot be indexed; the log of the peer says why.';
 const ITEM_FIELD = /^(?:data|url|collection)-(0|[1-9]\d{0,8})$/;
 
 interface ItemResult {
@@ -25,41 +26,36 @@ interface ItemResult {
 /**
  * Takes documents into the peer: `count`, and `data-N`, `url-N`, `collection-N` for each item from 0 on.
  *
- * An item that is answered with success is on disk. It becomes visible within about `commitEveryMs`; with `synchronous=true` or
- * `commit=true` it is visible when the answer comes (for this peer the two are one). Without `count` the items that are
- * there are taken. An item with an error does not keep the others out.
+ * An item that is answered with success is on disk and searchable, whatever `synchronous` and `commit` say. Without `count` the
+ * items that are there are taken. An item with an error does not keep the others out.
  */
 export async function push(context: Context): Promise<string> {
-  const { documents, indexer, clock, maxBody } = context.deps;
+  const { indexer, clock, maxBody } = context.deps;
   context.requireChange();
-  const limits: FormLimits = { body: maxBody, fields: 3 * MOST_ITEMS + 10 };
-  const form = await context.form(limits);
-  const isNow = [form.isTrue('synchronous'), form.isTrue('commit')].includes(true);
+  const form = await context.form({ body: maxBody, fields: 3 * MOST_ITEMS + 10 });
   const loadDate = clock.now();
-  const pushed: Pushed[] = [];
-  const results = itemNumbers(form).map((item): ItemResult => {
+  const items = itemNumbers(form).map((item) => {
     const url = form.bytes(`url-${item}`)?.toString() ?? '';
     try {
-      const document = { ...readItem(form, item, url), loadDate };
-      pushed.push(document);
-      const message = `${context.baseUrl}/api/peerdoc.html?urlhash=${urlHash(document.url)}`;
-      return { item, url, success: true, message };
+      return { item, url, pushed: { ...readItem(form, item, url), loadDate } };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      return { item, url: url.slice(0, 2_000), success: false, message: error.message };
+      return { item, url: url.slice(0, 2_000), message: error.message };
     }
   });
-  if (pushed.length > 0) {
-    const seqs = documents.accept(pushed);
-    indexer.notify();
-    if (isNow) await indexer.indexNow(seqs);
-  }
+  const isIn = await indexer.index(items.flatMap(({ pushed }) => pushed ?? []));
+  const results = items.map(({ item, url, pushed, message = '' }): ItemResult => {
+    if (pushed === undefined) return { item, url, success: false, message };
+    if (isIn.shift() !== true) return { item, url, success: false, message: UNFIT };
+    const shownAt = `${context.baseUrl}/api/peerdoc.html?urlhash=${urlHash(pushed.url)}`;
+    return { item, url, success: true, message: shownAt };
+  });
   return context.record('Content push', answerOf(results));
 }
 
 /**
- * Removes documents: `url-N` for each from 0 on, by POST alone. What is answered with success is gone from disk, from the index and
- * from what waits to be indexed, also where it was not there.
+ * Removes documents: `url-N` for each from 0 on, by POST alone. What is answered with success is gone from disk and from the
+ * index, also where it was not there.
  */
 export async function remove(context: Context): Promise<string> {
   if (context.request.method !== 'POST')

@@ -50,14 +50,8 @@ export interface Pushed {
   readonly data: Buffer;
 }
 
-/** A pushed document with its place in the order of acceptance. */
-export interface Queued extends Pushed {
-  readonly seq: number;
-}
-
 const DOCUMENT =
   'SELECT id, url, urlhash, title, collections, size, words, digest, last_modified AS lastModified, load_date AS loadDate, author, date, language FROM documents';
-const QUEUED = 'SELECT seq, url, collections, load_date AS loadDate, data FROM queue';
 
 /** The tables that hold a document, and the column with its number. */
 const HOLDERS = [
@@ -73,11 +67,8 @@ const BLANK = Buffer.from(' ');
 export const TEXT_PART = 65_536;
 
 /**
- * The documents: those that were accepted and wait in the queue, and those in the index with their texts and words.
- *
- * A document enters the queue in a transaction that is on disk before the push is answered, and leaves it in the transaction that
- * puts it into the index: a crash finds it in exactly one of the two. Counts are kept in the same transactions, so that no
- * request has to count.
+ * The documents with their texts and words. Counts are kept in the transactions that change what is counted, so that no request
+ * has to count.
  */
 export class DocumentStore {
   readonly #database: Database;
@@ -100,8 +91,8 @@ export class DocumentStore {
     return (int(row, 'deflated') === 1 ? inflateRawSync(body) : body).toString();
   }
 
-  /** How many documents are indexed, wait to be, or are in a collection. */
-  count(of: 'documents' | 'waiting' | { readonly collection: string }): number {
+  /** How many documents there are, in all or in a collection. */
+  count(of: 'documents' | { readonly collection: string }): number {
     const name = typeof of === 'string' ? of : `in ${of.collection}`;
     const row = this.#database.row('SELECT value FROM tally WHERE name = ?', name);
     return row ? int(row, 'value') : 0;
@@ -114,52 +105,36 @@ export class DocumentStore {
     return this.#database.rows(sql, limit).map((row) => text(row, 'name'));
   }
 
-  /** Puts all of them into the queue, or none; they are on disk when it returns their sequence numbers. */
-  accept(pushed: readonly Pushed[]): number[] {
-    const sql = 'INSERT INTO queue (url, collections, load_date, data) VALUES (?, ?, ?, ?)';
-    return this.#database.transaction(() => {
-      this.#count('waiting', pushed.length);
-      return pushed.map(({ url, collections, loadDate, data }) =>
-        this.#database.run(sql, url, JSON.stringify(collections), loadDate, data),
-      );
-    });
+  /** Puts a document in the place of the one with its URL, within the caller's transaction. */
+  index(pushed: Pushed): void {
+    const before = this.#database.row('SELECT * FROM documents WHERE url = ?', pushed.url);
+    const digest = createHash('sha256').update(pushed.data).digest('hex');
+    if (before && text(before, 'digest') === digest) this.#touch(before, pushed);
+    else this.#replace(before, pushed, digest);
   }
 
-  /** The first document of the queue after `seq`. */
-  nextAfter(seq: number): Queued | undefined {
-    return toQueued(this.#database.row(`${QUEUED} WHERE seq > ? ORDER BY seq LIMIT 1`, seq));
+  /** The first document that an older peer had accepted and not yet indexed. */
+  firstQueued(): (Pushed & { readonly seq: number }) | undefined {
+    const sql = 'SELECT seq, url, collections, load_date AS loadDate, data FROM queue ORDER BY seq LIMIT 1';
+    const row = this.#database.row(sql);
+    if (row === undefined) return undefined;
+    return { ...row, collections: collectionsOf(row), data: bytes(row, 'data') } as unknown as Pushed & {
+      seq: number;
+    };
   }
 
-  queued(seq: number): Queued | undefined {
-    return toQueued(this.#database.row(`${QUEUED} WHERE seq = ?`, seq));
+  dropQueued(seq: number): void {
+    this.#database.run('DELETE FROM queue WHERE seq = ?', seq);
   }
 
-  /**
-   * Moves a document from the queue into the index, in the place of the one with its URL, within the caller's transaction. One
-   * that was accepted before the version that is there already changes nothing.
-   */
-  index(queued: Queued): void {
-    const before = this.#database.row('SELECT * FROM documents WHERE url = ?', queued.url);
-    if (before === undefined || int(before, 'seq') <= queued.seq) {
-      const digest = createHash('sha256').update(queued.data).digest('hex');
-      if (before && text(before, 'digest') === digest) this.#touch(before, queued);
-      else this.#replace(before, queued, digest);
-    }
-    this.#database.run('DELETE FROM queue WHERE seq = ?', queued.seq);
-    this.#count('waiting', -1);
-  }
-
-  /** Removes documents from the index and from the queue, all of them or none. @returns whether each was there */
+  /** Removes documents, all of them or none. @returns whether each was there */
   remove(urls: readonly NormalUrl[]): boolean[] {
     return this.#database.transaction(() => urls.map((url) => this.#remove(url)));
   }
 
   #remove(url: NormalUrl): boolean {
-    const waiting = this.#database.rows('SELECT seq FROM queue WHERE url = ?', url);
-    if (waiting.length > 0) this.#database.run('DELETE FROM queue WHERE url = ?', url);
-    this.#count('waiting', -waiting.length);
     const document = this.find('url', url);
-    if (document === undefined) return waiting.length > 0;
+    if (document === undefined) return false;
     const { collections, id } = document;
     this.#regroup(id, collections, []);
     for (const [table, column] of HOLDERS) this.#database.run(`DELETE FROM ${table} WHERE ${column} = ?`, id);
@@ -167,26 +142,25 @@ export class DocumentStore {
     return true;
   }
 
-  #touch(before: Row, { collections, loadDate, seq }: Queued): void {
+  #touch(before: Row, { collections, loadDate }: Pushed): void {
     const id = int(before, 'id');
-    const sql = 'UPDATE documents SET load_date = ?, collections = ?, seq = ? WHERE id = ?';
-    this.#database.run(sql, loadDate, JSON.stringify(collections), seq, id);
+    const sql = 'UPDATE documents SET load_date = ?, collections = ? WHERE id = ?';
+    this.#database.run(sql, loadDate, JSON.stringify(collections), id);
     this.#regroup(id, collectionsOf(before), collections);
   }
 
-  #replace(before: Row | undefined, queued: Queued, digest: string): void {
-    const { url, data, loadDate, seq, collections } = queued;
+  #replace(before: Row | undefined, { url, data, loadDate, collections }: Pushed, digest: string): void {
     const content = readContent(url, data);
     const body = indexable(content.text);
     const id = this.#database.run(
       `INSERT INTO documents (url, urlhash, title, collections, size, words, digest, last_modified, load_date, seq,
       author, date, language, id)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
       collections = excluded.collections, size = excluded.size, words = excluded.words, digest = excluded.digest,
-      last_modified = excluded.last_modified, load_date = excluded.load_date, seq = excluded.seq,
+      last_modified = excluded.last_modified, load_date = excluded.load_date,
       author = excluded.author, date = excluded.date, language = excluded.language`,
       ...[url, urlHash(url), content.title, JSON.stringify(collections), data.byteLength, countWords(body)],
-      ...[digest, loadDate, loadDate, seq, content.author ?? null, content.date ?? null],
+      ...[digest, loadDate, loadDate, content.author ?? null, content.date ?? null],
       ...[content.language ?? null, before ? int(before, 'id') : null],
     );
     const document = before ? int(before, 'id') : id;
@@ -269,8 +243,4 @@ function collectionsOf(row: Row): string[] {
 /** The columns are of the types that the interfaces say: the database checks them (STRICT). */
 function toDocument(row: Row | undefined): Document | undefined {
   return row && ({ ...row, collections: collectionsOf(row) } as unknown as Document);
-}
-
-function toQueued(row: Row | undefined): Queued | undefined {
-  return row && ({ ...row, collections: collectionsOf(row), data: bytes(row, 'data') } as unknown as Queued);
 }

@@ -122,12 +122,6 @@ const LARGE = 1_048_576;
  */
 export class FormReader {
   #last: Promise<unknown> = Promise.resolve();
-  #receiving = 0;
-
-  /** Whether request bodies are on their way in. */
-  get isReceiving(): boolean {
-    return this.#receiving > 0;
-  }
 
   /** @throws Refusal 400, 413, 415 */
   async read(request: IncomingMessage, response: ServerResponse, limits: FormLimits): Promise<Form> {
@@ -141,12 +135,7 @@ export class FormReader {
     if (declared === 0) return form;
     if (declared > limits.body) throw tooLarge(limits.body);
     if (declared > LARGE) await this.#turn(response);
-    this.#receiving += 1;
-    try {
-      await parseInto(form, limits, headers, limitBody(request, limits.body));
-    } finally {
-      this.#receiving -= 1;
-    }
+    await parseInto(form, limits, headers, limitBody(request, limits.body));
     return form;
   }
 

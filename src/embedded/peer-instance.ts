@@ -21,8 +21,6 @@ import { clearDropped, tablePages } from './tables.js';
 export interface PeerOptions extends ServerOptions {
   /** Where it keeps everything; made where it is missing. */
   readonly dir: string;
-  /** Milliseconds until an accepted document becomes visible. @default 1000 */
-  readonly commitEveryMs?: number;
   /** Largest request body, in bytes. @default 67108864 (64 MiB) */
   readonly maxBody?: number;
 }
@@ -47,7 +45,7 @@ export async function openPeerInstance(
   clock: Clock,
   log: Logger,
 ): Promise<PeerInstance> {
-  const { dir, port, commitEveryMs = 1_000, maxBody = 67_108_864 } = options;
+  const { dir, port, maxBody = 67_108_864 } = options;
   const password = await administratorPassword(dir, log);
   const shares = await ShareStore.open(dir).catch((error: unknown) => {
     throw new EmbeddedError(failures.directoryUnwritable(dir, error));
@@ -57,7 +55,7 @@ export async function openPeerInstance(
   const site = await Site.open();
   const forms = new FormReader();
   const documents = new DocumentStore(database);
-  const indexer = new Indexer({ database, documents, clock, log, commitEveryMs, forms });
+  const indexer = new Indexer({ database, documents, clock, log });
   const citations = new Citations(database, documents, clock);
   const tables = new TableStore(database, clock, maxBody);
   const deps = { database, documents, indexer, tables, site, password, forms, clock, log, maxBody };
@@ -79,22 +77,16 @@ export async function openPeerInstance(
     for (const form of ['html', 'json']) handlers[`${path}.${form}`] = handle;
   try {
     const server = await openServer(handlers, options, deps);
-    const waiting = documents.count('waiting');
-    if (waiting > 0) {
-      log.info({ waiting }, `${waiting} documents were accepted before the start and are indexed now`);
-      indexer.notify();
-    }
-    if (documents.nextToRenew()) {
+    if (documents.nextToRenew())
       log.info(
         {},
         'The index of an older peer is made anew in the background; until then beginnings of words find less',
       );
-      indexer.notify();
-    }
+    void indexer.renew();
     clearDropped(tables, log);
     const close = async (): Promise<void> => {
       await server.close();
-      await indexer.stop();
+      indexer.stop();
       database.close();
     };
     const linkTo = (statusUrl: string | undefined): void => {

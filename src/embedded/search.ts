@@ -1,4 +1,4 @@
-import { counted, numberText } from '../lib/text.js';
+import { counted } from '../lib/text.js';
 import { type Document, type DocumentStore, metadataOf } from './documents.js';
 import type { Form } from './form.js';
 import { escapeMarkup, originOf } from './markup.js';
@@ -40,7 +40,7 @@ export async function searchPage(context: Context): Promise<string> {
   const title = request.query === '' ? 'Search' : `${request.query} – search`;
   const top = `<h1 class="unseen">Search</h1>
 ${searchForm(request, documents)}
-<p class="hint">${counted(documents.count('documents'), 'document')}, ${numberText(documents.count('waiting'))} waiting to be indexed</p>`;
+<p class="hint">${counted(documents.count('documents'), 'document')}</p>`;
   const body = `<p class="hint" role="status" id="found">${escapeMarkup(resultLine(request, result))}</p>
 <div id="results">
 <ol class="hits" start="${request.offset + 1}">

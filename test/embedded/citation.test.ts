@@ -21,7 +21,6 @@ interface CitationJson {
 const citation = (peer: Peer, url: string, parameters: Parameters = {}): Promise<CitationJson> =>
   answered(peer, '/api/citation.json', { url, ...parameters });
 
-const visible = { commit: 'true' };
 const BIRDS = 'This is a long enough sentence about the habits of northern sea birds in winter.';
 const KEEPERS = 'Every keeper wrote notes about the weather & the ships that "passed" along the coast.';
 const ONE = 'http://one.example/a.txt';
@@ -127,9 +126,9 @@ describe('the citations of a document', () => {
 
   it('follow a document that changed, and one that changed what it cites', async () => {
     const peer = await peerWith({ [ONE]: BIRDS, [TWO]: BIRDS });
-    await push(peer, { [TWO]: KEEPERS }, visible);
+    await push(peer, { [TWO]: KEEPERS });
     expect((await citation(peer, ONE)).citing).toEqual([]);
-    await push(peer, { [ONE]: KEEPERS }, visible);
+    await push(peer, { [ONE]: KEEPERS });
     expect((await citation(peer, ONE)).sentences).toEqual([{ number: 0, text: KEEPERS, appearsIn: [TWO] }]);
   });
 

@@ -3,19 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normaliseUrl, readContent, urlHash } from '../../src/embedded/content.js';
 import { Form, parseInto } from '../../src/embedded/form.js';
-import { until } from '../support/wait.js';
-import {
-  answered,
-  ask,
-  basic,
-  openPeer,
-  peerdoc,
-  peerWith,
-  push,
-  pushForm,
-  search,
-  send,
-} from './support.js';
+import { answered, ask, basic, openPeer, peerdoc, peerWith, push, pushForm, send } from './support.js';
 
 const url = 'https://files.example.org/inbox/note.md';
 const PUSH = '/api/push_p.json';
@@ -37,7 +25,6 @@ describe('a push', () => {
       countsuccess: 1,
       countfail: 0,
     });
-    await until(async () => (await peerdoc(peer, url)) !== undefined, 'visible');
     const shown = await peerdoc(peer, url);
     expect(shown).toMatchObject({
       url,
@@ -51,19 +38,6 @@ describe('a push', () => {
       lastModified: shown?.loadDate,
     });
     expect(Date.parse(shown?.loadDate ?? '')).toBeGreaterThanOrEqual(before);
-  });
-
-  it('shows the old version, or nothing, until it is indexed; at once with synchronous or commit', async () => {
-    const peer = await openPeer({ commitEveryMs: 600_000 });
-    await push(peer, { [url]: 'old version' }, { synchronous: 'true' });
-    const old = await peerdoc(peer, url);
-    expect(old?.size).toBe(11);
-    await push(peer, { [url]: 'new version of it', 'http://h/other': 'x' });
-    expect(await peerdoc(peer, url)).toEqual(old);
-    expect(await peerdoc(peer, 'http://h/other')).toBeUndefined();
-    expect((await send(peer, '/')).body).toContain('1 document, 2 waiting to be indexed');
-    await push(peer, { 'http://h/now': 'hello' }, { commit: 'true' });
-    expect((await search(peer, { query: 'hello' })).total).toBe(1);
   });
 
   it('says of each item what is wrong with it, and takes the others', async () => {
@@ -83,7 +57,7 @@ describe('a push', () => {
       'collection-4': 'y'.repeat(200),
     };
     const rest = { 'url-5': 'http://h/5', 'data-5': 'x', 'collection-5': 'c', 'url-6': long, 'data-6': 'x' };
-    const answer = await answered(peer, PUSH, { count: '7', commit: 'true', ...fields, ...more, ...rest });
+    const answer = await answered(peer, PUSH, { count: '7', ...fields, ...more, ...rest });
     expect(answer).toMatchObject({ count: '7', successall: 'false', countsuccess: 2, countfail: 5 });
     expect([1, 2, 3, 4, 6].map((n) => answer[`item-${n}`].message)).toEqual([
       'url-1 is missing',
@@ -116,11 +90,10 @@ describe('a push', () => {
     const peer = await openPeer();
     const data = 'Grüße\r\n=&%41+😀\n';
     const headers = { authorization: basic(peer) };
-    const query = new URLSearchParams({ ...pushForm({ 'http://h/get': data }), commit: 'true' });
+    const query = new URLSearchParams(pushForm({ 'http://h/get': data }));
     expect((await send(peer, `${PUSH}?${query}`, { headers })).status).toBe(200);
     const body = new FormData();
-    for (const [name, value] of Object.entries({ ...pushForm({ 'http://h/field': data }), commit: 'true' }))
-      body.set(name, value);
+    for (const [name, value] of Object.entries(pushForm({ 'http://h/field': data }))) body.set(name, value);
     body.set('url-1', 'http://h/file');
     body.set('data-1', new File([data], 'x.txt', { type: 'text/plain' }));
     const answer = await fetch(peer.url + PUSH, { method: 'POST', headers, body });

@@ -122,7 +122,6 @@ describe('a request', () => {
   it.each([
     ['count=abc', /count has to be a number/],
     ['count=10001', /count has to be a number from 0 to 10000/],
-    ['synchronous=1', /synchronous can only be true/],
     ['data-0=a&data-0=b', /data-0 comes twice/],
     [`${'n'.repeat(300)}=1`, /name is longer/],
     [`${'n'.repeat(3_000)}=1`, /name is longer/],
@@ -191,7 +190,7 @@ describe('a request that is not whole', () => {
   ])(
     'shuts nobody out, though all connections are held by half a %s; documents are indexed',
     async (_, half) => {
-      const peer = await openPeer({ timeouts: { headers: 1_000 }, commitEveryMs: 200 });
+      const peer = await openPeer({ timeouts: { headers: 1_000 } });
       await push(peer, { 'http://h/': 'x' });
       for (let n = 0; n < 512; n += 1) new Connection(peer, half);
       const answer = () => peerdoc(peer, 'http://h/').catch(() => undefined);
@@ -201,7 +200,7 @@ describe('a request that is not whole', () => {
 
   it('may take long for its body as long as that goes on', async () => {
     const peer = await openPeer({ timeouts: { headers: 200, idle: 2_000 } });
-    const [begin, piece] = ['url-0=http://h/long&commit=true&data-0=', 'x'.repeat(70_000)];
+    const [begin, piece] = ['url-0=http://h/long&data-0=', 'x'.repeat(70_000)];
     const length = `Content-Length: ${begin.length + 9 * piece.length}\r\nConnection: close\r\n`;
     const head = `POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${basic(peer)}\r\n`;
     const type = `Content-Type: ${FORM['content-type']}\r\n`;
@@ -222,7 +221,7 @@ describe('a request that is not whole', () => {
       socket.write(head + half, () => socket.destroy());
       await once(socket, 'close');
     }
-    expect(await push(peer, { 'http://h/whole': 'x' }, { commit: 'true' })).toMatchObject({
+    expect(await push(peer, { 'http://h/whole': 'x' })).toMatchObject({
       countsuccess: 1,
     });
     expect(await peerdoc(peer, 'http://h/')).toBeUndefined();
@@ -284,7 +283,7 @@ describe('a body over the limit', () => {
   it('is not the sum of those that come at once, which are taken one after the other', async () => {
     const peer = await openPeer({ maxBody: 2_000_000 });
     const pushes = Array.from({ length: 4 }, (_, n) =>
-      push(peer, { [`http://h/${n}`]: `${n} `.padEnd(1_800_000, 'a ') }, { commit: 'true' }),
+      push(peer, { [`http://h/${n}`]: `${n} `.padEnd(1_800_000, 'a ') }),
     );
     for (const answer of await Promise.all(pushes)) expect(answer.countsuccess).toBe(1);
   });

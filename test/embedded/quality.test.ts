@@ -23,7 +23,7 @@ it('what people look for in the Markdown files of node_modules comes first', asy
       `https://n.example/${file}`,
       readFileSync(join(MODULES, file), 'utf8'),
     ]);
-    await push(peer, Object.fromEntries(documents), { commit: 'true' });
+    await push(peer, Object.fromEntries(documents));
   }
   const missed: string[] = [];
   for (const [query, first] of queries) {

@@ -9,7 +9,6 @@ import { findDocuments, parseQuery } from '../../src/embedded/query.js';
 import { frontMatterEnd, marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { until } from '../support/wait.js';
 import { openPeer, type Parameters, peerdoc, peerWith, push, search, send } from './support.js';
 
 describe('a search', () => {
@@ -40,7 +39,7 @@ describe('a search', () => {
   it('shows where the words stand, marked on the page and plain in JSON', async () => {
     const peer = await openPeer();
     const data = `${'filler '.repeat(60)} the <b>Größe</b> & more ${'filler '.repeat(60)}`;
-    await push(peer, { 'http://h/1': data }, { collection: '<i>c</i>', commit: 'true' });
+    await push(peer, { 'http://h/1': data }, { collection: '<i>c</i>' });
     expect((await search(peer, { query: 'grosse' })).items).toMatchObject([
       {
         ...{ url: 'http://h/1', collections: ['<i>c</i>'], size: Buffer.byteLength(data) },
@@ -160,8 +159,6 @@ describe('a peer with 3,000 documents', () => {
         });
         await push(peer, Object.fromEntries(documents), { collection });
       }
-    const isIndexed = async () => (await send(peer, '/')).body.includes('3,000 documents, 0 waiting');
-    await until(isIndexed, 'all are indexed');
   });
 
   it('finds each by a word of its own', async () => {
@@ -299,8 +296,8 @@ describe('a query', () => {
     const peer = await openPeer();
     const page = (day: string) => `<html lang="de"><meta name="author" content="A. B.">
       <meta name="date" content="${day}"><title>T</title>tea`;
-    await push(peer, { 'http://h/new.html': page('2026-01-02') }, { collection: 'x y', commit: 'true' });
-    await push(peer, { 'http://h/old.html': page('2020-01-02') }, { collection: 'z', commit: 'true' });
+    await push(peer, { 'http://h/new.html': page('2026-01-02') }, { collection: 'x y' });
+    await push(peer, { 'http://h/old.html': page('2020-01-02') }, { collection: 'z' });
     const urls = async (asked: Parameters) =>
       (await search(peer, asked)).items.map(({ url }) => url.slice(9));
     expect(await urls({ query: 'tea', sort: 'date' })).toEqual(['new.html', 'old.html']);

@@ -13,7 +13,7 @@ export async function openPeer(
   options: Partial<PeerOptions> = {},
   life: Life = 'test',
 ): Promise<PeerInstance> {
-  const given = { dir: temporaryDirectory(life), port: 0, commitEveryMs: 20, ...options };
+  const given = { dir: temporaryDirectory(life), port: 0, ...options };
   const peer = await openPeerInstance(given, systemClock, silentLogger);
   afterwards(life, () => peer.close());
   return peer;
@@ -22,7 +22,7 @@ export async function openPeer(
 /** A peer that shows these documents: data by URL. */
 export async function peerWith(documents: Readonly<Record<string, string>>): Promise<PeerInstance> {
   const peer = await openPeer();
-  await push(peer, documents, { commit: 'true' });
+  await push(peer, documents);
   return peer;
 }
 
