@@ -1,5 +1,4 @@
 import { uptime } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 
 /** A timer that can be called off; calling it off twice is harmless. */
 export interface Timer {
@@ -71,8 +70,15 @@ export const systemClock: Clock = {
     if (options?.background) timer.unref();
     return { cancel: () => clearTimeout(timer) };
   },
-  async sleep(ms, signal) {
-    const options = signal === undefined ? {} : { signal };
-    await delay(Math.min(ms, LONGEST_TIMER_MS), undefined, options).catch(() => {});
-  },
+  // Not by timers/promises: where the signal ends it, that makes an error with its stack, for every change of an item.
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', end);
+        resolve();
+      };
+      const timer = setTimeout(end, signal?.aborted ? 0 : Math.min(ms, LONGEST_TIMER_MS));
+      signal?.addEventListener('abort', end);
+    }),
 };
