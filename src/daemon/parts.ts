@@ -109,7 +109,7 @@ export async function openParts(deps: OpenDeps) {
   });
   const uplinkDeps: UplinkDeps = {
     ...{ ...shared, dialect, pack: (order) => ask('pack', order) },
-    packDocument: (order) => documents.read(order),
+    packDocument: (...order) => documents.read(...order),
     extracts: (folder) => current.config.folders.find(({ name }) => name === folder)?.extract === 'always',
     get settings() {
       return current.config;

@@ -40,10 +40,14 @@ export class DocumentThreads {
     this.#queue = new PQueue({ concurrency: threads });
   }
 
-  /** Reads one document when a thread is free; never rejects. Once this is closed, everything counts as changed meanwhile. */
-  async read(order: DocumentOrder): Promise<Packed> {
+  /**
+   * Reads one document when a thread is free, unless it is not wanted any more by then; never rejects. Once this is closed, everything
+   * counts as changed meanwhile.
+   */
+  async read(order: DocumentOrder, isWanted = () => true): Promise<Packed | undefined> {
     return await this.#queue.add(async () => {
       if (this.#isClosed) return STALE;
+      if (!isWanted()) return undefined;
       const thread = this.#idle.pop();
       if (thread === undefined) throw new Error('more documents are read than there are threads');
       try {

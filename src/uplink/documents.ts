@@ -6,6 +6,7 @@ import { pieces, type ReadOrder, type Refusal, readWhole, refusalFor } from '../
 import { DocumentError, type Extract } from '../content/readers/reader.js';
 import { HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
+import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
 import type { ContentRules } from '../peer/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
@@ -138,6 +139,12 @@ export interface PackOrder {
   readonly files: readonly PackFile[];
 }
 
+/** Files of one batch. */
+interface BatchOrder extends PackOrder {
+  /** With so many bytes of documents that became text it is full. */
+  readonly maxBytes: number;
+}
+
 /** One document to be read and encoded. */
 export interface DocumentOrder extends PackFile {
   readonly rules: ContentRules;
@@ -147,34 +154,45 @@ export interface DocumentOrder extends PackFile {
 export interface Packers {
   /** Small files, all at once. */
   readonly pack: (order: PackOrder) => Promise<readonly Packed[]>;
-  /** A document, which becomes text. */
-  readonly packDocument: (order: DocumentOrder) => Promise<Packed>;
+  /** A document, which becomes text, unless it is not wanted any more when its turn comes. */
+  readonly packDocument: (order: DocumentOrder, isWanted: () => boolean) => Promise<Packed | undefined>;
 }
 
 /** Files up to this many bytes are read whole; larger ones are streamed. */
 const WHOLE_BYTES = 256 * 1024;
+/** A batch waits so long for its documents, in ms. */
+const DOCUMENTS_MS = 10_000;
 
 /**
  * Reads files for their way: small ones all at once in a thread, large ones each by itself, and documents as their threads read them.
+ * A small document may become a large text, and take its time: when the batch is full or has waited, the rest is left for the next one.
  *
  * @param onProgress called whenever one was read that takes long
- * @returns one for each file
+ * @returns one for each file; undefined for what is left
  */
 export async function packAll(
-  { pack, packDocument }: Packers,
-  { rules, files }: PackOrder,
+  { clock, pack, packDocument }: Packers & { readonly clock: Clock },
+  { files, maxBytes, rules }: BatchOrder,
   onProgress: () => void = () => {},
-): Promise<readonly Packed[]> {
+): Promise<readonly (Packed | undefined)[]> {
+  const end = clock.now() + DOCUMENTS_MS;
+  let room = maxBytes;
+  const asText = async (each: PackFile) => {
+    const read = await packDocument({ ...each, rules }, () => room > 0 && clock.now() < end);
+    if (read?.kind === 'content') room -= read.size;
+    onProgress();
+    return read;
+  };
   const isText = ({ isExtracted = false, version }: PackFile) =>
     version.encoding === 'document' && (isExtracted || !rules.takesBinary);
   const isSmall = (each: PackFile) => !isText(each) && each.version.size <= WHOLE_BYTES;
-  const documents = files.map((each) => (isText(each) ? packDocument({ ...each, rules }) : undefined));
+  const documents = files.map((each) => (isText(each) ? asText(each) : undefined));
   const small = (await pack({ rules, files: files.filter(isSmall) })).values();
-  const packed: Packed[] = [];
+  const packed: (Packed | undefined)[] = [];
   for (const [i, each] of files.entries()) {
-    const read = isSmall(each) ? small.next().value : await documents[i];
-    packed.push(read ?? (isSmall(each) ? STALE : await streamed(each.file, each.version, rules)));
-    if (!isSmall(each)) onProgress();
+    if (isSmall(each)) packed.push(small.next().value ?? STALE);
+    else packed.push(await (documents[i] ?? streamed(each.file, each.version, rules)));
+    onProgress();
   }
   return packed;
 }

@@ -323,12 +323,13 @@ export class Uplink {
    * at another URL now, or at none, and what cannot be told while its folder is held, is left: the very same record.
    */
   async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
-    const { clock, extracts, pathOf, standing, state } = this.#deps;
+    const { clock, extracts, pathOf, settings, standing, state } = this.#deps;
     const files = batch.map((item) => ({
       ...{ file: pathOf(item) ?? '', version: item.version, isExtracted: extracts(item.folder) },
     }));
     const onProgress = () => this.#packing.progress();
-    const contents = await packAll(this.#deps, { rules, files }, onProgress);
+    const { maxBytes } = settings.push;
+    const contents = await packAll(this.#deps, { rules, files, maxBytes }, onProgress);
     const documents: PreparedDocument[] = [];
     for (const [i, taken] of batch.entries()) {
       const item = this.#current(taken);

@@ -2,8 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
+import { DIALECTS } from '../../src/peer/dialects.js';
+import type { Version } from '../../src/state/entry.js';
 import { DocumentThreads } from '../../src/uplink/document-threads.js';
-import type { DocumentOrder } from '../../src/uplink/documents.js';
+import { type DocumentOrder, packAll } from '../../src/uplink/documents.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
@@ -17,7 +19,8 @@ function threads(clock: FakeClock, memory?: () => number) {
        if (file === 'hangs') for (;;);
        if (file === 'fills the heap') for (const all = []; ; ) all.push(Array(1e5).fill({}));
        if (file === 'breaks') throw new Error('a bug');
-       parentPort.postMessage({ kind: 'wordless', reader: file });
+       if (file === 'large') parentPort.postMessage({ kind: 'content', size: 10 });
+       else parentPort.postMessage({ kind: 'wordless', reader: file });
      });`,
   );
   const documents = new DocumentThreads(pathToFileURL(program), clock, memory);
@@ -75,4 +78,17 @@ it('a stop does not wait for documents', async () => {
   const waiting = [read('hangs'), read('hangs'), read('fine')];
   await documents.close();
   expect(await Promise.all(waiting)).toEqual(Array(3).fill({ kind: 'stale' }));
+});
+
+it('of small documents that become large texts a batch takes as many as fill it, and leaves the others', async () => {
+  const clock = new FakeClock();
+  const { documents } = threads(clock);
+  const packers = { clock, pack: async () => [], packDocument: documents.read.bind(documents) };
+  const large = { file: 'large', version: { encoding: 'document', size: 1 } as Version };
+  const rules = DIALECTS.standard.content;
+  const packed = await packAll(packers, { rules, files: Array(9).fill(large), maxBytes: 35 });
+  const taken = packed.filter((each) => each !== undefined);
+  expect(packed.indexOf(undefined)).toBe(taken.length);
+  // What the threads read meanwhile is taken, too.
+  expect([4, 5, 6]).toContain(taken.length);
 });
