@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.js';
 import { counted } from '../lib/text.js';
 import { type Entry, gone, isAway, isItem, mayHaveDocument, removing, type Sent } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { approveDeletes, type HeldDeletes, heldDeletes, isTakenOver } from '../watch/deletions.js';
+import { approveDeletes, type HeldDeletes, heldDeletes } from '../watch/deletions.js';
 import { knownFolder, wrongly } from './items.js';
 
 // What a person decides about the documents of files that are not there, or not taken, any more.
@@ -121,7 +121,7 @@ function isLeftOver(entry: Entry, { url }: FolderConfig): boolean {
 function documentOf(entry: Entry, state: State): Sent | undefined {
   if (entry.status === 'removing' || entry.status === 'removed') return undefined;
   const sent = (entry.status === 'pending' && isItem(entry) ? entry.inFlight : undefined) ?? entry.sent;
-  return sent === undefined || isTakenOver(state, entry, sent.url) ? undefined : sent;
+  return sent === undefined || state.entries.ownerOf(sent.url, entry) ? undefined : sent;
 }
 
 function changed(found: number, shown: number) {

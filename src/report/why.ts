@@ -15,7 +15,7 @@ import {
   type Trouble,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { heldDeletes, isTakenOver, isToBeRemoved } from '../watch/deletions.js';
+import { heldDeletes, isToBeRemoved } from '../watch/deletions.js';
 import { isAbsence, look } from '../watch/lister.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate, wrongly } from './items.js';
@@ -201,7 +201,8 @@ function nextOfGone(item: GoneItem, folder: FolderConfig, state: StateView): str
   if (folder.onDelete === 'keep') return `${keeps} as \`onDelete\` of the folder has it.`;
   if (!isToBeRemoved(item, folder))
     return `${keeps} for the folder had another URL then; \`peersync forget ${folder.name} --remove\` removes it.`;
-  if (isTakenOver(state, item, item.sent.url)) return `${keeps} for it is that of another file now.`;
+  if (state.entries.ownerOf(item.sent.url, item) !== undefined)
+    return `${keeps} for it is that of another file now.`;
   return item.since < (heldDeletes(state, folder.name)?.before ?? 0)
     ? `Very many files were removed at once: its document waits for \`peersync approve-deletes ${folder.name}\`.`
     : 'A full scan of the folder is to show that the file is still not there; then the document is removed from the peer.';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { directoryOf, joinPath } from '../lib/file.js';
 import { pathBelow } from '../lib/text.js';
-import type { Entry, QuarantinedItem } from './entry.js';
+import { type Entry, isLiveAt, type Place, type QuarantinedItem } from './entry.js';
 import { decode, encode, ownCopy, statusOf, type UrlBases } from './line.js';
 
 export type { Place } from './entry.js';
@@ -166,6 +166,14 @@ export class Entries {
   /** The names of the folders that have records. */
   folders(): Iterable<string> {
     return this.#folders.keys();
+  }
+
+  /** The record of another file that is there, and has this URL for its document or may have had it. */
+  ownerOf(url: string, except: Place): Entry | undefined {
+    for (const entry of this.mayBeAt(url))
+      if ((entry.folder !== except.folder || entry.path !== except.path) && isLiveAt(entry, url))
+        return entry;
+    return undefined;
   }
 
   /** The records of all files, of any folder, that have or ever had this URL, and of some others. */

@@ -175,6 +175,11 @@ export function hasContent(version: Version | FileStat): version is Version {
   return 'sha256' in version;
 }
 
+/** The hash of what is in the file, or else of what the peer was sent of it. */
+export function contentOf({ version, sent }: Entry): string | undefined {
+  return hasContent(version) ? version.sha256 : sent?.sha256;
+}
+
 /** Whether the peer has, or may have, what was sent to this address for the file. */
 export function claims(entry: Entry, url: string): boolean {
   return entry.sent?.url === url || (entry.status === 'pending' && entry.inFlight?.url === url);

@@ -6,7 +6,7 @@ import type { PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Place } from '../state/entries.js';
-import { type AwayItem, type Entry, type Item, isLiveAt, type PendingItem } from '../state/entry.js';
+import type { Entry, Item, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { Packers } from './documents.js';
 
@@ -66,12 +66,6 @@ export function holdMs({ settings, dialect }: Pick<UplinkDeps, 'settings' | 'dia
 /** A YaCy takes 9 s to index 5 MB of text and 57 s for 50 MB; nothing else is indexed meanwhile. */
 const INDEXING_MS_PER_BYTE = 2_000 / 1e6;
 const LONGEST_INDEXING_MS = 60_000;
-
-/** The file that is there and has the URL of one that is not, or may have had it. */
-export function ownerOf({ state }: Pick<UplinkDeps, 'state'>, item: AwayItem): Entry | undefined {
-  for (const entry of state.entries.mayBeAt(item.url)) if (isLiveAt(entry, item.url)) return entry;
-  return undefined;
-}
 
 /** How long a peer that has a hold takes to index so many bytes, in ms. */
 export function indexingMs(bytes: number): number {

@@ -4,8 +4,8 @@ import { HealthCheck } from '../lib/health.js';
 import type { Place } from '../state/entries.js';
 import {
   claims,
+  contentOf,
   type Entry,
-  hasContent,
   type RemovingItem,
   removalFailed,
   removalLeft,
@@ -14,16 +14,7 @@ import {
 } from '../state/entry.js';
 import { type Backlog, HELD, ReadyQueue } from './backlog.js';
 import { MISFITS, pushFailure, troubleOf } from './batch-sender.js';
-import {
-  Background,
-  backoffMs,
-  holdMs,
-  indexingMs,
-  keyOf,
-  ownerOf,
-  placeName,
-  type UplinkDeps,
-} from './deps.js';
+import { Background, backoffMs, holdMs, indexingMs, keyOf, placeName, type UplinkDeps } from './deps.js';
 
 /** So many removals are looked at together for files that were renamed. */
 const ROUND = 1_000;
@@ -288,7 +279,7 @@ export class Removals {
       look(item);
       if (now - removal.backSince < LONGEST_RETURN_MS) return undefined;
     }
-    const owner = ownerOf(this.#deps, item);
+    const owner = this.#deps.state.entries.ownerOf(item.url, item);
     if (owner === undefined) return item;
     // One that is on its way is going to replace the document.
     if (!isOnItsWay(owner) || claims(owner, item.url))
@@ -413,10 +404,6 @@ function refused(words: string): Trouble {
     message: `The peer did not remove the document: ${words}`,
     hint: 'It is asked again by itself; if that does not help, see what the peer says, and its log.',
   };
-}
-
-function contentOf(entry: Entry): string | undefined {
-  return hasContent(entry.version) ? entry.version.sha256 : entry.sent?.sha256;
 }
 
 function isOnItsWay(entry: Entry): boolean {

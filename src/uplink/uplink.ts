@@ -264,8 +264,7 @@ export class Uplink {
     }
     this.#isolation.pushed();
     await state.commit();
-    // What others changed meanwhile may be looked up in a later version already.
-    this.#confirm.watch(taken.filter((item) => this.#backlog.current(item) === item));
+    this.#confirm.watch(taken);
     for (const item of batch) this.#release(item);
   }
 

@@ -4,7 +4,7 @@ import type { ConfirmedItem, RemovedItem } from '../state/entry.js';
 import { lostLater, removing } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { classify } from './batch-sender.js';
-import { holdMs, ownerOf, placeName, type UplinkDeps } from './deps.js';
+import { holdMs, placeName, type UplinkDeps } from './deps.js';
 
 /** What can be looked up once more. */
 type Verifiable = ConfirmedItem | RemovedItem;
@@ -163,7 +163,11 @@ function lostBecause({ sent }: ConfirmedItem, doc: Peerdoc | undefined): string 
 
 /** Why a removed document counts as having come back: not where it belongs to somebody else. */
 function backBecause(deps: VerifyDeps, item: RemovedItem, doc: Peerdoc | undefined): string | undefined {
-  if (deps.dialect.current?.isRemoved(doc) !== false || ownerOf(deps, item) !== undefined) return undefined;
+  if (
+    deps.dialect.current?.isRemoved(doc) !== false ||
+    deps.state.entries.ownerOf(item.url, item) !== undefined
+  )
+    return undefined;
   const collections = item.collection.split(',').map((name) => name.trim());
   const isOurs =
     doc?.collections === undefined || collections.some((name) => doc.collections?.includes(name));

@@ -3,16 +3,7 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
 import { numberText } from '../lib/text.js';
-import {
-  type AwayItem,
-  type Entry,
-  type GoneItem,
-  hasContent,
-  isAway,
-  isLiveAt,
-  removing,
-  type Sent,
-} from '../state/entry.js';
+import { type AwayItem, contentOf, type GoneItem, isAway, removing, type Sent } from '../state/entry.js';
 import { sinceOf } from '../state/line.js';
 import type { State, StateView } from '../state/state.js';
 import { isAbsence, look } from './lister.js';
@@ -65,13 +56,6 @@ export function isToBeRemoved(
 ): item is GoneItem & { readonly sent: Sent } {
   const isWanted = folder?.onDelete === 'remove' && item.status === 'gone';
   return isWanted && item.sent?.url === documentUrl(folder.url, item.path);
-}
-
-/** Whether the document of a record belongs to another file that is there. */
-export function isTakenOver({ entries }: Pick<StateView, 'entries'>, entry: Entry, url: string): boolean {
-  for (const other of entries.mayBeAt(url))
-    if ((other.folder !== entry.folder || other.path !== entry.path) && isLiveAt(other, url)) return true;
-  return false;
 }
 
 /**
@@ -220,7 +204,7 @@ export class Deletions {
         passed += 1;
         if (passed % SLICE === 0) await nextTurn();
         if (!isAway(entry) || !isToBeRemoved(entry, folder)) continue;
-        if (isTakenOver(state, entry, entry.sent.url)) continue;
+        if (state.entries.ownerOf(entry.sent.url, entry) !== undefined) continue;
         // Nobody looks whether it is back.
         if (!rules.decide(entry.path).take && !(await this.#isAbsent(entry.path))) continue;
         yield entry;
@@ -275,10 +259,6 @@ export class Deletions {
     changed();
     return documents;
   }
-}
-
-function contentOf({ version }: Entry): string | undefined {
-  return 'sha256' in version && hasContent(version) ? version.sha256 : undefined;
 }
 
 /** What a person is told, and what to do. */

@@ -296,10 +296,11 @@ export class Scanner {
     this.deps.problems.report(joinPath(this.deps.folder.path, path), why);
   }
 
-  /** A rule keeps a directory out: there is nothing to remember of what is below it. */
+  /** A rule keeps a directory out: there is nothing to remember of what is below it, its rules included. */
   async #exclude(directory: string, rule: string): Promise<void> {
-    const { folder, state, events, absolute } = this.deps;
+    const { folder, state, events, absolute, problems, rules } = this.deps;
     events?.unwatch(absolute(directory));
+    if (rules.forget(directory)) problems.resolve(joinPath(folder.path, directory));
     await inSlices(state.entries.underDirectory(folder.name, directory), async (entries) => {
       for (const { path } of entries) this.reconciler.excluded(path, rule);
     });

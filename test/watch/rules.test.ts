@@ -135,10 +135,13 @@ describe('.peersyncignore files', () => {
     }
   });
 
-  it('that cannot be read are no problem any more when their directory goes', async () => {
+  it.each<[string, (inbox: Inbox) => void]>([
+    ['goes', (inbox) => inbox.remove('d')],
+    ['is kept out', (inbox) => inbox.write('.peersyncignore', 'd/\n')],
+  ])('that cannot be read are no problem any more when their directory %s', async (_, ends) => {
     const inbox = await new Inbox(['d/.peersyncignore/is-a-directory']).start();
     expect(inbox.watcher.problems()).toMatchObject([{ trouble: { code: 'RULES_UNREADABLE' } }]);
-    inbox.remove('d');
+    ends(inbox);
     await until(() => inbox.watcher.problems().length === 0, 'there is no problem');
   });
 
