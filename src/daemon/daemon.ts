@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
-import { collectGarbage } from '../lib/process.js';
+import { collectGarbageAtRest } from '../lib/process.js';
 import { StatusPage } from '../page/status-page.js';
 import { answers, LiveFeed } from '../report/answers.js';
 import {
@@ -23,10 +23,6 @@ import {
 } from './parts.js';
 import { Reloading } from './reloading.js';
 import { Watchdog } from './watchdog.js';
-
-/** So long after a start what loading and the first scan left is collected, and then what other work left, in ms. */
-const TIDY_MS = 60_000;
-const TIDY_EVERY_MS = 3_600_000;
 
 /**
  * Everything between the folders and the peer, built from a configuration.
@@ -108,11 +104,7 @@ export class Daemon implements Live {
       this.#reloading = reloading;
     }
     if (follow) {
-      const tidy = () => {
-        collectGarbage();
-        timer = clock.after(TIDY_EVERY_MS, tidy);
-      };
-      let timer = clock.after(TIDY_MS, tidy);
+      const timer = collectGarbageAtRest(clock);
       shutdown.add('heap', () => timer.cancel());
     }
     if (notifier === undefined) return;

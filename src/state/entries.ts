@@ -39,8 +39,8 @@ interface Directory {
 
 type Placed = readonly [folder: string, directory: string, name: string, line: string];
 
-/** A pending record grows by so many bytes until it is confirmed. */
-const ROOM = 48;
+/** So many bytes a record grows by until it is confirmed. */
+const ROOM: Partial<Record<Entry['status'], number>> = { pending: 48, accepted: 28 };
 /** So many records are looked at in a slice. */
 const SLICE = 1_000;
 
@@ -92,7 +92,7 @@ export class Entries {
     if (before !== undefined) count(folder, path, statusOf(before), -1);
     const status = statusOf(line);
     count(folder, path, status, 1);
-    const to = this.#lines.put(line, status === 'pending' ? ROOM : 0, at);
+    const to = this.#lines.put(line, ROOM[status] ?? 0, at);
     if (at === undefined) lines.set(ownCopy(name), to);
     else if (to !== at) lines.set(name, to);
     return before;
