@@ -27,8 +27,8 @@ const KINDS: Readonly<Record<string, DocumentKind>> = {
   'message/rfc822': 'mail',
 };
 
-/** How a message begins: two header fields, which may go on in lines that begin with a blank. */
-const HEADERS = /^(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*){2}/;
+/** How a message begins: two header fields, of which the first may go on in lines that begin with a blank. */
+const HEADERS = /^(?:From [^\n]*\n)?[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*[!-9;-~]+:/;
 
 /**
  * What kind of document a file is, by its first bytes first and its name second.

@@ -47,6 +47,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
   xl: `${OFFICE}.spreadsheetml.sheet`,
   ppt: `${OFFICE}.presentationml.presentation`,
 };
+/** What each such package has. */
+const PACKAGE = /\[Content_Types\]\.xml|_rels\/|docProps\//;
 
 /** What a file is by its first bytes, whatever else it contains. */
 export interface Signed {
@@ -79,14 +81,18 @@ function signatureOf(head: string): Signature | undefined {
   });
 }
 
-/** OpenDocument and EPUB name their type in the first entry, which is stored; Office Open XML shows it by a directory. */
+/**
+ * OpenDocument and EPUB name their type in the first entry, which is stored; Office Open XML shows it by a directory, which other archives
+ * may have as well.
+ */
 function typeInside(zip: string): string | undefined {
   for (const entry of zip.split('PK\x03\x04').slice(1)) {
     const named = entry.slice(ENTRY_NAME);
-    const type = /^mimetype([\w.+-]+\/[\w.+-]+)/.exec(named)?.[1];
+    // Its size may stand behind it, after another signature.
+    const type = /^mimetype([\w.+-]+\/[\w.+-]+?)(?:PK\W|$)/.exec(named)?.[1];
     if (type !== undefined) return type;
     const directory = /^(word|xl|ppt)\//.exec(named)?.[1];
-    if (directory !== undefined) return PACKAGES[directory];
+    if (directory !== undefined && PACKAGE.test(zip)) return PACKAGES[directory];
   }
   return undefined;
 }

@@ -100,7 +100,14 @@ export function serve(work: Readonly<Record<string, (order: never) => unknown>>)
       return await does(message.order);
     })();
     before = answer;
-    parentPort?.postMessage(await answer);
+    try {
+      parentPort?.postMessage(await answer);
+    } catch (error) {
+      // What breaks ends the thread, also one that lets rejected promises be.
+      setImmediate(() => {
+        throw error;
+      });
+    }
   });
 }
 

@@ -46,11 +46,11 @@ describe('the type of a file by its first bytes', () => {
 
   it.each([
     [`${OFFICE}.wordprocessingml.document`, ['[Content_Types].xml', '<x/>'], ['word/document.xml', '<w/>']],
-    [`${OFFICE}.spreadsheetml.sheet`, ['xl/workbook.xml', '']],
-    [`${OFFICE}.presentationml.presentation`, ['ppt/presentation.xml', '']],
+    [`${OFFICE}.spreadsheetml.sheet`, ['xl/workbook.xml', ''], ['_rels/.rels', '']],
+    [`${OFFICE}.presentationml.presentation`, ['docProps/app.xml', ''], ['ppt/presentation.xml', '']],
     [ODT, ['mimetype', ODT], ['content.xml', '<office/>']],
-    ['application/epub+zip', ['mimetype', 'application/epub+zip']],
-    ['application/zip', ['notes.txt', 'the word/ directory']],
+    ['application/epub+zip', ['mimetype', 'application/epub+zipPK\x07\x08its size']],
+    ['application/zip', ['notes.txt', 'the word/ directory'], ['word/list.txt', 'words']],
   ] as [string, ...Entry[]][])('of a ZIP is that of what is inside: %s', (type, ...entries) => {
     expect(signedType(zip(...entries))).toEqual({ type, isContainer: type === 'application/zip' });
   });

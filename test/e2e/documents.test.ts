@@ -68,6 +68,9 @@ async function daemonWith(files: Readonly<Record<string, Uint8Array>>) {
 
 describe('documents', () => {
   it('of each format are found by a word of their text, and what is not readable says why', async () => {
+    // PDF.js reads a page that is not where the file says, and leaves a promise alone that was rejected meanwhile.
+    const places = Buffer.from(pdf('Zirbelnuss', 'more')).toString('latin1').replace('/Count', '/None');
+    const misplaced = Buffer.from(places.replace(/((\d{10} 00000 n \n){6})\d{10}/, '$10000000003'), 'latin1');
     const good = {
       'a.docx': docx('Eichenholz'),
       'b.pptx': pptx('Birkenrinde'),
@@ -78,10 +81,11 @@ describe('documents', () => {
       'g.epub': epub('Weidenkorb'),
       'h.rtf': rtf('Erlenbruch'),
       'i.pdf': pdf('Fichtenzapfen'),
+      'i2.pdf': misplaced,
       'j.eml': eml('Tannennadel', { name: 'k.docx', bytes: docx('Hainbuche') }),
     };
     const words =
-      'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Hainbuche';
+      'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Zirbelnuss Hainbuche';
     const { found, listed, why } = await daemonWith({
       ...good,
       'broken.pdf': pdf('words').subarray(0, 200),

@@ -3,7 +3,7 @@ import { dateOf, type Extract } from './reader.js';
 
 const SILENT = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object']);
 const INLINE = new Set(
-  'a abbr b bdi bdo cite code data dfn em font i kbd mark q s samp small span strong sub sup time tt u var wbr'.split(
+  'a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strong sub sup time tt u var wbr'.split(
     ' ',
   ),
 );
@@ -18,7 +18,7 @@ export function readHtml(html: string): Extract {
   const meta: { author?: string | undefined; date?: number | undefined; language?: string | undefined } = {};
   let silent = 0;
   let inTitle = false;
-  const parser = new HtmlParser({
+  const handler: ConstructorParameters<typeof HtmlParser>[0] = {
     onopentag(name, attributes) {
       if (SILENT.has(name)) silent += 1;
       else if (name === 'title') inTitle = true;
@@ -39,7 +39,9 @@ export function readHtml(html: string): Extract {
       if (inTitle) title.push(part);
       else text.push(part);
     },
-  });
+  };
+  // Pages of books are XHTML, where `<title/>` and `<script/>` are whole.
+  const parser = new HtmlParser(handler, { recognizeSelfClosing: true });
   parser.write(html);
   parser.end();
   const plain = text

@@ -4,7 +4,7 @@ import { DocumentError, type Extract, type Reader, TextCollector } from './reade
 export const pdf: Reader = {
   name: 'PDF',
   read: async (bytes): Promise<Extract> => {
-    const { getDocument, VerbosityLevel } = await import('./pdfjs.js');
+    const { getDocument, PDFDateString, VerbosityLevel } = await pdfJs();
     let missing: string | undefined;
     /** Code tables for old fonts of Asian scripts; they are larger than all of peersync, and not shipped. */
     class CMapReaderFactory {
@@ -26,7 +26,15 @@ export const pdf: Reader = {
       for (let number = 1; number <= document.numPages; number += 1) {
         const page = await document.getPage(number);
         const { items } = await page.getTextContent();
-        for (const item of items) if ('str' in item) text.add(item.hasEOL ? `${item.str}\n` : item.str);
+        // A soft hyphen in a PDF is one that is shown.
+        for (const item of items)
+          if ('str' in item) text.add(item.str.replaceAll('\u00ad', '-') + (item.hasEOL ? '\n' : ''));
+        for (const note of (await page.getAnnotations()) as readonly Annotation[])
+          for (const written of [
+            note.contentsObj?.str,
+            note.fieldType === 'Btn' ? '' : note.fieldValue,
+          ].flat())
+            if (typeof written === 'string' && written !== '') text.add(`\n${written}\n`);
         text.add('\n\n');
         page.cleanup();
       }
@@ -35,8 +43,21 @@ export const pdf: Reader = {
           'DOCUMENT_BROKEN',
           `its letters are coded by "${missing}", which is not known here`,
         );
-      const { info } = await document.getMetadata();
-      return { text: joined(text.end()), ...described(info as Readonly<Record<string, unknown>>) };
+      const info = (await document.getMetadata()).info as Readonly<Record<string, unknown>>;
+      const field = (name: string) => {
+        const value = info[name];
+        return typeof value === 'string' ? value.trim() || undefined : undefined;
+      };
+      const date = PDFDateString.toDateObject(field('ModDate') ?? field('CreationDate') ?? '')?.getTime();
+      // Words that are divided at the end of a line are in one again.
+      const whole = text.end().replace(/(\p{Ll})-\n(\p{Ll})/gu, '$1$2');
+      return {
+        text: whole,
+        title: field('Title'),
+        author: field('Author'),
+        date,
+        language: field('Language'),
+      };
     } catch (error) {
       if (error instanceof Error && error.name === 'PasswordException')
         throw new DocumentError('DOCUMENT_ENCRYPTED', 'it needs a password');
@@ -47,38 +68,23 @@ export const pdf: Reader = {
   },
 };
 
-/** Words that are divided at the end of a line, in one again. */
-function joined(text: string): string {
-  return text.replace(/(\p{Ll})[-\u00ad]\n(\p{Ll})/gu, '$1$2');
+/** A remark, a link, or a field that is filled in. */
+interface Annotation {
+  readonly contentsObj?: { readonly str: string };
+  readonly fieldType?: string;
+  readonly fieldValue?: unknown;
 }
 
-function described({ Author, CreationDate, Language, ModDate, Title }: Readonly<Record<string, unknown>>) {
-  const text = (value: unknown) => (typeof value === 'string' ? value.trim() || undefined : undefined);
-  return {
-    title: text(Title),
-    author: text(Author),
-    date: pdfDate(text(ModDate)) ?? pdfDate(text(CreationDate)),
-    language: text(Language),
-  };
-}
-
-/** `D:20260131093000+01'00'` */
-function pdfDate(text: string | undefined): number | undefined {
-  const [
-    ,
-    year,
-    month = '01',
-    day = '01',
-    hour = '00',
-    minute = '00',
-    second = '00',
-    zone = 'Z',
-    h = '00',
-    m = '00',
-  ] = /^D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?([-+Z])?(\d\d)?'?(\d\d)?/.exec(text ?? '') ?? [];
-  if (year === undefined) return undefined;
-  const at = Date.parse(
-    `${year}-${month}-${day}T${hour}:${minute}:${second}${zone === 'Z' ? 'Z' : `${zone}${h}:${m}`}`,
-  );
-  return Number.isNaN(at) ? undefined : at;
+/**
+ * The part of PDF.js that reads text, in its build for older engines, which Node 20 is. Its worker runs in this thread, which is one
+ * of its own already.
+ */
+async function pdfJs() {
+  /** What it looks for as soon as it is loaded, and uses only to draw: it would take it from a native package of 30 MB. */
+  class Unused {}
+  const globals: Record<string, unknown> = globalThis as never;
+  for (const name of ['DOMMatrix', 'ImageData', 'Path2D']) globals[name] ??= Unused;
+  // @ts-expect-error It has no types.
+  await import('pdfjs-dist/legacy/build/pdf.worker.mjs');
+  return await import('pdfjs-dist/legacy/build/pdf.mjs');
 }

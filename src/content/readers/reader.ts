@@ -9,25 +9,21 @@ export interface Extract {
   readonly language?: string | undefined;
 }
 
-/** Reads one format. A new format is a file with one of these, and a line in `readers.ts` and `document-types.ts`. */
+/** Reads one format. A new format is one of these, and a line in `readers.ts` and `document-types.ts`. */
 export interface Reader {
   /** As `peersync why` names it. */
   readonly name: string;
   /**
    * Reads a whole file. What is no text in it (pictures, sound) is left out.
    *
-   * @param inner reads a document within this one, such as the attachment of a message; undefined where nothing reads it
+   * @param depth in how many other documents it is, as the attachment of a message
    * @throws DocumentError for what it can name; any other error means that the file is damaged
    */
-  read(bytes: Uint8Array, inner: InnerReader): Promise<Extract> | Extract;
+  read(bytes: Uint8Array, depth: number): Promise<Extract> | Extract;
 }
-
-export type InnerReader = (bytes: Uint8Array, name: string) => Promise<Extract | undefined>;
 
 /** Characters of one document; more is no document that anybody reads. */
 const MOST_TEXT = 32_000_000;
-/** Bytes that are unpacked from one archive. */
-const MOST_UNPACKED = 400_000_000;
 
 /** Why a document was not read. */
 export class DocumentError extends Error {
@@ -52,23 +48,15 @@ export class TextCollector {
     this.#pieces.push(text);
   }
 
-  /** With no blanks at the ends of lines, and no more than one empty line between two others. */
+  /** With whole words, no blanks at the ends of lines, and no more than one empty line between two others. */
   end(): string {
-    return this.#pieces
-      .join('')
-      .replace(/[^\S\n]+$/gm, '')
+    const lines = this.#pieces.join('').replaceAll('\u00ad', '').split('\n');
+    return lines
+      .map((line) => line.trimEnd())
+      .join('\n')
       .replace(/\n{3,}/g, '\n\n')
       .trim();
   }
-}
-
-/** @throws DocumentError DOCUMENT_TOO_LARGE where so many bytes unpacked are no document but a trap */
-export function checkUnpacked(bytes: number): void {
-  if (bytes > MOST_UNPACKED)
-    throw new DocumentError(
-      'DOCUMENT_TOO_LARGE',
-      `it unpacks to more than ${MOST_UNPACKED / 1e6} million bytes`,
-    );
 }
 
 /** A date as documents write it; undefined where it is none. */

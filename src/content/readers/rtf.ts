@@ -2,7 +2,16 @@ import { DocumentError, type Extract, type Reader, TextCollector } from './reade
 
 /** Code pages of fonts, by their `\fcharset`. */
 const CHARSETS: Readonly<Record<number, string>> = {
-  ...{ 0: 'windows-1252', 128: 'shift_jis', 129: 'euc-kr', 134: 'gbk', 136: 'big5', 161: 'windows-1253' },
+  ...{
+    0: 'windows-1252',
+    77: 'macintosh',
+    163: 'windows-1258',
+    128: 'shift_jis',
+    129: 'euc-kr',
+    134: 'gbk',
+    136: 'big5',
+    161: 'windows-1253',
+  },
   ...{ 162: 'windows-1254', 177: 'windows-1255', 178: 'windows-1256', 186: 'windows-1257' },
   ...{ 204: 'windows-1251', 222: 'windows-874', 238: 'windows-1250' },
 };
@@ -18,17 +27,26 @@ const HIDDEN = new Set(
     'listtable listoverridetable rsidtbl generator filetbl revtbl info bkmkstart bkmkend nonshppict'
   ).split(' '),
 );
-const SIGNS: Readonly<Record<string, string>> = {
-  ...{ par: '\n', line: '\n', sect: '\n', page: '\n', row: '\n', tab: '\t', cell: '\t', nestcell: '\t' },
-  ...{ emdash: '—', endash: '–', bullet: '•', lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”' },
-  ...{ '~': '\u00a0', _: '-', '\n': '\n', '\r': '\n', '\\': '\\', '{': '{', '}': '}' },
-};
+/** Groups within hidden ones whose text is the document's: text boxes and remarks. */
+const SHOWN = /^(shptxt|annotation)$/;
+/** Groups whose text stands apart from that around them. */
+const APART = /^(shptxt|annotation|footnote|header[flr]?|footer[flr]?)$/;
+const SIGNS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ...{ par: '\n', line: '\n', sect: '\n', page: '\n', row: '\n', tab: '\t', cell: '\t', nestcell: '\t' },
+    ...{ softline: '\n', lbr: '\n', emspace: ' ', enspace: ' ', qmspace: ' ' },
+    ...{ emdash: '—', endash: '–', bullet: '•', lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”' },
+    ...{ '~': '\u00a0', _: '-', '\n': '\n', '\r': '\n', '\\': '\\', '{': '{', '}': '}' },
+  }),
+);
 /** A group, a control word with its number, a byte, a control sign, or text. */
 const TOKEN = /([{}])|\\([a-z]+)(-?\d+)? ?|\\'([0-9a-f]{2})|\\([^a-z])|([^\\{}\r\n]+)|[\r\n]+/giy;
 
 /** What a group takes over from the one around it. */
 interface Group {
   isHidden: boolean;
+  /** Whether its text stands apart from that around it. */
+  isApart: boolean;
   /** How many characters stand behind `\u` for readers that do not know it. */
   spare: number;
   encoding: string;
@@ -45,7 +63,9 @@ class RtfReading {
   readonly #text = new TextCollector();
   readonly #fonts = new Map<number, string>();
   readonly #around: Group[] = [];
-  #group: Group = { isHidden: false, spare: 1, encoding: 'windows-1252' };
+  #group: Group = { isHidden: false, isApart: false, spare: 1, encoding: 'windows-1252' };
+  /** Of fonts that name none. */
+  #ansi = 'windows-1252';
   #bytes: number[] = [];
   #skip = 0;
   #font = 0;
@@ -75,31 +95,40 @@ class RtfReading {
     }
     if (word !== 'u') this.#flush();
     const isFirst = this.#isNew;
-    this.#isNew = brace === '{';
-    if (brace === '{') this.#around.push({ ...this.#group });
-    else if (brace === '}') this.#group = this.#around.pop() ?? this.#group;
-    else if (sign === '*') this.#group.isHidden = true;
-    else if (word === 'bin') TOKEN.lastIndex += Number(number ?? 0);
+    this.#isNew = brace === '{' || sign === '*';
+    if (brace === '{') {
+      this.#around.push(this.#group);
+      this.#group = { ...this.#group, isApart: false };
+    } else if (brace === '}') {
+      if (this.#group.isApart) this.#add('\n');
+      this.#group = this.#around.pop() ?? this.#group;
+      this.#skip = 0;
+    } else if (sign === '*') this.#group.isHidden = true;
+    else if (word === 'bin') TOKEN.lastIndex += Math.max(0, Number(number ?? 0));
     else if (word !== undefined) this.#word(word, number === undefined ? undefined : Number(number), isFirst);
-    else if (sign !== undefined) this.#add(SIGNS[sign] ?? '');
+    else if (sign !== undefined) this.#add(SIGNS.get(sign) ?? '');
   }
 
   #word(word: string, number: number | undefined, isFirst: boolean): void {
     const group = this.#group;
     if (isFirst && HIDDEN.has(word)) group.isHidden = true;
-    else if (word === 'u' && number !== undefined) {
+    else if (isFirst && APART.test(word)) {
+      group.isHidden &&= !SHOWN.test(word);
+      group.isApart = true;
+      this.#add('\n');
+    } else if (word === 'u' && number !== undefined) {
       this.#flush();
       this.#add(String.fromCharCode(number & 0xffff));
       this.#skip = group.spare;
     } else if (word === 'uc') group.spare = number ?? 1;
-    else if (word === 'ansicpg') group.encoding = CODE_PAGES[number ?? 0] ?? `windows-${number}`;
+    else if (word === 'ansicpg') group.encoding = this.#ansi = CODE_PAGES[number ?? 0] ?? `windows-${number}`;
     else if (word === 'f' || word === 'deff') {
       this.#font = number ?? 0;
-      group.encoding = this.#fonts.get(this.#font) ?? group.encoding;
+      group.encoding = this.#fonts.get(this.#font) ?? this.#ansi;
     } else if (word === 'fcharset') {
       const encoding = CHARSETS[number ?? 0];
       if (encoding !== undefined) this.#fonts.set(this.#font, encoding);
-    } else this.#add(SIGNS[word] ?? '');
+    } else this.#add(SIGNS.get(word) ?? '');
   }
 
   #byte(byte: number): void {

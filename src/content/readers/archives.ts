@@ -1,0 +1,308 @@
+import { posix } from 'node:path';
+import { unzipSync } from 'fflate';
+import { HtmlParser } from '../../lib/html-parser.js';
+import { readHtml } from './html.js';
+import { DocumentError, dateOf, type Reader, TextCollector } from './reader.js';
+
+/**
+ * Documents that are ZIP archives of XML files: Office Open XML, OpenDocument and EPUB. Their text is read as a stream of elements,
+ * because a tree of a large sheet would fill the memory.
+ */
+
+/** The entries of an archive, by name. */
+type Entries = Readonly<Record<string, Uint8Array>>;
+
+/** Bytes that are unpacked from one archive. */
+const MOST_UNPACKED = 400_000_000;
+
+/** Unpacks the entries that are wanted. @throws DocumentError DOCUMENT_TOO_LARGE for an archive that would fill the memory */
+function unpacked(bytes: Uint8Array, wanted: RegExp): Entries {
+  let size = 0;
+  return unzipSync(bytes, {
+    // What an entry has more than it says is not unpacked.
+    filter: ({ name, originalSize }) => {
+      if (!wanted.test(name)) return false;
+      size += originalSize;
+      if (size <= MOST_UNPACKED) return true;
+      const why = `it unpacks to more than ${MOST_UNPACKED / 1e6} million bytes`;
+      throw new DocumentError('DOCUMENT_TOO_LARGE', why);
+    },
+  });
+}
+
+/** @throws DocumentError DOCUMENT_BROKEN without it */
+function entry(entries: Entries, name: string): Uint8Array {
+  const found = entries[name];
+  if (found === undefined) throw new DocumentError('DOCUMENT_BROKEN', `it has no ${name} in it`);
+  return found;
+}
+
+/** The content of a whole XML file. Entities that it defines itself are left as they are, so that they cannot multiply. */
+function readXml(bytes: Uint8Array | undefined, handler: ConstructorParameters<typeof HtmlParser>[0]): void {
+  if (bytes === undefined) return;
+  const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
+  const encoding = isUtf16 ? `utf-16${bytes[0] === 0xff ? 'le' : 'be'}` : 'utf-8';
+  const parser = new HtmlParser(handler, { xmlMode: true });
+  parser.write(new TextDecoder(encoding).decode(bytes));
+  parser.end();
+}
+
+/** The name of an element without its prefix, which some programs choose themselves. */
+const bare = (name: string) => name.slice(name.indexOf(':') + 1);
+
+const FIELDS = new Set([
+  ...['dc:title', 'dc:creator', 'dc:language', 'dcterms:modified', 'dcterms:created'],
+  ...['meta:initial-creator', 'dc:date', 'meta:creation-date'],
+]);
+
+/** What the file tells of itself: of each element what stands in the first one. */
+function properties(bytes: Uint8Array | undefined) {
+  const found = new Map<string, string>();
+  let open: string | undefined;
+  readXml(bytes, {
+    onopentag: (name) => {
+      if (open === undefined && FIELDS.has(name) && !found.has(name)) open = name;
+    },
+    ontext: (text) => {
+      if (open !== undefined) found.set(open, (found.get(open) ?? '') + text);
+    },
+    onclosetag: (name) => {
+      if (name === open) open = undefined;
+    },
+  });
+  const first = (...names: string[]) => names.map((name) => found.get(name)?.trim()).find(Boolean);
+  return {
+    title: first('dc:title'),
+    author: first('dc:creator', 'meta:initial-creator'),
+    date: dateOf(first('dcterms:modified', 'dc:date', 'dcterms:created', 'meta:creation-date')),
+    language: first('dc:language'),
+  };
+}
+
+const words = (text: string) => new Set(text.split(' '));
+/** Which elements of a format stand for what, by their names; with the prefix where another one has the same name. */
+interface Marks {
+  /** The text in these counts. */
+  readonly text: ReadonlySet<string>;
+  /** These end a line where they end, and one that is begun where they begin within another one. */
+  readonly paragraphs: ReadonlySet<string>;
+  /** What stands for itself. */
+  readonly signs: ReadonlyMap<string, string>;
+  /** What is in these is not read: properties, deleted text, who remarked something and when, what stands there twice. */
+  readonly hidden: ReadonlySet<string>;
+}
+
+/** Word, and slides, drawings, charts and remarks of all. */
+const OPEN_XML: Marks = {
+  text: words('t v text'),
+  paragraphs: words('p pt text comment'),
+  signs: new Map(Object.entries({ tab: '\t', ptab: '\t', br: '\n', cr: '\n', noBreakHyphen: '-', den: '/' })),
+  hidden: words('pPr rPr sectPr rt Fallback numCache'),
+};
+const OPEN_DOCUMENT: Marks = {
+  text: words('p h'),
+  paragraphs: words('p h svg:title svg:desc'),
+  signs: new Map(Object.entries({ tab: '\t', 'line-break': '\n', s: ' ' })),
+  hidden: words('tracked-changes note-citation ruby-text dc:creator dc:date meta:creator-initials'),
+};
+
+function addText(bytes: Uint8Array | undefined, into: TextCollector, marks: Marks): void {
+  let [counts, hidden, open] = [0, 0, 0];
+  const is = (name: string, those: ReadonlySet<string>) => those.has(bare(name)) || those.has(name);
+  readXml(bytes, {
+    onopentag: (name) => {
+      if (is(name, marks.hidden)) hidden += 1;
+      if (hidden > 0) return;
+      if (is(name, marks.text)) counts += 1;
+      into.add(marks.signs.get(bare(name)) ?? '');
+      if (!is(name, marks.paragraphs)) return;
+      // A text box or a note stands in the paragraph that it belongs to.
+      if (open > 0) into.add('\n');
+      open += 1;
+    },
+    ontext: (text) => {
+      if (counts > 0 && hidden === 0) into.add(text);
+    },
+    onclosetag: (name) => {
+      if (hidden === 0 && is(name, marks.text)) counts -= 1;
+      if (hidden === 0 && is(name, marks.paragraphs)) {
+        open -= 1;
+        into.add('\n');
+      }
+      if (is(name, marks.hidden)) hidden -= 1;
+    },
+  });
+}
+
+/** What tells of the document, and is no part of its text. */
+const ABOUT = /^(docProps\/core|meta|META-INF\/manifest|xl\/(workbook|sharedStrings|styles))\.xml$/;
+/** What stands beside the body: headers, notes, remarks, drawings and charts. */
+const BESIDE =
+  /^(word\/(header|footer|footnotes|endnotes|comments)\d*|(word|ppt|xl)\/(diagrams\/data|charts\/chart|drawings\/drawing|comments)\d+|ppt\/(notesSlides|comments)\/[^/]+|styles)\.xml$/;
+const { compare } = new Intl.Collator('en', { numeric: true });
+
+/**
+ * @param body the files of its text, which is read in the order of the numbers in their names
+ * @param begin is given the entries before the text is read, and returns what reads each file of the body
+ */
+function office(
+  name: string,
+  body: RegExp,
+  marks: Marks,
+  begin: (entries: Entries, into: TextCollector) => typeof addText = () => addText,
+): Reader {
+  const wanted = new RegExp([body, BESIDE, ABOUT].map(({ source }) => `(?:${source})`).join('|'));
+  return {
+    name,
+    read: (bytes) => {
+      // The container of what a password protects, and of all documents before 2007.
+      if (bytes[0] === 0xd0 && bytes[1] === 0xcf)
+        throw encrypted('it has a password, or is of a version before 2007');
+      const entries = unpacked(bytes, wanted);
+      if (Buffer.from(entries['META-INF/manifest.xml'] ?? []).includes('encryption-data')) throw encrypted();
+      const names = Object.keys(entries).sort(compare);
+      const bodies = names.filter((each) => body.test(each));
+      if (bodies.length === 0) throw new DocumentError('DOCUMENT_BROKEN', 'it has no text or table in it');
+      const text = new TextCollector();
+      const add = begin(entries, text);
+      for (const each of bodies) add(entries[each], text, marks);
+      for (const each of names.filter((each) => BESIDE.test(each))) addText(entries[each], text, marks);
+      return { text: text.end(), ...properties(entries['docProps/core.xml'] ?? entries['meta.xml']) };
+    },
+  };
+}
+
+function encrypted(why = 'it is encrypted'): DocumentError {
+  return new DocumentError('DOCUMENT_ENCRYPTED', why);
+}
+
+export const word = office('Word', /^word\/document\d*\.xml$/, OPEN_XML);
+export const slides = office('PowerPoint', /^ppt\/slides\/[^/]+\.xml$/, OPEN_XML);
+/** Texts, sheets and presentations. */
+export const openDocument = office('OpenDocument', /^content\.xml$/, OPEN_DOCUMENT);
+
+/** Excel: the names of the sheets, then sheet by sheet, a line a row. */
+export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, (entries, into) => {
+  let firstDay = Date.UTC(1899, 11, 30);
+  readXml(entry(entries, 'xl/workbook.xml'), {
+    onopentag: (name, { date1904, name: sheet }) => {
+      if (bare(name) === 'sheet' && sheet !== undefined) into.add(`${sheet}\n`);
+      if (date1904 === '1' || date1904 === 'true') firstDay = Date.UTC(1904, 0, 1);
+    },
+  });
+  const shared = sharedStrings(entries['xl/sharedStrings.xml']);
+  const days = dayStyles(entries['xl/styles.xml']);
+  const shown = (type: string, style: string, value: string): string => {
+    if (type === 's') return shared[Number(value)] ?? '';
+    const at = new Date(firstDay + Math.round(Number(value) * 86_400) * 1_000);
+    if (type !== '' && type !== 'n') return value;
+    if (!days[Number(style)] || Number.isNaN(at.getTime())) return value;
+    return at
+      .toISOString()
+      .slice(0, Number.isInteger(Number(value)) ? 10 : 16)
+      .replace('T', ' ');
+  };
+  return (bytes) => {
+    let [type, style, value, isValue] = ['', '', '', false];
+    readXml(bytes, {
+      onopentag: (tag, { s = '0', t = '' }) => {
+        const name = bare(tag);
+        if (name === 'c') [type, style, value] = [t, s, ''];
+        isValue = name === 'v' || name === 't';
+      },
+      ontext: (text) => {
+        if (isValue) value += text;
+      },
+      onclosetag: (tag) => {
+        isValue = false;
+        if (bare(tag) === 'row') into.add('\n');
+        if (bare(tag) === 'c' && value !== '') into.add(`${shown(type, style, value)}\t`);
+      },
+    });
+  };
+});
+
+/** Texts that cells name by their number. How they are pronounced (`rPh`) is left out. */
+function sharedStrings(bytes: Uint8Array | undefined): string[] {
+  const strings: string[] = [];
+  let [current, isText, isSpoken] = ['', false, false];
+  readXml(bytes, {
+    onopentag: (tag) => {
+      const name = bare(tag);
+      if (name === 'si') current = '';
+      else if (name === 'rPh') isSpoken = true;
+      else if (name === 't') isText = !isSpoken;
+    },
+    ontext: (text) => {
+      if (isText) current += text;
+    },
+    onclosetag: (tag) => {
+      const name = bare(tag);
+      if (name === 'si') strings.push(current);
+      else if (name === 'rPh') isSpoken = false;
+      else if (name === 't') isText = false;
+    },
+  });
+  return strings;
+}
+
+/** Whether a number is shown as a day, by the number of its style. */
+function dayStyles(bytes: Uint8Array | undefined): boolean[] {
+  const codes = new Map<string, string>();
+  const days: boolean[] = [];
+  let isOfCells = false;
+  readXml(bytes, {
+    onopentag: (tag, { formatCode = '', numFmtId = '' }) => {
+      const name = bare(tag);
+      if (name === 'numFmt') codes.set(numFmtId, formatCode.replace(/"[^"]*"|\[[^\]]*\]|\\./g, ''));
+      else if (name === 'cellXfs') isOfCells = true;
+      // Formats that each program knows: 14 to 17 and 22 are days.
+      else if (name === 'xf' && isOfCells)
+        days.push(/^(1[4-7]|22)$/.test(numFmtId) || /[dy]/i.test(codes.get(numFmtId) ?? ''));
+    },
+    onclosetag: (tag) => {
+      if (bare(tag) === 'cellXfs') isOfCells = false;
+    },
+  });
+  return days;
+}
+
+/** Books: pages of HTML, in the order in which they are read. */
+export const epub: Reader = {
+  name: 'EPUB',
+  read: (bytes) => {
+    const entries = unpacked(bytes, /\.(x?html?|xml|opf)$/i);
+    let root = '';
+    readXml(entry(entries, 'META-INF/container.xml'), {
+      onopentag: (name, attributes) => {
+        if (bare(name) === 'rootfile' && root === '') root = attributes['full-path'] ?? '';
+      },
+    });
+    const pages = new Map<string, string>();
+    const order: string[] = [];
+    readXml(entry(entries, root), {
+      onopentag: (name, { href = '', id = '', idref = '' }) => {
+        if (bare(name) === 'item') pages.set(id, posix.join(posix.dirname(root), decoded(href)));
+        else if (bare(name) === 'itemref') order.push(idref);
+      },
+    });
+    // Fonts may be encrypted in a book that everybody can read.
+    const hidden = Buffer.from(entries['META-INF/encryption.xml'] ?? []).toString();
+    const text = new TextCollector();
+    for (const id of order) {
+      const name = pages.get(id) ?? '';
+      if (hidden.includes(`"${name}"`)) throw encrypted();
+      if (entries[name] !== undefined)
+        text.add(`${readHtml(Buffer.from(entries[name]).toString()).text}\n\n`);
+    }
+    return { text: text.end(), ...properties(entries[root]) };
+  },
+};
+
+function decoded(href: string): string {
+  try {
+    return decodeURIComponent(href);
+  } catch {
+    return href;
+  }
+}
