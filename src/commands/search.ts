@@ -23,15 +23,12 @@ export const searchCommand = define({
   },
   examples: [
     ['$0 search green tea', 'The best ten'],
+    [`$0 search '"green tea"'`, 'Both words together; the outer quotes are for the shell'],
     ['$0 search invoice --collection bills --sort date', 'The newest of one collection'],
-    [
-      '$0 search --json -- "green tea" -milk',
-      'For a program; behind `--` stand words that begin with a dash',
-    ],
+    ['$0 search --json -- tea -milk', 'For a program; behind `--` stand words that begin with a dash'],
   ],
   run: async (options) => {
-    // What the shell took for one word was a phrase to who typed it.
-    const words = options.words.map((word) => (/^[^"]*\s[^"]*$/.test(word) ? `"${word}"` : word)).join(' ');
+    const words = options.words.join(' ');
     if (words.trim() === '' || words.length > LONGEST_QUERY)
       throw new UsageError(
         words.trim() === '' ? 'No words were given.' : `The query has ${words.length} characters.`,

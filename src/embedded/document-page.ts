@@ -1,9 +1,9 @@
 import { counted, numberText } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import { findDocument } from './document-endpoints.js';
-import { escapeMarkup, originOf } from './markup.js';
+import { escapeMarkup, originOf, timeOf } from './markup.js';
 import { parseQuery } from './query.js';
-import { marked, timeOf } from './search.js';
+import { marked } from './search.js';
 import type { Body, Context } from './server.js';
 
 const MOST_PARTS = 1_000_000;

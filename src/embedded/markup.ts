@@ -24,7 +24,7 @@ export function escapeMarkup(text: string): string {
 const BROWSER_DIRECTORY = fileURLToPath(new URL('../page/browser/', import.meta.url));
 
 /** Which of the links at the top is the page itself. */
-export type Place = 'search' | 'tables' | 'shares';
+type Place = 'search' | 'tables' | 'shares';
 
 const LINKS: Readonly<Record<Place, readonly [path: string, label: string]>> = {
   search: ['/', 'Search'],
@@ -107,9 +107,9 @@ ${top}
   }
 
   /** A record as a page says it: lists and tables of its fields, with whatever `more` holds below. */
-  record(title: string, record: object, more = '', place?: Place): string {
+  record(title: string, record: object, more = ''): string {
     const top = `<h1>${escapeMarkup(title)}</h1>`;
-    return this.page({ title, top, body: `${markupOf(record)}\n${more}`, ...(place && { place }) });
+    return this.page({ title, top, body: `${markupOf(record)}\n${more}` });
   }
 }
 
@@ -163,4 +163,9 @@ function readable(url: string): string {
   } catch {
     return url;
   }
+}
+
+/** In UTC, to the minute. */
+export function timeOf(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }

@@ -68,7 +68,7 @@ export interface ParsedQuery {
   readonly highlights: Highlights;
 }
 
-const TERM = /(-?)(?:(title|collection|site|url):)?(?:"([^"]*)"?|([^\s"]+))/gi;
+const TERM = /(-(?!-)|)(?:(title|collection|site|url):)?(?:"([^"]*)"?|([^\s"]+))/gi;
 
 /**
  * Reads a person's words: every word has to be there, "words in quotes" together, `-word` not; the last word and `word*` may go on.

@@ -1,7 +1,7 @@
 import { counted } from '../lib/text.js';
 import { type Document, type DocumentStore, metadataOf } from './documents.js';
 import type { Form } from './form.js';
-import { escapeMarkup, originOf } from './markup.js';
+import { escapeMarkup, originOf, timeOf } from './markup.js';
 import { findDocuments, type Highlights, MOST_COUNTED, type SearchRequest } from './query.js';
 import type { Context, PeerDeps } from './server.js';
 import { placedWords } from './words.js';
@@ -44,7 +44,7 @@ ${searchForm(request, documents)}
   const body = `<p class="hint" role="status" id="found">${escapeMarkup(resultLine(request, result))}</p>
 <div id="results">
 <ol class="hits" start="${request.offset + 1}">
-${result.hits.map((hit) => hitItem(hit, request, result.highlights)).join('\n')}
+${result.hits.map((hit) => hitItem(hit, result.corrected ?? request.query, result.highlights)).join('\n')}
 </ol>
 ${pager(request, result.total)}
 </div>`;
@@ -113,7 +113,7 @@ ${[option('', 'all'), ...offered.map((collection) => option(collection, collecti
 
 function hitItem(
   { document, snippet }: SearchResult['hits'][number],
-  { query }: SearchRequest,
+  query: string,
   asked: Highlights,
 ): string {
   const { author, collections, date, title, url, urlhash, words } = document;
@@ -217,11 +217,6 @@ function withoutMarks(text: string): string {
     .replace(/(\*\*|__|~~|`+)(\S(?:[^\n]{0,300}?\S)??)\1/g, '$2')
     .replace(/(?<![\w*])([*_])(\S(?:[^\n*_]{0,300}\S)?)\1(?![\w*])/g, '$2')
     .replace(/[ \t]*\|[ \t]*/g, ' ');
-}
-
-/** In UTC, to the minute. */
-export function timeOf(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }
 
 /** A snippet for a page, with the `asked` words marked. */

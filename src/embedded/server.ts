@@ -10,7 +10,7 @@ import { type Database, isDiskTrouble } from './database.js';
 import type { DocumentStore } from './documents.js';
 import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
 import type { Indexer } from './indexer.js';
-import type { Place, Site } from './markup.js';
+import { escapeMarkup, type Site } from './markup.js';
 import type { TableStore } from './table-store.js';
 
 /** What the handlers work with. */
@@ -106,9 +106,9 @@ export class Context {
   }
 
   /** The same record in either form; the page shows `more` markup below it. */
-  record(title: string, record: object, more = '', place?: Place): string {
+  record(title: string, record: object, more = ''): string {
     if (this.as === 'json') return `${JSON.stringify(record, null, 2)}\n`;
-    return this.deps.site.record(title, record, more, place);
+    return this.deps.site.record(title, record, more);
   }
 
   /** The parameters of query and body. Nobody holds a connection for long by a small body that does not come. @throws Refusal 400, 413, 415 */
@@ -249,12 +249,13 @@ function sendError(
   const { status, message, headers } = toRefusal(error, request, log);
   const name = STATUS_CODES[status] ?? 'Error';
   const as = formOf(request);
-  const record = { error: name, status, message };
   reply
     .code(status)
     .headers({ ...headers })
     .type(TYPES[as]);
-  return reply.send(as === 'json' ? `${JSON.stringify(record, null, 2)}\n` : site.record(name, record));
+  if (as === 'json') return reply.send(`${JSON.stringify({ error: name, status, message }, null, 2)}\n`);
+  const top = `<h1>${name}</h1>\n<p class="hint">Error ${status}</p>`;
+  return reply.send(site.page({ title: name, top, body: `<p class="empty">${escapeMarkup(message)}</p>` }));
 }
 
 function toRefusal(error: unknown, { raw, url }: FastifyRequest, log: Logger): Refusal {

@@ -9,8 +9,10 @@ import type { BusboyFileStream } from '@fastify/busboy';
 import mime from 'mime';
 import { syncDirectory } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
+import { counted } from '../lib/text.js';
+import { formatBytes } from '../lib/units.js';
 import { formParser, isMultipartForm, limitBody, Refusal, refuseCompressed, unreadable } from './form.js';
-import { escapeMarkup } from './markup.js';
+import { escapeMarkup, timeOf } from './markup.js';
 import type { Body, Context } from './server.js';
 
 /** A shared object, as it is listed. */
@@ -221,7 +223,21 @@ function listing(context: Context, { shares, more }: Listing, c: string): string
     const url = `${context.baseUrl}/api/share.html?${query}`;
     return { ...name, lastModified: new Date(Math.round(lastModified)).toISOString(), url };
   });
-  return context.record('Shared objects', { shares: listed, more }, uploadForm(c), 'shares');
+  if (context.as === 'json') return context.record('', { shares: listed, more });
+  const rows = listed.map(({ data, lastModified, size, url, ...share }) => {
+    const cells = [escapeMarkup(share.c), formatBytes(size), timeOf(Date.parse(lastModified))];
+    const name = `<a href="${escapeMarkup(url)}">${escapeMarkup(data)}</a>`;
+    return `<tr><td>${[name, ...cells].join('</td><td>')}</td></tr>\n`;
+  });
+  const head = '<thead><tr><th>File</th><th>Group</th><th>Size</th><th>Changed</th></tr></thead>';
+  const list =
+    rows.length === 0
+      ? '<p class="empty">No shared objects yet.</p>'
+      : `<div class="scroll"><table>\n${head}\n<tbody>${rows.join('')}</tbody></table></div>`;
+  const many = `${more ? 'More than ' : ''}${counted(shares.length, 'file')}${c === '' ? '' : ` in ${c}`}`;
+  const top = `<h1>Shared objects</h1>\n<p class="hint">${escapeMarkup(many)}</p>`;
+  const body = `${list}\n${uploadForm(c)}`;
+  return context.deps.site.page({ title: 'Shared objects', place: 'shares', top, body });
 }
 
 function uploadForm(c: string): string {

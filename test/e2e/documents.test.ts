@@ -63,7 +63,8 @@ async function daemonWith(files: Readonly<Record<string, Uint8Array>>) {
   };
   const why = async (name: string) =>
     (await peersync(['why', join(directory, 'inbox', name), '-c', config])).stdout;
-  return { daemon, found, listed, why };
+  const search = (...args: readonly string[]) => peersync(['search', ...args, '-c', config]);
+  return { daemon, found, listed, search, why };
 }
 
 describe('documents', () => {
@@ -86,7 +87,7 @@ describe('documents', () => {
     };
     const words =
       'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Zirbelnuss Hainbuche';
-    const { found, listed, why } = await daemonWith({
+    const { found, listed, search, why } = await daemonWith({
       ...good,
       'broken.pdf': pdf('words').subarray(0, 200),
       'secret.docx': Buffer.from('d0cf11e0a1b11ae100', 'hex'),
@@ -95,6 +96,18 @@ describe('documents', () => {
     });
     const paths = Object.keys(good);
     for (const [i, word] of words.split(' ').entries()) expect(await found(word)).toEqual([paths[i]]);
+    for (const [args, shown] of [
+      [['Tannennadel', 'Hainbuche'], '1 of 1 result.'],
+      [['Tannennadel Hainbuche'], '1 of 1 result.'],
+      [['"Hainbuche Tannennadel"'], 'Nothing found for "Hainbuche Tannennadel".'],
+      [['Fichtenzapfem'], '1 of 1 result for fichtenzapfen, which is similar.'],
+      [['Ahorn', '--collection', 'none'], 'Nothing found for Ahorn.'],
+    ] as const) {
+      const { code, stdout } = await search(...args);
+      expect([code, stdout.trimEnd().split('\n').at(-1)]).toEqual([0, shown]);
+    }
+    const { items } = JSON.parse((await search('--json', 'Ahorn')).stdout);
+    expect(items).toMatchObject([{ title: 'Minutes & more', url: expect.stringMatching(/c\.xlsx$/) }]);
     expect(await why('i.pdf')).toContain('Its text travels: the PDF reader found 1 word.');
     const others = listed.filter(({ status }) => status !== 'confirmed');
     expect(others.map(({ code, path, status }) => [path, status, code])).toEqual([

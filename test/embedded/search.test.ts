@@ -259,6 +259,7 @@ describe('a query', () => {
     ['takes words in quotes together', '"green tea"', 'd'],
     ['takes nothing with -word', 'green -interface', 'e'],
     ['takes -word alone from all', '-tea', 'f.txt c b a'],
+    ['takes a word with two dashes as an option of a command', '--react it', 'd'],
     ['finds umlauts from ae', 'bruecke', 'a b'],
     ['finds umlauts from plain letters', '"brucke"', 'a'],
     ['finds all spellings from plain letters', 'brucke', 'a b'],

@@ -231,16 +231,20 @@ describe('the list of shared objects', () => {
     expect(await names()).toEqual([':a', 'b:1', 'b:2', 'b:deep/er/<3>', 'c:&']);
     expect(await names({ c: 'b' })).toEqual(['b:1', 'b:2', 'b:deep/er/<3>']);
     const { body } = await send(peer, '/api/share.html');
-    expect(body).toContain('<td>deep/er/&lt;3&gt;</td><td>13</td>');
-    expect(body).toContain(`<a href="${url}?c=b&amp;data=deep%2Fer%2F%3C3%3E"`);
+    const link = `<a href="${url}?c=b&amp;data=deep%2Fer%2F%3C3%3E">deep/er/&lt;3&gt;</a>`;
+    expect(body).toContain(`${link}</td><td>b</td><td>13 B</td>`);
+    expect(body).toContain('<td>2026-01-02 03:04 UTC</td>');
     expect(body).toMatch(/enctype="multipart\/form-data".*<\/html>\n$/s);
   });
 
-  it('of very many is cut, and says so', async () => {
-    const { folder, list } = await sharing();
+  it('of very many is cut, and says so, as that of none does', async () => {
+    const { folder, list, peer } = await sharing();
+    const shown = async () => (await send(peer, '/api/share.html')).body;
+    expect(await shown()).toContain('No shared objects yet.');
     execFileSync('sh', ['-c', 'seq 10001 | xargs touch'], { cwd: folder });
     const { shares, more } = await list();
     expect([shares.length, more]).toEqual([10_000, true]);
+    expect(await shown()).toContain('More than 10,000 files');
   });
 });
 
