@@ -1,203 +1,334 @@
-import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
+import type { Dialect } from '../../src/peer/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
-import type { AcceptedItem, Entry, PendingItem } from '../../src/state/entry.js';
-import { accepted, failed, gone, leaving, read } from '../../src/state/entry.js';
-import type { UplinkDeps } from '../../src/uplink/deps.js';
-import { FailureAttribution, Isolation, reachOf, timesLost } from '../../src/uplink/failure-attribution.js';
+import { accepted, type Entry, failed, type PendingItem } from '../../src/state/entry.js';
+import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
+import { FailureAttribution, Isolation, reachOf } from '../../src/uplink/failure-attribution.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
 
+const HOLD_MS = 20_000;
 const PUBLIC = 'https://files.example.org/a.txt';
 const LOCAL = 'http://vault.local/a.txt';
+const NOT_SHOWN = { code: 'NOT_SHOWN', message: 'Not shown.', hint: 'Wait.' };
+const named = (count: number) => Array.from({ length: count }, (_, i) => `f${i}`);
 
-/** What decides about failures, and what it did; `push.attempts` is 3. */
-function attributed(dialect = DIALECTS.standard) {
-  const clock = new FakeClock();
-  const said: string[] = [];
-  const put: Entry[] = [];
-  const meta = new Map<string, unknown>();
-  const deps = {
-    ...{ clock, dialect: { current: dialect }, standing: () => 'there' },
-    log: {
-      ...silentLogger,
-      info: (_: object, message: string) => void said.push(`info: ${message}`),
-      warn: (_: object, message: string) => void said.push(`warn: ${message}`),
-    },
-    settings: {
-      push: QUICK.push,
-      confirm: { ...QUICK.confirm, timeout: 60_000, maxInterval: 50, hold: 20_000 },
-    },
-    state: {
-      get: () => put.at(-1),
-      put: (entry: Entry) => void put.push(entry),
+/**
+ * A YaCy whose index takes what comes within `updateMs`, or up to a commit, as one update, and refuses those with poison; what is
+ * decided about the items that it took, and their records.
+ */
+class Peer {
+  readonly clock = new FakeClock();
+  readonly items = new Map<string, Entry>();
+  readonly confirmed = new Set<string>();
+  readonly dialect: { current: Dialect } = { current: DIALECTS.yacy };
+  standing: Standing = 'there';
+  /** When each was pushed. */
+  readonly pushes: { readonly name: string; readonly at: number }[] = [];
+  /** Sees each item before it is pushed. @returns whether it is not pushed after all */
+  onPush: (item: PendingItem) => boolean = () => false;
+  /** How long a push takes. */
+  pushMs = 0;
+  isInRound = false;
+  readonly isolation: Isolation;
+  readonly #deps: UplinkDeps;
+  #attribution: FailureAttribution;
+  #update: { readonly names: string[]; readonly end: number } | undefined;
+
+  /** @param suspects what it loses together at the beginning */
+  constructor(
+    suspects: readonly string[] = [],
+    readonly poison: readonly string[] = [],
+    readonly updateMs = 3_000,
+    readonly commits = true,
+  ) {
+    const meta = new Map<string, unknown>();
+    const state = {
+      get: (_: string, path: string) => this.items.get(path),
+      put: (entry: Entry) => void this.items.set(entry.path, entry),
       meta: (name: string) => meta.get(name),
-      counts: () => ({ pending: 2 }),
       setMeta: (name: string, value: unknown) => void meta.set(name, value),
-    },
-  } as unknown as UplinkDeps;
-  const isolation = new Isolation(deps);
-  /** An item whose push left now. */
-  const left = (url = PUBLIC): PendingItem => {
-    const item = { ...pendingRecord('a.txt'), url };
-    return leaving(item, { ...sentOf(item), at: clock.now() });
-  };
-  const takenOf = (item: PendingItem): AcceptedItem =>
-    accepted(item, { ...sentOf(item), at: clock.now() }, clock.now());
-  return {
-    ...{ clock, isolation, said, put, left },
-    part: new FailureAttribution(deps, isolation),
-    /** What a later run begins with. */
-    restarted: () => new FailureAttribution(deps, isolation),
-    /** An item that the peer took, after so many times that it was not shown. */
-    taken: (url = PUBLIC, attempts = 0): AcceptedItem => {
-      const trouble = { code: 'NOT_SHOWN', message: 'Not shown.', hint: 'Wait.' };
-      let item = left(url);
-      for (let i = 0; i < attempts; i += 1) item = failed(takenOf(item), trouble, clock.now(), clock.now());
-      return takenOf(item);
-    },
-    /** The peer loses an item so many times, one after the other. */
-    loses: (url: string, times: number, part: FailureAttribution): Entry | undefined => {
-      let item = left(url);
-      for (let i = 0; i < times; i += 1) {
-        part.lost(takenOf(item), 'no');
-        const after = put.at(-1);
-        if (after?.status !== 'pending') return after;
-        item = after;
-      }
-      return item;
-    },
-  };
+    };
+    const settings = { push: QUICK.push, confirm: { ...QUICK.confirm, hold: HOLD_MS } };
+    const { clock, dialect } = this;
+    const deps = { state, clock, dialect, settings, log: silentLogger, standing: () => this.standing };
+    this.#deps = deps as unknown as UplinkDeps;
+    this.isolation = new Isolation(this.#deps);
+    this.#attribution = new FailureAttribution(this.#deps, this.isolation);
+    this.lose(...suspects);
+  }
+
+  /** A later run begins, with the same records. */
+  restart(): void {
+    this.#attribution = new FailureAttribution(this.#deps, this.isolation);
+  }
+
+  get blamed(): Set<string> {
+    return new Set([...this.items.values()].flatMap((e) => (e.status === 'quarantined' ? [e.path] : [])));
+  }
+
+  lose(...names: readonly string[]): void {
+    for (const name of names) this.#lost({ ...pendingRecord(name), notBefore: this.clock.now() });
+  }
+
+  /** It loses an item so many times. @returns what this ends in */
+  loses(url: string, times: number): string {
+    this.items.set('a.txt', { ...pendingRecord('a.txt'), url });
+    for (let i = 0; i < times; i += 1) {
+      const item = this.items.get('a.txt');
+      if (item?.status === 'pending') this.#lost(item, false);
+    }
+    return this.#outcome();
+  }
+
+  /** It shows the first document, and not another one that it took, for the `attempts`-th time. */
+  shows(shown: readonly string[], notShown?: string, attempts = 1): string {
+    for (const url of shown) this.#attribution.shown(url);
+    const now = this.clock.now();
+    let item: PendingItem = { ...pendingRecord('a.txt'), url: notShown ?? '' };
+    for (let i = 1; i < attempts; i += 1)
+      item = failed(accepted(item, sentOf(item), now), NOT_SHOWN, now, now);
+    if (notShown !== undefined) this.#attribution.notShown(accepted(item, sentOf(item), now), 10_000, 'no');
+    return this.#outcome();
+  }
+
+  #outcome(): string {
+    const { status, trouble } = this.items.get('a.txt') ?? {};
+    const network = trouble?.hint.includes('network.unit.domain') ? ', see its network' : '';
+    return `${status}: ${trouble?.code}${network}`;
+  }
+
+  goes(name: string): void {
+    this.isolation.forget(pendingRecord(name));
+    this.items.delete(name);
+  }
+
+  /** Goes on until all suspects are confirmed or blamed. @returns how long that took, in holds */
+  async run(): Promise<number> {
+    const began = this.clock.elapsed();
+    while (this.confirmed.size + this.blamed.size < this.items.size) {
+      if (!this.isInRound && this.isolation.isDue(false)) void this.begin();
+      await this.clock.advance(HOLD_MS / 40);
+      if (this.clock.elapsed() - began > 2_000 * HOLD_MS) throw new Error('the suspects come to no end');
+    }
+    return (this.clock.elapsed() - began) / HOLD_MS;
+  }
+
+  /** Begins a round. @param holds how long it is watched */
+  async begin(holds = 0): Promise<void> {
+    this.isInRound = true;
+    const push = async (item: PendingItem) => {
+      this.pushes.push({ name: item.path, at: this.clock.elapsed() });
+      if (this.pushMs > 0) await this.clock.sleep(this.pushMs);
+      if (!this.onPush(item)) this.#push(item);
+      if (this.commits) this.#update = undefined;
+      this.isolation.pushed();
+      return this.commits;
+    };
+    void this.isolation.round(push, new AbortController().signal).then(() => {
+      this.isInRound = false;
+    });
+    await this.clock.advance(holds * HOLD_MS);
+  }
+
+  #push(item: PendingItem): void {
+    const now = this.clock.elapsed();
+    if (this.#update === undefined || this.#update.end <= now)
+      this.#update = { names: [], end: now + this.updateMs };
+    const { names: update } = this.#update;
+    update.push(item.path);
+    this.clock.after(HOLD_MS, () => {
+      if (!this.items.has(item.path)) return;
+      if (!update.some((name) => this.poison.includes(name))) this.confirmed.add(item.path);
+      else this.#lost(item);
+    });
+  }
+
+  #lost(item: PendingItem, isTaken = true): void {
+    this.#attribution.lost(accepted(item, sentOf(item), this.clock.now()), 'no');
+    const after = this.items.get(item.path);
+    if (isTaken && after?.status === 'pending') expect(this.isolation.take(after)).toBe(true);
+  }
 }
 
-describe('an item that the peer lost', () => {
-  it('is pushed apart from others, and with them where very many were lost, as in a crash', () => {
-    const { isolation, loses, part } = attributed(DIALECTS.yacy);
-    const suspects = Array.from({ length: 300 }, (_, i) => ({ ...loses(PUBLIC, 1, part), path: `f${i}` }));
-    const isTaken = suspects.map((item) => isolation.take(item as PendingItem));
-    expect(isTaken.filter(Boolean).length).toBe(300);
-    const another = loses(PUBLIC, 1, part) as PendingItem;
-    expect(another).toMatchObject({ trouble: { code: 'LOST_WITH_MANY' }, attempts: 0 });
-    expect([timesLost(another), isolation.take(another)]).toEqual([0, false]);
-    for (const item of suspects) isolation.forget(item as PendingItem);
-    expect(loses(PUBLIC, 1, part)).toMatchObject({ trouble: { code: 'LOST_FROM_INDEX' } });
+describe('items that were lost together', () => {
+  it('are confirmed but for those that are to blame, however they are spread', async () => {
+    const run = async (count: number, numbers: number[], updateMs: number, commits: boolean) => {
+      const poison = new Set(numbers.map((n) => `f${n % count}`));
+      const peer = new Peer(named(count), [...poison], updateMs, commits);
+      await peer.run();
+      expect(peer.blamed).toEqual(poison);
+    };
+    const poison = fc.array(fc.nat(39), { maxLength: 4 });
+    const updateMs = fc.integer({ min: 100, max: HOLD_MS });
+    const any = fc.asyncProperty(fc.integer({ min: 1, max: 40 }), poison, updateMs, fc.boolean(), run);
+    await fc.assert(any, { numRuns: 20 });
+  });
+
+  it('of which one of 200 is to blame take less than 6 holds, and each other travels once', async () => {
+    const peer = new Peer(named(200), ['f77']);
+    peer.pushMs = 50;
+    expect(await peer.run()).toBeLessThan(6);
+    expect(peer.pushes).toHaveLength(200 + 1);
+    expect([...peer.blamed]).toEqual(['f77']);
+  });
+
+  it('of which some go, or are not pushed after all, go on without them', async () => {
+    const peer = new Peer(named(12), ['f0']);
+    peer.goes('f11');
+    void peer.begin();
+    peer.goes('f10');
+    peer.onPush = (item) => {
+      if (peer.pushes.length === 2) peer.goes('f5');
+      if (peer.pushes.length === 3) peer.goes('f1');
+      return peer.pushes.length === 4 && peer.isolation.take(item);
+    };
+    await peer.run();
+    expect([...peer.blamed]).toEqual(['f0']);
+    expect(peer.confirmed.size).toBe(7);
+    expect(peer.isolation.isIdle).toBe(true);
+  });
+
+  it('with very many others, as in a crash, are pushed with them, as long as so many wait', () => {
+    const peer = new Peer(named(250));
+    expect(peer.loses(PUBLIC, 1)).toBe('pending: LOST_WITH_MANY');
+    expect(peer.isolation.take(peer.items.get('a.txt') as PendingItem)).toBe(false);
+    peer.goes('f0');
+    expect(peer.loses(PUBLIC, 1)).toBe('pending: LOST_FROM_INDEX');
   });
 });
 
-describe('an item that the peer does not show', () => {
-  it('is pushed again with an attempt spent, quarantined after `push.attempts`, and that is logged', () => {
-    const { part, clock, said, put, taken } = attributed();
-    expect(part.patienceMs(taken(), 1_000)).toBe(60_000);
-    const message = expect.stringMatching(/within 10s: the peer does not know the document\.$/);
-    const trouble = { code: 'NOT_SHOWN', message, hint: expect.not.stringContaining('network') };
-    for (const attempts of [0, 1, 2])
-      part.notShown(taken(PUBLIC, attempts), 10_000, 'the peer does not know the document');
-    expect(put).toMatchObject([
-      { status: 'pending', attempts: 1, notBefore: clock.now(), trouble },
-      { status: 'pending', attempts: 2 },
-      { status: 'quarantined', trouble },
-    ]);
-    expect(said).toEqual([
-      expect.stringMatching(/^info: not shown by the peer, pushed again: inbox\/a/),
-      expect.stringMatching(/^info: /),
-      expect.stringMatching(/^warn: quarantined inbox\/a\.txt/),
-    ]);
-  });
-
-  it.each([
-    ['an earlier run is pushed again without a word', 0, undefined],
-    ['this run travels alone from then on', 0, 'UNANSWERED'],
-    ['this run twice is to blame where others went through since', 1, 'UNANSWERED'],
-  ])('since an unanswered push of %s', async (what, attempts, code) => {
-    const { part, clock, put, left } = attributed();
-    expect(part.patienceMs(left(), 1_000)).toBe(40_000);
-    for (const _ of what.includes('twice') ? [1, 2] : [1]) {
-      const item = left();
-      put.push(item);
-      if (code !== undefined) part.unanswered(item);
-      part.succeeded([]);
-      await part.notTaken(item);
-    }
-    const after = put.at(-1);
-    expect(after).toMatchObject({ status: 'pending', attempts });
-    expect(after).not.toHaveProperty('inFlight');
-    expect(after?.status === 'pending' && after.trouble?.code).toBe(code);
-    expect(part.isSuspect(left())).toBe(code !== undefined);
-    if (attempts === 0 && after?.status === 'pending')
-      expect(after.notBefore).toBeLessThanOrEqual(clock.now() + 5);
-  });
-
-  it('and was sent before is pushed at once without an attempt spent', () => {
-    const { part, clock, said, put, taken } = attributed();
-    const before = taken();
-    const item = read(gone(before, clock.now()), before, before.version, clock.now());
-    if (item.status !== 'accepted') throw new Error(item.status);
-    expect(part.patienceMs(item, 1_000)).toBe(40_000);
-    part.notShown(item, 2_000, 'the peer shows other content');
-    // What the peer may still have counts no more for what is sent, and for what is to be removed one day.
-    const sent = { isUncertain: true };
-    expect(put).toMatchObject([{ status: 'pending', attempts: 0, notBefore: clock.now(), sent }]);
-    expect(put[0]?.history.at(-1)?.note).toBe('sent before, and not shown now: the peer shows other content');
-    expect(said).toEqual([
-      'info: not shown by the peer, pushed again: inbox/a.txt: the peer shows other content',
-    ]);
-  });
-});
-
-describe('an item that the peer loses', () => {
-  it.each([
-    ['once, is pushed again apart from others', PUBLIC, 1, 'LOST_FROM_INDEX'],
-    ['also when it was alone, is pushed once more', PUBLIC, 2, 'LOST_FROM_INDEX'],
-    ['alone twice, is to blame', PUBLIC, 3, 'REFUSED_BY_INDEX'],
-    ['once, may be at an address that its network does not take', LOCAL, 1, 'LOST_FROM_INDEX'],
-    ['twice, is at such an address where none like it was ever shown', LOCAL, 2, 'DOMAIN_GATE'],
-  ])('%s', (_, url, times, code) => {
-    const { loses, part, restarted } = attributed(DIALECTS.yacy);
-    part.shown(PUBLIC);
-    for (const each of [part, restarted()])
-      expect(loses(url, times, each)).toMatchObject({
-        ...{ status: code === 'LOST_FROM_INDEX' ? 'pending' : 'quarantined', trouble: { code } },
-      });
-  });
-
-  it('is no matter of addresses where one of its kind was shown, also to an earlier run', () => {
-    const { loses, part, restarted } = attributed(DIALECTS.yacy);
-    for (const url of [PUBLIC, 'http://nas/b.txt']) part.shown(url);
-    for (const each of [part, restarted()])
-      expect(loses(LOCAL, 2, each)).toMatchObject({ trouble: { code: 'LOST_FROM_INDEX' } });
-  });
-});
-
-it.each([
-  [PUBLIC, 1, 'DOMAIN_GATE'],
-  [LOCAL, 2, 'NOT_SHOWN'],
-] as const)(
-  'what a YaCy that shows %s does not show is reported with the setting of its network',
-  (shown, attempts, code) => {
-    const { part, put, taken } = attributed(DIALECTS.yacy);
-    part.shown(shown);
-    part.notShown(taken(LOCAL, attempts), 10_000, 'no');
-    expect(put.at(-1)).toMatchObject({
-      status: 'quarantined',
-      trouble: { code, hint: expect.stringContaining('network.unit.domain') },
-    });
+it.each(['', 'f1'])(
+  'one that was lost alone is pushed once more apart from all else by the hold, though %j was to go first and went',
+  async (other) => {
+    const peer = new Peer(['f0'], ['f0']);
+    await peer.begin(1.5);
+    expect([peer.pushes.length, peer.isInRound]).toEqual([1, false]);
+    if (other !== '') peer.lose(other);
+    const before = peer.clock.elapsed();
+    peer.isolation.pushed();
+    void peer.begin();
+    if (other !== '') peer.goes(other);
+    await peer.clock.advance(1.5 * HOLD_MS);
+    expect(peer.pushes[1]).toEqual({ name: 'f0', at: before + HOLD_MS });
+    expect(peer.isInRound).toBe(true);
+    await peer.clock.advance(HOLD_MS / 2);
+    expect(peer.isInRound).toBe(false);
   },
 );
 
+describe('what is pushed beside suspects', () => {
+  it('waits for a quarter of the hold and while they are pushed, and goes on between two rounds', async () => {
+    const peer = new Peer(named(4));
+    expect(peer.isolation.isDue(true)).toBe(true);
+    void peer.begin();
+    await peer.clock.advance(HOLD_MS / 4 - 1);
+    expect(peer.pushes).toEqual([]);
+    await peer.clock.advance(1);
+    expect(peer.pushes.map(({ name }) => name)).toEqual(named(4));
+    expect([peer.isInRound, peer.isolation.isDue(true)]).toEqual([false, false]);
+    peer.isolation.pushed();
+    peer.lose('late');
+    expect([peer.isolation.isDue(true), peer.isolation.isDue(false)]).toEqual([false, true]);
+    const before = peer.clock.elapsed();
+    await peer.clock.advance(HOLD_MS);
+    expect(peer.isolation.isDue(true)).toBe(true);
+    await peer.run();
+    expect(peer.pushes.at(-1)?.at).toBeGreaterThanOrEqual(before + HOLD_MS / 4);
+  });
+
+  it('waits for no longer than three quarters of the hold, however many they are', async () => {
+    const peer = new Peer(named(240));
+    const get = vi.spyOn(peer.items, 'get');
+    for (const _ of [1, 2]) peer.isolation.isDue(true);
+    expect(get.mock.calls.length).toBe(2);
+    peer.pushMs = 100;
+    await peer.begin(0.75 + peer.pushMs / HOLD_MS);
+    expect(peer.isInRound).toBe(false);
+    expect(peer.pushes).toHaveLength(101);
+  });
+
+  it('keeps as much between two of them where the peer does not commit its index', async () => {
+    const peer = new Peer(named(3), [], 3_000, false);
+    await peer.run();
+    const [first = 0, second = 0, third = 0] = peer.pushes.map(({ at }) => at);
+    expect([second - first, third - second]).toEqual([HOLD_MS / 4, HOLD_MS / 4]);
+  });
+
+  it('is not kept back by suspects of a folder that is missing, and they wait for it', async () => {
+    const peer = new Peer();
+    peer.standing = 'missing';
+    peer.lose(...named(8));
+    await peer.clock.advance(HOLD_MS);
+    expect([peer.isolation.isDue(true), peer.isolation.isIdle]).toEqual([false, true]);
+    peer.standing = 'there';
+    await peer.run();
+    expect(peer.confirmed.size).toBe(8);
+  });
+
+  it('is all there is of another version, and at a peer that loses no updates', () => {
+    const peer = new Peer(['f0', 'f1']);
+    const item = peer.items.get('f1') as PendingItem;
+    expect(peer.isolation.take(pendingRecord('f0'))).toBe(false);
+    peer.dialect.current = DIALECTS.standard;
+    expect(peer.isolation.take(item)).toBe(false);
+    expect([peer.isolation.isDue(true), peer.isolation.isIdle]).toEqual([false, true]);
+  });
+});
+
 it.each([
-  ['file:///srv/a.txt', 'local'],
-  ['http://localhost/a', 'local'],
-  ['http://127.0.0.1:8090/a', 'local'],
-  ['http://172.16.0.1/a', 'local'],
-  ['http://192.168.1.1/a', 'local'],
-  ['http://[::1]/a', 'local'],
-  ['http://[fd12::1]/a', 'local'],
-  ['https://wiki.internal/a', 'local'],
-  ['http://user@nas:80/a', 'local'],
-  ['http://example.org/a', 'global'],
-  ['https://files.example.org:8443/local/a', 'global'],
-  ['http://172.32.0.1/a', 'global'],
-  ['http://[2001:db8::1]/a', 'global'],
-  ['http://local.example.org/a', 'global'],
-])('%s is a %s address', (url, reach) => expect(reachOf(url)).toBe(reach));
+  ['once is pushed again apart from others', [PUBLIC], PUBLIC, 1, 'pending: LOST_FROM_INDEX'],
+  ['also alone is pushed once more', [PUBLIC], PUBLIC, 2, 'pending: LOST_FROM_INDEX'],
+  ['alone twice is to blame', [PUBLIC], PUBLIC, 3, 'quarantined: REFUSED_BY_INDEX'],
+  [
+    'once may be at an address that its network does not take',
+    [PUBLIC],
+    LOCAL,
+    1,
+    'pending: LOST_FROM_INDEX',
+  ],
+  [
+    'twice is, where none like it was ever shown',
+    [PUBLIC],
+    LOCAL,
+    2,
+    'quarantined: DOMAIN_GATE, see its network',
+  ],
+  ['twice is not, where one of its kind was', [PUBLIC, 'http://nas/b'], LOCAL, 2, 'pending: LOST_FROM_INDEX'],
+])('an item that is lost %s, also in a later run', (_, shown, url, times, outcome) => {
+  const peer = new Peer();
+  peer.shows(shown);
+  expect(peer.loses(url, times)).toBe(outcome);
+  peer.restart();
+  expect(peer.loses(url, times)).toBe(outcome);
+});
+
+it.each([
+  [
+    'is gated where others of its kind are never shown',
+    DIALECTS.yacy,
+    PUBLIC,
+    2,
+    'quarantined: DOMAIN_GATE, see its network',
+  ],
+  ['may be gated where they are', DIALECTS.yacy, LOCAL, 3, 'quarantined: NOT_SHOWN, see its network'],
+  ['is not where no network is known', DIALECTS.standard, PUBLIC, 3, 'quarantined: NOT_SHOWN'],
+])('an item that is not shown %s', (_, dialect, shown, attempts, outcome) => {
+  const peer = new Peer();
+  peer.dialect.current = dialect;
+  expect(peer.shows([shown], LOCAL, attempts)).toBe(outcome);
+});
+
+it.each(
+  `local file:///srv/a.txt http://localhost/a http://127.0.0.1:8090/a http://172.16.0.1/a http://192.168.1.1/a
+   local http://[::1]/a http://[fd12::1]/a https://wiki.internal/a http://user@nas:80/a
+   global http://example.org/a https://files.example.org:8443/local/a http://172.32.0.1/a
+   global http://[2001:db8::1]/a http://local.example.org/a`
+    .split('\n')
+    .map((line) => line.trim().split(' ')),
+)('%s addresses are such as %s', (reach, ...urls) => {
+  for (const url of urls) expect([url, reachOf(url)]).toEqual([url, reach]);
+});
