@@ -58,7 +58,7 @@ export function isSpoken(challenge: Challenge): boolean {
  * A header is bytes, and undici reads and writes it as one character a byte: so are realm and nonce kept, and user name
  * and password become so by way of UTF-8.
  */
-export function digestAuthorization(
+function digestAuthorization(
   challenge: Challenge,
   credentials: Credentials,
   request: {

@@ -15,7 +15,6 @@ import {
   silent,
   slow,
   well,
-  whenPushed,
 } from '../support/scripted-peer.js';
 import { type Daemon, Site } from '../support/site.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -301,37 +300,6 @@ describe.concurrent('a peer in trouble', () => {
     await daemon.confirms(401);
     await site.expectAllInPeer(second);
     expect(daemon.lines.filter(({ level }) => level >= 40)).toHaveLength(1);
-    await site.stop();
-  });
-
-  it('that refuses one file in its answer has that alone in quarantine, in its own words, until it is retried', async () => {
-    const site = await patient();
-    const bad = site.url('inbox/bad.txt');
-    site.proxy.behaviour = whenPushed(bad, async (call) => {
-      const { status } = await call.forward();
-      const items = call.urls.map((url, i) => {
-        const isBad = url === bad;
-        const message = isBad ? 'url is in the blacklist' : '';
-        return [`item-${i}`, { item: String(i), url, success: String(!isBad), message }];
-      });
-      const counts = { count: String(items.length), successall: 'false' };
-      const body = Buffer.from(JSON.stringify({ ...counts, ...Object.fromEntries(items) }));
-      return { status, headers: { 'content-type': 'application/json' }, body };
-    });
-    site.dropSome('good');
-    site.drop('inbox/bad.txt');
-    const daemon = inDetail(site);
-    await daemon.confirms(12);
-    await until(() => daemon.said.length > 0, 'the quarantine is said');
-    const words =
-      /^warn: quarantined inbox\/bad.txt: The peer refused it: url is in the blacklist\. Mend what/;
-    expect(daemon.said).toEqual([expect.stringMatching(words)]);
-    expect((await site.status()).quarantined).toMatchObject([{ file: 'inbox/bad.txt', code: 'REFUSED' }]);
-    site.proxy.behaviour = well;
-    expect((await site.run('retry', 'inbox/bad.txt')).stdout).toContain('1 item is pending again.');
-    await daemon.confirms(13);
-    expect((await site.status()).items).toMatchObject({ confirmed: 13, quarantined: 0 });
-    await site.expectAllInPeer();
     await site.stop();
   });
 });

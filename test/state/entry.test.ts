@@ -72,10 +72,6 @@ describe('a file that changed soon after it was pushed', () => {
 });
 
 describe('content that the peer was sent before', () => {
-  it('is looked up and not pushed, also after the file was gone', () => {
-    expect(read(gone(known, NOW + 5), TO, version('a'), NOW + 9).status).toBe('accepted');
-  });
-
   it('is pushed when another version left since, and nobody knows whether it landed', () => {
     const changed = pending('b', known, NOW + 10);
     expect(read(leaving(changed, sentOf(changed, NOW)), TO, version('a'), NOW + 30).status).toBe('pending');
@@ -115,22 +111,11 @@ describe('what may be in the peer of a file that was removed', () => {
 });
 
 describe('another file that is pushed to the address', () => {
-  it.each([
-    ['gone', gone(known, NOW + 5)],
-    ['skipped', skipped(known, TO, version('a'), TROUBLE, NOW + 5)],
-    ['quarantined', quarantined(known, TO, version('a'), TROUBLE, NOW + 5)],
-    ['changed', pending('b', known, NOW + 10)],
-  ])('makes what the peer was sent count no more where the file is %s', (_, entry) => {
-    const { sent: _sent, ...rest } = entry;
-    expect(replaced(entry, TO.url, LATER)).toEqual(rest);
-  });
-
   it.each([known, taken(pending('a'))])('has what was $status pushed again, a little later', (entry) => {
     const after = replaced(entry, TO.url, LATER);
     const times = { since: LATER, notBefore: LATER + 3_000 };
     expect(after).toMatchObject({ ...TO, ...times, status: 'pending', attempts: 0 });
     expect(after).not.toHaveProperty('sent');
-    expect(beginningOf(after.history)).toBe(after.history.length - 1);
   });
 
   it('ends what was in flight, and leaves what was sent elsewhere', () => {

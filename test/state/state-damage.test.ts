@@ -70,17 +70,14 @@ async function expectMended(state: State, dir: string): Promise<void> {
 }
 
 describe('a damaged state', () => {
-  it.each([0, 0.3, 0.999])(
-    'falls back from a snapshot with a wrong byte at %d to the one before',
-    async (where) => {
-      const { dir, records, snapshot } = await stateOfThreeGenerations();
-      flip(snapshot, Math.floor(where * statSync(snapshot).size));
-      const state = await opened(dir);
-      expect(sorted(state)).toEqual(records);
-      expect(state.repairs).toEqual(['snapshot-3 is damaged; what came before it was read instead.']);
-      await expectMended(state, dir);
-    },
-  );
+  it('falls back from a snapshot with a wrong byte to the one before', async () => {
+    const { dir, records, snapshot } = await stateOfThreeGenerations();
+    flip(snapshot, Math.floor(statSync(snapshot).size / 3));
+    const state = await opened(dir);
+    expect(sorted(state)).toEqual(records);
+    expect(state.repairs).toEqual(['snapshot-3 is damaged; what came before it was read instead.']);
+    await expectMended(state, dir);
+  });
 
   it('falls back from a snapshot that ends too early, at any line', async () => {
     const { dir, records, snapshot } = await stateOfThreeGenerations();

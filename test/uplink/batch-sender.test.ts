@@ -76,12 +76,8 @@ const peerError = (code: 'PEER_UNREACHABLE' | 'PEER_TIMEOUT' | 'PEER_ABORTED', d
 it.each([
   ['that waited in the queue when it stopped was not taken', queueStopped(), false, 'returned'],
   ['that the stopping queue gave up halfway may have been taken', queueStopped(), true, 'unanswered'],
-  ['that was not sent whole was not taken', peerError('PEER_UNREACHABLE', 'no'), true, 'returned'],
   ['that was not sent whole in time was not taken', peerError('PEER_TIMEOUT', 'no'), true, 'returned'],
-  ['that was aborted before was not taken', peerError('PEER_ABORTED', 'no'), true, 'returned'],
-  ['that was sent whole may be taken', peerError('PEER_UNREACHABLE', 'maybe'), true, 'unanswered'],
   ['that has no answer in time may be taken', peerError('PEER_TIMEOUT', 'maybe'), true, 'unanswered'],
-  ['that was aborted then may be taken', peerError('PEER_ABORTED', 'maybe'), true, 'unanswered'],
 ])('a push %s', (_, error, begun, kind) => {
   expect(pushFailure(error, begun)).toBe(kind);
 });

@@ -68,16 +68,3 @@ it('a version is confirmed that comes before it is on disk that the peer took th
   await w.confirmed('a');
   expect(w.state.get('inbox', 'a')?.version).toEqual(version);
 });
-
-it('nor is a version forgotten that comes while such a one is on its way', async () => {
-  const { w, onDisk } = await acceptedOnSlowDisk();
-  await meanwhile(w, 'b');
-  const { release } = w.peer.hold();
-  writeDue(w, 'second');
-  onDisk();
-  await w.until(() => w.peer.pushes.length === 3, 'the second version leaves');
-  const { version } = w.write('a', 'the third');
-  release();
-  await w.until(() => !w.uplink.isInFlight({ folder: 'inbox', path: 'a' }), 'the second version is there');
-  expect(w.state.get('inbox', 'a')?.version).toEqual(version);
-});

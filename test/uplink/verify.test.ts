@@ -114,16 +114,6 @@ describe('verify', () => {
     ]);
   });
 
-  it('has what is missing pushed and confirmed again, with a note in its history', async () => {
-    const w = await confirmedWorld(3);
-    w.peer.documents.delete(w.url('f0'));
-    expect(await lines(w, { repair: true })).toMatchObject([{ kind: 'lost', repaired: true }, { lost: 1 }]);
-    await w.until(() => w.peer.documents.has(w.url('f0')), 'pushed again');
-    await w.allConfirmed(3);
-    const notes = w.state.get('inbox', 'f0')?.history.map(({ note }) => note);
-    expect(notes).toContainEqual(expect.stringContaining('missed now'));
-  });
-
   it('does not believe a peer that misses a document only for a moment', async () => {
     const w = await confirmedWorld(1);
     w.peer.documents.clear();

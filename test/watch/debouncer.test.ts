@@ -34,29 +34,6 @@ describe('a settling file', () => {
     expect(looked).toEqual(['f']);
   });
 
-  it('is looked at again as soon as it may be old enough, and not before', async () => {
-    const { clock, looked, debouncer, stat } = setUp();
-    const written = stat(500);
-    expect(debouncer.atRest('f', written)).toBe(false);
-    await clock.advance(1_400);
-    expect(looked).toEqual([]);
-    await clock.advance(200);
-    expect(looked).toEqual(['f']);
-    expect(debouncer.atRest('f', written)).toBe(true);
-  });
-
-  it('begins anew with every change', async () => {
-    const { clock, looked, debouncer, stat } = setUp();
-    debouncer.atRest('f', stat(0));
-    for (let i = 0; i < 10; i += 1) {
-      await clock.advance(1_500);
-      expect(debouncer.atRest('f', stat(0, i + 2))).toBe(false);
-    }
-    expect(looked).toEqual([]);
-    await clock.advance(SETTLE + 100);
-    expect(looked).toEqual(['f']);
-  });
-
   it.each([
     ['nothing', {}, [true]],
     ['its size', { size: 2 }, [false, true]],
