@@ -179,7 +179,10 @@ export class Uplink {
     } else if (isDue && !this.#isFull) {
       await queue.ready('push', signal);
       const batch = await this.#gather(signal);
-      if (batch.length > 0) this.#work.start(this.#deliver(batch));
+      const isDocument = ({ version }: PendingItem) => version.encoding === 'document';
+      // What is text already does not wait until documents are read.
+      for (const part of [batch.filter((item) => !isDocument(item)), batch.filter(isDocument)])
+        if (part.length > 0) this.#work.start(this.#deliver(part));
     } else if (!this.#backlog.wantsMore) {
       const waitMs = this.#backlog.nextPassInMs;
       await this.#work.wait(this.#isolation.isIdle ? waitMs : Math.min(waitMs, POLL_MS));

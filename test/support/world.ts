@@ -195,6 +195,8 @@ export class World {
   seenQueue = (queue: RequestQueue): UplinkDeps['queue'] => queue;
   /** A test may hold up the reading of batches. */
   packs: () => Promise<unknown> = async () => {};
+  /** A test may hold up the reading of documents. */
+  packDocument: UplinkDeps['packDocument'] = packDocument;
   /** Whether documents travel as text to every peer. */
   extracts = false;
   /** A test may say what came of reading a batch. */
@@ -236,7 +238,7 @@ export class World {
       queue: this.seenQueue(this.#queue),
       peer: this.peer,
       dialect: this.dialect,
-      packDocument,
+      packDocument: (...order) => this.packDocument(...order),
       extracts: () => this.extracts,
       pack: async (order) => {
         await this.packs();

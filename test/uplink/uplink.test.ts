@@ -37,6 +37,21 @@ describe('a pending item', () => {
     expect(w.peer.pushes.flat().sort()).toEqual([...new Set(w.peer.pushes.flat())].sort());
   });
 
+  it('does not wait until a document of its batch is read', async () => {
+    const reading = deferred();
+    const w = await world();
+    w.packDocument = async () => {
+      await reading.promise;
+      return { kind: 'wordless', reader: 'PDF' };
+    };
+    w.write('a.pdf', 'slow', 'document');
+    w.write('b.txt', 'hello');
+    await w.confirmed('b.txt');
+    expect(w.statusOf('a.pdf')).toBe('pending');
+    reading.resolve();
+    await w.until(() => w.statusOf('a.pdf') === 'skipped', 'the document was read');
+  });
+
   it('costs little more than one look-up when the peer shows documents with a delay', async () => {
     const w = await world(patient());
     w.peer.visibleAfter = 200;
