@@ -4,7 +4,8 @@ import { BEGINNING_MARK, fold, LONGEST_BEGINNING, wordsOf } from './words.js';
 
 /** More documents than these are not counted, and not ranked: for words that are nearly everywhere it would take too long. */
 export const MOST_COUNTED = 10_000;
-const MOST_TERMS = 32;
+/** A query with more of them is understood up to here. */
+const MOST_WORDS = 32;
 const LONGEST_QUERY = 1_000;
 
 /** What a person or a program asks for. */
@@ -79,6 +80,8 @@ export function parseQuery(asked: string): ParsedQuery {
   const terms: Term[] = [];
   const excluded: Term[] = [];
   const filters = { collection: [] as string[], url: [] as string[] };
+  const seen = new Set<string>();
+  let count = 0;
   for (const match of query.matchAll(TERM)) {
     const [whole, minus, field = '', phrase, word = ''] = match;
     const content = phrase ?? word;
@@ -88,8 +91,10 @@ export function parseQuery(asked: string): ParsedQuery {
       if (filter.length < 2) filter.push(content);
       continue;
     }
-    const words = wordsOf(content);
-    if (words.length === 0 || terms.length + excluded.length >= MOST_TERMS) continue;
+    const words = wordsOf(content).slice(0, MOST_WORDS - count);
+    if (words.length === 0 || seen.has(whole)) continue;
+    seen.add(whole);
+    count += words.length;
     const end = match.index + whole.length;
     const isTyped = phrase === undefined && end === asked.length && minus === '';
     (minus === '' ? terms : excluded).push({
@@ -194,12 +199,12 @@ function find(
   const ids = (): number[] => {
     if (request.sort === 'date' && isFew) return pick(all, byDate(all), limit, offset);
     if (request.sort === 'date' || terms.length === 0) return pick(all, newest(all), limit, offset);
-    if (isFew && all.from === 'words') return pick(all, 'rank', limit, offset);
+    if (isFew && all.from === 'words') return pick(all, BEST, limit, offset);
     for (const scope of scopes) {
       const first = scopeOf(scope);
       const count = countOf(first);
       if (count === 0 || count > MOST_COUNTED) continue;
-      const found = offset < count ? pick(first, 'rank', limit, offset) : [];
+      const found = offset < count ? pick(first, BEST, limit, offset) : [];
       const rest = limit - found.length;
       if (rest > 0) found.push(...pick(without(all, first), newest(all), rest, Math.max(0, offset - count)));
       return found;
@@ -217,6 +222,9 @@ function find(
 
 /** Where words are looked for: `near` takes whole words everywhere, but beginnings in titles and names alone. */
 type Scope = 'everywhere' | 'near' | 'heads';
+
+/** The plus has documents ranked that match the whole condition, not all that have the words. */
+const BEST = '+rank';
 
 /** Documents as SQL finds them. */
 interface Condition {

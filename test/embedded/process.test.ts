@@ -3,8 +3,10 @@ import { chmodSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSy
 import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { inflateRawSync } from 'node:zlib';
 import sqlite from 'node-sqlite3-wasm';
 import { describe, expect, it } from 'vitest';
+import { Database, int } from '../../src/embedded/database.js';
 import type { EmbeddedPeer } from '../../src/embedded/embedded-peer.js';
 import type { PeersyncError } from '../../src/lib/errors.js';
 import { type Logger, silentLogger } from '../../src/lib/logger.js';
@@ -46,6 +48,21 @@ async function spawnPeer(dir: string) {
     return ended;
   };
   return { ...ready, kill };
+}
+
+/** As the peer before the present one kept it. */
+function makeFormat2(dir: string): void {
+  const database = new Database(dir);
+  for (const { document = null, part = null, body } of database.rows('SELECT * FROM texts')) {
+    const sql = 'UPDATE texts SET body = ? WHERE document = ? AND part = ?';
+    database.run(sql, inflateRawSync(body as Uint8Array), document, part);
+  }
+  for (const table of ['vocabulary', 'beginnings']) database.run(`DROP TABLE ${table}`);
+  for (const column of ['author', 'date', 'language'])
+    database.run(`ALTER TABLE documents DROP COLUMN ${column}`);
+  database.run('ALTER TABLE texts DROP COLUMN deflated');
+  database.run('PRAGMA user_version = 2');
+  database.close();
 }
 
 /** Why it does not start in a directory. */
@@ -204,6 +221,27 @@ describe('an embedded peer', () => {
     expect(database.get('PRAGMA integrity_check')).toEqual({ integrity_check: 'ok' });
     database.close();
   }, 120_000);
+
+  it('makes the index of an older peer anew, and goes on with that after a kill', async () => {
+    const dir = temporaryDirectory();
+    const peer = await start(dir);
+    const documents = Array.from({ length: 150 }, (_, n) => [`http://h/${n}`, `heading\n\nbeginning${n}`]);
+    await push(peer, Object.fromEntries(documents));
+    await peer.close();
+    makeFormat2(dir);
+    const found = async (at: Peer) => (await search(at, { query: 'be' })).total;
+    const first = await spawnPeer(dir);
+    await until(async () => (await found(first)) > 0, 'some are made anew');
+    await first.kill();
+    const database = new Database(dir);
+    const left = int(database.row("SELECT value FROM tally WHERE name = 'to renew'"), 'value');
+    database.close();
+    expect([left > 0, left < 150]).toEqual([true, true]);
+    const second = await spawnPeer(dir);
+    expect(await found(second)).toBeGreaterThanOrEqual(150 - left);
+    await until(async () => (await found(second)) === 150, 'all are made anew');
+    expect((await search(second, { query: 'beginning149' })).total).toBe(1);
+  });
 
   it('tells of a disk that is full, accepts nothing meanwhile, and goes on when there is room', async (context) => {
     const dir = join(temporaryDirectory(), 'small');

@@ -285,6 +285,14 @@ describe('a query', () => {
     );
   });
 
+  it('is understood up to its 32nd word, each word once, so that none takes long', () => {
+    const long = ['a '.repeat(400), 'th* '.repeat(250), 'x y '.repeat(200)].map((query) => parseQuery(query));
+    expect(long.map(({ terms }) => terms.length)).toEqual([1, 1, 2]);
+    const many = Array.from({ length: 100 }, (_, n) => `w${n}`).join(' ');
+    expect(parseQuery(many).terms).toHaveLength(32);
+    expect(parseQuery(`-"${many}" "${many}"`).excluded.map(({ words }) => words.length)).toEqual([32]);
+  });
+
   it('says what it was corrected to, as it was written around', async () => {
     const peer = await peerWith(corpus);
     const { corrected } = await search(peer, { query: 'title:"bridges" enigneers* site:h.org' });

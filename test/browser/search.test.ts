@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BrowserContextOptions } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { type Peer, push } from '../embedded/support.js';
+import { PeerProcess } from '../support/peer-process.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
+
+const NOTES = {
+  'file:///notes/green%20tea.md': '# Green tea\n\nIt is brewed at 70 degrees, never hotter.',
+  'https://h.example/coffee.md': '# Coffee\n\nIt is brewed at 93 degrees; tea is another matter.',
+};
+
+/** The search page of a peer with two documents. */
+async function visited(options: BrowserContextOptions = {}) {
+  const { data, url } = await PeerProcess.start(join(temporaryDirectory(), 'peer'));
+  const password = readFileSync(join(data, 'admin-password'), 'utf8').trim();
+  const peer: Peer = { url, credentials: { username: 'admin', password } };
+  await push(peer, NOTES, { collection: 'drinks' });
+  const { page } = await visit(url, options);
+  const titles = () => page.locator('.hits h2').allInnerTexts();
+  const words = page.getByRole('searchbox', { name: 'Words' });
+  return { page, titles, words };
+}
+
+describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }, () => {
+  test('finds while words are typed, without being loaded anew, and leads to the document with the words marked', async () => {
+    const { page, titles, words } = await visited();
+    expect(await titles()).toEqual(['Coffee', 'Green tea']);
+    await page.evaluate('window.isTheSame = true');
+    // The words have the focus already.
+    await page.keyboard.type('gree');
+    await until(async () => (await titles()).join() === 'Green tea', 'the one that begins so');
+    await words.fill('grene tea');
+    await page.getByRole('status').getByText('1–1 of 1 result for green tea', { exact: true }).waitFor();
+    await page.getByRole('combobox', { name: 'Collection' }).selectOption('drinks');
+    await until(() => page.url().includes('collection=drinks'), 'the address follows');
+    expect(await page.title()).toBe('grene tea – search · peersync');
+    expect(await page.evaluate('window.isTheSame')).toBe(true);
+    await words.fill('nothing-of-it');
+    await page.getByText('Nothing found for nothing-of-it in drinks.').waitFor();
+    expect(await titles()).toEqual([]);
+    await words.fill('tea');
+    await until(async () => (await titles()).length === 2, 'both');
+    await shoot(page, 'search-results-desktop');
+    await page.getByRole('link', { name: 'Coffee', exact: true }).click();
+    expect(await page.locator('article mark').allInnerTexts()).toEqual(['tea']);
+    await page.getByRole('link', { name: '← Results' }).click();
+    expect((await titles()).sort()).toEqual(['Coffee', 'Green tea']);
+  });
+
+  test('copies the path of a file, and keeps the colours that were chosen', async () => {
+    const { page } = await visited({ permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe('/notes/green tea.md');
+    const scheme = () => page.evaluate('document.documentElement.style.colorScheme');
+    const seen: unknown[] = [await scheme()];
+    for (let click = 0; click < 2; click += 1) {
+      await page.getByRole('button', { name: 'Colours' }).click();
+      seen.push(await scheme());
+    }
+    expect(seen).toEqual(['', 'light', 'dark']);
+    await page.getByRole('link', { name: 'Shares' }).click();
+    await page.getByText('No shared objects yet.').waitFor();
+    expect(await scheme()).toBe('dark');
+  });
+
+  test('does the same on a phone without scripts, and shows no button that would do nothing', async () => {
+    const viewport = { width: 390, height: 844 };
+    const { page, titles, words } = await visited({ javaScriptEnabled: false, viewport });
+    expect(await page.getByRole('button').allInnerTexts()).toEqual(['Search']);
+    await words.fill('"green tea"');
+    await words.press('Enter');
+    expect(await titles()).toEqual(['Green tea']);
+    await shoot(page, 'search-results-phone');
+    await page.getByRole('link', { name: 'Green tea', exact: true }).click();
+    expect(await page.locator('article mark').allInnerTexts()).toEqual(['Green', 'tea']);
+    expect(await page.locator('.origin').innerText()).toContain('/notes/green tea.md');
+  });
+});
