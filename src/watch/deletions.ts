@@ -157,7 +157,7 @@ export class Deletions {
 
   /** What is held of that, if it is too much. */
   async #tooMany(
-    found: Map<string, { readonly files: number; readonly path: string }>,
+    found: Map<string, { files: number; readonly path: string }>,
     { all, unapproved, before }: Readonly<Record<'all' | 'unapproved' | 'before', number>>,
   ): Promise<HeldDeletes | undefined> {
     const { clock, folder, state } = this.deps;
@@ -169,13 +169,14 @@ export class Deletions {
     const live = ['pending', 'accepted', 'confirmed'] as const;
     for await (const slice of state.entries.slices({ folder: folder.name, status: live }))
       for (const entry of slice) {
-        const content = contentOf(entry) ?? '';
-        files -= found.get(content)?.files ?? 0;
-        found.delete(content);
+        const same = found.get(contentOf(entry) ?? '');
+        if (same === undefined || same.files === 0) continue;
+        same.files -= 1;
+        files -= 1;
       }
     if (files <= limit) return undefined;
     const examples: string[] = [];
-    for (const { path } of found.values()) if (examples.push(path) === EXAMPLES) break;
+    for (const one of found.values()) if (one.files > 0 && examples.push(one.path) === EXAMPLES) break;
     const since = heldDeletes(state, folder.name)?.since ?? clock.now();
     return { files, of, examples, since, before };
   }
@@ -197,6 +198,7 @@ export class Deletions {
   async *#candidates(before: number): AsyncGenerator<GoneItem> {
     const { folder, rules, state } = this.deps;
     if (folder.onDelete === 'keep' || state.counts(folder.name).gone === 0) return;
+    const isCalm = this.isCalm();
     const where = (line: string) => sinceOf(line) < before;
     let passed = 0;
     for await (const slice of state.entries.slices({ folder: folder.name, status: ['gone'], where })) {
@@ -205,8 +207,9 @@ export class Deletions {
         if (passed % SLICE === 0) await nextTurn();
         if (!isAway(entry) || !isToBeRemoved(entry, folder)) continue;
         if (state.entries.ownerOf(entry.sent.url, entry) !== undefined) continue;
-        // Nobody looks whether it is back.
-        if (!rules.decide(entry.path).take && !(await this.#isAbsent(entry.path))) continue;
+        // Nobody looks whether it is back, or it may be back and waits to be read.
+        const isSeen = isCalm && rules.decide(entry.path).take;
+        if (!isSeen && !(await this.#isAbsent(entry.path))) continue;
         yield entry;
       }
     }

@@ -176,6 +176,25 @@ describe('very many removed files', () => {
     expect(held(inbox)).toBeUndefined();
   });
 
+  it('count as removed where as many others were the same', async () => {
+    const files = Object.fromEntries([...many(25), ...many(15, 'rest')].map((path) => [path, 'the same']));
+    const inbox = send(await new Inbox(files).start());
+    for (const path of many(25).slice(0, 24)) inbox.remove(path);
+    inbox.remove('rest');
+    await until(() => held(inbox) !== undefined, 'they are held');
+    expect(held(inbox)).toMatchObject({ files: 38, of: 40 });
+  });
+
+  it('are not those that are back and not read yet, however long they were gone', async () => {
+    const inbox = await sentInbox(many(40));
+    await inbox.watcher.stop();
+    for (const entry of [...inbox.state.entries.all()])
+      if (entry.status === 'accepted') inbox.state.put(gone(entry, Date.now() - 3_600_000));
+    await inbox.begin({ folder: { settle: 60_000 } });
+    await inbox.watcher.rescan();
+    expect(inbox.said('approve-deletes inbox')).toBe(0);
+  });
+
   it('do not count where they only have another name', async () => {
     const inbox = await sentInbox(many(40));
     inbox.rename('d', 'e');
