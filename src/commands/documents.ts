@@ -2,6 +2,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { parseUrl } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import type { Citation, CitationOptions, CitingDocument } from '../peer/citation.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
@@ -26,7 +27,7 @@ export function documentOf({
   if (url !== undefined && hash !== undefined) throw new UsageError('Both a URL and --hash were given.');
   if (hash !== undefined) return { hash };
   if (url === undefined) throw new UsageError('Neither a URL nor --hash was given.');
-  if (!URL.canParse(url))
+  if (parseUrl(url) === undefined)
     throw new UsageError(
       `"${url}" is no URL.`,
       'Give the URL of a document, such as https://files.example.org/a.md; `peersync why FILE` tells that of a file.',

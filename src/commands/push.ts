@@ -10,7 +10,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError, systemCode } from '../lib/errors.js';
 import { fileStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
-import { sentence } from '../lib/text.js';
+import { parseUrl, sentence } from '../lib/text.js';
 import { comparableUrl } from '../peer/answer.js';
 import type { ContentRules, Dialect } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
@@ -142,9 +142,9 @@ function urlOf(file: string, url: string | undefined, count: number): string {
       `--url: received "${url}" for ${count} files.`,
       'Give a base that ends in "/"; each file has its name behind it.',
     );
-  } else if (URL.canParse(url)) {
-    const { protocol, username, password, href } = new URL(url);
-    if (SCHEMES.has(protocol) && username === '' && password === '') return href;
+  } else {
+    const { protocol = '', username, password, href } = parseUrl(url) ?? {};
+    if (href !== undefined && SCHEMES.has(protocol) && username === '' && password === '') return href;
   }
   throw new UsageError(
     `--url: received "${url}".`,

@@ -1,4 +1,5 @@
 import { PeersyncError } from '../lib/errors.js';
+import { parseUrl } from '../lib/text.js';
 import { formatBytes, wallClockText } from '../lib/units.js';
 import type { Found, SearchAnswer } from '../peer/search.js';
 import { answer, define, UsageError } from './context.js';
@@ -67,7 +68,7 @@ export function searchText(
   const width = isDrawn ? out.columns || 80 : undefined;
   const bold = (text: string) => (isDrawn && wantsColour(env) ? `\x1b[1m${text}\x1b[0m` : text);
   const link = (text: string, url: string) =>
-    isDrawn && URL.canParse(url) ? `\x1b]8;;${new URL(url).href}\x1b\\${text}\x1b]8;;\x1b\\` : text;
+    isDrawn && parseUrl(url) ? `\x1b]8;;${new URL(url).href}\x1b\\${text}\x1b]8;;\x1b\\` : text;
   const many = `${totalIsExact ? '' : 'more than '}${counted(total, 'result')}`;
   const instead = corrected === undefined ? '' : ` for ${safe(corrected)}, which is similar`;
   if (items.length === 0) return [`Nothing found for ${safe(query)}.`];

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { encodePath } from '../lib/text.js';
+import { encodePath, parseUrl } from '../lib/text.js';
 
 /**
  * The URL of the document that a file becomes: the folder's base and the percent-encoded relative path. The same file
@@ -48,9 +48,8 @@ function parseBase(text: string): URL | undefined {
   const composed = text.normalize('NFC');
   // The parser would drop white space at the ends and line breaks anywhere without a word.
   if (/[\t\n\r?#]|^\s|\s$/.test(composed) || !/^[a-z]+:\/\//i.test(composed)) return undefined;
-  if (!URL.canParse(composed)) return undefined;
-  const url = new URL(composed);
-  return url.username === '' && url.password === '' ? url : undefined;
+  const url = parseUrl(composed);
+  return url?.username === '' && url.password === '' ? url : undefined;
 }
 
 function asDirectory(url: string): string {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readHtml } from '../content/readers/html.js';
 import type { Extract } from '../content/readers/reader.js';
+import { parseUrl } from '../lib/text.js';
 import { Refusal } from './form.js';
 
 declare const normal: unique symbol;
@@ -17,9 +18,9 @@ export function normaliseUrl(url: string): NormalUrl {
     throw new Refusal(400, `The URL is longer than ${LONGEST_URL} bytes.`);
   // URL() drops control characters silently.
   if (/\p{Cc}/u.test(url)) throw new Refusal(400, 'The URL holds control characters.');
-  if (!URL.canParse(url))
+  const parsed = parseUrl(url);
+  if (parsed === undefined)
     throw new Refusal(400, 'The URL cannot be parsed: it has to be absolute, like https://host/path.');
-  const parsed = new URL(url);
   if (!SCHEMES.has(parsed.protocol) || !/^[a-z]+:\/\//i.test(url.trimStart()))
     throw new Refusal(400, 'The URL has to begin with http, https, ftp, sftp, smb or file and ://.');
   parsed.hash = '';

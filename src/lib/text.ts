@@ -19,6 +19,18 @@ export function isWithin(path: string, directory: string): boolean {
 }
 
 /**
+ * The URL that a text is, beside another one where it is relative; undefined where it is none. Node 20's `URL.canParse` says so of
+ * `https://bücher.example` too, once V8 has compiled its caller (it takes Latin-1 for UTF-8).
+ */
+export function parseUrl(text: string, base?: string): URL | undefined {
+  try {
+    return new URL(text, base);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
  * A file's path as it stands in its URL: each name in NFC, percent-encoded, `/` between them. The state on disk leaves out
  * what follows from it: another encoding would be another schema there.
  */

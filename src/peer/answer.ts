@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { DomHandler, ElementType, Parser } from 'htmlparser2';
+import { parseUrl } from '../lib/text.js';
 import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
 
 /** Any form can be read; JSON carries every text as it is. */
@@ -418,7 +419,7 @@ export function allRecords(record: AnswerRecord): readonly AnswerRecord[] {
  * Peers give URLs back escaped more or less than they got them.
  */
 export function comparableUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const url = parseUrl(text);
   if (url === undefined) return text.trim();
   const authority = `${url.protocol}//${url.username}${url.password ? `:${url.password}` : ''}@${url.host}`;
   const path = url.pathname.replace(/[^/]+/g, escapedOnce);

@@ -1,3 +1,4 @@
+import { parseUrl } from '../lib/text.js';
 import { decoded, isSameUrl, succeeded, unusable } from './answer.js';
 import { readCitation } from './citation.js';
 import type { Dialect, DialectName, TableDialect } from './dialect.js';
@@ -119,8 +120,8 @@ export const yacy: Dialect = {
    * breaks its answers.
    */
   sentUrl(url) {
-    if (!URL.canParse(url)) return url;
-    const parsed = new URL(url);
+    const parsed = parseUrl(url);
+    if (parsed === undefined) return url;
     parsed.hash = '';
     return parsed.href;
   },

@@ -1,3 +1,4 @@
+import { parseUrl } from '../lib/text.js';
 import {
   allRecords,
   decoded,
@@ -147,8 +148,8 @@ export async function listDirectories(
 
 /** The name of what stands directly below the page, with a `/` at its end where it is a directory. */
 function nameIn(href: string, url: string, path: string): string | undefined {
-  if (!URL.canParse(href, url)) return undefined;
-  const [, parent = '', escaped = ''] = /^(.*\/)([^/]+\/?)$/.exec(new URL(href, url).pathname) ?? [];
+  const pathname = parseUrl(href, url)?.pathname ?? '';
+  const [, parent = '', escaped = ''] = /^(.*\/)([^/]+\/?)$/.exec(pathname) ?? [];
   // Behind a proxy the links may lack what stands before the path there.
   const isHere = [new URL(url).pathname, path].map(unescaped).includes(unescaped(parent));
   const name = unescaped(escaped);

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { type FastifyHttpOptions, type FastifyInstance, fastify } from 'fastify';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
+import { parseUrl } from '../lib/text.js';
 
 export interface WebLimits {
   /** Bytes of the head of a request. */
@@ -87,5 +88,5 @@ export function isSame(a: string, b: string): boolean {
 export function isForeign({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
   // A proxy may ask by another name than the browser does, so the browser's own word goes first.
   if (site !== undefined) return site !== 'same-origin';
-  return origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host?.toLowerCase());
+  return origin !== undefined && parseUrl(origin)?.host !== host?.toLowerCase();
 }
