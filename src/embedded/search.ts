@@ -71,24 +71,24 @@ function find(request: SearchRequest, deps: PeerDeps) {
   return { ...result, hits };
 }
 
-function snippet({ id, url }: Document, highlights: Highlights, documents: DocumentStore): string {
+function snippet({ id, title, url }: Document, highlights: Highlights, documents: DocumentStore): string {
   const isMarkdown = MARKDOWN.test(new URL(url).pathname);
+  const begin = bodyOf(documents.textPart(id, 0) ?? '', title, isMarkdown);
   for (let part = 0; part < SNIPPET_PARTS && !highlights.isEmpty; part += 1) {
-    const text = documents.textPart(id, part);
+    const text = part === 0 ? begin : documents.textPart(id, part);
     if (text === undefined) break;
-    const found = snippetOf(text, highlights, isMarkdown, part === 0);
+    const found = snippetOf(text, highlights, isMarkdown);
     if (found !== undefined) return found;
   }
-  const text = documents.textPart(id, 0) ?? '';
-  return snippetAt(text, isMarkdown ? frontMatterEnd(text) : 0, isMarkdown);
+  return snippetAt(begin, 0, isMarkdown);
 }
 
 function resultLine(request: SearchRequest, { total, totalIsExact, corrected, hits }: SearchResult): string {
   const collection = request.collection === '' ? '' : ` in ${request.collection}`;
-  const where = corrected === undefined ? collection : `${collection} for ${corrected}`;
+  const where = corrected === undefined ? collection : `${collection} for ${corrected}, which is similar`;
   if (request.query.trim() === '')
-    return total === 0 ? `No documents${where} yet.` : `Newest documents${where}`;
-  if (total === 0) return `Nothing found for ${request.query}${where}.`;
+    return total === 0 ? `No documents${collection} yet.` : `Newest documents${collection}`;
+  if (total === 0) return `Nothing found for ${request.query}${collection}.`;
   if (hits.length === 0) return `${counted(total, 'result')}${where}; none on this page.`;
   const shown = `${request.offset + 1}–${request.offset + hits.length}`;
   if (!totalIsExact)
@@ -150,24 +150,13 @@ function pager(request: SearchRequest, total: number): string {
 const LENGTH = 240;
 const LEAD = 60;
 
-/**
- * The place in `text` around the first of the `asked` words; undefined where none is in it.
- *
- * @param isMarkdown its marks are left out, and at the beginning of a document what stands before the text (front matter)
- */
-export function snippetOf(
-  text: string,
-  asked: Highlights,
-  isMarkdown = false,
-  isBeginning = true,
-): string | undefined {
-  const first = isMarkdown && isBeginning ? frontMatterEnd(text) : 0;
-  for (const { word, start } of placedWords(text.slice(first))) {
+/** The place in `text` around the first of the `asked` words, without the marks of Markdown; undefined where none is in it. */
+export function snippetOf(text: string, asked: Highlights, isMarkdown = false): string | undefined {
+  for (const { word, start } of placedWords(text)) {
     if (!asked.has(word)) continue;
-    const at = first + start;
-    const from = Math.max(first, at - LEAD);
+    const from = Math.max(0, start - LEAD);
     // Not within a word where that can be.
-    const begin = from === first ? first : from + text.slice(from, at).search(/\s/) + 1;
+    const begin = from === 0 ? 0 : from + text.slice(from, start).search(/\s/) + 1;
     const found = snippetAt(text, begin, isMarkdown);
     // What is only in the address of a link is not read.
     if (!isMarkdown || [...placedWords(found)].some((each) => asked.has(each.word))) return found;
@@ -183,37 +172,37 @@ export function snippetAt(text: string, start: number, isMarkdown = false): stri
   const isCut = whole.length > LENGTH || start + raw.length < text.length;
   const piece = whole.slice(0, LENGTH);
   const blank = isCut ? piece.search(/\s\S*$/) : -1;
-  const line = (blank > LENGTH / 2 ? piece.slice(0, blank) : piece)
-    .toWellFormed()
-    .replace(/[\s\p{Cc}]+/gu, ' ')
-    .trim();
-  return `${start > 0 && !isBegin(text, start) ? '… ' : ''}${line}${isCut ? ' …' : ''}`;
+  const line = oneLine((blank > LENGTH / 2 ? piece.slice(0, blank) : piece).toWellFormed());
+  return `${start > 0 ? '… ' : ''}${line}${isCut ? ' …' : ''}`;
 }
 
-/** Whether nothing but front matter stands before. */
-function isBegin(text: string, start: number): boolean {
-  return start === frontMatterEnd(text.slice(0, LONGEST_FRONT_MATTER));
+function oneLine(text: string): string {
+  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
 const MARKDOWN = /\.(md|markdown|mdown|mkd|mdx)$/i;
 const LONGEST_FRONT_MATTER = 16_384;
+/** Lines of `key: value` between `---`. */
+const FRONT_MATTER = /^\ufeff?---[ \t]*\r?\n(?:(?!---)[^\n]*\n)*?---[ \t]*(?:\r?\n|$)/;
 
-/** Where the text begins behind front matter: lines of `key: value` between `---`. */
-export function frontMatterEnd(text: string): number {
-  const match = /^\ufeff?---[ \t]*\r?\n(?:(?!---)[^\n]*\n)*?---[ \t]*(?:\r?\n|$)/.exec(
-    text.slice(0, LONGEST_FRONT_MATTER),
-  );
-  return match?.[0].length ?? 0;
+/** The text behind front matter, and behind a first line that is its title, which stands above. */
+export function bodyOf(text: string, title: string, isMarkdown: boolean): string {
+  const matter = isMarkdown ? FRONT_MATTER.exec(text.slice(0, LONGEST_FRONT_MATTER)) : null;
+  const body = text.slice(matter?.[0].length ?? 0).trimStart();
+  const end = body.search(/\n|$/);
+  const first = body.slice(0, Math.min(end, LENGTH));
+  const isTitle = oneLine(isMarkdown ? withoutMarks(first) : first) === title;
+  return (isTitle && body.slice(end).trimStart()) || body;
 }
 
 /** Text as Markdown shows it: no signs of headings, lists, quotes, tables and emphasis; links and images by their words. */
 function withoutMarks(text: string): string {
   return text
     .replace(/^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ x]\][ \t]+)?|\d{1,9}[.)][ \t]+)/gm, '')
-    .replace(/^[ \t]*(?:[-*_=`~|:][ \t]*){3,}[\w-]*$/gm, '')
-    .replace(/!?\[([^\][\n]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')
-    .replace(/!?\[([^\][\n]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')
-    .replace(/<\/?[a-z][^<>\n]{0,300}>|<!--[^\n]{0,300}-->/gi, '')
+    .replace(/^[ \t]*(?:[-*_=`~|:][ \t]*){3,}[\w-]*$|^[ \t]*\[[^\]\n]{1,100}\]:[ \t]+\S+.*$/gm, '')
+    .replace(/!?\[([^\][]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')
+    .replace(/!?\[([^\][]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')
+    .replace(/<\/?[a-z][^<>]{0,300}>|<!--[^\n]{0,300}-->/gi, '')
     .replace(/(\*\*|__|~~|`+)(\S(?:[^\n]{0,300}?\S)??)\1/g, '$2')
     .replace(/(?<![\w*])([*_])(\S(?:[^\n*_]{0,300}\S)?)\1(?![\w*])/g, '$2')
     .replace(/[ \t]*\|[ \t]*/g, ' ');

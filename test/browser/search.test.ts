@@ -10,7 +10,7 @@ import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
 
 const NOTES = {
   'file:///notes/green%20tea.md': '# Green tea\n\nIt is brewed at 70 degrees, never hotter.',
-  'https://h.example/coffee.md': '# Coffee\n\nIt is brewed at 93 degrees; tea is another matter.',
+  'https://h.example/coffee.md': `# Coffee\n\nIt is brewed at 93 degrees; tea is another matter. ${'x'.repeat(100)}`,
 };
 
 /** The search page of a peer with two documents. */
@@ -34,7 +34,10 @@ describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }
     await page.keyboard.type('gree');
     await until(async () => (await titles()).join() === 'Green tea', 'the one that begins so');
     await words.fill('grene tea');
-    await page.getByRole('status').getByText('1–1 of 1 result for green tea', { exact: true }).waitFor();
+    await page
+      .getByRole('status')
+      .getByText('1–1 of 1 result for green tea, which is similar', { exact: true })
+      .waitFor();
     await page.getByRole('combobox', { name: 'Collection' }).selectOption('drinks');
     await until(() => page.url().includes('collection=drinks'), 'the address follows');
     expect(await page.title()).toBe('grene tea – search · peersync');
@@ -71,6 +74,7 @@ describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }
   test('does the same on a phone without scripts, and shows no button that would do nothing', async () => {
     const viewport = { width: 390, height: 844 };
     const { page, titles, words } = await visited({ javaScriptEnabled: false, viewport });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
     expect(await page.getByRole('button').allInnerTexts()).toEqual(['Search']);
     await words.fill('"green tea"');
     await words.press('Enter');

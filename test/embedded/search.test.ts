@@ -6,7 +6,7 @@ import { DocumentStore } from '../../src/embedded/documents.js';
 import { Site } from '../../src/embedded/markup.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { findDocuments, parseQuery } from '../../src/embedded/query.js';
-import { frontMatterEnd, marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
+import { bodyOf, marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { openPeer, type Parameters, peerdoc, peerWith, push, search, send } from './support.js';
@@ -365,17 +365,23 @@ describe('a snippet', () => {
     expect(snippetAt('word '.repeat(200), 0)).toMatch(/^word .* …$/);
   });
 
-  const NOTE =
-    '---\ntitle: tea\n---\n# **Green** tea\n\n- [x] see [the *manual*](http://tea/) `now`\n> a_b_c |\n';
-  it('of Markdown has no marks and no front matter, nor what stands in the address of a link alone', () => {
-    const line = 'Green tea see the manual now a_b_c';
-    expect(snippetOf(NOTE, parseQuery('tea ').highlights, true)).toBe(line);
-    expect(snippetAt(NOTE, frontMatterEnd(NOTE), true)).toBe(line);
-    expect(snippetOf(NOTE, parseQuery('title ').highlights, true)).toBeUndefined();
+  it('of Markdown has no marks, front matter and title, nor what stands in the address of a link alone', () => {
+    const note = `---\nkey: tea\n---\n# **Green** tea\n\n- [x] see [the *manual*](http://tea/) \`now\`
+> a_b_c |\n\n[![a\nbadge](http://b/)](http://c/) <img\n src="x"\n/>\n[ref]: http://tea/\nmore tea`;
+    const body = bodyOf(note, 'Green tea', true);
+    const line = 'see the manual now a_b_c a badge more tea';
+    expect(snippetOf(body, parseQuery('tea ').highlights, true)).toBe(line);
+    expect(snippetAt(body, 0, true)).toBe(line);
+    expect(snippetOf(body, parseQuery('key ').highlights, true)).toBeUndefined();
     expect(snippetOf('[x](http://only/)', parseQuery('only ').highlights, true)).toBeUndefined();
-    for (const odd of ['*'.repeat(50_000), '['.repeat(50_000), `---\n${'a\n'.repeat(50_000)}`]) {
+    expect(bodyOf('Green tea\nis hot', 'Green tea', false)).toBe('is hot');
+    expect(bodyOf('Green tea\n', 'Green tea', false)).toBe('Green tea\n');
+    for (const odd of [
+      ...['*', '[', '<a ', '[a\n', ' ', '[a]: b'].map((mark) => mark.repeat(50_000)),
+      `---\n${'a\n'.repeat(50_000)}`,
+    ]) {
       const began = performance.now();
-      snippetAt(odd, frontMatterEnd(odd), true);
+      snippetAt(bodyOf(odd, '', true), 0, true);
       expect(performance.now() - began).toBeLessThan(500);
     }
   });
