@@ -3,9 +3,8 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type St
 import { lstat, open } from 'node:fs/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { type Encoding, type FileStat, fileStat, sameStat } from '../lib/file.js';
-import { documentKind } from './document-types.js';
 import { EncodingDetector } from './encoding.js';
-import { HEAD_BYTES } from './signatures.js';
+import { documentKind, HEAD_BYTES } from './signatures.js';
 
 /**
  * The one reader of files that belong to the user.

@@ -1,6 +1,6 @@
 import type { Encoding } from '../lib/file.js';
 import { HtmlParser } from '../lib/html-parser.js';
-import { decoderOf } from './decoding.js';
+import { decoderOf } from './encoding.js';
 
 /** The code of what is said of a text without words. */
 export const NO_WORDS = 'NO_WORDS';

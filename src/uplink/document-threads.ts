@@ -84,8 +84,11 @@ export class DocumentThreads {
     } catch (error) {
       if (this.#isClosed) return STALE;
       if (systemCode(error) === 'ERR_WORKER_OUT_OF_MEMORY') why = TOO_MUCH;
-      if (why !== undefined) return { kind: 'refused', trouble: tooMuch(why) };
-      return { kind: 'refused', trouble: unreadableDocument('DOCUMENT_BROKEN', messageOf(error)) };
+      const trouble =
+        why === undefined
+          ? unreadableDocument('DOCUMENT_BROKEN', messageOf(error))
+          : unreadableDocument('DOCUMENT_TOO_LARGE', why);
+      return { kind: 'refused', trouble };
     } finally {
       watching.abort();
       await watched;
@@ -94,11 +97,3 @@ export class DocumentThreads {
 }
 
 const TOO_MUCH = 'it takes too much memory';
-
-function tooMuch(why: string) {
-  return {
-    code: 'DOCUMENT_TOO_LARGE',
-    message: `No text can be read from the file: ${why}.`,
-    hint: 'Split it, or keep it out with `ignore`; `peersync retry` tries it again.',
-  };
-}

@@ -1,7 +1,7 @@
 import { createHash, type Hash, hash } from 'node:crypto';
 import { basename } from 'node:path';
 import mime from 'mime';
-import { decoderOf } from '../content/decoding.js';
+import { decoderOf, fromLatin1 } from '../content/encoding.js';
 import { pieces, type ReadOrder, type Refusal, readWhole, refusalFor } from '../content/reader.js';
 import { DocumentError, type Extract } from '../content/readers/reader.js';
 import { HEAD_BYTES, signedType } from '../content/signatures.js';
@@ -248,25 +248,26 @@ function pageOf({ author, date, language, text, title }: Extract, isForYacy: boo
 }
 
 const CONTROLS = /(?![\t\n])[\p{Cc}\ufffe\uffff]/gu;
+const clean = (text: string) => fromLatin1(text.toWellFormed()).replace(CONTROLS, ' ');
 
 function escaped(text: string): string {
-  const clean = text.toWellFormed().replace(CONTROLS, ' ');
-  return clean.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return clean(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
 /** It decodes entities before it takes tags out, so that no sign of a tag may be left. */
 function safeForYacy(text: string): string {
-  const clean = Buffer.from(text.toWellFormed().replace(CONTROLS, ' '));
-  return Buffer.from(rewritten(clean, plainTextRewriting())).toString();
+  return Buffer.from(rewritten(Buffer.from(clean(text)), plainTextRewriting())).toString();
 }
+
+const HINTS: Readonly<Record<DocumentError['code'], string>> = {
+  DOCUMENT_ENCRYPTED: 'Save it without a password, or keep it out with `ignore`.',
+  DOCUMENT_BROKEN: 'Open it in its own program and save it anew, or keep it out with `ignore`.',
+  DOCUMENT_TOO_LARGE: 'Split it, or keep it out with `ignore`; `peersync retry` tries it again.',
+};
 
 /** @param message why, without a full stop */
 export function unreadableDocument(code: DocumentError['code'], message: string): Trouble {
-  const hint =
-    code === 'DOCUMENT_ENCRYPTED'
-      ? 'Save it without a password, or keep it out with `ignore`.'
-      : 'Open it in its own program and save it anew, or keep it out with `ignore`.';
-  return { code, message: `No text can be read from the file: ${message}.`, hint };
+  return { code, message: `No text can be read from the file: ${message}.`, hint: HINTS[code] };
 }
 
 /**

@@ -1,8 +1,12 @@
+import { statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Encoding } from '../../src/lib/file.js';
+import { fingerprintNow } from '../../src/content/reader.js';
+import { type Encoding, fileStat } from '../../src/lib/file.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
-import { rewritten, wayOf } from '../../src/uplink/documents.js';
+import { packDocument, rewritten, wayOf } from '../../src/uplink/documents.js';
+import { temporaryDirectory } from '../support/temp.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const yacyWay = (path: string, encoding: Encoding = 'utf-8', begin = 'some words') =>
@@ -21,6 +25,17 @@ describe('a peer that takes only text', () => {
     const utf16 = Buffer.from('\ufeff<b>ü', 'utf16le');
     expect(Buffer.from(rewritten(utf16, way('utf-16le').rewriting)).toString()).toBe('<b>ü');
   });
+});
+
+it('a document becomes a page, in which windows-1252 is no ISO 8859-1', async () => {
+  const file = join(temporaryDirectory(), 'a.rtf');
+  writeFileSync(file, "{\\rtf1\\ansi \\'93a < b\\'94 \\'80\\par c}");
+  const found = fingerprintNow({ file, stat: fileStat(statSync(file)) });
+  if (found.kind !== 'version') throw new Error(`the file is ${found.kind}`);
+  const packed = await packDocument({ file, version: found.version, rules: DIALECTS.standard.content });
+  if (packed.kind !== 'content' || !('encoded' in packed.text)) throw new Error(`it is ${packed.kind}`);
+  const page = new URLSearchParams(`page=${Buffer.from(packed.text.encoded)}`).get('page');
+  expect(page).toContain('<p>“a &lt; b” €<br>\nc</p>');
 });
 
 describe('a peer that takes files gets', () => {

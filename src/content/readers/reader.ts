@@ -9,7 +9,7 @@ export interface Extract {
   readonly language?: string | undefined;
 }
 
-/** Reads one format. A new format is one of these, and a line in `readers.ts` and `document-types.ts`. */
+/** Reads one format. A new format is one of these, and a line in `readers.ts` and `signatures.ts`. */
 export interface Reader {
   /** As `peersync why` names it. */
   readonly name: string;

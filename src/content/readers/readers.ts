@@ -1,5 +1,5 @@
 import PostalMime, { type Address } from 'postal-mime';
-import { type DocumentKind, documentKind } from '../document-types.js';
+import { type DocumentKind, documentKind } from '../signatures.js';
 import { epub, openDocument, sheets, slides, word } from './archives.js';
 import { readHtml } from './html.js';
 import { pdf } from './pdf.js';
