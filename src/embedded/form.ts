@@ -239,7 +239,8 @@ async function parseUrlencoded(form: Form, body: Iterable<Buffer> | AsyncIterabl
   };
   for await (const chunk of body) {
     let start = 0;
-    for (let at = chunk.indexOf(AMPERSAND); at !== -1; at = chunk.indexOf(AMPERSAND, start)) {
+    for (let at = 0; at < chunk.length; at += 1) {
+      if (chunk[at] !== AMPERSAND) continue;
       if (at > start || begun.length > 0) end(chunk.subarray(start, at));
       start = at + 1;
     }
