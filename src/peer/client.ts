@@ -290,21 +290,6 @@ export class PeerClient {
     return { ms: answer.tookMs, ...(typeof server === 'string' ? { server } : {}) };
   }
 
-  /**
-   * Resolves when the peer lets us push: asks for the push page without parameters, which changes nothing. A peer that
-   * does not take the empty request (400, 405 and the like) let us in all the same.
-   *
-   * @throws PeerError PEER_AUTH when it does not; PEER_REFUSED when there is no such page
-   */
-  async checkAdmin({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const path = (await this.#spoken(signal)).pushPath;
-    const request = { counted: 'other', method: 'GET', path, isProtected: true, signal } as const;
-    const answer = await this.#http.ask(request);
-    const error = statusError(answer);
-    const isLetIn = error?.code === 'PEER_REFUSED' && answer.status !== 404;
-    if (error !== undefined && !isLetIn) throw error;
-  }
-
   /** Ends all connections; requests under way, and any made later, fail with PEER_ABORTED. */
   async close(): Promise<void> {
     await this.#http.close();

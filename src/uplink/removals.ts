@@ -144,9 +144,11 @@ export class Removals {
     this.#plan(known ?? fresh, this.#dueAt({ folder, path, ...item }));
   }
 
+  /** Gives it its turn, if it is still a removal: its file may be back by now. */
   #plan(removal: Removal, at: number): void {
     this.#underWay.delete(keyOf(removal));
-    if (this.#mayTouch(removal.folder)) this.#waiting.put(keyOf(removal), removal, at);
+    if (this.#itemOf(removal) !== undefined && this.#mayTouch(removal.folder))
+      this.#waiting.put(keyOf(removal), removal, at);
   }
 
   #dueAt({ notBefore, requestedAt, sent }: RemovingItem): number {
@@ -251,8 +253,7 @@ export class Removals {
       for (const removal of batch) {
         const item = await this.#mayGo(removal);
         if (item === undefined || !this.#backlog.reserve(item.url)) {
-          if (this.#itemOf(removal) === undefined) this.#underWay.delete(keyOf(removal));
-          else this.#plan(removal, clock.now() + KEPT_BACK_MS);
+          this.#plan(removal, clock.now() + KEPT_BACK_MS);
           continue;
         }
         urls.add(item.url);
@@ -318,7 +319,7 @@ export class Removals {
         else {
           removal.isAnswered = true;
           removal.interval = SHORTEST_INTERVAL_MS;
-          this.#lookAgain(removal, clock.now() + holdMs(this.#deps));
+          this.#plan(removal, clock.now() + holdMs(this.#deps));
         }
       }
       for (const removal of batch) if (!asked.includes(removal)) this.#failed(removal, undefined);
@@ -329,7 +330,7 @@ export class Removals {
       const isMisfit = MISFITS.has(error.code) && (await dialect.misfits());
       for (const removal of batch) {
         if (isMisfit) this.#failed(removal, undefined);
-        else if (kind === 'unanswered') this.#lookAgain(removal, clock.now() + holdMs(this.#deps));
+        else if (kind === 'unanswered') this.#plan(removal, clock.now() + holdMs(this.#deps));
         else {
           removal.isAlone ||= kind === 'failed' && batch.length > 1;
           this.#failed(removal, troubleOf(error));
@@ -355,11 +356,6 @@ export class Removals {
     }
   }
 
-  #lookAgain(removal: Removal, at: number): void {
-    if (this.#itemOf(removal) === undefined) this.#underWay.delete(keyOf(removal));
-    else this.#plan(removal, at);
-  }
-
   async #lookUp(removal: Removal, signal: AbortSignal): Promise<void> {
     const { clock, dialect, log, peer, queue, settings, state } = this.#deps;
     const url = this.#itemOf(removal)?.url ?? '';
@@ -376,8 +372,9 @@ export class Removals {
     const item = this.#itemOf(removal);
     const hold = holdMs(this.#deps);
     const patienceMs = Math.max(settings.confirm.timeout, 2 * hold);
+    const isOver = (askedAt: number) => Math.min(now - askedAt, queue.answeringForMs) >= patienceMs;
     // Since then the file came back, or the removal began anew.
-    if (item?.requestedAt === undefined || item.url !== url) this.#lookAgain(removal, now);
+    if (item?.requestedAt === undefined || item.url !== url) this.#plan(removal, now);
     else if (isThere === false && began >= item.requestedAt + hold) {
       const note = 'the peer does not show it any more';
       state.put(removed(item, now, note));
@@ -385,11 +382,8 @@ export class Removals {
       this.#underWay.delete(keyOf(removal));
       const { folder, path } = item;
       log.info({ event: 'removed', folder, path, url }, `removed ${placeName(item)} from the peer`);
-    } else if (isThere === true && !removal.isAnswered) {
-      this.#failed(removal, UNANSWERED);
-      await state.commit();
-    } else if (isThere === true && Math.min(now - item.requestedAt, queue.answeringForMs) >= patienceMs) {
-      this.#failed(removal, NOT_REMOVED);
+    } else if (isThere === true && (!removal.isAnswered || isOver(item.requestedAt))) {
+      this.#failed(removal, removal.isAnswered ? NOT_REMOVED : UNANSWERED);
       await state.commit();
     } else {
       this.#plan(removal, now + removal.interval);

@@ -5,18 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { TextSource } from '../../src/peer/form.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
-import {
-  ACCEPTED,
-  CREDENTIALS,
-  clientOf,
-  DigestServer,
-  http,
-  ITEM,
-  OK,
-  raw,
-  serving,
-  TestServer,
-} from './support.js';
+import { ACCEPTED, CREDENTIALS, clientOf, http, ITEM, OK, raw, serving, TestServer } from './support.js';
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n';
 const like = (text: string) => expect.stringContaining(text);
@@ -286,18 +275,6 @@ it('a ping is answered by any page of the peer, and fails with a peer that fails
   for (const code of ['PEER_FAILED', 'PEER_BUSY'])
     await expect(client.ping()).rejects.toMatchObject({ code });
   expect(client.requests).toEqual({ push: 0, peerdoc: 0, other: 5 });
-});
-
-it('the administrator’s access is checked by asking for the push page, with nothing to push', async () => {
-  const server = await DigestServer.start();
-  await clientOf(server.url, { credentials: CREDENTIALS }).checkAdmin();
-  const asked = { method: 'GET', url: '/api/push_p.html', body: '' };
-  expect(server.http.requests).toMatchObject([asked, asked]);
-  await expect(clientOf(server.url).checkAdmin()).rejects.toMatchObject({ code: 'PEER_AUTH' });
-  // A peer may find the question too short, but has the page.
-  const { client } = await serving((_, response, n) => response.writeHead(n === 0 ? 405 : 404).end());
-  await expect(client.checkAdmin()).resolves.toBeUndefined();
-  await expect(client.checkAdmin()).rejects.toMatchObject({ code: 'PEER_REFUSED', status: 404 });
 });
 
 describe('a client', () => {
