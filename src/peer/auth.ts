@@ -172,7 +172,7 @@ export class Auth {
 
   /** The server let a protected request in, or one that carried `used`. */
   admitted(used: Authorization | undefined): void {
-    if (used === undefined || used.scheme === this.#scheme) this.#isAdmitted = true;
+    this.#isAdmitted = true;
     if (used !== undefined) used.scheme.isProven = true;
   }
 

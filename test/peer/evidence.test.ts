@@ -58,23 +58,8 @@ it.each<[string, Partial<Peerdoc>, object, SentVersion?]>([
 it.each<[string, Partial<Peerdoc>, string | undefined, SentVersion?]>([
   ['other content', { ...ALL, digest: OTHER }, `the peer shows other content (sha256 ${OTHER})`],
   ['another URL', { url: 'https://docs.example.org/c.txt', digest: DIGEST }, undefined],
-  [
-    'other collections',
-    { collections: ['x', 'y'], digest: DIGEST },
-    'the peer shows it in [x, y], not in inbox',
-  ],
   ['a part of our collections', { collections: ['inbox'], digest: DIGEST }, undefined, SEVERAL],
   ['no bytes', { size: 0, words: 0, loadDate: PEER_AT }, 'the peer has an empty document'],
-  [
-    'another size, however new',
-    { ...NEW, size: 259 },
-    'the peer shows a version of 259 bytes, and 260 were pushed',
-  ],
-  [
-    'an older load date',
-    { loadDate: PEER_AT - 1 },
-    'the peer shows an older version, loaded 2026-11-21T04:00:09.999Z',
-  ],
   ['without an answer: a load date long before', { loadDate: AT - 2_001 }, undefined, UNANSWERED],
   ['without an answer: before, by a clock ahead', looked(HOUR, -10_000), undefined, UNANSWERED],
   ['without an answer: before, by a clock behind', looked(-HOUR, -10_000), undefined, UNANSWERED],
