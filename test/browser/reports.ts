@@ -6,20 +6,10 @@ import type { QueueStatus } from '../../src/queue/request-queue.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { FolderReport, RecentEvent, StatusFacts, StatusReport } from '../../src/report/status.js';
 import type { Entry } from '../../src/state/entry.js';
-import { report } from '../commands/report.js';
+import { NO_ITEMS, report } from '../commands/report.js';
 
 export const MIN = 60_000;
 export const NOW = Date.now();
-const NO_ITEMS = {
-  pending: 0,
-  accepted: 0,
-  confirmed: 0,
-  quarantined: 0,
-  gone: 0,
-  skipped: 0,
-  removing: 0,
-  removed: 0,
-};
 
 export function queue(over: Partial<QueueStatus> = {}): QueueStatus {
   const lane = { started: 20, failed: 0, running: 0, waiting: 0 };

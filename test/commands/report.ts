@@ -1,6 +1,18 @@
 import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status.js';
 import { conditionsOf } from '../../src/report/status.js';
 
+/** No files at all. */
+export const NO_ITEMS = {
+  pending: 0,
+  accepted: 0,
+  confirmed: 0,
+  quarantined: 0,
+  gone: 0,
+  skipped: 0,
+  removing: 0,
+  removed: 0,
+};
+
 /** The time at which the reports of these tests are read. */
 export const NOW = new Date(2026, 0, 5, 12, 30, 0).getTime();
 
@@ -18,13 +30,8 @@ export const queue = {
   },
 };
 export const counts = {
-  pending: 1_204_311,
-  accepted: 40,
-  confirmed: 12_345,
-  quarantined: 0,
-  gone: 7,
-  skipped: 12,
-  ...{ removing: 0, removed: 0 },
+  ...NO_ITEMS,
+  ...{ pending: 1_204_311, accepted: 40, confirmed: 12_345, gone: 7, skipped: 12 },
 };
 
 export function folder(name: string): FolderReport {

@@ -32,16 +32,6 @@ describe('the documentation of the configuration', () => {
 });
 
 describe('the JSON Schema', () => {
-  it('speaks of the file as a person writes it', () => {
-    const maxItems = { type: 'integer', minimum: 1, maximum: 1000, default: 50 };
-    const folder = { required: ['path', 'collection'], properties: { settle: { default: '2s' } } };
-    expect(jsonSchema()).toMatchObject({
-      $schema: 'https://json-schema.org/draft/2020-12/schema',
-      ...{ required: ['folders'], additionalProperties: false },
-      properties: { folders: { items: folder }, push: { properties: { maxItems } } },
-    });
-  });
-
   it('takes and refuses what loading takes and refuses', () => {
     // The reader used here knows patterns only without the "u" that JSON Schema asks for.
     const plain = JSON.stringify(jsonSchema()).replaceAll('\\\\p{L}\\\\p{M}\\\\p{N}', 'a-z');

@@ -32,11 +32,6 @@ describe('mirrors', () => {
     expect((await load({ tables: [{ table: 'prices-*', ...edit }] })).tables[0]).toMatchObject(edit);
   });
 
-  it('are not taken for one because one name begins like the other', async () => {
-    const like = [{ table: 'prices' }, { table: 'prices2' }, { table: 'stock-*' }];
-    expect((await load({ tables: [...like, { table: 'stoc', path: 'stock' }] })).tables).toHaveLength(4);
-  });
-
   const citations = [{ folder: 'inbox' }];
   const cited = { table: 't', name: 'citations/inbox' };
   it.each([

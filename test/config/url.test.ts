@@ -16,11 +16,8 @@ const relativePath = fc.array(name, { minLength: 1, maxLength: 5 }).map((names) 
 describe('the URL of a document', () => {
   it.each([
     ['a#b?c&d=e;f:g@h,i+j$k', 'a%23b%3Fc%26d%3De%3Bf%3Ag%40h%2Ci%2Bj%24k'],
-    ["it's (really) *new*!", 'it%27s%20%28really%29%20%2Anew%2A%21'],
     ['u\u0308', '%C3%BC'],
-    ['🎉', '%F0%9F%8E%89'],
     ['a\ud800b', 'a%EF%BF%BDb'],
-    ['line\nbreak\\slash', 'line%0Abreak%5Cslash'],
     ['~a-b_c.d/...', '~a-b_c.d/...'],
   ])('of %j ends in %s', (path, end) => {
     expect(documentUrl(base, path)).toBe(base + end);
@@ -45,11 +42,6 @@ describe('the URL of a document', () => {
       }),
     );
   });
-
-  it('has no path where it is not below the base, or no path has it', () => {
-    expect(pathBelow(base, 'https://files.example.org/a.txt')).toBeUndefined();
-    expect(pathBelow('https://x.example/', 'https://x.example/%FF/a.txt')).toBeUndefined();
-  });
 });
 
 describe('the base of a folder', () => {
@@ -59,7 +51,6 @@ describe('the base of a folder', () => {
     ['https://x/a\u0308', 'https://x/%C3%A4/'],
     ['https://bücher.example', 'https://xn--bcher-kva.example/'],
     ['https://x/100%/', 'https://x/100%25/'],
-    ['https://x/my files', 'https://x/my%20files/'],
     ['https://x//a/./b/../c', 'https://x//a/c/'],
   ])('%j has the one form %j', (given, normal) => {
     expect(normaliseBase(given)).toBe(normal);

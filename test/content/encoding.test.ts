@@ -77,7 +77,6 @@ describe('the encoding of a file', () => {
     ['UTF-16 without an end', [Buffer.of(0xff, 0xfe, 0x41)], 'binary'],
     ['UTF-32, which begins as UTF-16 does', [utf16('\0A\0')], 'binary'],
     ['German of an old editor', [latin1('M\xfcller')], 'windows-1252'],
-    ['a sequence that is cut off by the end', [Buffer.of(0x41, 0xe2, 0x82)], 'windows-1252'],
     ['bytes with a control character at their beginning', [latin1('A\xff\x02')], 'binary'],
     ['more control characters than text has', ['A\x034\x02\n'], 'binary'],
     ['a terminal log', [latin1('\x1b[1m\xe4')], 'windows-1252'],
@@ -86,7 +85,6 @@ describe('the encoding of a file', () => {
     ['many control characters before text', [`${'\0'.repeat(900)}${words}`], 'binary'],
     ['a control character far behind in eight bits', [archive, '\0', archive], 'windows-1252'],
     ['one near the beginning in eight bits', [german, '\0', archive], 'binary'],
-    ['many far behind in eight bits', [archive, '\0'.repeat(100), archive], 'binary'],
   ])('is found for %s', (_what, pieces, expected) => {
     expect(encodingOf(...pieces)).toBe(expected);
   });

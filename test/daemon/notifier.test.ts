@@ -1,11 +1,6 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Notifier, type NotifierDeps } from '../../src/daemon/watchdog.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { quoted } from '../support/system-tool.js';
-import { temporaryDirectory } from '../support/temp.js';
-import { until } from '../support/wait.js';
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -88,26 +83,5 @@ describe('a notifier', () => {
     [{ WATCHDOG_USEC: 'soon' }, undefined],
   ])('knows for how long systemd bears silence, unless that is meant for another process: %j', (env, ms) => {
     expect(setUp(env).notifier.watchdogMs).toBe(ms);
-  });
-
-  it('calls the program systemd-notify with the words and where they go', async () => {
-    const directory = temporaryDirectory();
-    const heard = join(directory, 'heard');
-    const program = join(directory, 'systemd-notify');
-    const write = (script: string) => writeFileSync(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-    write(`(printf '%s|' "$NOTIFY_SOCKET" "$@"; echo) >> ${quoted(heard)}`);
-    chmodSync(program, 0o755);
-    const env = { NOTIFY_SOCKET: '/here', PATH: `${directory}:${process.env.PATH}` };
-    const { notifier, warnings } = setUp(env);
-    void notifier.reloading();
-    await notifier.status(() => 'all is well; "really"');
-    const [reloading, status] = readFileSync(heard, 'utf8').split('\n');
-    expect(reloading).toMatch(/^\/here\|RELOADING=1\|MONOTONIC_USEC=\d{6,}\|$/);
-    expect(status).toBe('/here|STATUS=all is well; "really"|');
-    expect(warnings).toEqual([]);
-    write('echo "Failed to notify" >&2; exit 1');
-    void notifier.ready();
-    await until(() => warnings.length === 1, 'warned');
-    expect(warnings[0]).toMatch(/Failed to notify; see/);
   });
 });

@@ -90,16 +90,6 @@ describe('mirrors whose configuration changes while they run', () => {
     expect([engine.files(), engine.failure]).toEqual([files, undefined]);
   });
 
-  it('take the members of a pattern with it', async () => {
-    const { engine } = three();
-    await engine.open({ tables: [{ table: 'prices-*' }] });
-    await engine.run();
-    expect(engine.names).toEqual(['prices-*', 'prices-eu', 'prices-us']);
-    await engine.configure({ tables: [{ table: 'prices-e*' }] });
-    expect(engine.names).toEqual(['prices-e*', 'prices-eu']);
-    expect(engine.files()).toEqual(['tables/prices-eu.csv', 'tables/prices-us.csv']);
-  });
-
   it('move to another root: everything is written there, and nothing is taken for removed by a person', async () => {
     const { peer, engine } = three();
     const settings = { ...shares('a'), tables: [{ table: 'prices-eu', edit: true, deletes: true }] };
@@ -112,17 +102,6 @@ describe('mirrors whose configuration changes while they run', () => {
     await engine.configure(settings, other);
     await until(() => both.every((file) => filesBelow(other).includes(file)), 'both are there as well');
     expect([[...(peer.tableRows.get('prices-eu')?.keys() ?? [])], peer.writes]).toEqual([['apple'], []]);
-  });
-
-  it('can be told so before they were started, and while they start', async () => {
-    const { engine } = three();
-    await engine.open(shares('a'));
-    await engine.configure(shares('b'));
-    expect((await engine.run()).map(({ name }) => name)).toEqual(['b']);
-    engine.start();
-    await engine.configure(shares('c'));
-    await until(() => engine.has('shares/c'), 'it runs');
-    expect(engine.has('shares/a')).toBe(false);
   });
 });
 

@@ -1,5 +1,3 @@
-import { existsSync, readdirSync, readlinkSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareByCodePoint } from '../../src/lib/text.js';
@@ -54,17 +52,6 @@ describe('rows that wait on disk', () => {
       expect(keys(await ordered(rows, { sortBy })).join('')).toBe(expected);
   });
 
-  it('can be read again, both at once, and leave nothing in the directory, not even while they wait', async () => {
-    const directory = join(temporaryDirectory(), 'made');
-    const store = await fill(groups(['b', 'c', 'a'].map((pk) => row(pk))), { directory });
-    const all = await Promise.all([allRows(store.read()), allRows(store.read())]);
-    for (const rows of all) expect(keys(rows)).toEqual(['a', 'b', 'c']);
-    expect(readdirSync(directory)).toEqual([]);
-    await store.close();
-    await store.close();
-    expect(openBelow(directory)).toEqual([]);
-  });
-
   it('are sorted the same in one merge or several, those of the same key in the order in which they came', async () => {
     const random = new Random(7);
     const rows = Array.from({ length: 20_000 }, (_, i) =>
@@ -98,16 +85,3 @@ describe('rows that cannot wait', () => {
     await store.close();
   });
 });
-
-/** Files below a directory that this process has open, also those without a name; none where the system does not tell. */
-function openBelow(directory: string): string[] {
-  const descriptors = '/proc/self/fd';
-  if (!existsSync(descriptors)) return [];
-  return readdirSync(descriptors).flatMap((name) => {
-    try {
-      return [readlinkSync(join(descriptors, name))].filter((path) => path.startsWith(directory));
-    } catch {
-      return [];
-    }
-  });
-}

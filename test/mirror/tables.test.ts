@@ -181,16 +181,6 @@ describe('an edited table', () => {
     };
   }
 
-  it('reaches the peer soon after a person saved it', async () => {
-    const { peer, engine, edit } = await edited({ every: '1d' });
-    engine.start();
-    await until(() => peer.asked.length >= 2, 'the first run after the start');
-    edit(EDITED);
-    await until(() => peer.writes.length > 0, 'the edit reached the peer');
-    expect(peer.writes).toEqual(['set fruit k1 {"name":"Quince"}']);
-    expect(engine.said.join()).not.toContain('put back');
-  });
-
   it('may lose all its rows by the hand of a person, up to maxDeletes without an alarm', async () => {
     for (const maxDeletes of [2, 1]) {
       const { peer, engine, once, edit } = await edited({ deletes: true, maxDeletes });
@@ -206,15 +196,6 @@ describe('an edited table', () => {
       expect(peer.tableRows.get('fruit')?.size).toBe(0);
       expect((await once()).alarm).toBeUndefined();
     }
-  });
-
-  it('that is gone changes nothing where a person had removed its file as well', async () => {
-    const { peer, engine, once } = await edited();
-    peer.tableRows.delete('fruit');
-    await once();
-    rmSync(join(engine.root, FILE));
-    const accepted = await engine.mirrors.accept('fruit');
-    expect(accepted).toMatchObject({ changed: false, absentSince: expect.any(Number) });
   });
 
   it('shows what clashed, and the log says so once', async () => {
@@ -310,31 +291,6 @@ describe('a pattern', () => {
   it('leaves a table alone that is configured by itself', async () => {
     const { engine } = await patterned({ table: 'price-a', path: 'own.csv' });
     expect(engine.files()).toEqual(['own.csv', 'tables/price-b.csv']);
-  });
-
-  it('makes no second mirror of a table that is only configured under another name', async () => {
-    const tables = [{ table: 'price-*' }, { table: 'price-a', name: 'own', path: 'own.csv' }];
-    const peer = new FakePeer();
-    peer.table('price-a', { k: { a: '1' } });
-    peer.tables.list = async () => [];
-    const engine = await new Engine(peer).open({ tables });
-    await engine.run();
-    await engine.open({ tables });
-    expect(engine.names).toEqual(['price-*', 'own']);
-  });
-
-  it('leaves a file where it is, whatever table comes later', async () => {
-    const { peer, engine } = await patterned();
-    for (const name of ['Price-a', 'price-A']) peer.table(name, { k: { a: name } });
-    let files: string[] = [];
-    for (let i = 0; i < 2; i += 1) {
-      await engine.open({ tables: [{ table: '?rice-*' }] });
-      await engine.run();
-      expect(engine.read('tables/price-a.csv')).toContain('k,1');
-      if (i === 1) expect(engine.files()).toEqual(files);
-      files = engine.files();
-      expect(files).toHaveLength(4);
-    }
   });
 
   it.each(['unknown to the peer', 'without rows'])(

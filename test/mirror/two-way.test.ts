@@ -34,7 +34,6 @@ tells no equal changes                          | they k1 a=2 · edit k1 a=2
 keeps the peer's cell where both changed it     | they k1 a=p · edit k1 a=m             |                    | k1 a
 tells a cleared cell                            | edit k1 a=                            | k1 a=
 tells a new row                                 | edit k3 a=1 b=                        | k3 a=1
-tells a new row without anything in it          | edit k3 a=                            | k3 a=
 tells no new row that the peer has just so      | they k3 a=1 · edit k3 a=1
 mixes no rows of the same new key               | they k3 a=p · edit k3 a=m b=m         |                    | k3 a, k3 b
 deletes a removed row                           | edit k1 -                             | -k1
@@ -58,13 +57,11 @@ goes on behind that                             | they k1 a=p · crash written �
 keeps a row that the peer added before that     | open · they k3 a=p · crash based · save k1 a=m · run · save k2 a=n | k1 a=m; k2 a=n | k1 a | 1
 keeps it also behind the new file               | open · they k3 a=p · crash written · save k1 a=m · run · save k2 a=n | k1 a=m; k2 a=n | k1 a | 1
 saves it also where a run was overtaken then    | they k1 a=p · crash written · edit k2 a=m · overtaken · they k1 a=1 | | k1 a, k2 a
-saves it also where a run was cut short then    | they k1 a=p · crash written · edit k2 a=m · crash based · they k1 a=1 | | k1 a, k2 a
 keeps a row behind that where the file went     | open · they k3 a=p · crash written · remove · run · save k1 a=m | k1 a=m | | 1
 
 tells what was edited in an earlier copy        | opened · save k1 a=m                  | k1 a=m             |      | 1
 tells nothing of an earlier copy                | opened · save                         |                    |      | 1
 keeps a row that the peer added since           | open · they k3 a=p · run · save k1 a=m | k1 a=m            |      | 1
-keeps a row away that the peer removed since    | open · they k2 - · run · save k1 a=m  | k1 a=m             |      | 1
 keeps a column that the peer added since        | open · they k2 c=p · run · save k1 a=m | k1 a=m            |      | 1
 keeps a cell empty that the peer cleared since  | open · they k2 b= · run · save k1 a=m | k1 a=m             |      | 1
 keeps a cell that both changed since            | opened · they k2 a=p · run · save k2 a=m |                 | k2 a | 1
@@ -75,21 +72,14 @@ keeps a row that both added since               | open · they k3 a=p b=p · run
 keeps what the peer changed behind an edit      | open · edit k1 a=m · run · they k1 a=p · run · save | k1 a=m | k1 a | 1
 keeps what the peer changed meanwhile           | open · save k1 a=m · they k2 b=p · run · save k1 b=m | k1 a=m; k1 b=m | | 1
 tells it once, though not even told             | opened · save + a=x · save k1 a=m · crash intended | k1 a=m; + a=x | | 1
-tells it once, cut short as it was told         | opened · save + a=x · save k1 a=m · crash told | k1 a=m; + a=x | | 1
-tells it once, cut short before the file        | opened · save + a=x · save k1 a=m · crash based | k1 a=m; + a=x | | 1
 tells it once, cut short behind the file        | opened · save + a=x · save k1 a=m · crash written | k1 a=m; + a=x | | 1
-tells it once, cut short at the end             | opened · save + a=x · save k1 a=m · crash settled | k1 a=m; + a=x | | 1
 takes a cell that both changed alike for no sign | open · they k3 a=p · they k2 b=x · save k2 b=x · run · save k1 a=m | k1 a=m | | 1
-takes a row that both removed for no sign       | open · they k3 a=p · they k2 - · save k2 - · run · save k1 a=m | k1 a=m | | 1
-takes a row that both added alike for no sign   | open · they k3 a=p · they k4 a=x · save k4 a=x · run · save k1 a=m | k1 a=m | | 1
-notes it also after another change              | opened · save k1 a=m · run · they k2 b=p · run | k1 a=m    |      | 1
 notes it until another edit                     | opened · save k1 a=m · run · edit k2 a=m | k1 a=m; k2 a=m
 notes it for a week                             | opened · save · run · wait 6.9        |                    |      | 1
 notes it no longer                              | opened · save · run · wait 7.1
 knows a copy for a week after the next          | wait 30 · opened · wait 6.9 · save k1 a=m | k1 a=m         |      | 1
 knows a copy no longer                          | opened · wait 7.1 · save k1 a=m       | k1 a=m; k2 b=4
 
-sets back a part of what the peer changed       | they k1 a=p b=p · run · edit k1 a=1   | k1 a=1
 sets back an edit                               | open · save k1 a=m · run · save k1 a=1 | k1 a=m; k1 a=1
 sets back an edit that was cut short            | open · save k1 a=m · crash told · run · save k1 a=1 | k1 a=m; k1 a=1
 removes a row that was added                    | open · edit k3 a=m · run · save       | k3 a=m; -k3
@@ -294,13 +284,6 @@ describe('a row removed from the file', () => {
     await desk.settled('EDIT_DELETES');
     expect(desk.writes).toEqual(['k3 a=x', '-k0', '-k1', '-k2']);
   });
-
-  it('counts also where all were removed, and with them the columns', async () => {
-    const desk = await deskWith(MANY, { format: 'json', maxDeletes: 3 });
-    desk.write('[]');
-    expect(await desk.alarm()).toContain('EDIT_DELETES');
-    expect(desk.writes).toEqual([]);
-  });
 });
 
 describe('the columns of an edited file', () => {
@@ -438,27 +421,6 @@ describe('a file that is being written', () => {
 });
 
 describe('after a run that was cut short', () => {
-  it.each(['overtaken by an editor', 'stopped'])(
-    'as it was %s, edits reach the peer as ever',
-    async (how) => {
-      const desk = await deskWith();
-      desk.remote.set('k1', { a: 'p', b: '2' });
-      const stopping = new AbortController();
-      desk.onStep = (step) => {
-        if (step !== 'the new base is prepared') return;
-        if (how === 'stopped') stopping.abort(new Error('stopped'));
-        else desk.write(desk.text());
-      };
-      const run = desk.run({ signal: stopping.signal });
-      if (how === 'stopped') await expect(run).rejects.toThrow('stopped');
-      else expect(await run).toEqual({ kind: 'later' });
-      desk.onStep = () => {};
-      await desk.play('edit k2 a=m');
-      expect([desk.writes, desk.conflictFiles()]).toEqual([['k2 a=m'], []]);
-      expect(desk.theirs()).toEqual(rowsOf('k1 a=p b=2; k2 a=m b=4'));
-    },
-  );
-
   it('by the peer, the file is as it was, and the next run goes on', async () => {
     const desk = await deskWith();
     desk.save(desk.rows().map((row) => ({ ...row, a: 'm' })));

@@ -17,13 +17,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  hashOf,
-  removeWhole,
-  replaceWhole,
-  stampOfTarget,
-  temporaryOf,
-} from '../../src/mirror/whole-file.js';
+import { hashOf, replaceWhole, stampOfTarget, temporaryOf } from '../../src/mirror/whole-file.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 
@@ -151,14 +145,6 @@ describe('a file that is replaced whole', () => {
       /torn|larger than 3 bytes|changed|stop/,
     );
     expect([names(), all()]).toEqual([['b.csv'], ['old']]);
-  });
-
-  it('is removed after a version of it was kept', async () => {
-    const { target, names, all, replace } = setting();
-    await replace('old');
-    expect(await removeWhole(target, { versions: 1 })).toBe(true);
-    expect([names(), all()]).toEqual([['b.csv.1'], ['old']]);
-    expect(await removeWhole(target)).toBe(false);
   });
 
   it('is rid of what a killed process left, and nothing else is', async () => {

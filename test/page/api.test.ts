@@ -70,18 +70,6 @@ describe('GET /api/items', () => {
     expect(await names(page, 'name=nowhere')).toEqual([]);
   });
 
-  it('says of each what a person needs to know of it', async () => {
-    const page = await pageWith('inbox/sub/bad.md');
-    expect(await leaf(page, 'status=quarantined')).toEqual([
-      {
-        ...{ folder: 'inbox', path: 'sub/bad.md', file: join(page.directory, 'inbox/sub/bad.md') },
-        ...{ status: 'quarantined', since: AT, size: 2048, sha256: expect.any(String) },
-        ...{ url: 'https://files.example.org/inbox/sub/bad.md', attempts: expect.any(Number) },
-        ...TROUBLE,
-      },
-    ]);
-  });
-
   it('leaves no file out where files leave the list between two pages', async () => {
     const files = Array.from({ length: 10 }, (_, i) => `inbox/${i}.md`);
     const page = await pageWith(...files);
@@ -218,12 +206,6 @@ describe('POST /api', () => {
       expect([await posted(page, 'retry', body), page.state.counts().quarantined]).toEqual([400, 1]);
     },
   );
-
-  it('try asks the peer now, and retries nothing', async () => {
-    const page = await pageWith('inbox/a.md');
-    expect([await posted(page, 'try'), page.asked]).toEqual([{}, ['try']]);
-    expect(page.state.counts().quarantined).toBe(1);
-  });
 
   it('rescan scans a folder', async () => {
     const page = await PageAtWork.start();

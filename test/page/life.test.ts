@@ -53,12 +53,6 @@ describe('the status page', () => {
     },
   );
 
-  it('is nowhere where it is off', async () => {
-    const page = await PageAtWork.start({ listen: 'off' }, { opens: false });
-    await page.stop();
-    expect(page.logged).toEqual([]);
-  });
-
   it('waits for a port that is in use, says so once, and opens when it is free', async () => {
     const { server, listen } = await occupied();
     const clock = new FakeClock();
@@ -73,12 +67,6 @@ describe('the status page', () => {
     await clock.advance(30_000);
     await until(() => page.page.url !== undefined, 'the page is open');
     expect(await page.status('/healthz')).toBe(200);
-  });
-
-  it('waits for an address that is not there', async () => {
-    // One of those that are only for examples in documents.
-    const page = await shutOut({ listen: '192.0.2.1:8385', token: 'a token for this test' });
-    expect(messages(page, 'warn')[0]).toContain('this machine has no address 192.0.2.1:8385 now');
   });
 
   it('does not open without its token, and opens when that can be read', async () => {

@@ -227,15 +227,6 @@ describe('GET /readyz', () => {
     expect(await reasons(page)).toEqual(['PEER: The peer has not answered yet since peersync started.']);
   });
 
-  it('names the folders that are held', async () => {
-    const page = await PageAtWork.start();
-    const trouble = { code: 'MISSING', message: 'It is gone.', hint: 'Bring it back.' };
-    page.folders = page.folders.map((folder) =>
-      folder.name === 'notes' ? { ...folder, state: 'held', trouble } : { ...folder, state: 'degraded' },
-    );
-    expect(await reasons(page)).toEqual(['FOLDER_HELD: The folder notes is held: It is gone.']);
-  });
-
   it('says that the state cannot be written, and when it can again; the metrics too', async () => {
     const disk = new DiskWithFaults();
     const page = await PageAtWork.start({ open: disk.open });

@@ -170,15 +170,6 @@ describe('alerts.timeToSearch', () => {
     expect(d.alerts[0]?.message).toMatch(/: 95 % of 1 in the last hour took up to 2m/);
   });
 
-  it('does not come and go with each file around the limit', async () => {
-    const d = await desk(MINUTE);
-    for (let i = 0; i < 10; i += 1) {
-      await d.searchable(70 * SECOND, `${i}`);
-      await d.searchable(SECOND, ...Array.from({ length: 50 }, (_, n) => `quick ${i} ${n}`));
-    }
-    expect(d.said).toHaveLength(1);
-  });
-
   it('follows the configuration: another limit counts at once, and none ends it', async () => {
     const d = await desk(MINUTE);
     await d.drop('a');
@@ -211,26 +202,6 @@ describe.each([0, 365 * DAY, -HOUR])('a clock that is set by %d ms while peersyn
     expect(d.row()).toMatchObject({ hour: { count: 0 }, day: { count: 1 } });
     await d.clock.advance(DAY);
     expect(d.row()).toMatchObject({ hour: { count: 0 }, day: { count: 0 } });
-  });
-
-  it('still raises an alert for what really waits for too long, and ends it', async () => {
-    const d = await desk(MINUTE);
-    await d.drop('a');
-    await d.clock.advance(40 * SECOND);
-    d.clock.set(byMs);
-    await d.clock.advance(10 * SECOND);
-    expect(d.alerts).toEqual([]);
-    await d.clock.advance(25 * SECOND);
-    expect(d.alerts[0]?.message).toMatch(/: of 1 waiting, the oldest waits for 1m( \d+s)?\./);
-    const ageMs = () => d.clock.now() - (d.alerts[0]?.since ?? 0);
-    const raisedMs = ageMs();
-    expect(Math.abs(raisedMs)).toBeLessThan(20 * SECOND);
-    d.clock.set(-byMs);
-    expect(ageMs()).toBe(raisedMs);
-    d.confirm('a');
-    await d.clock.advance(66 * MINUTE);
-    expect(d.alerts).toEqual([]);
-    expect(d.said.at(-1)).toMatch(/in time again; the alert lasted 1h \d+m$/);
   });
 });
 

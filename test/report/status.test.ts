@@ -13,7 +13,7 @@ import {
   statusSentence,
 } from '../../src/report/status.js';
 import { quarantined } from '../../src/state/entry.js';
-import { folder, NOW, queue, report } from '../commands/report.js';
+import { folder, NO_ITEMS, NOW, queue, report } from '../commands/report.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -61,12 +61,6 @@ describe('a condition', () => {
     expect(codes).toEqual(['FOLDER_HELD', 'LATE', 'RESTART_NEEDED', 'PAUSED']);
   });
 
-  it('of a folder that is held says what to do about it', () => {
-    const text = statusText(report({ folders: [heldFolder()] }), NOW).join('\n');
-    expect(text).toMatch(/\nfolder .*\ninbox .* held\n/);
-    expect(text).toMatch(/\nheld +The folder inbox is held: It is not there\. Since .*\n +Mount it\./);
-  });
-
   it('of a state whose disk is full is told wherever somebody looks, until there is space', async () => {
     const { config, disk, state, now } = await setUp();
     const full = `The state in ${config.state.dir} cannot grow: no space is left on its disk (ENOSPC).`;
@@ -106,26 +100,11 @@ describe('a status whose lists are cut short', () => {
     expect(status.truncated).toEqual({ quarantined: { total: 12, shown: 5 } });
     expect(status.quarantined).toHaveLength(5);
   });
-
-  it('counts paths that are too many to be named', () => {
-    const problems = [{ folder: 'inbox', path: '/inbox/0', since: 0, trouble: TROUBLE }];
-    const status = report({ problems, truncated: { problems: { total: 4, shown: 1 } } });
-    expect(statusText(status, NOW)).toContain('  and 3 more');
-  });
 });
 
 describe('the sentence for systemctl status', () => {
   const at = (time: string) => new Date(`2026-11-21T${time}`).getTime();
-  const items = {
-    pending: 0,
-    accepted: 0,
-    confirmed: 0,
-    quarantined: 0,
-    gone: 0,
-    skipped: 0,
-    removing: 0,
-    removed: 0,
-  };
+  const items = NO_ITEMS;
   const sentenceOf = (parts: Partial<StatusFacts>) =>
     statusSentence(report({ items, figures: undefined, ...parts }));
   const askedOf = (over: object) => ({
@@ -161,12 +140,5 @@ describe('the sentence for systemctl status', () => {
     [{ paused: { since, until: at('12:00:00') } }, `; paused since ${when} until 2026-11-21 12:00:00`],
   ])('says what is the matter, and since when: %j', (parts, end) => {
     expect(sentenceOf(parts).slice(-end.length)).toBe(end);
-  });
-
-  it('counts what would be too many to name', () => {
-    const problems = ['a', 'b', 'c'].map((path) => ({ folder: 'f', path, since: 0, trouble: TROUBLE }));
-    const five = { problems, restart: ['a'], repairs: ['b'] };
-    expect(sentenceOf({ ...five, paused: { since: 0 } })).not.toMatch(/more/);
-    expect(sentenceOf({ ...five, stateTrouble: TROUBLE })).toMatch(/; and 1 more: `peersync status`$/);
   });
 });

@@ -130,18 +130,14 @@ describe('what is no file that is taken', () => {
 describe('a path', () => {
   it.each([
     ['linked/sub/a.md', 'notes: sub/a.md', 'as the configuration names it'],
-    ['inbox/none/at/all.md', 'inbox: none/at/all.md', 'where nothing is'],
     ['linked', 'notes: ', 'the folder itself'],
     ['real/sub/a.md', 'notes: sub/a.md', 'by its real path'],
     ['real/gone/for/good.md', 'notes: gone/for/good.md', 'by the real path of nothing'],
-    ['real', 'notes: ', 'by the real path of the folder'],
     ['another/sub/a.md', 'notes: sub/a.md', 'through another link'],
-    ['another', 'notes: ', 'the folder through another link'],
     ['another/link.md', 'notes: link.md', 'a link in the folder'],
     ['linked/out', 'notes: out', 'a link that leads out'],
     ['linked/back/a.md', 'notes: back/a.md', 'what a link leads back to'],
     ['linked/out/a.md', undefined, 'what a link leads out to'],
-    ['elsewhere/a.md', undefined, 'outside'],
     ['inbox-of-others/a.md', undefined, 'where a name only begins as that of a folder'],
   ])('%s is found in %s: %s', async (path, found, _what) => {
     const directory = temporaryDirectory();

@@ -188,16 +188,6 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     await hears(/^confirmed notes\/spun\.txt/, LONG_MS);
   });
 
-  it('stays up with a watchdog while it has nothing to do', async () => {
-    await startWith({}, 'WatchdogSec=8s');
-    await isActive();
-    const pid = await show('MainPID');
-    const since = performance.now();
-    await until(() => performance.now() - since > 17_000, 'more than twice the time of the watchdog is over');
-    expect(await show('MainPID')).toBe(pid);
-    expect(await show('NRestarts')).toBe('0');
-  });
-
   it('stops cleanly within 10 s', async () => {
     await container.sh('for i in $(seq 200); do echo "text $i" > "$1/many-$i.txt"; done', notes);
     await hears(/^confirmed notes\/many-/);

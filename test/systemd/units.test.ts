@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../support/temp.js';
@@ -23,11 +23,6 @@ function exposureOf(name: string): number {
 }
 
 describe('the units', () => {
-  it('are all there', () => {
-    const others = ['README.md', 'peersync.sysusers.conf', 'peersync.tmpfiles.conf'];
-    expect(readdirSync(directory).sort()).toEqual([...UNITS, ...others].sort());
-  });
-
   it.skipIf(!hasAnalyze).each(UNITS)(`%s is exposed to at most ${LARGEST_EXPOSURE}`, (name) => {
     expect(exposureOf(name)).toBeLessThanOrEqual(LARGEST_EXPOSURE);
   });
