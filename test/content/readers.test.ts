@@ -183,9 +183,9 @@ it.each([
 });
 
 it('reads a line with a million blanks in no time', async () => {
-  const began = performance.now();
+  const began = process.cpuUsage();
   await readDocument(word(`<w:p><w:t>a${' '.repeat(1e6)}b</w:t></w:p>`), 'a.docx');
-  expect(performance.now() - began).toBeLessThan(10_000);
+  expect(process.cpuUsage(began).user / 1_000).toBeLessThan(2_000);
 });
 
 it('does not read what only its name calls a document', async () => {

@@ -60,7 +60,8 @@ describe('the words of a text', () => {
 });
 
 it('takes no longer for a page that opens very many elements and closes none', () => {
-  const began = Date.now();
+  const began = process.cpuUsage();
   expect(html(`${'<b></i>'.repeat(250_000)}<p>word`)).toBe(1);
-  expect(Date.now() - began).toBeLessThan(5_000);
+  // Its own work alone: on a busy machine the time that passes is that of others.
+  expect(process.cpuUsage(began).user / 1_000).toBeLessThan(5_000);
 });

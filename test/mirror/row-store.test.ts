@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareByCodePoint } from '../../src/lib/text.js';
@@ -50,6 +51,14 @@ describe('rows that wait on disk', () => {
       [['pk', 'a'], '01239'],
     ] as const)
       expect(keys(await ordered(rows, { sortBy })).join('')).toBe(expected);
+  });
+
+  it('leave nothing in the directory, not even while they wait, and can be read again', async () => {
+    const directory = temporaryDirectory();
+    const store = await fill(groups(['b', 'a'].map((pk) => row(pk))), { directory });
+    for (let i = 0; i < 2; i += 1) expect(keys(await allRows(store.read()))).toEqual(['a', 'b']);
+    expect(readdirSync(directory)).toEqual([]);
+    await store.close();
   });
 
   it('are sorted the same in one merge or several, those of the same key in the order in which they came', async () => {

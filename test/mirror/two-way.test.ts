@@ -74,6 +74,8 @@ keeps what the peer changed meanwhile           | open · save k1 a=m · they k2
 tells it once, though not even told             | opened · save + a=x · save k1 a=m · crash intended | k1 a=m; + a=x | | 1
 tells it once, cut short behind the file        | opened · save + a=x · save k1 a=m · crash written | k1 a=m; + a=x | | 1
 takes a cell that both changed alike for no sign | open · they k3 a=p · they k2 b=x · save k2 b=x · run · save k1 a=m | k1 a=m | | 1
+takes a row that both removed for no sign       | open · they k3 a=p · they k2 - · save k2 - · run · save k1 a=m | k1 a=m | | 1
+takes a row that both added alike for no sign   | open · they k3 a=p · they k4 a=x · save k4 a=x · run · save k1 a=m | k1 a=m | | 1
 notes it until another edit                     | opened · save k1 a=m · run · edit k2 a=m | k1 a=m; k2 a=m
 notes it for a week                             | opened · save · run · wait 6.9        |                    |      | 1
 notes it no longer                              | opened · save · run · wait 7.1
