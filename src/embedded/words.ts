@@ -10,7 +10,9 @@ import { isAscii } from 'node:buffer';
  * written without blanks is a word of its own, asked for as a phrase.
  */
 
-const BARE_MARKS = /[\u0300-\u036f]+/g;
+/** Soft hyphens and joiners, which nobody sees or types. */
+const WITHIN_WORDS = '\\u00ad\\u200c\\u200d\\u2060\\ufeff';
+const BARE_MARKS = new RegExp(`[\\u0300-\\u036f${WITHIN_WORDS}]+`, 'g');
 const UNSPACED =
   /(?=[\p{L}\p{N}])[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]\p{M}*/gu;
 const OTHER_SEPARATORS = /[^\p{L}\p{N}\p{M}\0-\x7f]+/gu;
@@ -131,7 +133,10 @@ export interface PlacedWord {
 }
 
 /** A character that is a word of its own, or a run of others. */
-const WORD = new RegExp(`${UNSPACED.source}|(?:(?!${UNSPACED.source})[\\p{L}\\p{N}\\p{M}])+`, 'gu');
+const WORD = new RegExp(
+  `${UNSPACED.source}|(?:(?!${UNSPACED.source})[\\p{L}\\p{N}\\p{M}${WITHIN_WORDS}])+`,
+  'gu',
+);
 
 /** The words of `text` with their places in it, folded as the index folds them. */
 export function* placedWords(text: string): Iterable<PlacedWord> {
