@@ -42,6 +42,7 @@ it.each([
     rtf("Hello \\b bold\\b0 , caf\\'e9"),
     { reader: 'RTF', text: 'Hello bold, café\nПривет € Müller', title: 'Minutes', author: 'Ada L.' },
   ],
+  ['b.rtf', Buffer.from("{\\rtf1\\ansicpg1251{\\info{\\title \\'cf\\'f0}}b}"), { title: 'Пр', text: 'b' }],
   [
     'a.pdf',
     pdf('first page', 'second (page)'),

@@ -63,15 +63,19 @@ class RtfReading {
   readonly #text = new TextCollector();
   readonly #fonts = new Map<number, string>();
   readonly #around: Group[] = [];
-  #group: Group = { isHidden: false, isApart: false, spare: 1, encoding: 'windows-1252' };
-  /** Of fonts that name none. */
-  #ansi = 'windows-1252';
+  #group: Group;
   #bytes: number[] = [];
   #skip = 0;
   #font = 0;
   #isNew = false;
 
-  constructor(readonly rtf: string) {}
+  /** @param ansi the code page of fonts that name none */
+  constructor(
+    readonly rtf: string,
+    private ansi = 'windows-1252',
+  ) {
+    this.#group = { isHidden: false, isApart: false, spare: 1, encoding: ansi };
+  }
 
   read(): Extract {
     TOKEN.lastIndex = 0;
@@ -93,7 +97,7 @@ class RtfReading {
       for (const character of text) this.#byte(character.charCodeAt(0));
       return;
     }
-    if (word !== 'u') this.#flush();
+    this.#flush();
     const isFirst = this.#isNew;
     this.#isNew = brace === '{' || sign === '*';
     if (brace === '{') {
@@ -117,14 +121,13 @@ class RtfReading {
       group.isApart = true;
       this.#add('\n');
     } else if (word === 'u' && number !== undefined) {
-      this.#flush();
       this.#add(String.fromCharCode(number & 0xffff));
       this.#skip = group.spare;
     } else if (word === 'uc') group.spare = number ?? 1;
-    else if (word === 'ansicpg') group.encoding = this.#ansi = CODE_PAGES[number ?? 0] ?? `windows-${number}`;
+    else if (word === 'ansicpg') group.encoding = this.ansi = CODE_PAGES[number ?? 0] ?? `windows-${number}`;
     else if (word === 'f' || word === 'deff') {
       this.#font = number ?? 0;
-      group.encoding = this.#fonts.get(this.#font) ?? this.#ansi;
+      group.encoding = this.#fonts.get(this.#font) ?? this.ansi;
     } else if (word === 'fcharset') {
       const encoding = CHARSETS[number ?? 0];
       if (encoding !== undefined) this.#fonts.set(this.#font, encoding);
@@ -152,7 +155,7 @@ class RtfReading {
     const info = /\{\\info([\s\S]{0,4096})/.exec(this.rtf.slice(0, 1_000_000))?.[1] ?? '';
     const field = (name: string) => {
       const found = new RegExp(`\\{\\\\${name} ([^{}]*)\\}`).exec(info)?.[1];
-      return found === undefined ? undefined : new RtfReading(found).read().text || undefined;
+      return found === undefined ? undefined : new RtfReading(found, this.ansi).read().text || undefined;
     };
     return { title: field('title'), author: field('author') };
   }
