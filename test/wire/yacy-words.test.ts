@@ -25,14 +25,14 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 const NUMBERS = ['&#228;', '&#x3c;', '&#0062;', '&#x00E9;', '&#65535;', '&#xfffe;', '&#7;', '&#128512;'];
 
-/** What a reader of the text takes for its words: entities are what they stand for. */
+/** What a reader of the text takes for its words: entities are what they stand for, and those that stand for nothing keep their names. */
 function wordsRead(text: string): string[] {
   const decoded = text.replace(
     /&(?:amp;)*(?:([A-Za-z]+)|#([xX]?)([0-9a-fA-F]+));/g,
-    (found, name, hex, digits) =>
+    (_, name, hex, digits) =>
       name === undefined
         ? String.fromCodePoint(Number.parseInt(digits, hex === '' ? 10 : 16))
-        : (ENTITIES[`&${name};`] ?? found),
+        : (ENTITIES[`&${name};`] ?? `&${name};`),
   );
   return wordsOf(decoded);
 }
