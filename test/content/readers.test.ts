@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { readDocument } from '../../src/content/readers/readers.js';
+import { cpuMs } from '../support/cpu.js';
 import { docx, eml, epub, openDocument, pdf, pdfOf, pptx, RYUMIN, rtf, xlsx, zipped } from './documents.js';
 
 const AT = Date.parse('2025-02-03T04:05:06Z');
@@ -184,9 +185,8 @@ it.each([
 });
 
 it('reads a line with a million blanks in no time', async () => {
-  const began = process.cpuUsage();
-  await readDocument(word(`<w:p><w:t>a${' '.repeat(1e6)}b</w:t></w:p>`), 'a.docx');
-  expect(process.cpuUsage(began).user / 1_000).toBeLessThan(2_000);
+  const line = word(`<w:p><w:t>a${' '.repeat(1e6)}b</w:t></w:p>`);
+  expect(await cpuMs(() => readDocument(line, 'a.docx'))).toBeLessThan(5_000);
 });
 
 it('does not read what only its name calls a document', async () => {

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normaliseUrl, readContent, urlHash } from '../../src/embedded/content.js';
 import { Form, parseInto } from '../../src/embedded/form.js';
+import { cpuMs } from '../support/cpu.js';
 import { answered, ask, basic, openPeer, peerdoc, peerWith, push, pushForm, send } from './support.js';
 
 const url = 'https://files.example.org/inbox/note.md';
@@ -170,10 +171,9 @@ describe('the title of a document', () => {
     ['a.txt', `# ${' '.repeat(1_500)}\u2028x\n`.repeat(5), 'x'],
   ])(
     'is its first heading, else its first line with a word, else the name of its file (%#)',
-    (name, data, title) => {
-      const began = Date.now();
-      expect(read(`http://h/${name}`, data).title).toBe(title);
-      expect(Date.now() - began).toBeLessThan(5_000);
+    async (name, data, title) => {
+      const reading = () => expect(read(`http://h/${name}`, data).title).toBe(title);
+      expect(await cpuMs(reading)).toBeLessThan(5_000);
     },
   );
 
@@ -196,11 +196,12 @@ describe('an HTML document', () => {
     expect(read('http://h/x.txt', 'if (a <b> c) <p>').text).toBe('if (a <b> c) <p>');
   });
 
-  it('takes no longer for hundreds of thousands of elements that are never closed', () => {
-    const began = Date.now();
-    const { title, text } = read('http://h/x.html', `<title>T</title>${'<b>a</i>'.repeat(250_000)}<p>end`);
-    expect([title, text]).toEqual(['T', `${'a'.repeat(250_000)}\nend`]);
-    expect(Date.now() - began).toBeLessThan(5_000);
+  it('takes no longer for hundreds of thousands of elements that are never closed', async () => {
+    const reading = () => {
+      const { title, text } = read('http://h/x.html', `<title>T</title>${'<b>a</i>'.repeat(250_000)}<p>end`);
+      expect([title, text]).toEqual(['T', `${'a'.repeat(250_000)}\nend`]);
+    };
+    expect(await cpuMs(reading)).toBeLessThan(5_000);
   });
 });
 
@@ -256,8 +257,7 @@ describe('an urlencoded body', () => {
   });
 
   it('of nothing but separators holds nobody up', async () => {
-    const began = Date.now();
-    expect(await read('&'.repeat(16_000_000))).toEqual([]);
-    expect(Date.now() - began).toBeLessThan(5_000);
+    const reading = async () => expect(await read('&'.repeat(16_000_000))).toEqual([]);
+    expect(await cpuMs(reading)).toBeLessThan(5_000);
   });
 });

@@ -44,11 +44,11 @@ const unusableFor =
       ? Promise.reject(new PeerError('PEER_ANSWER', { url, what: 'answered oddly', delivered: 'yes' }))
       : w.peer.peerdoc({ url });
 
-function verifying(w: World, options: Partial<VerifyOptions> = {}, lookUp?: LookUp) {
+function verifying(w: World, options: Partial<VerifyOptions> = {}, lookUp?: LookUp, clock?: Clock) {
   const items = [...w.state.entries.all()].filter(
     (entry): entry is ConfirmedItem => entry.status === 'confirmed',
   );
-  return verify(items, depsOf(w, lookUp), { lane: 'interactive', repair: false, ...options });
+  return verify(items, depsOf(w, lookUp, clock), { lane: 'interactive', repair: false, ...options });
 }
 
 async function lines(...args: Parameters<typeof verifying>) {
@@ -99,13 +99,15 @@ describe('verify', () => {
   it('reports now and then how far it has come, where it knows how many there are', async () => {
     const w = await confirmedWorld(6);
     w.peer.documents.delete(w.url('f5'));
-    let slow = 1;
-    const lookUp = async (url: string) => {
-      if (slow-- > 0) await systemClock.sleep(300);
-      return await w.peer.peerdoc({ url });
+    let now = 0;
+    const clock: Clock = Object.assign(Object.create(impatient), { now: () => now });
+    // The first takes long.
+    const lookUp = (url: string) => {
+      now = 300;
+      return w.peer.peerdoc({ url });
     };
     const all = [];
-    for await (const line of verifying(w, { lane: 'audit', of: 6 }, lookUp)) all.push(line);
+    for await (const line of verifying(w, { lane: 'audit', of: 6 }, lookUp, clock)) all.push(line);
     expect(all).toMatchObject([
       { kind: 'verifying', checked: 1, of: 6, lost: 0 },
       { kind: 'verifying', checked: 6, of: 6, lost: 1 },

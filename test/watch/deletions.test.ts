@@ -71,7 +71,7 @@ describe('the document of a removed file', () => {
           inbox.write('a');
           return listed;
         };
-        await inbox.begin({ hints: false, list: listing });
+        await inbox.begin({ hints: false, list: listing, folder: { settle: 60_000 } });
         await inbox.watcher.rescan();
         await inbox.watcher.stop();
       },
