@@ -127,7 +127,7 @@ describe('a document whose file was removed', () => {
 
 describe('a removal waits', () => {
   it('until the same file is found under its new name', async () => {
-    const w = await withConfirmed(1);
+    const w = await withConfirmed(1, { ...QUICK, confirm: { ...QUICK.confirm, timeout: 100_000 } });
     w.peer.visibleAfter = 100_000;
     w.write('renamed', 'content 0');
     removeBoth(w, 'f0');
