@@ -2,6 +2,7 @@
 // not counted as ours. It shows no document; given a size in bytes, it shows every document that is asked for, with that size.
 // Prints its URL; a message from the process that started it is answered with what it counted.
 import { createServer } from 'node:http';
+import { listen } from './listening.js';
 
 /** What the peer counted since the message before. */
 export interface Answered {
@@ -42,11 +43,7 @@ const server = createServer((request, response) => {
     response.end(body);
   }
 });
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address();
-  if (typeof address === 'object' && address !== null)
-    process.stdout.write(`http://127.0.0.1:${address.port}\n`);
-});
+listen(server);
 process.on('message', (question) => {
   process.send?.(answered);
   if (question === 'reset') answered = { ...nothing };

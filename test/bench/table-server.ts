@@ -2,6 +2,7 @@
 // process, so that its work is not counted as ours. Prints its URL.
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
+import { listen } from './listening.js';
 
 const rows = Number(process.argv[2]);
 const COLUMNS = ['name', 'street', 'city', 'price', 'amount', 'remark', 'since', 'state'];
@@ -40,8 +41,4 @@ const server = createServer((request, response) => {
     Readable.from(table(), { objectMode: false }).pipe(response);
   });
 });
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address();
-  if (typeof address === 'object' && address !== null)
-    process.stdout.write(`http://127.0.0.1:${address.port}\n`);
-});
+listen(server);

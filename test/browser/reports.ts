@@ -6,26 +6,15 @@ import type { QueueStatus } from '../../src/queue/request-queue.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { FolderReport, RecentEvent, StatusFacts, StatusReport } from '../../src/report/status.js';
 import type { Entry } from '../../src/state/entry.js';
-import { NO_ITEMS, report } from '../commands/report.js';
+import { NO_ITEMS, report, queue as rest } from '../commands/report.js';
 
 export const MIN = 60_000;
 export const NOW = Date.now();
 
 export function queue(over: Partial<QueueStatus> = {}): QueueStatus {
-  const lane = { started: 20, failed: 0, running: 0, waiting: 0 };
-  return {
-    circuit: { state: 'closed', since: NOW - 26 * 60 * MIN, held: [], tries: 0 },
-    concurrency: { running: 0, limit: 4, max: 4 },
-    lanes: {
-      ...{
-        interactive: lane,
-        confirm: { ...lane, p50LatencyMs: 11 },
-        push: { ...lane, failed: 1, p50LatencyMs: 84 },
-      },
-      ...{ mirror: { ...lane, p50LatencyMs: 310 }, audit: { ...lane, p50LatencyMs: 9 } },
-    },
-    ...over,
-  };
+  const { lanes } = rest;
+  const push = { ...lanes.push, failed: 1, p50LatencyMs: 84 };
+  return { ...rest, lanes: { ...lanes, push }, ...over };
 }
 
 /** What is watched of a folder. */

@@ -3,6 +3,7 @@ import { mirrorLines, stepOf as mirrorStep, runLines } from '../../src/commands/
 import { stepOf } from '../../src/commands/once.js';
 import { progressLine } from '../../src/commands/terminal.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
+import { NO_ITEMS } from './report.js';
 
 const ROOT = '/srv/mirror';
 const NOW = 1_000_000_000;
@@ -68,16 +69,7 @@ it.each([
   expect(progressLine(mirrorStep(waiting, done, 12_000), 3)).toBe(line);
 });
 
-const counts = {
-  pending: 0,
-  accepted: 0,
-  confirmed: 12,
-  quarantined: 0,
-  gone: 0,
-  skipped: 0,
-  removing: 0,
-  removed: 0,
-};
+const counts = { ...NO_ITEMS, confirmed: 12 };
 
 it.each([
   [{ pending: 5, accepted: 3 }, true, 0, [], '60% 12/20 confirmed, 5 to push, 3 to confirm'],

@@ -63,14 +63,6 @@ describe('a running daemon whose file changed', () => {
     });
   });
 
-  it('keeps waiting for the restart until there was one, or the file is as it was', async () => {
-    const running = await config();
-    const wanted = await config({ state: { dir: 'elsewhere' } });
-    const first = await reloaded(running, wanted);
-    expect((await reloaded(first.config, wanted)).restart).toEqual(['state.dir']);
-    expect(await reloaded(first.config, running)).toEqual({ config: running, restart: [] });
-  });
-
   it.each([
     ['credentials', auth('old'), auth('new'), 'peer.auth.username'],
     ['certificates to trust', { tls: { ca: 'old.pem' } }, { tls: { ca: 'new.pem' } }, 'peer.tls.ca'],

@@ -8,6 +8,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import type { Live, StatusReport } from '../../src/report/status.js';
 import { NO_ITEMS, report } from '../commands/report.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { loggerTo } from '../support/logger.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const SECOND = 1_000;
@@ -35,8 +36,6 @@ class Watched {
   readonly watchdog: Watchdog;
 
   constructor(options: HealthOptions = {}, watchdogMs = 2 * MINUTE, deps: Partial<WatchdogDeps> = {}) {
-    const say = (level: string) => (_: object, message: string) =>
-      void this.said.push(`${level}: ${message}`);
     const busy = () => {
       if (this.fails) throw new TypeError('oops');
       return this.isBusy;
@@ -49,7 +48,7 @@ class Watched {
     };
     const live = {
       ...{ status: () => this.status, current: { config: CONFIG }, clock: this.clock },
-      log: { debug() {}, info: say('info'), warn: say('warn'), error: say('error') },
+      log: loggerTo(this.said),
     };
     const ask = () => {
       this.asked += 1;

@@ -16,6 +16,7 @@ import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import { waitMs } from '../queue/queue-setup.js';
 import { afterwards } from '../support/afterwards.js';
+import { loggerTo } from '../support/logger.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 /** A shared object of the fake peer: a list comes in as many pieces. */
@@ -171,8 +172,7 @@ export class Engine<P extends MirrorPeer = FakePeer> {
   async open(settings: Settings): Promise<this> {
     await this.stop();
     const { clock, peer, stateDir } = this;
-    const at = (level: string) => (_: object, text: string) => void this.said.push(`${level}: ${text}`);
-    const log = { debug: () => {}, info: at('info'), warn: at('warn'), error: at('error') };
+    const log = loggerTo(this.said);
     const state = await State.open(stateDir, { clock, log });
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
     const queue = new RequestQueue({

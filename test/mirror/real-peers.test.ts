@@ -146,20 +146,6 @@ describe('a table of a YaCy', () => {
     return { peer, client, engine };
   }
 
-  it('is mirrored whole, with keys that are filled with NUL and cells that no XML can hold', async () => {
-    const { client, engine } = await atYacy();
-    const rows = Array.from({ length: 120 }, (_, i) => row(`r${i}`, { name: `n${i}` }));
-    await client.tables.set('birds', [...rows, row('a<&"k', { name: 'bell \u0007 and <&>' })]);
-    await engine.open({ tables: [{ table: '*', format: 'ndjson' }] });
-    await engine.run();
-    expect(engine.files()).toEqual(expect.arrayContaining(['tables/api.ndjson', 'tables/robots.ndjson']));
-    const lines = engine.read('tables/birds.ndjson').trimEnd().split('\n');
-    expect(lines).toHaveLength(121);
-    const parsed = lines.map((line) => JSON.parse(line));
-    expect(parsed).toContainEqual({ pk: 'a<&"k', name: 'bell \u0007 and <&>' });
-    expect(parsed).toContainEqual({ pk: 'r119', name: 'n119' });
-  });
-
   it('that is edited takes new rows, with keys of 12 bytes, changes and deletions', async () => {
     const { peer, client, engine } = await birds(row('k1', { name: 'Gull' }), row('k2', { name: 'Tern' }));
     edit(engine, '{"pk":"k1","name":"Herring gull"}\n{"name":"Knot"}\n{"pk":"twelve_bytes","name":"Ruff"}\n');

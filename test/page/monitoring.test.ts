@@ -92,7 +92,7 @@ describe('GET /metrics', () => {
       items_confirmed_total: 4,
       lookups_per_confirmed_item: 7 / 4,
       'requests_failed_total{lane=push}': 1,
-      'request_latency_median_seconds{lane=confirm}': 0.011,
+      'request_latency_median_seconds{lane=confirm}': 0.012,
       'folder_last_scan_duration_seconds{folder=inbox}': 0.25,
       state_sync_seconds_count: 1,
       'mirrors{state=alarm}': 1,

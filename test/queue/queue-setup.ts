@@ -9,6 +9,7 @@ import {
 } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { loggerTo } from '../support/logger.js';
 
 /** An error that carries what it says about the peer. */
 export class Bad extends Error {
@@ -28,12 +29,7 @@ export function bad(kind: Exclude<Outcome['kind'], 'answered' | 'busy'>): Bad {
 /** Keeps what a person reads: `warn: the sentence`. */
 function keepingLogger() {
   const said: string[] = [];
-  const keep = (level: string) => (_fields: object, message: string) =>
-    void said.push(`${level}: ${message}`);
-  return {
-    said,
-    log: { debug() {}, info: keep('info'), warn: keep('warn'), error: keep('error') },
-  };
+  return { said, log: loggerTo(said) };
 }
 
 /** Lanes that are all alike, but for `deviations`. */

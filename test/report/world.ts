@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load.js';
-import { type Logger, silentLogger } from '../../src/lib/logger.js';
+import { silentLogger } from '../../src/lib/logger.js';
 import { Statistics, type TimeToSearch } from '../../src/report/statistics.js';
 import {
   accepted,
@@ -19,6 +19,7 @@ import { DiskWithFaults } from '../state/state-disk.js';
 import { afterwards } from '../support/afterwards.js';
 import { writeConfig } from '../support/config.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { loggerTo } from '../support/logger.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 export const SECOND = 1_000;
@@ -60,6 +61,7 @@ export class Desk {
   readonly dir = temporaryDirectory();
   /** What a person read in the log. */
   readonly said: string[] = [];
+  readonly log = loggerTo(this.said);
   state!: State;
   figures!: Statistics;
 
@@ -91,12 +93,6 @@ export class Desk {
     while (!isOver) await this.clock.advance(0);
     await stopped;
     await this.state.close();
-  }
-
-  get log(): Logger {
-    const say = (level: string) => (_: object, message: string) =>
-      void this.said.push(`${level}: ${message}`);
-    return { ...silentLogger, info: say('info'), warn: say('warn'), error: say('error') };
   }
 
   get alerts() {

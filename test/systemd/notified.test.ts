@@ -1,19 +1,17 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
-import { quoted } from '../support/system-tool.js';
+import { quoted, systemTool } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
 it('a daemon that systemd started tells it that it starts, is ready, lives, how it stands, and that it stops', async () => {
   const directory = temporaryDirectory();
   const heard = join(directory, 'heard');
-  const program = join(directory, 'systemd-notify');
   writeFileSync(heard, '');
-  writeFileSync(program, `#!/bin/sh\nprintf '%s ' "$@" >> ${quoted(heard)}\necho >> ${quoted(heard)}\n`);
-  chmodSync(program, 0o755);
+  const path = systemTool('systemd-notify', `(printf '%s ' "$@"; echo) >> ${quoted(heard)}`);
   const config = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
   const words = (): string[] =>
     readFileSync(heard, 'utf8')
@@ -21,11 +19,7 @@ it('a daemon that systemd started tells it that it starts, is ready, lives, how 
       .filter(Boolean)
       .map((line) => line.trim());
   const running = new Running(['run', '-c', config], {
-    env: {
-      NOTIFY_SOCKET: '/not/there',
-      WATCHDOG_USEC: '2000000',
-      PATH: `${directory}:${process.env.PATH}`,
-    },
+    env: { NOTIFY_SOCKET: '/not/there', WATCHDOG_USEC: '2000000', ...path },
   });
   await until(() => words().includes('READY=1'), 'it is ready');
   expect(words()[0]).toBe('STATUS=starting: reading what is known');
