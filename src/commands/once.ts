@@ -162,7 +162,9 @@ function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isSca
   const left = `${counted(pending, 'file')} still to be pushed and ${accepted} to be confirmed${removals} after ${timeout}.`;
   throw unfinished(
     'TIMEOUT',
-    waiting === 0 ? `The mirrors are not up to date after ${timeout}.` : left,
+    waiting === 0
+      ? `${isScanned ? 'The mirrors are not up to date' : 'Not all folders were looked through'} after ${timeout}.`
+      : left,
     'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
   );
 }

@@ -157,7 +157,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   },
   silent: {
     behaviour: silent,
-    says: 'does not answer: .* did not give an answer within 3000 ms\\. The peer is slow or hangs',
+    says: 'does not answer: .* did not give an answer within 6000 ms\\. The peer is slow or hangs',
   },
   half: {
     behaviour: halfAnAnswer,
@@ -264,7 +264,7 @@ describe.concurrent('a peer in trouble', () => {
     '(%s) is logged once, waited for without a storm of requests, and then everything is confirmed',
     async (names) => {
       // Long enough for a peer that is well on most machines, and not too long to wait for one that is not.
-      const site = await patient(names === 'silent' ? { ...TIMEOUTS, headers: '3s' } : TIMEOUTS);
+      const site = await patient(names === 'silent' ? { ...TIMEOUTS, headers: '6s' } : TIMEOUTS);
       site.dropSome('before');
       await inDetail(site).confirms(12);
       for (const name of names.split(' ')) await goThrough(site, name);
