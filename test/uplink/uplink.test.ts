@@ -110,7 +110,7 @@ describe('items in a large state', () => {
   it('that are pending here and there travel together', async () => {
     const files = [1_000, 3_000, 5_000, 7_000].map((i) => `f${i}`);
     const known = deferred<true>();
-    const w = await world({ ...QUICK, push: { ...QUICK.push, linger: 500 } }, (it) => {
+    const w = await world({ ...QUICK, push: { ...QUICK.push, linger: 5_000, maxItems: 4 } }, (it) => {
       it.dialect = { ...it.dialect, known: () => known.promise };
     });
     for (let i = 0; i < 8_000; i += 1) {
