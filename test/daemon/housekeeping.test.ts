@@ -56,6 +56,19 @@ describe('a folder that left the configuration', () => {
     expect([...state.entries.all('old')].some((entry) => entry.sent !== undefined)).toBe(true);
     expect(state.counts()).toMatchObject({ pending: 0, accepted: 0, gone: 8_000 });
   });
+
+  it('is left to the next run where the daemon stops', async () => {
+    await housekeeping.keep(INBOX);
+    fill(5_000);
+    const keeping = housekeeping.keep(configOf([]));
+    await housekeeping.stop();
+    await keeping;
+    expect(state.counts().pending).toBeGreaterThan(500);
+    expect(said).toEqual([]);
+    housekeeping = new Housekeeping({ state, clock, log });
+    await housekeeping.keep(INBOX);
+    expect(state.counts()).toMatchObject({ pending: 0, gone: 5_000 });
+  });
 });
 
 describe('a file that is gone', () => {

@@ -229,6 +229,14 @@ describe('mirrored citations of a folder that changes', () => {
     await asked(folder, clock, paths);
   });
 
+  it('lose the file of an item that is gone within a minute', async () => {
+    const { folder, clock } = await followed(['a.txt', 'b.txt']);
+    folder.remove('a.txt', { since: clock.now() });
+    await clock.advance(MINUTE);
+    await settled(clock, () => folder.status?.rows === 1, 'a run has ended');
+    expect(folder.engine.files()).toEqual(['citations/inbox/b.txt.json']);
+  });
+
   it('are fetched soon after a restart for what was confirmed before, and all of them when a person asks', async () => {
     const { folder, clock } = await followed(['a.txt']);
     folder.confirm('b.txt', { since: clock.now() });

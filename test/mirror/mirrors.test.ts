@@ -90,6 +90,16 @@ describe('mirrors whose configuration changes while they run', () => {
     expect([engine.files(), engine.failure]).toEqual([files, undefined]);
   });
 
+  it('take the members of a pattern with it', async () => {
+    const { engine } = three();
+    await engine.open({ tables: [{ table: 'prices-*' }] });
+    await engine.run();
+    expect(engine.names).toEqual(['prices-*', 'prices-eu', 'prices-us']);
+    await engine.configure({ tables: [{ table: 'prices-e*' }] });
+    expect(engine.names).toEqual(['prices-e*', 'prices-eu']);
+    expect(engine.files()).toEqual(['tables/prices-eu.csv', 'tables/prices-us.csv']);
+  });
+
   it('move to another root: everything is written there, and nothing is taken for removed by a person', async () => {
     const { peer, engine } = three();
     const settings = { ...shares('a'), tables: [{ table: 'prices-eu', edit: true, deletes: true }] };

@@ -135,6 +135,13 @@ describe('a scheduler', () => {
     expect(await runs.after(20 * SECOND)).toBe(3);
   });
 
+  it('leaves it to a run to find out why a file cannot be looked at', async () => {
+    const wantsRun = () => Promise.reject(new Error('it cannot be looked at'));
+    const runs = new Runs({ m: { every: 10 * MINUTE, wantsRun } });
+    expect(await runs.after(BEGUN + 2 * SECOND)).toBeGreaterThan(1);
+    expect(runs.failures).toEqual([]);
+  });
+
   it('runs the others while a look at a file hangs, looks no second time, and can be stopped', async () => {
     let looks = 0;
     const wantsRun = () => {

@@ -198,6 +198,15 @@ describe('an edited table', () => {
     }
   });
 
+  it('that is gone changes nothing where a person had removed its file as well', async () => {
+    const { peer, engine, once } = await edited();
+    peer.tableRows.delete('fruit');
+    await once();
+    rmSync(join(engine.root, FILE));
+    const accepted = await engine.mirrors.accept('fruit');
+    expect(accepted).toMatchObject({ changed: false, absentSince: expect.any(Number) });
+  });
+
   it('shows what clashed, and the log says so once', async () => {
     const { peer, engine, once, edit } = await edited();
     edit(EDITED);
@@ -291,6 +300,17 @@ describe('a pattern', () => {
   it('leaves a table alone that is configured by itself', async () => {
     const { engine } = await patterned({ table: 'price-a', path: 'own.csv' });
     expect(engine.files()).toEqual(['own.csv', 'tables/price-b.csv']);
+  });
+
+  it('makes no second mirror of a table that is only configured under another name', async () => {
+    const tables = [{ table: 'price-*' }, { table: 'price-a', name: 'own', path: 'own.csv' }];
+    const peer = new FakePeer();
+    peer.table('price-a', { k: { a: '1' } });
+    peer.tables.list = async () => [];
+    const engine = await new Engine(peer).open({ tables });
+    await engine.run();
+    await engine.open({ tables });
+    expect(engine.names).toEqual(['price-*', 'own']);
   });
 
   it.each(['unknown to the peer', 'without rows'])(

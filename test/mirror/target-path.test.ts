@@ -135,6 +135,16 @@ describe('target paths', () => {
     },
   );
 
+  it('do not depend on the order of the claims', async () => {
+    const all = ['a.csv', 'A.csv', 'á.csv', 'a.csv/b', 'A.CSV', 'x'].map((path, i) => ({
+      path,
+      owner: `m${i}`,
+    }));
+    const expected = await granted(...all);
+    expect(new Set(expected.map(({ path }) => path)).size).toBe(6);
+    expect((await granted(...all.toReversed())).toReversed()).toEqual(expected);
+  });
+
   it('stay with who has them, whoever comes or goes; a record names no other', async () => {
     expect(await paths('X.csv', { path: 'x.csv', held: 'x.csv' })).toEqual(['X~.csv', 'x.csv']);
     const [, second] = await granted('X.csv', 'x.csv');
