@@ -338,11 +338,10 @@ async function freeOf(path: string): Promise<number> {
 
 /** Whether the daemon can listen where it is to, or does already; nothing where it is to listen nowhere. */
 export async function* checkPorts({ peer, state, status }: Config): AsyncGenerator<Finding> {
-  const running = await runningStatus(state.dir).catch((error: unknown) => {
-    if (error instanceof PeersyncError) return 'unknown' as const;
-    throw error;
+  // One that does not answer this user is seen by its port, if at all.
+  const ours = await runningStatus(state.dir).catch((error: unknown) => {
+    if (!(error instanceof PeersyncError)) throw error;
   });
-  const ours = running === 'unknown' ? undefined : running;
   const embedded = peer.url === 'embedded' ? { host: '127.0.0.1', port: peer.embedded.port } : undefined;
   const ports = [
     { check: 'embedded peer', key: 'peer.embedded.port', listen: embedded, served: ours?.peer.url },
@@ -364,7 +363,7 @@ export async function* checkPorts({ peer, state, status }: Config): AsyncGenerat
           // Our own daemon would make room for itself.
           const isOurs = served !== undefined && Number(new URL(served).port || 80) === listen.port;
           if (isOurs) return `the running daemon serves it at ${served}`;
-          throw notListening(error, listen, key, running === 'unknown');
+          throw notListening(error, listen, key);
         }
       });
     }
@@ -373,17 +372,13 @@ export async function* checkPorts({ peer, state, status }: Config): AsyncGenerat
   }
 }
 
-/** Why nobody can listen there. @param mayBeOurs whether the daemon of this configuration may be there */
-function notListening(error: unknown, listen: Listen, key: string, mayBeOurs: boolean): Wrong {
-  const [at, code] = [addressOf(listen), systemCode(error)];
-  if (code === 'EADDRNOTAVAIL')
-    return new Wrong(`this machine has no address ${listen.host}`, `Set \`${key}\` to one that it has.`);
-  if (code !== 'EADDRINUSE')
+/** Why nobody can listen there. */
+function notListening(error: unknown, listen: Listen, key: string): Wrong {
+  const at = addressOf(listen);
+  if (systemCode(error) !== 'EADDRINUSE')
     return new Wrong(`nobody can listen at ${at}: ${messageOf(error)}`, `Set another \`${key}\`.`);
-  const stop = mayBeOurs
-    ? 'If that is the daemon of this configuration, which could not be asked, all is well; else stop'
-    : 'Stop';
-  return new Wrong(`${at} is in use`, `${stop} what listens there, or set another \`${key}\`.`);
+  const hint = `Stop what listens there, unless it is the daemon of this configuration, or set another \`${key}\`.`;
+  return new Wrong(`${at} is in use`, hint);
 }
 
 function addressOf({ host, port }: Listen): string {

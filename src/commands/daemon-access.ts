@@ -88,11 +88,8 @@ export async function askAnyoneOnce<T>(
 }
 
 /** The status of the running daemon; undefined where none runs. */
-export async function runningStatus(
-  stateDir: string,
-  patience: { readonly patienceMs?: number } = {},
-): Promise<StatusReport | undefined> {
-  return await firstOf(await askDaemon(stateDir, { ask: 'status', parameters: {} }, patience));
+export async function runningStatus(stateDir: string): Promise<StatusReport | undefined> {
+  return await firstOf(await askDaemon(stateDir, { ask: 'status', parameters: {} }));
 }
 
 async function firstOf<T>(answer: AsyncIterable<unknown> | undefined): Promise<T | undefined> {

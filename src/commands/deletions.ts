@@ -1,5 +1,4 @@
-import { EXIT, PeersyncError } from '../lib/errors.js';
-import type { Forgetting } from '../report/deletions.js';
+import { type Forgetting, nothingHeld } from '../report/deletions.js';
 import { knownFolder } from '../report/items.js';
 import type { StatusReport } from '../report/status.js';
 import type { HeldDeletes } from '../watch/deletions.js';
@@ -39,13 +38,7 @@ export const approveDeletesCommand = define({
     knownFolder(config, folder);
     const status = await askAnyoneOnce<StatusReport>(options, config, { ask: 'status', parameters: {} });
     const held = status.folders.find(({ name }) => name === folder)?.heldDeletes;
-    if (held === undefined)
-      throw new PeersyncError({
-        code: 'NOTHING_HELD',
-        message: `No removed files of the folder ${folder} wait for your approval.`,
-        hint: '`peersync status` says what waits.',
-        exitCode: EXIT.usage,
-      });
+    if (held === undefined) throw nothingHeld(folder);
     const { examples, files, of } = held;
     await assertMeant(
       options,

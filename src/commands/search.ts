@@ -6,7 +6,7 @@ import { answer, define, UsageError } from './context.js';
 import * as option from './option.js';
 import { askPeer } from './peer.js';
 import { canDraw, wantsColour } from './terminal.js';
-import { counted, safe, wrapped } from './text.js';
+import { columnsOf, counted, safe, wrapped } from './text.js';
 
 /** What an index takes in one question. */
 const MOST = 100;
@@ -65,7 +65,7 @@ export function searchText(
   env: Readonly<Record<string, string | undefined>>,
 ): string[] {
   const isDrawn = canDraw(out, env);
-  const width = isDrawn ? out.columns || 80 : undefined;
+  const width = isDrawn ? columnsOf(out) : undefined;
   const bold = (text: string) => (isDrawn && wantsColour(env) ? `\x1b[1m${text}\x1b[0m` : text);
   const link = (text: string, url: string) =>
     isDrawn && parseUrl(url) ? `\x1b]8;;${new URL(url).href}\x1b\\${text}\x1b]8;;\x1b\\` : text;

@@ -95,9 +95,6 @@ export const completionCommand = define({
   },
 });
 
-/** A person waits with a finger on the key. */
-const PATIENCE_MS = 500;
-
 const CONFIG_OPTIONS: readonly string[] = ['-c', '--config'];
 const FILE_OPTIONS: readonly string[] = [...CONFIG_OPTIONS, '-o', '--output'];
 const FILE_COMMANDS: readonly string[] = ['why', 'retry', 'push'];
@@ -133,25 +130,14 @@ export async function completionsFor(
     (loaded) => loaded.config,
     () => undefined,
   );
-  const names =
-    config === undefined
-      ? []
-      : wantsFolder
-        ? config.folders.map(({ name }) => name)
-        : await mirrorNames(config);
+  const named = config === undefined ? [] : wantsFolder ? config.folders : await mirrorsOf(config);
   // Zsh reads a description behind a colon.
   const isZsh = (env.SHELL ?? '').includes('zsh') || env.ZSH_NAME !== undefined;
-  const shown = names.map((name) => (isZsh ? safe(name).replaceAll(':', '\\:') : safe(name)));
+  const shown = [...named].map(({ name }) => (isZsh ? safe(name).replaceAll(':', '\\:') : safe(name)));
   return wantsFolder || sub !== undefined ? shown : ['accept', ...shown];
 }
 
-/** By the running daemon, which knows what patterns brought, else by the configuration. */
-async function mirrorNames(config: Config): Promise<readonly string[]> {
-  const { runningStatus } = await import('./daemon-access.js');
-  // The daemon may be busy, or of another user.
-  const status = await runningStatus(config.state.dir, { patienceMs: PATIENCE_MS }).catch(() => undefined);
-  if (status !== undefined) return status.mirrors.map(({ name }) => name);
+async function mirrorsOf({ mirror }: Config): Promise<Iterable<{ readonly name: string }>> {
   const { plansOf } = await import('../mirror/plan.js');
-  const plans = plansOf(config.mirror, { meta: () => undefined, metaNames: () => [] });
-  return [...plans].map(({ name }) => name);
+  return plansOf(mirror, { meta: () => undefined, metaNames: () => [] });
 }

@@ -119,27 +119,15 @@ export function statusSections(report: StatusReport, now: number, width?: number
 
 /** Shown only where there are any. */
 const LEAVING = ['removing', 'removed'] as const;
+const COLUMNS = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', ...LEAVING, 'skipped'] as const;
 
 function folderLines({ folders, items, uplink }: StatusReport, width?: number): string[] {
-  const rows: (string | number)[][] = [
-    ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', ...LEAVING, 'skipped', ''],
+  const rows = [
+    ['folder', ...COLUMNS, ''],
+    ...folders.map(({ items: counts, name, watch }) => {
+      return [safe(name), ...COLUMNS.map((status) => counts[status]), watch?.state ?? ''];
+    }),
   ];
-  for (const folder of folders) {
-    const { pending, accepted, confirmed, quarantined, gone, skipped } = folder.items;
-    const state = folder.watch?.state ?? '';
-    const leaving = LEAVING.map((status) => folder.items[status]);
-    rows.push([
-      safe(folder.name),
-      pending,
-      accepted,
-      confirmed,
-      quarantined,
-      gone,
-      ...leaving,
-      skipped,
-      state,
-    ]);
-  }
   const lines = columns(withoutZeros(rows, width), width);
   if (uplink === undefined || items.accepted === 0) return lines;
   const visible = durationText(uplink.timeToVisibleMs);

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
-import { displayWidth, fitted } from './text.js';
+import { columnsOf, displayWidth, fitted } from './text.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -18,11 +18,6 @@ export function canDraw(stream: { readonly isTTY?: boolean | undefined }, env: E
 /** Whether colours are wanted where something is drawn (see no-color.org). */
 export function wantsColour(env: Environment): boolean {
   return env.NO_COLOR === undefined || env.NO_COLOR === '';
-}
-
-/** How wide a terminal is; some do not know and say 0. */
-export function columnsOf(stream: { readonly columns?: number | undefined }): number {
-  return stream.columns || 80;
 }
 
 /**
@@ -128,38 +123,25 @@ export class Screen {
   }
 }
 
-/** What is done for a key; `suspend` and `resume` for Ctrl-Z, before the process stops and when it goes on. */
-export type KeyWork = Readonly<Record<'q' | 'p' | 'redraw' | 'suspend' | 'resume', () => void>>;
+/** What is done for a key. */
+export type KeyWork = Readonly<Record<'q' | 'p' | 'redraw', () => void>>;
 
-/** Ctrl-C, Ctrl-D, Ctrl-L and Ctrl-Z; an arrow key or something pasted is none of ours. */
-const KEYS: Readonly<Record<string, Exclude<keyof KeyWork, 'resume'>>> = {
-  ...{ q: 'q', Q: 'q', '\x03': 'q', '\x04': 'q', p: 'p', P: 'p', '\x0c': 'redraw', '\x1a': 'suspend' },
+/** Ctrl-C, Ctrl-D and Ctrl-L; an arrow key or something pasted is none of ours. */
+const KEYS: Readonly<Record<string, keyof KeyWork>> = {
+  ...{ q: 'q', Q: 'q', '\x03': 'q', '\x04': 'q', p: 'p', P: 'p', '\x0c': 'redraw' },
 };
 
 /** Listens to the keys of a terminal, each as it is pressed; any other input has no keys. @returns what ends that */
 export function listenToKeys(input: ReadStream, work: KeyWork): () => void {
   if (!input.isTTY) return () => {};
-  let isOpen = true;
-  const suspend = () => {
-    input.setRawMode(false);
-    work.suspend();
-    process.once('SIGCONT', () => {
-      if (!isOpen) return;
-      input.setRawMode(true);
-      work.resume();
-    });
-    process.kill(process.pid, 'SIGTSTP');
-  };
   const pressed = (text: string) => {
     const key = KEYS[text];
-    if (key === 'suspend') suspend();
-    else if (key !== undefined) work[key]();
+    if (key !== undefined) work[key]();
   };
   input.setRawMode(true);
   input.setEncoding('utf8').on('data', pressed);
   input.resume();
   return () => {
-    isOpen = false;
     input.off('data', pressed);
     input.setRawMode(false);
     input.pause();

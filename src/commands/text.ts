@@ -122,12 +122,14 @@ const NARROWEST = 6;
 /** More of a cell is never shown, so no more of it is looked at. */
 const LOOKED_AT = 200;
 
-/** Of a terminal that does not tell its width. */
-const USUAL_WIDTH = 80;
+/** How wide a terminal is; some do not know and say 0. */
+export function columnsOf(stream: { readonly columns?: number | undefined }): number {
+  return stream.columns || 80;
+}
 
 /** The width for `tableText` of a stream; what is no terminal has as much room as one likes. */
 export function terminalWidth(out: NodeJS.WriteStream): number | undefined {
-  return out.isTTY ? out.columns || USUAL_WIDTH : undefined;
+  return out.isTTY ? columnsOf(out) : undefined;
 }
 
 interface Column {

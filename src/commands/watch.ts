@@ -109,11 +109,6 @@ async function show(config: Config, model: WatchModel, ending: AbortController):
     q: () => ending.abort(),
     p: () => void pauseOrResume(config, model).then(note, (error) => note(messageOf(error))),
     redraw,
-    suspend: () => screen.close(),
-    resume: () => {
-      screen.open();
-      redraw();
-    },
   });
   stdout.on('resize', redraw);
   try {

@@ -27,16 +27,16 @@ export async function approve(
 ): Promise<HeldDeletes> {
   knownFolder(config, folder);
   const held = heldDeletes(state, folder);
-  if (held === undefined)
-    throw wrongly(
-      'NOTHING_HELD',
-      `No removed files of the folder ${folder} wait for your approval.`,
-      '`peersync status` says what waits.',
-    );
+  if (held === undefined) throw nothingHeld(folder);
   if (held.files > files) throw changed(held.files, files);
   approveDeletes(state, folder);
   await state.commit();
   return held;
+}
+
+export function nothingHeld(folder: string) {
+  const message = `No removed files of the folder ${folder} wait for your approval.`;
+  return wrongly('NOTHING_HELD', message, '`peersync status` says what waits.');
 }
 
 /** What `forget` does, or would do. */

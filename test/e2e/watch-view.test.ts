@@ -95,18 +95,6 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
       expect(terminal).toMatchObject({ isAlternate: false, cursorIsShown: true });
     },
   );
-
-  it('steps aside at Ctrl-Z, and is there again when it goes on', async () => {
-    const { terminal } = await watching();
-    terminal.press('C-z');
-    await terminal.shows(/Stopped/);
-    expect(terminal).toMatchObject({ isAlternate: false, cursorIsShown: true });
-    terminal.enter('fg');
-    await until(() => terminal.isAlternate, 'it has the screen again');
-    await terminal.shows(/the daemon does not run; waiting for it/);
-    terminal.press('q');
-    await until(() => !terminal.isAlternate && terminal.cursorIsShown, 'all is as it was');
-  });
 });
 
 describe('watch without a terminal', () => {
