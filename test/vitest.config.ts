@@ -1,3 +1,4 @@
+import { existsSync, statfsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
@@ -12,6 +13,17 @@ const SOAK = ['test/soak/**/*.test.ts'];
 
 /** No measure of anything, but the end of what hangs: on a throttled machine a start takes seconds. */
 const SLOW = { testTimeout: 240_000, hookTimeout: 240_000 };
+
+/** A file system in memory that Linux has at hand. */
+const MEMORY = '/dev/shm';
+const ROOM_BYTES = 4 * 2 ** 30;
+
+/** Where the tests of parts write: in memory where there is room, for on a disk they wait for it most of their time. */
+function partsEnvironment(): Record<string, string> {
+  if (process.env.TMPDIR !== undefined || !existsSync(MEMORY)) return {};
+  const { bavail, bsize } = statfsSync(MEMORY);
+  return bavail * bsize > ROOM_BYTES ? { TMPDIR: MEMORY } : {};
+}
 
 export default defineConfig({
   test: {
@@ -34,6 +46,7 @@ export default defineConfig({
           exclude: [...PROGRAMS, ...LONG, ...SOAK],
           // A process and a module for each file would cost more than most tests do.
           isolate: false,
+          env: partsEnvironment(),
         },
       },
     ],
