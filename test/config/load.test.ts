@@ -45,6 +45,12 @@ describe('a configuration', () => {
     });
   });
 
+  it('cannot be changed once it is loaded', async () => {
+    const config = await load({ folders: [inbox] });
+    expect(() => Object.assign(config.folders[0] ?? {}, { settle: 0 })).toThrow(TypeError);
+    expect(() => Object.assign(config.push.backoff, { min: 0 })).toThrow(TypeError);
+  });
+
   it('may name its JSON Schema and begin with a byte order mark', async () => {
     const config = await load(`\ufeff${JSON.stringify({ $schema: './schema.json', folders: [inbox] })}`);
     expect(config).not.toHaveProperty('$schema');

@@ -70,6 +70,18 @@ describe('GET /api/items', () => {
     expect(await names(page, 'name=nowhere')).toEqual([]);
   });
 
+  it('says of each what a person needs to know of it', async () => {
+    const page = await pageWith('inbox/sub/bad.md');
+    expect(await leaf(page, 'status=quarantined')).toEqual([
+      {
+        ...{ folder: 'inbox', path: 'sub/bad.md', file: join(page.directory, 'inbox/sub/bad.md') },
+        ...{ status: 'quarantined', since: AT, size: 2048, sha256: expect.any(String) },
+        ...{ url: 'https://files.example.org/inbox/sub/bad.md', attempts: expect.any(Number) },
+        ...TROUBLE,
+      },
+    ]);
+  });
+
   it('leaves no file out where files leave the list between two pages', async () => {
     const files = Array.from({ length: 10 }, (_, i) => `inbox/${i}.md`);
     const page = await pageWith(...files);
