@@ -169,6 +169,7 @@ export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimit
       interactive: { requestsPerSecond, concurrency: SPARE_CONCURRENCY },
       confirm: { ...confirm, requestsPerSecond },
       push: { ...push, requestsPerSecond: pushes },
+      removal: { ...push, requestsPerSecond: pushes },
       mirror: { requestsPerSecond: downloads, concurrency: SPARE_CONCURRENCY },
       audit: { requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, requestsPerSecond), concurrency: 1 },
     },

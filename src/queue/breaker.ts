@@ -133,9 +133,10 @@ export class Breaker {
     return this.#outage?.probeAt ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
+  /** For how long the peer has been answering, in ms; 0 while it is in trouble with pushes or look-ups. */
   answeringForMs(now: number): number {
-    return this.#trouble === undefined ? now - this.#closedSince : 0;
+    const isInTrouble = this.#trouble !== undefined && (this.holds('push') || this.holds('confirm'));
+    return isInTrouble ? 0 : now - this.#closedSince;
   }
 
   /** Whether requests of this lane are kept back. */

@@ -8,10 +8,11 @@ import type { Logger } from '../lib/logger.js';
  * - `interactive`: a person waits for it. It passes the others, a pause, and an open circuit.
  * - `confirm`: look-ups of what the peer shows.
  * - `push`: documents on their way to the peer. How many of these, and of look-ups, run at a time adapts to what the peer bears.
+ * - `removal`: documents on their way out of the peer. A peer that fails at these alone goes on getting others.
  * - `mirror`: downloads. They may take long and wait for our own disk, so their latency says nothing about the peer.
  * - `audit`: look-ups of what was confirmed long ago.
  */
-export const LANES = ['interactive', 'confirm', 'push', 'mirror', 'audit'] as const;
+export const LANES = ['interactive', 'confirm', 'push', 'removal', 'mirror', 'audit'] as const;
 export type Lane = (typeof LANES)[number];
 
 export function eachLane<T>(make: (lane: Lane) => T): Record<Lane, T> {

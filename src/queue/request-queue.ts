@@ -244,7 +244,7 @@ export class RequestQueue {
     return !this.#isStopping && this.#mayRun(this.#lanes[name], this.#options.clock.now());
   }
 
-  /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
+  /** For how long the peer has been answering, in ms; 0 while it is in trouble with pushes or look-ups. */
   get answeringForMs(): number {
     return this.#breaker.answeringForMs(this.#options.clock.now());
   }

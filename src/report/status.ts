@@ -248,10 +248,12 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
   }
   if (stateTrouble) add('critical', stateTrouble.code, 'state', stateTrouble);
   if (diskTrouble) add('critical', diskTrouble.code, 'disk', diskTrouble);
-  const { reason, since, state: circuit } = status.peer.queue?.circuit ?? {};
+  const { held: lanes = [], reason, since, state: circuit } = status.peer.queue?.circuit ?? {};
   if (reason !== undefined && circuit !== 'closed') {
     const { kind, message, hint = 'It is tried again by itself; what is to be pushed waits.' } = reason;
-    add('critical', 'PEER', 'peer', { message: `The peer ${TROUBLE_WORDS[kind]}: ${message}`, hint, since });
+    const keepsFiles = lanes.includes('push') || lanes.includes('confirm');
+    const words = `The peer ${TROUBLE_WORDS[kind]}: ${message}`;
+    add(keepsFiles ? 'critical' : 'warning', 'PEER', 'peer', { message: words, hint, since });
   } else if (status.running && status.peer.dialect === undefined)
     add('critical', 'PEER', 'peer', {
       message: 'The peer has not answered yet since peersync started.',
@@ -274,6 +276,12 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint: '`peersync list --status quarantined` says why, and `peersync retry` tries again.',
     });
   }
+  const { documents = 0, file, trouble } = status.uplink?.removalsFailing ?? {};
+  if (trouble !== undefined)
+    add('warning', 'REMOVALS_FAIL', 'removals', {
+      message: `The peer still has ${counted(documents, 'document')} of removed files, such as that of ${file}: ${trouble.message}`,
+      hint: trouble.hint,
+    });
   const mirrorsWith = (code: string, troubleOf: (mirror: MirrorReport) => Trouble | false | undefined) =>
     mirrors.flatMap((mirror) => {
       const trouble = troubleOf(mirror);

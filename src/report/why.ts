@@ -174,7 +174,7 @@ function nextOf(
   }
   if (status === 'removing') {
     const { notBefore, requestedAt } = entry;
-    const waits = waitingForPeer(live.parts, 'push');
+    const waits = waitingForPeer(live.parts, requestedAt === undefined ? 'removal' : 'confirm');
     if (waits !== undefined) return waits;
     if (requestedAt === undefined) return say('The document is removed from the peer.', notBefore);
     return say('The peer was asked to remove the document: it is looked up until it is gone for good.');
@@ -209,7 +209,10 @@ function nextOfGone(item: GoneItem, folder: FolderConfig, state: StateView): str
 }
 
 /** What keeps requests of this lane from the peer, if anything does. */
-function waitingForPeer({ client, queue }: Live['parts'], lane: 'push' | 'confirm'): Next | undefined {
+function waitingForPeer(
+  { client, queue }: Live['parts'],
+  lane: 'push' | 'confirm' | 'removal',
+): Next | undefined {
   const { circuit, paused, pausedUntil } = queue.status();
   if (paused !== undefined)
     return say('It waits, for peersync is paused: `peersync resume` lets it go on.', paused.until);

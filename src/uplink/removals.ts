@@ -27,6 +27,8 @@ const LONGEST_RETURN_MS = 10_000;
 /** How long a push that was never answered may still be under way in the peer, in ms. */
 const UNANSWERED_MS = 2_000;
 const SHORTEST_INTERVAL_MS = 200;
+/** From so many failed attempts on a person is told. */
+const MANY_ATTEMPTS = 5;
 
 const NOT_REMOVED: Trouble = {
   code: 'NOT_REMOVED',
@@ -71,7 +73,7 @@ export class Removals {
     busy: () => {
       const { queue } = this.#deps;
       return (
-        this.#waiting.hasDue && this.#work.size === 0 && queue.hasRoom('push') && queue.hasRoom('confirm')
+        this.#waiting.hasDue && this.#work.size === 0 && queue.hasRoom('removal') && queue.hasRoom('confirm')
       );
     },
   });
@@ -86,6 +88,8 @@ export class Removals {
   /** The content of those, and what of it is on its way to the peer. */
   readonly #contents = new Set<string>();
   readonly #moving = new Set<string>();
+  /** Those that failed again and again. */
+  readonly #failing = new Map<string, Place>();
   #requests = 0;
 
   constructor(deps: UplinkDeps, backlog: Backlog) {
@@ -101,6 +105,18 @@ export class Removals {
     return this.#work.size === 0 && this.#underWay.size === 0 && this.#waiting.isIdle;
   }
 
+  /** How many removals failed again and again, and what keeps one of them. */
+  get failing():
+    | { readonly documents: number; readonly file: string; readonly trouble: Trouble }
+    | undefined {
+    for (const [key, place] of this.#failing) {
+      const trouble = this.#itemOf(place)?.trouble;
+      if (trouble !== undefined) return { documents: this.#failing.size, file: placeName(place), trouble };
+      this.#failing.delete(key);
+    }
+    return undefined;
+  }
+
   run(signal: AbortSignal): Promise<void> {
     return this.#work.loop(() => this.#step(signal), signal);
   }
@@ -109,6 +125,9 @@ export class Removals {
   changed(place: Place, entry: Entry | undefined): void {
     if (entry !== undefined) this.#seen(entry);
     const key = keyOf(place);
+    const isFailing = entry?.status === 'removing' && entry.attempts >= MANY_ATTEMPTS;
+    if (isFailing) this.#failing.set(key, place);
+    else this.#failing.delete(key);
     if (entry?.status !== 'removing') this.#waiting.delete(key);
     else if (!this.#underWay.has(key)) this.#take(entry);
     else return;
@@ -176,7 +195,7 @@ export class Removals {
       await queue.ready('confirm', signal);
       this.#work.start(this.#lookUp(first, signal));
     } else if (this.#free.length > 0 && this.#requests < settings.push.concurrency) {
-      await queue.ready('push', signal);
+      await queue.ready('removal', signal);
       this.#requests += 1;
       this.#work.start(this.#ask(this.#nextBatch(), signal));
     } else if (this.#free.length === 0 && this.#waiting.hasDue) await this.#findFree();
@@ -304,7 +323,7 @@ export class Removals {
     let began = false;
     let asked: readonly Removal[] = [];
     try {
-      const results = await queue.run('push', async (s) => {
+      const results = await queue.run('removal', async (s) => {
         began = true;
         // It may have waited long: the file, or a folder, is there again, or is not.
         asked = batch.filter((one) => this.#mayTouch(one.folder) && this.#itemOf(one) !== undefined);

@@ -44,6 +44,8 @@ export interface UplinkStatus {
   readonly confirming: number;
   /** The learned time from a push to its first showing, in ms. */
   readonly timeToVisibleMs: number;
+  /** Removals that failed again and again: how many, and what keeps one of them. */
+  readonly removalsFailing?: Removals['failing'];
 }
 
 /**
@@ -129,6 +131,7 @@ export class Uplink {
       inFlight: this.#backlog.out,
       confirming: this.#deps.state.counts().accepted,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,
+      removalsFailing: this.#removals.failing,
     };
   }
 

@@ -63,7 +63,7 @@ const AWAY = queue({
   circuit: {
     ...{ state: 'open', since: NOW - 3.2 * MIN, nextProbeAt: NOW + 60 * MIN, tries: 9 },
     reason: { kind: 'unreachable', code: 'ECONNREFUSED', message: REFUSED, hint: CHECK },
-    held: ['confirm', 'push', 'mirror', 'audit'],
+    held: ['confirm', 'push', 'removal', 'mirror', 'audit'],
   },
 });
 

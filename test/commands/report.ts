@@ -25,6 +25,7 @@ export const queue = {
     interactive: lane,
     confirm: { ...lane, p50LatencyMs: 12 },
     push: lane,
+    removal: lane,
     mirror: lane,
     audit: lane,
   },

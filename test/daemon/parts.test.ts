@@ -22,14 +22,21 @@ describe('where the file of an item is', () => {
 });
 
 describe('the rates of requests', () => {
-  const spared = { interactive: 200, confirm: 200, push: 20, mirror: 20, audit: 10 };
+  const spared = { interactive: 200, confirm: 200, push: 20, removal: 20, mirror: 20, audit: 10 };
   const infinite = Number.POSITIVE_INFINITY;
-  const unlimited = { interactive: infinite, confirm: infinite, push: infinite, mirror: infinite, audit: 10 };
+  const unlimited = {
+    interactive: infinite,
+    confirm: infinite,
+    push: infinite,
+    removal: infinite,
+    mirror: infinite,
+    audit: 10,
+  };
   const configured = {
     ...{ push: { requestsPerSecond: 3 }, confirm: { requestsPerSecond: 5 } },
     mirror: { requestsPerSecond: 0.5 },
   };
-  const held = { interactive: 5, confirm: 5, push: 3, mirror: 0.5, audit: 5 };
+  const held = { interactive: 5, confirm: 5, push: 3, removal: 3, mirror: 0.5, audit: 5 };
 
   it.each([
     ['spare a peer of somebody else', 'http://peer.example:8090', {}, spared],

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { beforeEach, expect, it } from 'vitest';
+import { answering, well, when } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
@@ -66,6 +67,32 @@ it('the documents of very many removed files wait until a person approves it, al
   expect(await shown(names.slice(23, 27))).toBe(2);
   expect((await site.run('approve-deletes', 'inbox', '--yes')).stderr).toContain('No removed files');
 });
+
+it.each([
+  ['fails', answering(500, 'no'), 'PEER'],
+  ['refuses the password', answering(401, 'no', { 'www-authenticate': 'Basic realm="peer"' }), 'PEER'],
+  [
+    'refuses each',
+    answering(200, '{"items":[{"item":"0","success":"false","message":"no"}]}'),
+    'REMOVALS_FAIL',
+  ],
+])(
+  'a peer that %s where documents are removed takes others all the same, and somebody is told',
+  async (_, behaviour, code) => {
+    await confirmed(names.slice(0, 3));
+    site.proxy.behaviour = when(({ path }) => path === '/api/remove_p.html', behaviour);
+    await site.start();
+    rmSync(site.path('inbox/f00.txt'));
+    const conditions = async () =>
+      (await site.status()).conditions.map((one) => `${one.severity} ${one.code}`);
+    await until(async () => (await conditions()).includes(`warning ${code}`), 'somebody is told');
+    site.drop('inbox/new.txt');
+    await site.confirmed('inbox/new.txt');
+    expect(await counts()).toEqual({ confirmed: 3, removing: 1 });
+    site.proxy.behaviour = well;
+    await until(async () => (await counts()).removed === 1, 'it is removed');
+  },
+);
 
 it('a folder that left the configuration keeps its documents until it is forgotten with them', async () => {
   await confirmed(names.slice(0, 3));

@@ -176,7 +176,7 @@ export class Engine<P extends MirrorPeer = FakePeer> {
     const state = await State.open(stateDir, { clock, log });
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
     const queue = new RequestQueue({
-      lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
+      lanes: { interactive: lane, confirm: lane, push: lane, removal: lane, mirror: lane, audit: lane },
       ...{ classify, clock, log, peerName: 'the peer', policy: { waitMs: waitMs(10, 20) } },
     });
     const random = () => this.random();

@@ -220,7 +220,7 @@ describe('GET /readyz', () => {
     const page = await PageAtWork.start();
     const { circuit } = page.queue;
     const reason = { kind: 'unreachable', message: 'It refused the connection', hint: 'Start it.' } as const;
-    page.queue = { ...page.queue, circuit: { ...circuit, state: 'half-open', reason } };
+    page.queue = { ...page.queue, circuit: { ...circuit, state: 'half-open', reason, held: ['push'] } };
     expect(await reasons(page)).toEqual(['PEER: The peer does not answer: It refused the connection.']);
     page.queue = { ...page.queue, circuit };
     page.isDialectKnown = false;

@@ -337,7 +337,7 @@ describe('the status', () => {
       state: 'open',
       since: up + 5000,
       downSince: up + 5000,
-      held: ['confirm', 'push', 'mirror', 'audit'],
+      held: ['confirm', 'push', 'removal', 'mirror', 'audit'],
       reason: { kind: 'unreachable', code: 'REFUSED', message: 'refused' },
       nextProbeAt: up + 5000 + 100 + 1000,
       tries: 2,

@@ -127,7 +127,7 @@ describe('the sentence for systemctl status', () => {
   const since = at('10:00:00');
   const refused = { ...TROUBLE, at: since };
   const open = (kind: string) => ({
-    circuit: { state: 'open', since, held: [], tries: 0, reason: { kind, message: 'no' } },
+    circuit: { state: 'open', since, held: ['push'], tries: 0, reason: { kind, message: 'no' } },
   });
   const when = '2026-11-21 10:00:00';
   it.each<[Partial<StatusFacts>, string]>([

@@ -47,7 +47,7 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
   const state = await State.open(stateDir, { clock, log });
   const lane = { requestsPerSecond: 10_000, concurrency: 4 };
   const queue = new RequestQueue({
-    lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
+    lanes: { interactive: lane, confirm: lane, push: lane, removal: lane, mirror: lane, audit: lane },
     classify,
     clock,
     log,

@@ -226,7 +226,7 @@ export class World {
       this.state.setMeta('timeToVisibleMs', this.timeToVisibleMs);
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
     this.#queue = new RequestQueue({
-      lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
+      lanes: { interactive: lane, confirm: lane, push: lane, removal: lane, mirror: lane, audit: lane },
       classify,
       clock,
       log: silentLogger,

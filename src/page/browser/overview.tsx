@@ -164,7 +164,9 @@ export function Attention({ model }: Props) {
 }
 
 const DIALECTS = { standard: 'the standard interface', yacy: 'YaCy' } as const;
-const LANES = { push: 'Pushes', confirm: 'Look-ups', mirror: 'Mirrors', audit: 'Audit' } as const;
+const LANES = {
+  ...{ push: 'Pushes', confirm: 'Look-ups', removal: 'Removals', mirror: 'Mirrors', audit: 'Audit' },
+} as const;
 
 /** The pages of the embedded peer, which go on from this one. */
 export function Site({ model }: Props) {
