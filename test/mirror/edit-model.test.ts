@@ -113,7 +113,11 @@ class World {
       this.#takeAway({ [column]: row[column] ?? '' });
       if (edit.do === 'set') row[column] = this.#new();
       if (edit.do === 'clear') row[column] = '';
-      if (edit.do === 'agree') row[column] = this.desk.remote.get(row.pk ?? '')?.[column] ?? '';
+      if (edit.do === 'agree') {
+        row[column] = this.desk.remote.get(row.pk ?? '')?.[column] ?? '';
+        // What both typed is the person's, too: an editor's older copy takes it back as any other edit.
+        this.#theirs.delete(row[column]);
+      }
       this.#save(rows, edit);
     }
   }
