@@ -87,8 +87,10 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   const { signal } = run;
   let isScanned = false;
   const held = () => watcher.status().filter((folder) => folder.state === 'held');
-  // What waits in a folder that is held cannot be waited for.
-  const isAtRest = () => waitingOf(state.counts()) === 0 || (uplink.isIdle && held().length > 0);
+  const refused = () => uplink.status().removalsFailing;
+  // What waits in a folder that is held, or is refused again and again, cannot be waited for.
+  const isAtRest = () =>
+    waitingOf(state.counts()) <= (refused()?.documents ?? 0) || (uplink.isIdle && held().length > 0);
   const items = async () => {
     await watcher.idle();
     isScanned = true;
@@ -120,6 +122,8 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
     const message = `The folder ${safe(name)} was left out: ${trouble?.message ?? 'it is not there.'}${waits}`;
     return { name, waiting, message };
   });
+  const { message, hint } = refused() ?? {};
+  if (folders.length === 0 && message !== undefined) throw unfinished('REMOVALS_FAIL', message, hint);
   if (folders.length === 0) return;
   throw new PeersyncError({
     code: 'FOLDER_HELD',

@@ -276,12 +276,8 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint: '`peersync list --status quarantined` says why, and `peersync retry` tries again.',
     });
   }
-  const { documents = 0, file, trouble } = status.uplink?.removalsFailing ?? {};
-  if (trouble !== undefined)
-    add('warning', 'REMOVALS_FAIL', 'removals', {
-      message: `The peer still has ${counted(documents, 'document')} of removed files, such as that of ${file}: ${trouble.message}`,
-      hint: trouble.hint,
-    });
+  const failing = status.uplink?.removalsFailing;
+  if (failing !== undefined) add('warning', 'REMOVALS_FAIL', 'removals', failing);
   const mirrorsWith = (code: string, troubleOf: (mirror: MirrorReport) => Trouble | false | undefined) =>
     mirrors.flatMap((mirror) => {
       const trouble = troubleOf(mirror);

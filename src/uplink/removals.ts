@@ -1,6 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import { PeersyncError, systemCode } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
+import { counted } from '../lib/text.js';
 import type { Place } from '../state/entries.js';
 import {
   claims,
@@ -88,7 +89,7 @@ export class Removals {
   /** The content of those, and what of it is on its way to the peer. */
   readonly #contents = new Set<string>();
   readonly #moving = new Set<string>();
-  /** Those that failed again and again. */
+  /** Those that failed again and again, the last time in this run. */
   readonly #failing = new Map<string, Place>();
   #requests = 0;
 
@@ -105,13 +106,14 @@ export class Removals {
     return this.#work.size === 0 && this.#underWay.size === 0 && this.#waiting.isIdle;
   }
 
-  /** How many removals failed again and again, and what keeps one of them. */
-  get failing():
-    | { readonly documents: number; readonly file: string; readonly trouble: Trouble }
-    | undefined {
+  /** How many removals failed again and again, the last time in this run, with what keeps one of them. */
+  get failing(): (Pick<Trouble, 'message' | 'hint'> & { readonly documents: number }) | undefined {
     for (const [key, place] of this.#failing) {
       const trouble = this.#itemOf(place)?.trouble;
-      if (trouble !== undefined) return { documents: this.#failing.size, file: placeName(place), trouble };
+      const documents = this.#failing.size;
+      const what = `The peer still has ${counted(documents, 'document')} of removed files, such as that of ${placeName(place)}`;
+      if (trouble !== undefined)
+        return { documents, message: `${what}: ${trouble.message}`, hint: trouble.hint };
       this.#failing.delete(key);
     }
     return undefined;
@@ -125,11 +127,10 @@ export class Removals {
   changed(place: Place, entry: Entry | undefined): void {
     if (entry !== undefined) this.#seen(entry);
     const key = keyOf(place);
-    const isFailing = entry?.status === 'removing' && entry.attempts >= MANY_ATTEMPTS;
-    if (isFailing) this.#failing.set(key, place);
-    else this.#failing.delete(key);
-    if (entry?.status !== 'removing') this.#waiting.delete(key);
-    else if (!this.#underWay.has(key)) this.#take(entry);
+    if (entry?.status !== 'removing') {
+      this.#failing.delete(key);
+      this.#waiting.delete(key);
+    } else if (!this.#underWay.has(key)) this.#take(entry);
     else return;
     this.#work.notify();
   }
@@ -370,6 +371,7 @@ export class Removals {
       const { requestedAt: _, ...unasked } = item;
       const now = clock.now();
       const after = trouble === undefined ? unasked : removalFailed(item, trouble, now + waitMs);
+      if (after.attempts >= MANY_ATTEMPTS) this.#failing.set(keyOf(removal), removal);
       state.put(after);
       this.#plan(removal, this.#dueAt(after));
     }

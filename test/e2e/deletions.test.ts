@@ -94,6 +94,20 @@ it.each([
   },
 );
 
+it('once ends where the peer refuses to remove a document, and says so', async () => {
+  await confirmed(names.slice(0, 2));
+  const refusal = answering(200, '{"items":[{"item":"0","success":"false","message":"not mine"}]}');
+  site.proxy.behaviour = when(({ path }) => path === '/api/remove_p.html', refusal);
+  rmSync(site.path('inbox/f00.txt'));
+  const { code, stderr } = await site.run('once');
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/The peer still has 1 document of removed files, .*inbox\/f00\.txt: .*not mine/);
+  expect(await counts()).toEqual({ confirmed: 1, removing: 1 });
+  site.proxy.behaviour = well;
+  expect((await site.run('once')).code).toBe(0);
+  expect(await counts()).toEqual({ confirmed: 1, removed: 1 });
+});
+
 it('a folder that left the configuration keeps its documents until it is forgotten with them', async () => {
   await confirmed(names.slice(0, 3));
   site.configure({ folders: [{ name: 'notes', onDelete: 'remove' }] });
