@@ -45,6 +45,11 @@ const STEPS: readonly string[] = [
   CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
   INSERT INTO tally SELECT 'to renew', max(id) FROM documents HAVING max(id) IS NOT NULL;
   `,
+  `
+  INSERT INTO words (words, rank) VALUES ('automerge', 0);
+  INSERT INTO beginnings (beginnings, rank) VALUES ('automerge', 0);
+  INSERT OR REPLACE INTO tally SELECT 'to renew', max(id) FROM documents HAVING max(id) IS NOT NULL;
+  `,
 ];
 const FORMAT = STEPS.length;
 

@@ -61,6 +61,9 @@ const HOLDERS = [
   ['documents', 'id'],
 ] as const;
 
+/** Of about 4 kB, in some 4 ms. 600,000 documents of 2 kB stay in some 20 pieces with 32 of them. */
+const MERGED_PAGES = 48;
+
 const BLANK = Buffer.from(' ');
 
 /** Texts are kept in parts of at most so many bytes, so that the start of a long one is read without the rest. */
@@ -129,7 +132,20 @@ export class DocumentStore {
 
   /** Removes documents, all of them or none. @returns whether each was there */
   remove(urls: readonly NormalUrl[]): boolean[] {
-    return this.#database.transaction(() => urls.map((url) => this.#remove(url)));
+    return this.#database.transaction(() => {
+      const removed = urls.map((url) => this.#remove(url));
+      this.merge();
+      return removed;
+    });
+  }
+
+  /**
+   * Merges a little of what earlier transactions wrote. Each transaction that changes documents does so: FTS5 itself merges now and
+   * then, for 50 ms.
+   */
+  merge(): void {
+    for (const table of ['words', 'beginnings'])
+      this.#database.run(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ${MERGED_PAGES})`);
   }
 
   #remove(url: NormalUrl): boolean {

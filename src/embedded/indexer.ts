@@ -14,7 +14,9 @@ export interface IndexerOptions {
 }
 
 /** Work between two answers, in milliseconds; one document is never cut, so a very long one takes longer. */
-const SLICE_MS = 15;
+const SLICE_MS = 5;
+/** Between two documents that are made anew, so that others come first. */
+const RENEWAL_PAUSE_MS = 15;
 /** Turns of the loop between two slices: one request takes several until it is answered. */
 const TURNS = 4;
 
@@ -44,11 +46,13 @@ export class Indexer {
       let current: Pushed | undefined;
       try {
         database.transaction(() => {
-          for (current = pushed[next]; current && clock.now() - began < SLICE_MS; current = pushed[next]) {
-            if (!unfit.has(current)) documents.index(current);
+          do {
+            current = pushed[next];
+            if (current && !unfit.has(current)) documents.index(current);
             next += 1;
-          }
+          } while (next < pushed.length && clock.now() - began < SLICE_MS);
           current = undefined;
+          documents.merge();
         });
         done = next;
       } catch (error) {
@@ -84,7 +88,7 @@ export class Indexer {
           () => documents.renew(document),
           () => documents.wasRenewed(document),
         );
-        await clock.sleep(SLICE_MS);
+        await clock.sleep(RENEWAL_PAUSE_MS);
       }
     } catch (error) {
       const why = messageOf(error);
@@ -102,9 +106,10 @@ export class Indexer {
 
   /** Does both in one transaction; where `work` fails, `conclude` alone. */
   #wholly(url: string, work: () => void, conclude: () => void): void {
-    const { database } = this.#options;
+    const { database, documents } = this.#options;
     const both = () => {
       work();
+      documents.merge();
       conclude();
     };
     try {

@@ -141,7 +141,7 @@ function variantsOf(content: string, word: string): string[] {
 }
 
 /**
- * Documents by their words. Where more than MOST_COUNTED have them, or two or three letters were given as a beginning, those with
+ * Documents by their words. Where more than MOST_COUNTED have them, or two to four letters were given as a beginning, those with
  * them in their title or name come first, best first, then the others, newest first. The newest come first where no words are
  * given. Where nothing is found, words that no document has are taken for the most similar ones.
  */
@@ -228,32 +228,37 @@ const BEST = '+rank';
 
 /** Documents as SQL finds them. */
 interface Condition {
-  readonly from: keyof typeof KEYS;
+  readonly from: keyof typeof SOURCES;
   readonly where: string;
   readonly values: readonly string[];
 }
 
-const KEYS = {
-  words: 'words.rowid',
-  beginnings: 'beginnings.rowid',
-  memberships: 'memberships.document',
-  documents: 'documents.id',
+/** Two tables of words are merged: with `ORDER BY`, SQLite goes through both side by side, and collects neither. */
+const BOTH = `(SELECT rowid AS document FROM words WHERE words MATCH ?
+  INTERSECT SELECT rowid FROM beginnings WHERE beginnings MATCH ? ORDER BY 1 DESC) AS merged`;
+
+const SOURCES = {
+  words: { table: 'words', key: 'words.rowid' },
+  beginnings: { table: 'beginnings', key: 'beginnings.rowid' },
+  both: { table: BOTH, key: 'merged.document' },
+  memberships: { table: 'memberships', key: 'memberships.document' },
+  documents: { table: 'documents', key: 'documents.id' },
 } as const;
 
 function select({ from, where }: Pick<Condition, 'from' | 'where'>): string {
-  return `SELECT ${KEYS[from]} AS document FROM ${from} WHERE ${where}`;
+  return `SELECT ${SOURCES[from].key} AS document FROM ${SOURCES[from].table} WHERE ${where}`;
 }
 
-function newest({ from }: Condition): string {
-  return `${KEYS[from]} DESC`;
+function newest({ from }: Pick<Condition, 'from'>): string {
+  return `${SOURCES[from].key} DESC`;
 }
 
-function byDate({ from }: Condition): string {
-  return `(SELECT coalesce(d.date, d.last_modified) FROM documents AS d WHERE d.id = ${KEYS[from]}) DESC, ${KEYS[from]} DESC`;
+function byDate({ from }: Pick<Condition, 'from'>): string {
+  return `(SELECT coalesce(d.date, d.last_modified) FROM documents AS d WHERE d.id = ${SOURCES[from].key}) DESC, ${newest({ from })}`;
 }
 
 function without(all: Condition, first: Condition): Condition {
-  const where = `${all.where} AND ${KEYS[all.from]} NOT IN (${select(first)})`;
+  const where = `${all.where} AND ${SOURCES[all.from].key} NOT IN (${select(first)})`;
   return { ...all, where, values: [...all.values, ...first.values] };
 }
 
@@ -268,7 +273,10 @@ function conditionOf({ terms, excluded, collections, urls }: ParsedQuery, scope:
     values.push(...more);
   };
   let from: Condition['from'] = 'documents';
-  if (match !== '') {
+  if (match !== '' && beginnings !== '') {
+    from = 'both';
+    add('true', match, beginnings);
+  } else if (match !== '') {
     from = 'words';
     add('words MATCH ?', match);
   } else if (beginnings !== '') {
@@ -278,9 +286,7 @@ function conditionOf({ terms, excluded, collections, urls }: ParsedQuery, scope:
     from = 'memberships';
     add('collection = ?', within.shift() ?? '');
   } else add('true');
-  const key = KEYS[from];
-  if (from === 'words' && beginnings !== '')
-    add(`+${key} IN (SELECT rowid FROM beginnings WHERE beginnings MATCH ?)`, beginnings);
+  const { key } = SOURCES[from];
   for (const collection of within)
     add(`EXISTS (SELECT 1 FROM memberships AS m WHERE m.collection = ? AND m.document = ${key})`, collection);
   for (const url of urls) {

@@ -75,9 +75,9 @@ export function countWords(prepared: Buffer): number {
 /** Stands before a beginning of a word that is indexed beside words; no word of a text or a query has it. */
 export const BEGINNING_MARK = '\ue000';
 /** Letters of the beginnings that are indexed; longer ones are looked for among the words themselves. */
-export const LONGEST_BEGINNING = 3;
+export const LONGEST_BEGINNING = 4;
 
-/** The first two and three letters of the words in what `indexable` gave, each beginning once, with `mark` before it. */
+/** The first two to four letters of the words in what `indexable` gave, each beginning once, with `mark` before it. */
 export function beginnings(prepared: Buffer, mark = ''): string {
   const plain = new Set<number>();
   const others = new Set<string>();
@@ -94,7 +94,7 @@ export function beginnings(prepared: Buffer, mark = ''): string {
       at += 1;
     }
     if (Number.isNaN(key)) {
-      // Four bytes a letter at most; what is cut off lies behind the third.
+      // Four bytes a letter at most; what is cut off lies behind the fourth.
       const letters = [...prepared.toString('utf8', start, Math.min(at, start + 4 * LONGEST_BEGINNING))];
       for (let count = 2; count <= Math.min(letters.length, LONGEST_BEGINNING); count += 1)
         others.add(letters.slice(0, count).join('').toLowerCase());
@@ -103,8 +103,9 @@ export function beginnings(prepared: Buffer, mark = ''): string {
   }
   let all = '';
   for (const key of plain) {
-    const first = key > 0xffff ? String.fromCharCode(key >> 16) : '';
-    all += ` ${mark}${first}${String.fromCharCode((key >> 8) & 255, key & 255)}`;
+    all += ` ${mark}`;
+    for (let shift = 24; shift >= 0; shift -= 8)
+      if (key >= 2 ** shift) all += String.fromCharCode((key >>> shift) & 255);
   }
   for (const letters of others) all += ` ${mark}${letters}`;
   return all;

@@ -29,7 +29,7 @@ describe('the database of an older peer', () => {
       await peer.close();
     }
     const database = new Database(dir);
-    expect(int(database.row('PRAGMA user_version'), 'user_version')).toBe(3);
+    expect(int(database.row('PRAGMA user_version'), 'user_version')).toBe(4);
     expect(int(database.row('SELECT count(*) AS n FROM tables'), 'n')).toBe(0);
     database.close();
   });

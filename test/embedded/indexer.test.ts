@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { type NormalUrl, normaliseUrl } from '../../src/embedded/content.js';
-import { Database } from '../../src/embedded/database.js';
+import { Database, int } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
 import { Indexer } from '../../src/embedded/indexer.js';
 import { silentLogger } from '../../src/lib/logger.js';
@@ -64,6 +64,19 @@ it('others have their turns between documents that take long, and after a stop n
   indexer.stop();
   await expect(indexed).rejects.toMatchObject({ status: 503 });
   expect(documents.count('documents')).toBeLessThan(10);
+});
+
+it('the index stays in few pieces, as each transaction merges some', async () => {
+  const { database, index } = setUp();
+  const pieces = () =>
+    ['words', 'beginnings'].map((table) => {
+      const sql = `SELECT count(DISTINCT id >> 37) AS n FROM ${table}_data WHERE id > 10`;
+      return int(database.row(sql), 'n');
+    });
+  for (let n = 0; n < 60; n += 1) {
+    await index(n, `word${n}`);
+    expect(Math.max(...pieces())).toBeLessThan(10);
+  }
 });
 
 it('what an older peer had accepted and not yet indexed is indexed', async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { normaliseUrl } from '../../src/embedded/content.js';
 import { Database } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
 import { Site } from '../../src/embedded/markup.js';
@@ -295,6 +296,82 @@ describe('a query', () => {
     const told = { author: 'A. B.', date: '2026-01-02T00:00:00.000Z', language: 'de' };
     expect((await search(peer, { query: 'collection:"x y"' })).items[0]).toMatchObject(told);
     expect(await peerdoc(peer, 'http://h/new.html')).toMatchObject(told);
+  });
+
+  it('of any words finds what has them, page by page, each once', () => {
+    // Without letters that are spelt in two ways.
+    const word = fc.string({ unit: fc.constantFrom('b', 'i', 't'), minLength: 1, maxLength: 6 });
+    const words = fc.array(word, { minLength: 1, maxLength: 4 });
+    const page = fc.record({ title: words, body: words, collection: fc.constantFrom('x', 'y') });
+    const term = fc.record({
+      words,
+      isPhrase: fc.boolean(),
+      isExcluded: fc.boolean(),
+      isInTitle: fc.boolean(),
+    });
+    const asked = fc.record({
+      terms: fc.array(term, { minLength: 1, maxLength: 3 }),
+      isTyped: fc.boolean(),
+      ...{
+        collection: fc.constantFrom('', 'x'),
+        sort: fc.constantFrom('rank', 'date'),
+        limit: fc.integer({ min: 1, max: 9 }),
+      },
+    });
+    const pagesAndQuestions = fc.property(
+      fc.array(page, { maxLength: 20 }),
+      fc.array(asked),
+      (pages, all) => {
+        const database = new Database(temporaryDirectory());
+        const documents = new DocumentStore(database);
+        const texts = pages.map(({ title, body }) => ({
+          title: title.join(' '),
+          name: 'html',
+          body: body.join(' '),
+        }));
+        for (const [n, { title, body }] of texts.entries())
+          documents.index({
+            ...{
+              url: normaliseUrl(`http://h/${n}.html`),
+              collections: [pages[n]?.collection ?? ''],
+              loadDate: n,
+            },
+            data: Buffer.from(`<title>${title}</title>${body}`),
+          });
+        for (const { terms, isTyped, ...request } of all) {
+          const written = terms.map(({ words, isPhrase, isExcluded, isInTitle }) => {
+            const text = isPhrase ? `"${words.join(' ')}"` : (words[0] ?? '');
+            return `${isExcluded ? '-' : ''}${isInTitle ? 'title:' : ''}${text}`;
+          });
+          const query = `${written.join(' ')}${isTyped ? '' : ' '}`;
+          const expected = texts.flatMap(({ title, name, body }, n) => {
+            const isRight = terms.every(({ words, isPhrase, isExcluded, isInTitle }, t) => {
+              const isOpen = isTyped && t === terms.length - 1 && !isPhrase && !isExcluded;
+              const sought = ` ${isPhrase ? words.join(' ') : words[0]}`;
+              const long = sought.length > 2 && isOpen ? sought : `${sought} `;
+              return (
+                (isInTitle ? [title] : [title, name, body]).some((text) => ` ${text} `.includes(long)) !==
+                isExcluded
+              );
+            });
+            return isRight && (request.collection === '' || pages[n]?.collection === 'x')
+              ? [`http://h/${n}.html`]
+              : [];
+          });
+          const found: string[] = [];
+          const ask = () =>
+            findDocuments({ ...request, query, offset: found.length }, { database, documents });
+          for (let result = ask(); result.corrected === undefined; result = ask()) {
+            expect(result.total, query).toBe(expected.length);
+            if (result.found.length === 0) break;
+            found.push(...result.found.map(({ url }) => url));
+          }
+          expect(found.sort(), query).toEqual(expected.sort());
+        }
+        database.close();
+      },
+    );
+    fc.assert(pagesAndQuestions, { numRuns: 60 });
   });
 
   it('of any characters is answered', async () => {
