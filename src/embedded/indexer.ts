@@ -14,9 +14,11 @@ export interface IndexerOptions {
 }
 
 /** Work between two answers, in milliseconds; one document is never cut, so a very long one takes longer. */
-const SLICE_MS = 5;
-/** Between two documents that are made anew, so that others come first. */
-const RENEWAL_PAUSE_MS = 15;
+const SLICE_MS = 15;
+/** The same while people search. */
+const SHORT_SLICE_MS = 3;
+/** So long after a search there may be another one, in milliseconds. */
+const SEARCHING_MS = 2_000;
 /** Turns of the loop between two slices: one request takes several until it is answered. */
 const TURNS = 4;
 
@@ -24,6 +26,7 @@ const TURNS = 4;
 export class Indexer {
   readonly #options: IndexerOptions;
   #isStopped = false;
+  #searchedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: IndexerOptions) {
     this.#options = options;
@@ -42,6 +45,7 @@ export class Indexer {
     for (let done = 0; done < pushed.length; await othersTurns()) {
       if (this.#isStopped) throw new Refusal(503, 'The peer is stopping.');
       const began = clock.now();
+      const sliceMs = began - this.#searchedAt < SEARCHING_MS ? SHORT_SLICE_MS : SLICE_MS;
       let next = done;
       let current: Pushed | undefined;
       try {
@@ -50,9 +54,9 @@ export class Indexer {
             current = pushed[next];
             if (current && !unfit.has(current)) documents.index(current);
             next += 1;
-          } while (next < pushed.length && clock.now() - began < SLICE_MS);
+          } while (next < pushed.length && clock.now() - began < sliceMs);
           current = undefined;
-          documents.merge();
+          documents.merge(clock.now() - began);
         });
         done = next;
       } catch (error) {
@@ -88,7 +92,7 @@ export class Indexer {
           () => documents.renew(document),
           () => documents.wasRenewed(document),
         );
-        await clock.sleep(RENEWAL_PAUSE_MS);
+        await clock.sleep(SLICE_MS);
       }
     } catch (error) {
       const why = messageOf(error);
@@ -97,6 +101,11 @@ export class Indexer {
         `The index of an older peer was not wholly made anew (${why}); the next start goes on with it`,
       );
     }
+  }
+
+  /** Somebody searches: the work is cut into shorter slices for a while. */
+  makeRoom(): void {
+    this.#searchedAt = this.#options.clock.now();
   }
 
   /** No slice begins any more. */
@@ -109,7 +118,7 @@ export class Indexer {
     const { database, documents } = this.#options;
     const both = () => {
       work();
-      documents.merge();
+      documents.merge(0);
       conclude();
     };
     try {

@@ -63,6 +63,7 @@ function readRequest(form: Form): SearchRequest {
 }
 
 function find(request: SearchRequest, deps: PeerDeps) {
+  deps.indexer.makeRoom();
   const { found, ...result } = findDocuments(request, deps);
   const hits = found.map((document) => ({
     document,
