@@ -124,7 +124,7 @@ describe.concurrent('once', () => {
     [
       'was in trouble all the time',
       answering(500, 'java.lang.OutOfMemoryError'),
-      '10s',
+      '30s',
       /^peersync: The peer answers with errors: .* failed \(500\); .*OutOfMemoryError\.$/m,
     ],
   ])('ends with exit code 1 and the words of a peer that %s', async (_, behaviour, timeout, says) => {

@@ -166,23 +166,25 @@ it.each([
 
     began = performance.now();
     await site.start();
+    const disk = site.onDisk();
+    let others: string[] = [];
     const isSettled = async () => {
       const { folders, items } = await site.status();
       if (folders[0]?.heldDeletes !== undefined) await site.run('approve-deletes', 'inbox', '--yes');
-      return items.gone + items.removing === 0;
+      if (items.gone + items.removing > 0) return false;
+      others = [];
+      for (const file of user.since.keys()) {
+        const [shown, digest] = [await shows(site.url(file), true), disk.get(file)?.digest];
+        if (shown !== digest) others.push(`${file}: ${shown}, and not ${digest}`);
+      }
+      return others.length === 0;
     };
-    await until(isSettled, 'everything is removed', 60_000).catch(async (error: unknown) => {
+    await until(isSettled, 'the peer has what is on disk', 60_000).catch(async (error: unknown) => {
       const left = (await site.list()).filter(({ status }) => /^(gone|removing)$/.test(status));
-      throw new Error(JSON.stringify(left, undefined, 1), { cause: error });
+      throw new Error(JSON.stringify([...others, ...left], undefined, 1), { cause: error });
     });
     await site.allConfirmed();
     await site.stop();
-    const disk = site.onDisk();
-    for (const file of user.since.keys()) {
-      const shown = await shows(site.url(file), true);
-      if (shown !== disk.get(file)?.digest)
-        wrong.push(`${file}: ${shown}, and not ${disk.get(file)?.digest}`);
-    }
     expect(wrong).toEqual([]);
   },
 );
