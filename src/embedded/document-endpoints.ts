@@ -122,20 +122,46 @@ function answerOf(results: readonly ItemResult[]): object {
 /** Parts of the text that the page of a document shows. */
 const SHOWN_PARTS = 4;
 
-/** Shows one indexed document, by `url` or by `urlhash`; `html=true` adds the beginning of its text to the page. */
+/**
+ * Shows one indexed document, by `url` or by `urlhash`; `html=true` adds the beginning of its text to the page. With `url-N` for each
+ * from 0 on it shows several, each with `found`.
+ */
 export async function peerdoc(context: Context): Promise<string> {
   const { documents } = context.deps;
   const form = await context.form();
-  const withText = form.isTrue('html');
-  const { id, author, date, language, ...document } = findDocument(form, 'urlhash', documents);
+  const numbers = itemNumbers(form);
+  if (numbers.length > 0) {
+    const items = numbers.map((item) => {
+      const url = form.text(`url-${item}`) ?? '';
+      const document = documentAt(url, documents);
+      return [
+        `item-${item}`,
+        { item, found: document !== undefined, url, ...(document && recordOf(document)) },
+      ];
+    });
+    return context.record('Documents', { count: items.length, ...Object.fromEntries(items) });
+  }
+  const document = findDocument(form, 'urlhash', documents);
+  const text = form.isTrue('html')
+    ? `<h2>Text</h2>\n<pre>${escapeMarkup(beginningOf(document.id, documents))}</pre>\n`
+    : '';
+  return context.record(document.title, recordOf(document), text);
+}
+
+/** What can be no address is the address of no document. */
+function documentAt(url: string, documents: DocumentStore): Document | undefined {
+  try {
+    return documents.find('url', normaliseUrl(url));
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
+}
+
+function recordOf({ id: _, author, date, language, ...document }: Document): object {
   const iso = (ms: number): string => new Date(ms).toISOString();
   const times = { lastModified: iso(document.lastModified), loadDate: iso(document.loadDate) };
-  const text = withText ? `<h2>Text</h2>\n<pre>${escapeMarkup(beginningOf(id, documents))}</pre>\n` : '';
-  return context.record(
-    document.title,
-    { ...document, ...times, ...metadataOf({ author, date, language }) },
-    text,
-  );
+  return { ...document, ...times, ...metadataOf({ author, date, language }) };
 }
 
 function beginningOf(id: number, documents: DocumentStore): string {

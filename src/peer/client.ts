@@ -17,7 +17,7 @@ import type { Dialect, DialectName } from './dialect.js';
 import { DIALECTS, standard, yacy } from './dialects.js';
 import { fieldsOf, formBody } from './form.js';
 import { Http, type RequestCounts, type Timeouts, unlessAborted } from './http.js';
-import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
+import { type Peerdoc, type PeerdocOptions, type PeerdocQuery, readPeerdocs } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions, PushResult } from './push.js';
 import { REMOVED_COLLECTION, removeByPage, YacyDeletion } from './removal.js';
 import { readSearch, type SearchAnswer, type SearchQuery } from './search.js';
@@ -211,6 +211,18 @@ export class PeerClient {
     const body = await formBody(fields, this.#http.url(path));
     const request = { counted: 'peerdoc', method: 'POST', path, isProtected: false, body, signal } as const;
     return dialect.peerdocOf(await this.#http.ask(request), query);
+  }
+
+  /** The same of several documents, in their order, of an embedded peer: others do not take such a question. */
+  async peerdocs(
+    urls: readonly string[],
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<readonly (Peerdoc | undefined)[]> {
+    const path = standard.peerdocPath;
+    const fields = urls.map((url, n) => ({ name: `url-${n}`, value: url }));
+    const body = await formBody(fields, this.#http.url(path));
+    const request = { counted: 'peerdoc', method: 'POST', path, isProtected: false, body, signal } as const;
+    return readPeerdocs(succeeded(await this.#http.ask(request)), urls);
   }
 
   /**

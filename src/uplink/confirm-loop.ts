@@ -25,6 +25,10 @@ const SHORTEST_MS = 50;
  */
 const LOOKS_HELD = 2;
 
+/** So many documents, and characters of their URLs but for the last one, are in one request where it may be several. */
+const ASKED_AT_ONCE = 20;
+const MOST_ASKED = 8_000;
+
 /** One item that is being looked up. All times are in ms since the epoch. */
 interface Look {
   readonly place: Place;
@@ -162,10 +166,26 @@ export class ConfirmLoop {
     const waitMs = this.#nextInMs;
     if (waitMs === 0) {
       await this.#deps.queue.ready('confirm', signal);
-      const look = this.#looks.first;
       this.health.progress();
-      if (look !== undefined) this.#work.start(this.#lookUp(look, signal));
+      const looks = this.#takeDue();
+      if (looks.length > 0) this.#work.start(this.#lookUp(looks, signal));
     } else if (!this.#looks.wantsMore) await this.#work.wait(Math.min(waitMs, this.#looks.nextPassInMs));
+  }
+
+  /** What goes in one request. */
+  #takeDue(): readonly Look[] {
+    const most = this.#deps.peerdocs === undefined ? 1 : ASKED_AT_ONCE;
+    const looks: Look[] = [];
+    for (let asked = 0; looks.length < most && asked < MOST_ASKED && this.#nextInMs === 0; ) {
+      const { first } = this.#looks;
+      if (first === undefined) break;
+      const key = keyOf(first.place);
+      this.#looks.delete(key);
+      this.#underWay.set(key, first);
+      looks.push(first);
+      asked += first.url.length;
+    }
+    return looks;
   }
 
   /** How long until a look-up may begin, in ms; infinite where nothing is due. */
@@ -210,33 +230,45 @@ export class ConfirmLoop {
     this.#looks.put(keyOf(look.place), look, due, isBounded);
   }
 
-  async #lookUp(look: Look, signal: AbortSignal): Promise<void> {
-    const { clock, queue, peer, state } = this.#deps;
-    const { place, url } = look;
-    const key = keyOf(place);
-    this.#looks.delete(key);
-    this.#underWay.set(key, look);
-    let began: number | undefined = clock.now();
-    let doc: Peerdoc | undefined;
-    let failure: PeersyncError | undefined;
+  async #lookUp(looks: readonly Look[], signal: AbortSignal): Promise<void> {
+    const { clock, peer, peerdocs, queue } = this.#deps;
+    const urls = looks.map(({ url }) => url);
+    const [url = ''] = urls;
+    const began = clock.now();
+    let docs: readonly (Peerdoc | undefined)[] = [];
+    let failure: string | undefined;
     try {
-      doc = await queue.run('confirm', (s) => peer.peerdoc({ url }, { signal: s }));
+      docs = await queue.run('confirm', async (s) =>
+        peerdocs === undefined ? [await peer.peerdoc({ url }, { signal: s })] : peerdocs(urls, { signal: s }),
+      );
       this.#answers += 1;
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof PeersyncError)) throw error;
-      failure = error;
+      failure = error.message;
+    }
+    await Promise.all(looks.map((look, i) => this.#answered(look, began, failure ?? docs[i])));
+  }
+
+  /** @param answer what the peer shows; why there was no answer */
+  async #answered(look: Look, lookedUpAt: number, answer: Peerdoc | string | undefined): Promise<void> {
+    const { clock, state } = this.#deps;
+    const { folder, path } = look.place;
+    const key = keyOf(look.place);
+    let began: number | undefined = lookedUpAt;
+    if (typeof answer === 'string') {
       // No answer is the peer's trouble, unless it answered others since this one was last without.
       if (look.unanswered === undefined || look.unanswered === this.#answers) began = undefined;
       look.unanswered = this.#answers;
     }
     if (this.#underWay.get(key) === look) this.#underWay.delete(key);
-    const item = state.get(place.folder, place.path);
+    const item = state.get(folder, path);
     if (item?.status !== 'accepted' && item?.status !== 'pending') return;
     const sent = item.status === 'accepted' ? item.sent : item.inFlight;
     // It became another one, which has a look of its own.
     if (sent?.at !== look.sentAt) return;
-    const shown = failure ? { shown: false as const, why: failure.message } : evidenceOf(doc, sent);
+    const shown =
+      typeof answer === 'string' ? { shown: false as const, why: answer } : evidenceOf(answer, sent);
     if (!shown.shown && !('isWithoutText' in shown)) {
       look.shownSince = undefined;
       look.wasMissing = true;
@@ -250,7 +282,7 @@ export class ConfirmLoop {
     const heldFrom = look.shownSince + holdMs(this.#deps);
     const countsFrom = Math.max(
       look.wasMissing ? heldFrom : Math.min(look.heldUntil, heldFrom),
-      now + this.#freshMs(doc),
+      now + this.#freshMs(answer),
     );
     if (now < countsFrom) this.#plan(look, item, countsFrom);
     else if (shown.shown)
@@ -262,7 +294,8 @@ export class ConfirmLoop {
   }
 
   /** For how long a document is still too fresh to count, where the peer tells when it was indexed, in ms. */
-  #freshMs({ loadDate, peerAt }: Partial<Peerdoc> = {}): number {
+  #freshMs(answer: Peerdoc | string | undefined): number {
+    const { loadDate, peerAt } = typeof answer === 'object' ? answer : {};
     if (loadDate === undefined || peerAt === undefined) return 0;
     const age = peerAt - loadDate;
     // One from the future is of another time zone than it seems.

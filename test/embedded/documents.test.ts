@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normaliseUrl, readContent, urlHash } from '../../src/embedded/content.js';
 import { Form, parseInto } from '../../src/embedded/form.js';
+import { PeerClient } from '../../src/peer/client.js';
 import { cpuMs } from '../support/cpu.js';
 import { answered, ask, basic, openPeer, peerdoc, peerWith, push, pushForm, send } from './support.js';
 
@@ -130,6 +131,20 @@ describe('peerdoc', () => {
     const shown = await peerdoc(peer, 'http://example.org/a%20b');
     expect(shown?.url).toBe('http://example.org/a%20b');
     expect((await send(peer, `/api/peerdoc.json?urlhash=${shown?.urlhash}`)).json()).toEqual(shown);
+  });
+
+  it('shows several documents at once, and says which are not there', async () => {
+    const peer = await peerWith({ 'http://h/a%20b': 'x', 'http://h/c': 'y' });
+    const urls = ['http://h/none', 'http://H/a b', 'no address', '', 'http://h/c'];
+    const fields = Object.fromEntries(urls.map((url, n) => [`url-${n}`, url]));
+    const answer = await answered(peer, '/api/peerdoc.json', fields);
+    const items = urls.map((_, n) => answer[`item-${n}`]);
+    expect(items.map(({ found }) => found)).toEqual([false, true, false, false, true]);
+    expect(items[4]).toEqual({ item: 4, found: true, ...(await peerdoc(peer, 'http://h/c')) });
+    const client = new PeerClient({ baseUrl: peer.url, dialect: 'standard' });
+    const shown = await client.peerdocs(urls.slice(0, 3));
+    await client.close();
+    expect(shown.map((doc) => doc?.url)).toEqual([undefined, 'http://h/a%20b', undefined]);
   });
 
   it('answers 404 in the form asked for, where a document is not there', async () => {

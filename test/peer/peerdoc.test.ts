@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isSameUrl } from '../../src/peer/answer.js';
 import { standard, yacy } from '../../src/peer/dialects.js';
-import { type PeerdocQuery, parseMoment } from '../../src/peer/peerdoc.js';
+import { type PeerdocQuery, parseMoment, readPeerdocs } from '../../src/peer/peerdoc.js';
 import { answerOf, realAnswer, refusalOf } from './support.js';
 
 const REAL = { url: 'http://push3.example.org/g6.html' };
@@ -93,6 +93,22 @@ it.each<[string, string | Buffer, RegExp, PeerdocQuery?]>([
   const refusal = await refusalOf(() => read(body, query));
   expect(refusal).toMatch(/^PEER_ANSWER/);
   expect(refusal).toMatch(why);
+});
+
+it.each([
+  ['nothing of one of them', '{"item-0":{"item":0,"found":true,"url":"http://h/a"}}'],
+  [
+    'another address',
+    '{"item-0":{"item":0,"found":true,"url":"http://h/b"},"item-1":{"item":1,"found":false,"url":"http://h/b"}}',
+  ],
+  [
+    'neither yes nor no',
+    '{"item-0":{"item":0,"url":"http://h/a"},"item-1":{"item":1,"found":false,"url":"http://h/b"}}',
+  ],
+  ['one document', JSON.stringify(VALUES)],
+])('%s is no answer to a question for several', async (_, body) => {
+  const refusal = await refusalOf(() => readPeerdocs(answerOf(body), ['http://h/a', 'http://h/b']));
+  expect(refusal).toMatch(/^PEER_ANSWER.*does not say what it knows of each document/);
 });
 
 it.each([

@@ -209,6 +209,8 @@ export class World {
   tickMs = 100;
   /** How many items wait in memory at most; see UplinkDeps. */
   held: number | undefined;
+  /** A test may let the peer take look-ups of several; called with their URLs before each, and may throw. */
+  onLookups: ((urls: readonly string[]) => Promise<void>) | undefined;
   #queue!: RequestQueue;
   failure: unknown;
   /** What the peer speaks; a test may put another dialect here before the start. */
@@ -219,7 +221,11 @@ export class World {
   };
 
   async start(settings: UplinkSettings = QUICK): Promise<void> {
-    const { clock, held } = this;
+    const { clock, held, onLookups, peer } = this;
+    const peerdocs = async (urls: readonly string[]) => {
+      await onLookups?.(urls);
+      return await Promise.all(urls.map((url) => peer.peerdoc({ url })));
+    };
     this.peer.clock = clock;
     this.state = await State.open(this.stateDir, { clock, log: silentLogger });
     if (this.state.meta('timeToVisibleMs') === undefined)
@@ -236,7 +242,8 @@ export class World {
     this.uplink = new Uplink({
       state: this.state,
       queue: this.seenQueue(this.#queue),
-      peer: this.peer,
+      peer,
+      peerdocs: onLookups && peerdocs,
       dialect: this.dialect,
       packDocument: (...order) => this.packDocument(...order),
       extracts: () => this.extracts,

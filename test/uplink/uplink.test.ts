@@ -392,6 +392,29 @@ describe('an accepted item', () => {
     expect(w.uplink.status().timeToVisibleMs).toBeLessThan(100);
   });
 
+  it('is looked up together with others where the peer takes that, and each is judged for itself', async () => {
+    const asked: (readonly string[])[] = [];
+    const w = await world(patient(), (it) => {
+      it.onLookups = async (urls) => {
+        asked.push(urls);
+        await it.clock.sleep(20);
+        if (asked.length < 3) throw unreachable('no');
+      };
+    });
+    w.peer.onPush = ([url]) => (url?.endsWith('lost.txt') ? { results: [{ ok: true }] } : undefined);
+    w.write('lost.txt', 'lost');
+    await w.until(() => w.statusOf('lost.txt') === 'accepted', 'accepted');
+    w.writeMany(100);
+    await w.allConfirmed(100);
+    const most = Math.max(...asked.map(({ length }) => length));
+    expect([most > 1, most <= 20]).toEqual([true, true]);
+    asked.length = 3;
+    for (const name of 'abcdefgh') w.write(name, name, 'utf-8', `https://h/${name.repeat(5_000)}`);
+    await w.allConfirmed(108);
+    expect(Math.max(...asked.slice(3).map((urls) => urls.join('').length))).toBeLessThan(15_500);
+    expect(w.statusOf('lost.txt')).toBe('accepted');
+  });
+
   it('that is due waits no longer for a push than that takes', async () => {
     const w = await world(QUICK, (it) => {
       it.timeToVisibleMs = 200;
