@@ -241,13 +241,13 @@ export class DocumentStore {
   #keepWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
     const insert = isKnown ? 'REPLACE' : 'INSERT';
     const heads = [title, pathText(url)].map((text) => indexable(text));
-    const marked = heads.map((head) => `${head}${beginnings(head, BEGINNING_MARK)}`);
+    const marked = heads.map((head) => Buffer.concat([head, beginnings(head, BEGINNING_MARK)]));
     this.#database.run(
-      `${insert} INTO words (rowid, title, name, body) VALUES (?, ?, ?, CAST(? AS TEXT))`,
+      `${insert} INTO words (rowid, title, name, body) VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))`,
       ...[id, ...marked, body],
     );
     const letters = beginnings(Buffer.concat([...heads.flatMap((head) => [head, BLANK]), body]));
-    this.#database.run(`${insert} INTO beginnings (rowid, letters) VALUES (?, ?)`, id, letters);
+    this.#database.run(`${insert} INTO beginnings (rowid, letters) VALUES (?, CAST(? AS TEXT))`, id, letters);
   }
 
   #count(name: string, change: number): void {

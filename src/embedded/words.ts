@@ -77,38 +77,47 @@ export const BEGINNING_MARK = '\ue000';
 /** Letters of the beginnings that are indexed; longer ones are looked for among the words themselves. */
 export const LONGEST_BEGINNING = 4;
 
-/** The first two to four letters of the words in what `indexable` gave, each beginning once, with `mark` before it. */
-export function beginnings(prepared: Buffer, mark = ''): string {
-  const plain = new Set<number>();
+/** The first two to four letters of the words in what `indexable` gave, each with a blank and `mark` before it, as UTF-8. */
+export function beginnings(prepared: Buffer, mark = ''): Buffer {
+  const before = Buffer.from(` ${mark}`);
+  // A word of four letters is the longest beside its beginnings.
+  const all = Buffer.allocUnsafe((prepared.length + 1) * (before.length + 2));
+  const known = new Set<number>();
   const others = new Set<string>();
-  for (let at = 0; at < prepared.length; ) {
+  let end = 0;
+  for (let at = 0; at < prepared.length; at += 1) {
+    const start = at;
+    let isPlain = true;
     let key = 0;
     let length = 0;
-    const start = at;
     for (let letter = LETTERS[prepared[at] ?? 0]; letter; letter = LETTERS[prepared[at] ?? 0]) {
-      length += 1;
-      if (length <= LONGEST_BEGINNING) {
-        key = letter === OTHER_LETTER ? Number.NaN : key * 256 + letter;
-        if (length > 1 && !Number.isNaN(key)) plain.add(key);
+      if (letter === OTHER_LETTER) isPlain &&= length >= LONGEST_BEGINNING;
+      if (length < LONGEST_BEGINNING) {
+        key = (key << 8) | letter;
+        length += 1;
       }
       at += 1;
     }
-    if (Number.isNaN(key)) {
+    if (!isPlain) {
       // Four bytes a letter at most; what is cut off lies behind the fourth.
       const letters = [...prepared.toString('utf8', start, Math.min(at, start + 4 * LONGEST_BEGINNING))];
       for (let count = 2; count <= Math.min(letters.length, LONGEST_BEGINNING); count += 1)
         others.add(letters.slice(0, count).join('').toLowerCase());
     }
-    at += 1;
+    // With one that is known, its own beginnings are, too.
+    else
+      for (; length > 1 && !known.has(key); length -= 1, key >>= 8) {
+        known.add(key);
+        end += before.copy(all, end);
+        for (let shift = 8 * (length - 1); shift >= 0; shift -= 8) {
+          all[end] = (key >> shift) & 255;
+          end += 1;
+        }
+      }
   }
-  let all = '';
-  for (const key of plain) {
-    all += ` ${mark}`;
-    for (let shift = 24; shift >= 0; shift -= 8)
-      if (key >= 2 ** shift) all += String.fromCharCode((key >>> shift) & 255);
-  }
-  for (const letters of others) all += ` ${mark}${letters}`;
-  return all;
+  const plain = all.subarray(0, end);
+  if (others.size === 0) return plain;
+  return Buffer.concat([plain, ...[...others].flatMap((letters) => [before, Buffer.from(letters)])]);
 }
 
 const OTHER_LETTER = 255;

@@ -153,7 +153,8 @@ interface Trouble {
 const TROUBLES: Readonly<Record<string, Trouble>> = {
   down: {
     behaviour: 'down',
-    says: 'does not answer: .* cannot be reached: connect ECONNREFUSED [\\d.]+:\\d+\\. Check that',
+    // What is on its way just then loses its connection.
+    says: 'does not answer: .* (cannot be reached: connect ECONNREFUSED [\\d.]+:\\d+|broke the connection without an answer: .*)\\. Check that',
   },
   silent: {
     behaviour: silent,
