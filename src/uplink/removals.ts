@@ -23,8 +23,8 @@ const ROUND = 1_000;
 const KEPT_BACK_MS = 1_000;
 /** Looking for renamed files takes at most such a share of the time. */
 const SEARCH_SHARE = 1 / 20;
-/** How long a file that is there again may take to be read, in ms. */
-const LONGEST_RETURN_MS = 10_000;
+/** How long a file that is there again may take to be at rest and read, in ms. */
+const LONGEST_RETURN_MS = 5 * 60_000;
 /** How long a push that was never answered may still be under way in the peer, in ms. */
 const UNANSWERED_MS = 2_000;
 const SHORTEST_INTERVAL_MS = 200;

@@ -143,6 +143,8 @@ describe('a removal waits', () => {
     const w = await withConfirmed(1, QUICK, withFakeClock);
     removeBoth(w, 'f0', false);
     await w.until(() => w.looked.includes('f0'), 'it is looked at');
+    const since = w.clock.now();
+    await w.until(() => w.clock.now() > since + 120_000, 'it was not at rest for two minutes');
     expect(w.peer.removals).toEqual([]);
     w.known('f0', 'content 0');
     await w.confirmed('f0');
