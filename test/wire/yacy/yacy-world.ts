@@ -111,8 +111,8 @@ export class YacyWorld {
     return peersync([...args, '--config', this.config], { env: ENVIRONMENT });
   }
 
-  start(): Running {
-    return new Running(['run', '--config', this.config], { env: ENVIRONMENT });
+  start(...args: readonly string[]): Running {
+    return new Running(['run', '--config', this.config, ...args], { env: ENVIRONMENT });
   }
 
   /** What the running daemon knows. */
