@@ -75,14 +75,14 @@ export function readPeerdoc(
   throw unusable(answer, 'answered about another document than the one asked for');
 }
 
-/** What an answer shows of each of several documents, in their order. @throws PeerError PEER_ANSWER where it is not about each */
+/** What an answer shows of each of several documents, in their order; one of another URL is no evidence. @throws PeerError PEER_ANSWER where it is not about each */
 export function readPeerdocs(answer: HttpAnswer, urls: readonly string[]): (Peerdoc | undefined)[] {
   const items = new Map(
     allRecords(readAnswer(answer).record).map((each) => [fieldNumber(each, 'item'), each]),
   );
-  return urls.map((url, n) => {
+  return urls.map((_, n) => {
     const item = items.get(n);
-    const found = item && isSameUrl(urlOf(item) ?? '', url) ? fieldValue(item, 'found') : undefined;
+    const found = item && fieldValue(item, 'found');
     if (item !== undefined && found === 'true') return peerdocOf(item, answer);
     if (found === 'false') return undefined;
     throw unusable(answer, 'does not say what it knows of each document');

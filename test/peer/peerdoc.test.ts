@@ -98,10 +98,6 @@ it.each<[string, string | Buffer, RegExp, PeerdocQuery?]>([
 it.each([
   ['nothing of one of them', '{"item-0":{"item":0,"found":true,"url":"http://h/a"}}'],
   [
-    'another address',
-    '{"item-0":{"item":0,"found":true,"url":"http://h/b"},"item-1":{"item":1,"found":false,"url":"http://h/b"}}',
-  ],
-  [
     'neither yes nor no',
     '{"item-0":{"item":0,"url":"http://h/a"},"item-1":{"item":1,"found":false,"url":"http://h/b"}}',
   ],
