@@ -157,15 +157,16 @@ export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchR
 
 /** The query without other spellings that no document has, and with beginnings that are too wide as whole words. */
 function withKnownVariants(parsed: ParsedQuery, { database }: SearchDeps): ParsedQuery {
-  const terms = parsed.terms.map((term) => {
+  const known = (term: Term): Term => {
     const [word = '', ...others] = term.variants;
-    const last = term.words.at(-1) ?? '';
-    const isLong = [...last].length > LONGEST_BEGINNING;
-    const isBeginning = term.isBeginning && !(isLong && isTooWide(last, database));
-    const known = others.filter((other) => isKnown(other, isBeginning, database));
-    return { ...term, isBeginning, variants: term.words.length === 1 ? [word, ...known] : term.variants };
-  });
-  return { ...parsed, terms };
+    const isSaid = (other: string) => isKnown(other, term.isBeginning, database);
+    const variants = term.words.length === 1 ? [word, ...others.filter(isSaid)] : term.variants;
+    const spelt = { ...term, variants };
+    return isJoined(spelt) && isTooWide(term.words.at(-1) ?? '', database)
+      ? { ...spelt, isBeginning: false }
+      : spelt;
+  };
+  return { ...parsed, terms: parsed.terms.map(known), excluded: parsed.excluded.map(known) };
 }
 
 function find(
@@ -294,10 +295,13 @@ function conditionOf({ terms, excluded, collections, urls }: ParsedQuery, scope:
     const either = ranges.map(() => 'url >= ? AND url < ?').join(' OR ');
     add(`+${key} IN (SELECT id FROM documents WHERE ${either})`, ...ranges.flat());
   }
-  if (excluded.length > 0) {
-    const any = excluded.map((term) => termMatch(term, 'near')).join(' OR ');
-    add(`${key} NOT IN (SELECT rowid FROM words WHERE words MATCH ?)`, any);
-  }
+  const isShort = (term: Term): boolean => isShortBeginning(term) && !term.isInTitle;
+  const short = excluded.filter(isShort).flatMap(({ variants }) => variants.map(quoted));
+  if (short.length > 0)
+    add(`${key} NOT IN (SELECT rowid FROM beginnings WHERE beginnings MATCH ?)`, short.join(' OR '));
+  const others = excluded.filter((term) => !isShort(term)).map((term) => termMatch(term, 'everywhere'));
+  if (others.length > 0)
+    add(`${key} NOT IN (SELECT rowid FROM words WHERE words MATCH ?)`, others.join(' OR '));
   return { from, where: where.join(' AND '), values };
 }
 
@@ -320,13 +324,12 @@ function matchOf(terms: readonly Term[], scope: Scope): Record<'match' | 'beginn
   const matches: string[] = [];
   const beginnings: string[] = [];
   for (const term of terms) {
-    const last = term.words.at(-1) ?? '';
-    if (scope !== 'everywhere' || term.isInTitle || !isShortBeginning(term))
-      matches.push(termMatch(term, scope));
+    const isShort = isShortBeginning(term) && !term.isInTitle;
+    if (scope !== 'everywhere' || !(isShort || isTakenApart(term))) matches.push(termMatch(term, scope));
     else {
-      const spelt = term.words.length === 1 ? term.variants : [last];
+      const spelt = isShort ? term.variants : term.words.slice(-1);
       beginnings.push(`(${spelt.map(quoted).join(' OR ')})`);
-      if (term.words.length > 1) matches.push(quoted(term.words.slice(0, -1).join(' ')));
+      if (!isShort) matches.push(quoted(term.words.slice(0, -1).join(' ')));
     }
   }
   return { match: matches.join(' AND '), beginnings: beginnings.join(' AND ') };
@@ -345,15 +348,34 @@ function termMatch(term: Term, scope: Scope): string {
 
 /** What words that begin like this one, which is in quotes, are asked for by. */
 function openings(word: string, term: Term): string[] {
-  if (!term.isBeginning) return [];
-  if (isShortBeginning(term)) return term.words.length === 1 ? [`"${BEGINNING_MARK}${word.slice(1)}`] : [];
-  const last = term.words.length === 1 ? word.slice(1, -1) : (term.words.at(-1) ?? '');
-  return [...last].length > LONGEST_BEGINNING ? [`${word}*`] : [];
+  if (isShortBeginning(term)) return [`"${BEGINNING_MARK}${word.slice(1)}`];
+  return isJoined(term) ? [`${word}*`] : [];
 }
 
-function isShortBeginning({ isBeginning, words }: Term): boolean {
-  const length = [...(words.at(-1) ?? '')].length;
-  return isBeginning && length > 1 && length <= LONGEST_BEGINNING;
+/** Whether it is a beginning of which all spellings are indexed. */
+function isShortBeginning({ isBeginning, variants, words }: Term): boolean {
+  const isShort = (word: string): boolean => hasLetters(word, 2, LONGEST_BEGINNING);
+  return isBeginning && words.length === 1 && variants.every(isShort);
+}
+
+/** Letters of the end of a phrase that is taken apart: all that begin so take too long to join. */
+const LONGEST_APART = 3;
+
+/** Whether its last word is looked for as a beginning anywhere in a document that has the words before it. */
+function isTakenApart({ isBeginning, isInTitle, words }: Term): boolean {
+  return isBeginning && !isInTitle && words.length > 1 && hasLetters(words.at(-1), 2, LONGEST_APART);
+}
+
+/** Whether all words that begin so are joined. */
+function isJoined(term: Term): boolean {
+  return (
+    term.isBeginning && hasLetters(term.words.at(-1), 2) && !isShortBeginning(term) && !isTakenApart(term)
+  );
+}
+
+function hasLetters(word = '', least: number, most = Number.POSITIVE_INFINITY): boolean {
+  const { length } = [...word];
+  return length >= least && length <= most;
 }
 
 function quoted(words: string): string {
@@ -407,8 +429,8 @@ function correct(query: string, { terms }: ParsedQuery, { database }: SearchDeps
 }
 
 function isKnown(word: string, isBeginning: boolean, database: Database): boolean {
-  const [from, to] = isBeginning ? range(word) : [word, `${word}\0`];
-  const sql = 'SELECT 1 AS found FROM vocabulary WHERE term >= ? AND term < ? LIMIT 1';
+  const [from, to] = isBeginning ? range(word) : [word, word];
+  const sql = 'SELECT 1 AS found FROM vocabulary WHERE term >= ? AND term <= ? LIMIT 1';
   return database.row(sql, from, to) !== undefined;
 }
 
