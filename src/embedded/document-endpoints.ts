@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { normaliseUrl, urlHash } from './content.js';
 import { type Document, type DocumentStore, metadataOf, type Pushed } from './documents.js';
-import { type Form, Refusal } from './form.js';
+import { type Form, Refusal, SMALL } from './form.js';
 import { escapeMarkup } from './markup.js';
 import type { Context } from './server.js';
 
@@ -74,15 +74,15 @@ export async function remove(context: Context): Promise<string> {
   return context.record('Removal', answerOf(results));
 }
 
-function itemNumbers(form: Form): number[] {
+function itemNumbers(form: Form, most = MOST_ITEMS): number[] {
   if (form.text('count') !== undefined)
-    return Array.from({ length: form.number('count', 0, MOST_ITEMS) }, (_, number) => number);
+    return Array.from({ length: form.number('count', 0, most) }, (_, number) => number);
   const numbers = new Set<number>();
   for (const name of form.names()) {
     const number = ITEM_FIELD.exec(name)?.[1];
     if (number !== undefined) numbers.add(Number(number));
   }
-  if (numbers.size > MOST_ITEMS) throw new Refusal(400, `A push takes at most ${MOST_ITEMS} items.`);
+  if (numbers.size > most) throw new Refusal(400, `A request takes at most ${most} items.`);
   return [...numbers].sort((a, b) => a - b);
 }
 
@@ -129,7 +129,7 @@ const SHOWN_PARTS = 4;
 export async function peerdoc(context: Context): Promise<string> {
   const { documents } = context.deps;
   const form = await context.form();
-  const numbers = itemNumbers(form);
+  const numbers = itemNumbers(form, SMALL.fields);
   if (numbers.length > 0) {
     const items = numbers.map((item) => {
       const url = form.text(`url-${item}`) ?? '';

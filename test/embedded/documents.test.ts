@@ -145,6 +145,7 @@ describe('peerdoc', () => {
     const shown = await client.peerdocs(urls.slice(0, 3));
     await client.close();
     expect(shown.map((doc) => doc?.url)).toEqual([undefined, 'http://h/a%20b', undefined]);
+    expect(await answered(peer, '/api/peerdoc.json', { count: '21' })).toBe(400);
   });
 
   it('answers 404 in the form asked for, where a document is not there', async () => {
