@@ -89,8 +89,11 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   const held = () => watcher.status().filter((folder) => folder.state === 'held');
   const refused = () => uplink.status().removalsFailing;
   // What waits in a folder that is held, or is refused again and again, cannot be waited for.
-  const isAtRest = () =>
-    waitingOf(state.counts()) <= (refused()?.documents ?? 0) || (uplink.isIdle && held().length > 0);
+  const isAtRest = () => {
+    const inHeld = held().map(({ name }) => waitingOf({ ...state.counts(name), accepted: 0 }));
+    const waiting = inHeld.reduce((rest, count) => rest - count, waitingOf(state.counts()));
+    return waiting <= (refused()?.documents ?? 0) || (uplink.isIdle && inHeld.length > 0);
+  };
   const items = async () => {
     await watcher.idle();
     isScanned = true;
@@ -127,7 +130,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   if (folders.length === 0) return;
   throw new PeersyncError({
     code: 'FOLDER_HELD',
-    message: folders.map(({ message }) => message).join('\n  '),
+    message: [...folders.map((folder) => folder.message), message ?? []].flat().join('\n  '),
     hint: 'Mount or bring back what belongs there (create it only where nothing was yet), or mend the path in the configuration, then run again: nothing is lost, the next run goes on from here.',
     details: { folders: folders.map(({ name, waiting }) => ({ name, waiting })) },
   });

@@ -1,5 +1,6 @@
-import { renameSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { answering, when } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
@@ -111,4 +112,24 @@ it('once ends when all that waits is in a folder that is away, and says which, h
   const without = await once();
   expect(without).toMatchObject({ code: 1, items: { confirmed: 4 }, error: { code: 'FOLDER_HELD' } });
   expect(without.error.message).not.toContain('to be pushed');
+});
+
+it('once ends where one folder is away and the peer refuses to remove a document of another', async () => {
+  const site = await Site.begin(SHELF);
+  site.configure({ folders: [{ name: 'shelf' }, { name: 'inbox', onDelete: 'remove' }] });
+  const once = () => site.run('once', '--timeout', '20s');
+  for (const name of ['inbox/a.md', 'inbox/b.md']) site.drop(name);
+  expect((await once()).code).toBe(0);
+  site.drop('shelf/c.md');
+  await site.run('pause');
+  expect((await once()).code).toBe(1);
+  await site.run('resume');
+  renameSync(site.path('shelf'), site.path('away'));
+  rmSync(site.path('inbox/a.md'));
+  const refusal = answering(200, '{"items":[{"item":"0","success":"false","message":"not mine"}]}');
+  site.proxy.behaviour = when(({ path }) => path === '/api/remove_p.html', refusal);
+  const { code, stderr } = await once();
+  expect(code).toBe(1);
+  expect(stderr).toContain('The folder shelf was left out');
+  expect(stderr).toContain('not mine');
 });
