@@ -211,7 +211,8 @@ export class DocumentStore {
 
   /** Goes on with the documents before this one. */
   wasRenewed({ id }: Document): void {
-    this.#database.run("UPDATE tally SET value = ? WHERE name = 'to renew'", id - 1);
+    const next = '(SELECT coalesce(max(id), 0) FROM documents WHERE id < ?)';
+    this.#database.run(`UPDATE tally SET value = ${next} WHERE name = 'to renew'`, id);
   }
 
   #regroup(id: number, before: readonly string[], after: readonly string[]): void {

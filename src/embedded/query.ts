@@ -52,6 +52,8 @@ interface Term {
   readonly variants: readonly string[];
   /** Whether its last word may go on. */
   readonly isBeginning: boolean;
+  /** Whether the beginnings of all documents are indexed. */
+  readonly isIndexed: boolean;
   readonly isInTitle: boolean;
   readonly isQuoted: boolean;
   /** Where it stands in the query. */
@@ -101,6 +103,7 @@ export function parseQuery(asked: string): ParsedQuery {
       words,
       variants: words.length === 1 && phrase === undefined ? variantsOf(content, words[0] ?? '') : words,
       isBeginning: content.endsWith('*') || isTyped,
+      isIndexed: true,
       isInTitle: name === 'title',
       isQuoted: phrase !== undefined,
       ...{ start: match.index, end },
@@ -156,12 +159,13 @@ export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchR
 }
 
 /** The query without other spellings that no document has, and with beginnings that are too wide as whole words. */
-function withKnownVariants(parsed: ParsedQuery, { database }: SearchDeps): ParsedQuery {
+function withKnownVariants(parsed: ParsedQuery, { database, documents }: SearchDeps): ParsedQuery {
+  const isIndexed = documents.nextToRenew() === undefined;
   const known = (term: Term): Term => {
     const [word = '', ...others] = term.variants;
     const isSaid = (other: string) => isKnown(other, term.isBeginning, database);
     const variants = term.words.length === 1 ? [word, ...others.filter(isSaid)] : term.variants;
-    const spelt = { ...term, variants };
+    const spelt = { ...term, isIndexed, variants };
     return isJoined(spelt) && isTooWide(term.words.at(-1) ?? '', database)
       ? { ...spelt, isBeginning: false }
       : spelt;
@@ -353,17 +357,19 @@ function openings(word: string, term: Term): string[] {
 }
 
 /** Whether it is a beginning of which all spellings are indexed. */
-function isShortBeginning({ isBeginning, variants, words }: Term): boolean {
+function isShortBeginning({ isBeginning, isIndexed, variants, words }: Term): boolean {
   const isShort = (word: string): boolean => hasLetters(word, 2, LONGEST_BEGINNING);
-  return isBeginning && words.length === 1 && variants.every(isShort);
+  return isBeginning && isIndexed && words.length === 1 && variants.every(isShort);
 }
 
 /** Letters of the end of a phrase that is taken apart: all that begin so take too long to join. */
 const LONGEST_APART = 3;
 
 /** Whether its last word is looked for as a beginning anywhere in a document that has the words before it. */
-function isTakenApart({ isBeginning, isInTitle, words }: Term): boolean {
-  return isBeginning && !isInTitle && words.length > 1 && hasLetters(words.at(-1), 2, LONGEST_APART);
+function isTakenApart({ isBeginning, isIndexed, isInTitle, words }: Term): boolean {
+  return (
+    isBeginning && isIndexed && !isInTitle && words.length > 1 && hasLetters(words.at(-1), 2, LONGEST_APART)
+  );
 }
 
 /** Whether all words that begin so are joined. */

@@ -4,6 +4,7 @@ import { type NormalUrl, normaliseUrl } from '../../src/embedded/content.js';
 import { Database, int } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
 import { Indexer } from '../../src/embedded/indexer.js';
+import { findDocuments } from '../../src/embedded/query.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -86,4 +87,23 @@ it('what an older peer had accepted and not yet indexed is indexed', async () =>
   await indexer.renew();
   expect(documents.find('url', url(2))).toMatchObject({ collections: ['c'], loadDate: 7, words: 1 });
   expect([documents.count('documents'), documents.firstQueued()]).toEqual([2, undefined]);
+});
+
+it('what an older peer indexed is found by the beginnings of its words before it is made anew', async () => {
+  const { database, documents, index } = setUp();
+  await index(1, '# Green tea\n\nwith wooden spoons');
+  const last = documents.find('url', url(1))?.id ?? 0;
+  database.run('DELETE FROM beginnings');
+  database.run("INSERT INTO tally VALUES ('to renew', ?)", last);
+  await index(2, '# Green tea\n\nwith wooden spoons');
+  for (const query of ['wood', 'wo', 'tea', 'title:gree', 'green-te', 'wooden spoo', 'tea -wine*'])
+    expect([query, totalOf(query)]).toEqual([query, 2]);
+  expect(totalOf('tea -wo*')).toBe(0);
+
+  function totalOf(query: string): number {
+    const request = { query, collection: '', offset: 0, limit: 10 };
+    const { found, total } = findDocuments(request, { database, documents });
+    expect(found).toHaveLength(total);
+    return total;
+  }
 });
