@@ -72,11 +72,9 @@ export class Indexer {
   async renew(): Promise<void> {
     const { clock, documents, log } = this.#options;
     try {
-      for (
-        let queued = documents.firstQueued();
-        queued && !this.#isStopped;
-        queued = documents.firstQueued()
-      ) {
+      while (!this.#isStopped) {
+        const queued = documents.firstQueued();
+        if (queued === undefined) break;
         const { seq, ...pushed } = queued;
         this.#wholly(
           pushed.url,
@@ -85,8 +83,9 @@ export class Indexer {
         );
         await othersTurns();
       }
-      for (let old = documents.nextToRenew(); old && !this.#isStopped; old = documents.nextToRenew()) {
-        const document = old;
+      while (!this.#isStopped) {
+        const document = documents.nextToRenew();
+        if (document === undefined) break;
         this.#wholly(
           document.url,
           () => documents.renew(document),

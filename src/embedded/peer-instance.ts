@@ -80,7 +80,7 @@ export async function openPeerInstance(
     if (documents.nextToRenew())
       log.info(
         {},
-        'The index of an older peer is made anew in the background; until then beginnings of words find less',
+        'The index of an older peer is made anew in the background; until then beginnings of words take longer',
       );
     void indexer.renew();
     clearDropped(tables, log);

@@ -107,3 +107,15 @@ it('what an older peer indexed is found by the beginnings of its words before it
     return total;
   }
 });
+
+it('nothing is made anew, or told, after a stop', async () => {
+  const { clock, database, errors, index, indexer } = setUp();
+  for (const n of [1, 2]) await index(n, 'x');
+  database.run("INSERT INTO tally VALUES ('to renew', 2)");
+  const renewed = indexer.renew();
+  indexer.stop();
+  database.close();
+  await clock.advance(100);
+  await renewed;
+  expect(errors).toEqual([]);
+});
