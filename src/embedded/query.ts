@@ -1,3 +1,4 @@
+import { domainToASCII } from 'node:url';
 import { type Database, int, text } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
 import { BEGINNING_MARK, fold, LONGEST_BEGINNING, wordsOf } from './words.js';
@@ -313,7 +314,11 @@ const SCHEMES = ['https', 'http', 'file', 'smb', 'sftp', 'ftp'];
 
 /** From where to where URLs begin like this. */
 function rangesOf(url: string): [from: string, to: string][] {
-  const written = url.replace(/[^\x21-\x7e]+/g, (other) => encodeURIComponent(other.toWellFormed()));
+  const named = url.replace(
+    /^([a-z]+:\/\/)?([^/:]*[^\x21-\x7e][^/:]*)/i,
+    (_, scheme = '', host) => scheme + (domainToASCII(host) || host),
+  );
+  const written = named.replace(/[^\x21-\x7e]+/g, (other) => encodeURIComponent(other.toWellFormed()));
   const begins = /^[a-z]+:\/\//i.test(written)
     ? [written]
     : SCHEMES.map((scheme) => `${scheme}://${written}`);

@@ -251,6 +251,7 @@ describe('a query', () => {
     'https://h.org/d': '# Other\n\nreact to it; an interface in green tea',
     'https://other.org/e': '# Reading\n\n検索 文書 한국어, tea green',
     'file:///home/J%C3%A4nner/f.txt': 'filed internationally',
+    'https://köln.de/dom/g': 'the cathedral',
   };
   it.each([
     ['begins words while they are typed, in titles first', 'rea', 'c e d'],
@@ -260,7 +261,7 @@ describe('a query', () => {
     ['begins the last word of several', 'components int', 'c'],
     ['takes words in quotes together', '"green tea"', 'd'],
     ['takes nothing with -word', 'green -interface', 'e'],
-    ['takes -word alone from all', '-tea', 'f.txt c b a'],
+    ['takes -word alone from all', '-tea', 'f.txt c b a g'],
     ['takes a word with two dashes as an option of a command', '--react it', 'd'],
     ['finds umlauts from ae', 'bruecke', 'a b'],
     ['finds umlauts from plain letters', '"brucke"', 'a'],
@@ -269,6 +270,8 @@ describe('a query', () => {
     ['knows title:', 'title:react', 'c'],
     ['knows title: with a beginning', 'title:rea', 'c e'],
     ['knows site:', 'tea site:other.org', 'e'],
+    ['knows site: as it is written', 'site:Köln.de/dom', 'g'],
+    ['knows site: that can be none', 'site:kö_%ln.de', ''],
     ['knows url: with its scheme', 'url:https://H.org/', 'd c b a'],
     ['knows url: of a file', 'url:file:///home/Jänner/', 'f.txt'],
     ['never begins a syllable, and finds characters in their order', '하', ''],
