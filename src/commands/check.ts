@@ -129,6 +129,8 @@ export async function checkFolder(folder: FolderConfig, config: Config) {
       } catch (error) {
         unreadable.push(`${path} (${messageOf(error)})`);
         if (directory === '' && systemCode(error) === 'ENOENT') return await missingFolder(folder, config);
+        if (directory === '' && (await isNoDirectory(path)))
+          throw new Wrong(`${path} is no directory`, 'Name the directory that holds it in `folders`.');
         if (directory === '') throw new Wrong(`${path} cannot be read: ${messageOf(error)}`, `${hint}.`);
       }
       directories += 1;
@@ -139,6 +141,12 @@ export async function checkFolder(folder: FolderConfig, config: Config) {
     throw new Wrong(message, `${hint}, or add it to \`ignore\`.`);
   });
   return { finding, directories };
+}
+
+/** Of a file, access says only that it cannot be entered. */
+async function isNoDirectory(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found !== undefined && !found.isDirectory();
 }
 
 /**

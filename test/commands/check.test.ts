@@ -22,6 +22,19 @@ it('check counts the directories that are watched, and none that rules keep out'
   });
 });
 
+it('check says of a folder that is a file that it is no directory', async () => {
+  const path = join(temporaryDirectory(), 'plan.md');
+  writeFileSync(path, 'a plan');
+  const config = await checkConfig({ folders: [{ path, collection: 'c' }] }, '/srv/config.json');
+  const [folder] = config.folders;
+  if (folder === undefined) throw new Error('no folder');
+  expect((await checkFolder(folder, config)).finding).toMatchObject({
+    ok: false,
+    message: `${path} is no directory`,
+    hint: 'Name the directory that holds it in `folders`.',
+  });
+});
+
 it('check counts what a pattern of shared objects matches, and asks for none of that name', async () => {
   const share = { name: 'dumps', data: 'dump/*', c: 'lists' } as ShareMirrorConfig;
   const shares = async () => ['lists/dump/a', 'lists/dump/b', 'lists/other', 'dump/c'];
