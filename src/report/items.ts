@@ -193,7 +193,7 @@ async function realOf(path: string): Promise<readonly [named: string, real: stri
 /** The longest that Linux takes, in bytes. */
 const LONGEST_PATH = 4_096;
 
-const NAMING = 'A path is absolute, or begins with the name of a folder.';
+const NAMING = 'Give its path, or name it as `peersync list` does: FOLDER/path.';
 
 /**
  * The absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only one known file has.
