@@ -1,8 +1,9 @@
-import { writeFile } from 'node:fs/promises';
-import { basename, resolve } from 'node:path';
+import { stat, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import yargs from 'yargs';
 import type { Config } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { isWithin } from '../lib/text.js';
 import { answer, DEFAULT_CONFIG, define, print, UsageError } from './context.js';
 import * as option from './option.js';
 import { safe } from './text.js';
@@ -17,6 +18,7 @@ export const initCommand = define({
   run: async (options) => {
     const path = resolve(options.config);
     const folder = options.folder === undefined ? './data/inbox' : resolve(options.folder);
+    const isThere = await toBeWatched(resolve(dirname(path), folder), join(dirname(path), 'data'));
     const collection = basename(folder).replace(/[^\p{L}\p{M}\p{N}\-_.]+/gu, '-') || 'files';
     const config = { peer: { url: 'embedded' }, folders: [{ path: folder, collection }] };
     try {
@@ -26,7 +28,9 @@ export const initCommand = define({
       throw new PeersyncError({
         code: exists ? 'CONFIG_EXISTS' : 'CONFIG_UNWRITABLE',
         message: exists ? `${path} is there already.` : `${path} could not be written: ${messageOf(cause)}.`,
-        hint: 'Nothing was changed; name another file with --config.',
+        hint: exists
+          ? 'Nothing was changed. Add the folder to `folders` there, or name another file with --config.'
+          : 'Nothing was changed; name another file with --config.',
         exitCode: EXIT.usage,
         cause,
       });
@@ -35,10 +39,30 @@ export const initCommand = define({
       `Wrote ${path}: the folder ${folder} goes into the collection "${collection}" of the embedded peer.`,
       'Documents are named by file:// URLs. Where people open the files at another address, set `url` of the',
       'folder to it before the first run: it names the documents for ever. `peersync schema` explains every option.',
+      ...(isThere
+        ? []
+        : ['The folder does not exist yet: create it, or start with `peersync run --create`.']),
       `Then try \`peersync check -c ${options.config}\` and \`peersync run -c ${options.config}\`.`,
     ]);
   },
 });
+
+/**
+ * @param data where peersync keeps its own files unless the configuration says otherwise
+ * @returns whether it is there already
+ * @throws UsageError
+ */
+async function toBeWatched(folder: string, data: string): Promise<boolean> {
+  if (isWithin(data, folder))
+    throw new UsageError(
+      `${folder} holds ${data}, where peersync keeps its own files.`,
+      'Name a configuration outside of the folder with --config: they stand beside it.',
+    );
+  const found = await stat(folder).catch(() => undefined);
+  if (found !== undefined && !found.isDirectory())
+    throw new UsageError(`${folder} is no directory.`, 'Name the directory that holds it.');
+  return found !== undefined;
+}
 
 /** The JSON Schema of the configuration, for editors, or that of the answers. */
 export const schemaCommand = define({

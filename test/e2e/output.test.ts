@@ -43,7 +43,7 @@ it('what commands answer with --json is as `schema --output` has it', async () =
     retry: ['--all'],
     check: [],
     'check --canary': ['--yes', '--url', 'https://canary.example.org/'],
-    init: [cwd, '-c', join(cwd, 'other.json')],
+    init: [join(cwd, 'inbox'), '-c', join(cwd, 'other.json')],
     doc: [url],
     citation: [url],
     push: ['c.md', '--collection', 'c', '--url', 'https://pushed.example.org/c.md'],
