@@ -28,6 +28,7 @@ const USAGE_WORDS = {
     one: 'There is no command or option "%s".',
     other: 'There are no commands or options "%s".',
   },
+  'Missing required argument: %s': { one: '--%s is missing.', other: 'Options are missing: %s.' },
   'Invalid values:': 'A wrong value was given:',
   'Argument: %s, Given: %s, Choices: %s': '--%s: received %s; expected one of %s.',
   'Did you mean %s?': 'There is no such command or argument. Did you mean %s?',
@@ -70,6 +71,8 @@ export interface CommandBody {
   readonly options?: OptionTable;
   /** A command line, beginning with `$0`, and what it is good for. */
   readonly examples?: readonly (readonly [line: string, what: string])[];
+  /** What to do where its command line is wrong, beside reading its help: the end of that sentence. */
+  readonly usageHint?: string;
   /** Those below it. */
   readonly commands?: readonly Command[];
   /** Returns the exit code; missing where only those below it do something. */
@@ -108,7 +111,7 @@ export function define<
 
 /** Where the help of the command stands that was given. */
 function helpHint([command = ''] = process.argv.slice(2)): string {
-  return `See \`peersync ${/^[a-z-]+$/.test(command) ? `${command} ` : ''}--help\`.`;
+  return `See \`peersync ${/^[a-z][a-z-]*$/.test(command) ? `${command} ` : ''}--help\`.`;
 }
 
 /** The command line was wrong. */
@@ -121,6 +124,7 @@ export class UsageError extends PeersyncError {
 /** Makes a yargs module of a command; an error becomes two sentences and an exit code, never a stack trace. */
 export function moduleOf(command: Command, above = ''): CommandModule<GlobalOptions, GlobalOptions> {
   const { usage, describe, positionals = {}, options = {}, examples = [], commands = [], run } = command;
+  const { usageHint = '' } = command;
   const name = `${above}${usage.split(' ')[0]}`;
   return {
     ...{ command: usage, describe },
@@ -128,6 +132,9 @@ export function moduleOf(command: Command, above = ''): CommandModule<GlobalOpti
       for (const [argument, words] of Object.entries(positionals)) yargs.positional(argument, words);
       yargs.options(options).group(Object.keys(options), 'Options:');
       yargs.example(examples.map(([line, what]) => [line, what]));
+      yargs.fail((message, error) => {
+        throw error ?? new UsageError(message, `See \`peersync ${name} --help\`${usageHint}.`);
+      });
       for (const below of commands) yargs.command(moduleOf(below, `${name} `));
       return run === undefined ? yargs.demandCommand(1, nameOne(name, commands)).recommendCommands() : yargs;
     },

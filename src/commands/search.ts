@@ -22,6 +22,7 @@ export const searchCommand = define({
     limit: option.preset('10', `At most so many, up to ${MOST}`),
     sort: option.oneOf(['date'], 'The newest first; the best first unless given'),
   },
+  usageHint: '; a word that begins with a dash stands behind `--`: `peersync search -- tea -milk`',
   examples: [
     ['$0 search green tea', 'The best ten'],
     [`$0 search '"green tea"'`, 'Both words together; the outer quotes are for the shell'],

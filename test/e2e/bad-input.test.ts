@@ -205,6 +205,11 @@ describe('a wrong command line', () => {
     [['staus'], /Did you mean status\?/],
     [['foo'], /There is no command "foo"\.\n/],
     [['once', '--tiemout'], /See `peersync once --help`/],
+    [['--helo'], /See `peersync --help`/],
+    [['table', 'get', 'prices', '--out', 'a.csv'], /See `peersync table get --help`/],
+    [['table', 'set', 'prices', 'price=1'], /--pk is missing\.\n.*`peersync table set --help`/],
+    [['search', 'tea', '-milk'], /"m, i, l, k"\.\n.*`peersync search -- tea -milk`/],
+    [['search', '-coffee', '--limit', '3'], /`peersync search -- tea -milk`/],
     [['once', '--timeout', 'soon'], /soon/],
     [['list', '--status', 'lost'], /lost/],
     [['pause', '--for', '0s'], /--for: received "0s"/],
@@ -264,5 +269,21 @@ describe('init', () => {
     expectClear(await peersync(['init'], { cwd: directory }), 2, /is there already/);
     expect(readFileSync(join(directory, 'config.json'), 'utf8')).toBe(before);
     expect(existsSync(join(directory, 'data', 'state'))).toBe(false);
+  });
+
+  it('says that a folder is to be made that is not there', async () => {
+    const made = await peersync(['init', 'notes'], { cwd: temporaryDirectory() });
+    expect(made.stdout).toContain('does not exist yet: create it, or start with `peersync run --create');
+  });
+
+  it.each([
+    ['.', /holds .*data, where peersync keeps its own files/],
+    ['..', /outside of the folder/],
+    ['plan.md', /plan\.md is no directory/],
+  ])('writes none for %s, which check would not accept', async (folder, words) => {
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, 'plan.md'), 'a plan');
+    expectClear(await peersync(['init', folder], { cwd: directory }), 2, words);
+    expect(existsSync(join(directory, 'config.json'))).toBe(false);
   });
 });
