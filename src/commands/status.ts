@@ -197,10 +197,11 @@ export function conditionLines({ conditions, paused, running }: StatusReport, no
 }
 
 /** What keeps the peer from answering, line by line. */
-function peerTrouble({ peer: { queue } }: StatusReport, now: number): string[] {
+function peerTrouble({ paused, peer: { queue } }: StatusReport, now: number): string[] {
   const { reason, nextProbeAt, tries = 0 } = queue?.circuit ?? {};
   if (reason === undefined) return [];
-  const next = nextProbeAt === undefined ? 'now, or with the next work' : dueText(nextProbeAt, now);
+  const due = nextProbeAt === undefined ? 'now, or with the next work' : dueText(nextProbeAt, now);
+  const next = paused === undefined ? due : 'when the pause ends';
   return [
     safe(sentence(reason.message)),
     ...(reason.hint === undefined ? [] : [safe(reason.hint)]),

@@ -20,7 +20,7 @@ const TABLE = {
   ],
   STATE_FULL: [
     'The state in {dir} cannot grow: no space is left on its disk ({detail}).',
-    'Free some space there; nothing is lost, and the work goes on by itself.',
+    'Free some space there; nothing is lost, and a running daemon goes on by itself.',
   ],
   STATE_DAMAGED: [
     'The state in {dir} cannot be understood: {detail}.',

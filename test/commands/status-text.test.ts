@@ -69,6 +69,11 @@ describe('status', () => {
     expect(statusText(away(nextProbeAt, tries), NOW).join('\n')).toContain(words);
   });
 
+  it('names no next try while peersync is paused, but what it waits for', () => {
+    const text = statusText({ ...away(undefined), paused: { since: NOW - 1_000 } }, NOW).join('\n');
+    expect(text).toContain('the next try: when the pause ends.');
+  });
+
   it('names the address of the status page while that is open', () => {
     expect(lineOf({ page: 'http://127.0.0.1:8385/' }, 'page')).toBe('page     http://127.0.0.1:8385/');
     expect(lineOf({}, 'page')).toBeUndefined();
