@@ -13,6 +13,11 @@ export function counted(n: number, one: string, many = `${one}s`): string {
   return `${numberText(n)} ${n === 1 ? one : many}`;
 }
 
+/** A name as it is typed into a shell. */
+export function shellWord(name: string): string {
+  return /^[\w./:@%+,-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
+}
+
 /** Whether an absolute path is `directory` or lies below it. */
 export function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`);

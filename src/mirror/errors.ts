@@ -1,5 +1,5 @@
 import { EXIT, type ExitCode, PeersyncError, systemCode } from '../lib/errors.js';
-import { sentence } from '../lib/text.js';
+import { sentence, shellWord } from '../lib/text.js';
 import type { Conflict } from './record.js';
 
 interface Row {
@@ -187,9 +187,7 @@ export class MirrorAlarm extends PeersyncError {
    */
   constructor(code: AlarmCode, name: string, what: string, detail = '') {
     const { message, hint } = ALARMS[code];
-    // As it is typed into a shell.
-    const word = /^[\w./:@%+,-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
-    const facts = { what, detail, accept: `\`peersync mirror accept ${word}\`` };
+    const facts = { what, detail, accept: `\`peersync mirror accept ${shellWord(name)}\`` };
     const texts = { message: fill(message, facts), hint: fill(hint, facts) };
     super({ code, ...texts, details: { mirror: name }, exitCode: EXIT.quarantined });
   }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import type { Encoding } from '../lib/file.js';
-import { counted, isWithin, sentence } from '../lib/text.js';
+import { counted, isWithin, sentence, shellWord } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import {
   type Entry,
@@ -200,11 +200,11 @@ function nextOfGone(item: GoneItem, folder: FolderConfig, state: StateView): str
   const keeps = 'Nothing: the peer keeps the document,';
   if (folder.onDelete === 'keep') return `${keeps} as \`onDelete\` of the folder has it.`;
   if (!isToBeRemoved(item, folder))
-    return `${keeps} for the folder had another URL then; \`peersync forget ${folder.name} --remove\` removes it.`;
+    return `${keeps} for the folder had another URL then; \`peersync forget ${shellWord(folder.name)} --remove\` removes it.`;
   if (state.entries.ownerOf(item.sent.url, item) !== undefined)
     return `${keeps} for it is that of another file now.`;
   return item.since < (heldDeletes(state, folder.name)?.before ?? 0)
-    ? `Very many files were removed at once: its document waits for \`peersync approve-deletes ${folder.name}\`.`
+    ? `Very many files were removed at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
     : 'A full scan of the folder is to show that the file is still not there; then the document is removed from the peer.';
 }
 

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
-import { numberText } from '../lib/text.js';
+import { numberText, shellWord } from '../lib/text.js';
 import { type AwayItem, contentOf, type GoneItem, isAway, removing, type Sent } from '../state/entry.js';
 import { sinceOf } from '../state/line.js';
 import type { State, StateView } from '../state/state.js';
@@ -269,6 +269,6 @@ export function heldTrouble(folder: string, { examples, files, of }: HeldDeletes
   return {
     code: 'DELETES_HELD',
     message: `${numberText(files)} of ${numberText(of)} files of the folder ${folder} were removed at once, such as ${examples.join(', ')}; the peer keeps their documents until you approve that.`,
-    hint: `\`peersync approve-deletes ${folder}\` removes the documents; files that come back end this.`,
+    hint: `\`peersync approve-deletes ${shellWord(folder)}\` removes the documents; files that come back end this.`,
   };
 }

@@ -8,7 +8,7 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat, joinPath, sameStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
-import { isWithin } from '../lib/text.js';
+import { isWithin, shellWord } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import type { Trouble } from '../state/entry.js';
 import { directoriesAbove, isAbsence, look } from './lister.js';
@@ -295,7 +295,7 @@ export const trouble = {
   excluded: (folder: string) => ({
     code: 'EXCLUDED',
     message: 'A rule keeps it out, and the peer keeps what it was sent of it.',
-    hint: `\`peersync forget ${folder} --remove\` removes such documents from the peer.`,
+    hint: `\`peersync forget ${shellWord(folder)} --remove\` removes such documents from the peer.`,
   }),
   tooLarge: (size: number, limit: number) => ({
     code: 'TOO_LARGE',
@@ -344,7 +344,7 @@ export const trouble = {
   rootReplaced: (path: string, name: string) => ({
     code: 'FOLDER_REPLACED',
     message: `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
-    hint: `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${name}\` takes what is there for the folder; an empty directory needs a file in it first.`,
+    hint: `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${shellWord(name)}\` takes what is there for the folder; an empty directory needs a file in it first.`,
   }),
   watchLimit: (code: string) => ({
     code: 'WATCH_LIMIT',

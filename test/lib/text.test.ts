@@ -1,6 +1,7 @@
+import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { numberText } from '../../src/lib/text.js';
+import { numberText, shellWord } from '../../src/lib/text.js';
 import { wallClockText } from '../../src/lib/units.js';
 
 test('a number and a moment are written as the tables of Intl would have them', () => {
@@ -14,4 +15,12 @@ test('a number and a moment are written as the tables of Intl would have them', 
 
 test('a moment that no calendar has is told, and no error', () => {
   expect(wallClockText(1e18)).toContain('NaN');
+});
+
+test('a name in a command that a person copies is one word of a shell', () => {
+  expect(shellWord('notes-2.b/*')).toBe("'notes-2.b/*'");
+  for (const name of ['notes', 'My notes', "it's $HOME", 'Bücher', '-x', '']) {
+    const echoed = execFileSync('sh', ['-c', `printf %s ${shellWord(name)}`.replace('%s', "'%s|'")]);
+    expect(echoed.toString()).toBe(`${name}|`);
+  }
 });

@@ -4,7 +4,7 @@ import { approve, forget } from '../../src/report/deletions.js';
 import { statusReport } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
 import { accepted, type Entry, gone, removed, removing, skipped } from '../../src/state/entry.js';
-import { heldDeletes } from '../../src/watch/deletions.js';
+import { heldDeletes, heldTrouble } from '../../src/watch/deletions.js';
 import { trouble } from '../../src/watch/rules.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { setUp } from './world.js';
@@ -69,6 +69,16 @@ it.each<[string, Entry, RegExp]>([
   const { config, inbox, state } = await world('remove', entry);
   state.setMeta('watch.held-deletes.inbox', HELD);
   expect((await explain(join(inbox, 'a'), config, state, undefined)).next).toMatch(words);
+});
+
+it('commands that a person is to type take a folder whose name has a blank', () => {
+  const name = 'My notes';
+  const hints = [
+    heldTrouble(name, HELD).hint,
+    trouble.excluded(name).hint,
+    trouble.rootReplaced('/a', name).hint,
+  ];
+  for (const hint of hints) expect(hint).toContain("'My notes'");
 });
 
 it('`why` says why the peer keeps the document of a removed file', async () => {
