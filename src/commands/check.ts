@@ -135,12 +135,22 @@ export async function checkFolder(folder: FolderConfig, config: Config) {
       }
       directories += 1;
     }
+    await assertNotReplaced(folder, config);
     if (unreadable.length === 0)
       return `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`;
     const message = `not all of ${folder.path} can be read, first ${unreadable[0]}`;
     throw new Wrong(message, `${hint}, or add it to \`ignore\`.`);
   });
   return { finding, directories };
+}
+
+/** @throws Wrong where a daemon would hold the folder */
+async function assertNotReplaced(folder: FolderConfig, config: Config): Promise<void> {
+  const { rootAt } = await import('../watch/root.js');
+  // A state that cannot be read may know the folder; its own finding says what is wrong with it.
+  const state = await readState(config).catch(() => undefined);
+  const { replaced } = state === undefined ? {} : await rootAt(folder, state);
+  if (replaced !== undefined) throw new Wrong(replaced.message, replaced.hint);
 }
 
 /** Of a file, access says only that it cannot be entered. */

@@ -55,22 +55,14 @@ export class FolderRoot {
     const identity = this.#identity;
     this.isMeant = false;
     try {
-      const { dev, ino } = await stat(path);
-      const isEmpty = await isEmptyDirectory(path);
+      const { dev, ino, isSame, replaced } = await rootAt(this.folder, state, isMeant);
       this.real = await realpath(path);
-      const known = knownOf(this.folder, state);
-      // Under another path, what was just looked for at the old one proves nothing.
-      const isKnown = known?.path === path;
-      const isSame = isKnown && known.dev === dev && known.ino === ino;
-      const isOurs = async () => isMeant || known?.dev === dev || (await this.#hasKnownFiles());
-      if (isKnown && !isSame && hasRecords(this.folder, state) && (isEmpty || !(await isOurs())))
-        this.#stand(trouble.rootReplaced(path, name));
-      else {
+      if (replaced === undefined) {
         // Goes to the disk with the next commit; if that never comes, the next start looks again.
         if (!isSame) state.setMeta(keyOf(name), { path, dev, ino });
         this.#identity = `${this.real}:${dev}:${ino}`;
-        this.#stand();
       }
+      this.#stand(replaced);
     } catch (error) {
       const wasThere = wasSeen(this.folder, state);
       this.#stand(trouble.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
@@ -89,26 +81,44 @@ export class FolderRoot {
       this.deps.log.info({ folder: name }, `The folder ${path} is back and is scanned.`);
     else this.deps.log.warn({ folder: name, code: held.code }, `${held.message} ${held.hint}`);
   }
-
-  /** Whether a file is as it is known, but for its inode: a copy on another disk has others. */
-  async #hasKnownFiles(): Promise<boolean> {
-    const { name: folder, path: root } = this.folder;
-    let left = SAMPLE;
-    for await (const slice of this.deps.state.entries.slices({ folder, where: isLive })) {
-      for (const { path, version } of slice) {
-        const found = await lstat(`${root}/${path}`).catch(() => undefined);
-        if (found?.size === version.size && found.mtimeMs === version.mtimeMs) return true;
-        left -= 1;
-        if (left === 0) return false;
-      }
-    }
-    return false;
-  }
 }
 
 const isLive = (line: string) => !isAwayStatus(statusOf(line));
 
 type FolderName = Pick<FolderConfig, 'name' | 'path'>;
+
+/**
+ * The directory at the path of a folder: whether it is the one that is known, and what keeps it from being taken for the folder.
+ *
+ * @param isMeant whether it is taken for the folder unless it is empty
+ * @throws what the system says where it is not there or cannot be listed
+ */
+export async function rootAt(folder: FolderName, state: StateView, isMeant = false) {
+  const { name, path } = folder;
+  const { dev, ino } = await stat(path);
+  const isEmpty = await isEmptyDirectory(path);
+  const known = knownOf(folder, state);
+  // Under another path, what was just looked for at the old one proves nothing.
+  const isKnown = known?.path === path;
+  const isSame = isKnown && known.dev === dev && known.ino === ino;
+  const isOurs = async () => isMeant || known?.dev === dev || (await hasKnownFiles(folder, state));
+  const isReplaced = isKnown && !isSame && hasRecords(folder, state) && (isEmpty || !(await isOurs()));
+  return { dev, ino, isSame, replaced: isReplaced ? trouble.rootReplaced(path, name) : undefined };
+}
+
+/** Whether a file is as it is known, but for its inode: a copy on another disk has others. */
+async function hasKnownFiles({ name: folder, path: root }: FolderName, state: StateView): Promise<boolean> {
+  let left = SAMPLE;
+  for await (const slice of state.entries.slices({ folder, where: isLive })) {
+    for (const { path, version } of slice) {
+      const found = await lstat(`${root}/${path}`).catch(() => undefined);
+      if (found?.size === version.size && found.mtimeMs === version.mtimeMs) return true;
+      left -= 1;
+      if (left === 0) return false;
+    }
+  }
+  return false;
+}
 
 /** Whether the folder was there before, or files of it are known: where it is away, something has to come back. */
 export function wasSeen(folder: FolderName, state: StateView): boolean {

@@ -180,6 +180,19 @@ describe('a folder', () => {
     expect(again.stdout).not.toMatch(/create/i);
   });
 
+  it('that is another directory than it was is told by check, as run holds it', async () => {
+    const { directory, path } = await atPeer();
+    writeFileSync(join(directory, 'inbox', 'a.txt'), 'alpha');
+    expect((await peersync(['once', '-c', path])).code).toBe(0);
+    renameSync(join(directory, 'inbox'), join(directory, 'away'));
+    mkdirSync(join(directory, 'inbox'));
+    expectClear(
+      await peersync(['check', '-c', path]),
+      1,
+      /inbox is not the one it was .*\n +Mount what belongs/,
+    );
+  });
+
   it('that is missing makes once end with failure, not with an empty success', async () => {
     const { directory, path } = await atPeer();
     rmSync(join(directory, 'inbox'), { recursive: true });
