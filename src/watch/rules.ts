@@ -339,7 +339,7 @@ export const trouble = {
   rootMissing: (path: string, code: string, wasSeen: boolean) => ({
     code: 'FOLDER_MISSING',
     message: `The folder ${path} is not there or cannot be read (${code}); nothing is concluded from that.`,
-    hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; peersync looks for it every few seconds and goes on by itself.`,
+    hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; a running daemon looks for it every few seconds and goes on by itself.`,
   }),
   rootReplaced: (path: string, name: string) => ({
     code: 'FOLDER_REPLACED',
