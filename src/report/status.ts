@@ -18,7 +18,7 @@ import type { Trouble } from '../state/entry.js';
 import type { State, StateView } from '../state/state.js';
 import type { DialectSource } from '../uplink/deps.js';
 import type { Uplink } from '../uplink/uplink.js';
-import { heldDeletes, heldTrouble } from '../watch/deletions.js';
+import { heldTrouble, unapprovedDeletes } from '../watch/deletions.js';
 import type { Watcher } from '../watch/watcher.js';
 import { keptPause } from './pausing.js';
 import type { Statistics } from './statistics.js';
@@ -191,7 +191,7 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     items: counts,
     folders: config.folders.map(({ name, path, collection, onDelete }) => {
       const watch = watched.find((folder) => folder.name === name);
-      const held = onDelete === 'remove' ? heldDeletes(state, name) : undefined;
+      const held = onDelete === 'remove' ? unapprovedDeletes(state, name) : undefined;
       const folder = { name, path, collection, items: state.counts(name), watch };
       /** Removed files whose documents wait for `approve-deletes`. */
       return { ...folder, ...(held && { heldDeletes: held }) };

@@ -15,7 +15,7 @@ import {
   type Trouble,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { heldDeletes, isToBeRemoved } from '../watch/deletions.js';
+import { isToBeRemoved, unapprovedDeletes } from '../watch/deletions.js';
 import { isAbsence, look } from '../watch/lister.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate, wrongly } from './items.js';
@@ -203,7 +203,7 @@ function nextOfGone(item: GoneItem, folder: FolderConfig, state: StateView): str
     return `${keeps} for the folder had another URL then; \`peersync forget ${shellWord(folder.name)} --remove\` removes it.`;
   if (state.entries.ownerOf(item.sent.url, item) !== undefined)
     return `${keeps} for it is that of another file now.`;
-  return item.since < (heldDeletes(state, folder.name)?.before ?? 0)
+  return item.since < (unapprovedDeletes(state, folder.name)?.before ?? 0)
     ? `Very many files were removed at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
     : 'A full scan of the folder is to show that the file is still not there; then the document is removed from the peer.';
 }

@@ -39,7 +39,13 @@ const SLICE = 50;
 const heldKey = (folder: string) => `watch.held-deletes.${folder}`;
 const approvedKey = (folder: string) => `watch.approved-deletes.${folder}`;
 
-/** The removed files of a folder whose documents wait for `approveDeletes`. */
+/** The removed files of a folder whose documents wait for a person. */
+export function unapprovedDeletes(state: Pick<StateView, 'meta'>, folder: string): HeldDeletes | undefined {
+  const held = heldDeletes(state, folder);
+  return held?.before === state.meta(approvedKey(folder)) ? undefined : held;
+}
+
+/** Those that waited for `approveDeletes` when the folder was scanned last. */
 export function heldDeletes(state: Pick<StateView, 'meta'>, folder: string): HeldDeletes | undefined {
   return state.meta(heldKey(folder)) as HeldDeletes | undefined;
 }

@@ -56,6 +56,11 @@ describe('very many removed files', () => {
     expect(await ask(25)).toEqual(HELD);
     expect(set.state.meta('watch.approved-deletes.inbox')).toBe(HELD.before);
     expect(heldDeletes(set.state, 'inbox')).toEqual(HELD);
+    // They wait for the next scan, and for nobody any more.
+    expect(statusReport(set.config, set.state, undefined, set.now).conditions).toEqual([]);
+    set.state.put(goneAt('a', 9));
+    const { next } = await explain(join(set.inbox, 'a'), set.config, set.state, undefined);
+    expect(next).toMatch(/^A full scan of the folder is to show/);
   });
 });
 
