@@ -5,6 +5,7 @@ import { growHeapSlowly } from '../lib/process.js';
 import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { Counts } from '../state/entries.js';
+import { heldTrouble, unapprovedDeletes } from '../watch/deletions.js';
 import { answer, define, prepare, untilStopped } from './context.js';
 import { lastingTrouble, openAlone, peerInTrouble } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
@@ -46,15 +47,20 @@ export const onceCommand = define({
       const items = state.counts();
       const { push, peerdoc } = client.requests;
       const mirrors = mirrorCounts(reports);
+      const deletes = config.folders.flatMap(({ name, onDelete }) => {
+        const held = onDelete === 'remove' ? unapprovedDeletes(state, name) : undefined;
+        return held === undefined ? [] : [heldTrouble(name, held)];
+      });
       const durationMs = Math.round(systemClock.now() - started);
       answer(options, { items, requests: { push, peerdoc }, mirrors, durationMs }, () => [
         ...reports.filter(isNoteworthy).flatMap((report) => runLines(report, config.mirror.root)),
         `${items.confirmed} confirmed, ${waitingOf(items)} waiting, ${items.quarantined} quarantined, ` +
           `${items.skipped} skipped, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
           `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
+        ...deletes.map(({ message, hint }) => safe(`${message} ${hint}`)),
       ]);
       if (failures.length > 0) throw failures[0];
-      const code: ExitCode = items.quarantined > 0 ? EXIT.quarantined : EXIT.done;
+      const code: ExitCode = items.quarantined + deletes.length > 0 ? EXIT.quarantined : EXIT.done;
       return reports.map(mirrorExitCode).reduce(worse, code);
     });
   },

@@ -48,11 +48,11 @@ it('the document of a removed file goes, with a daemon at once, and comes back w
 it('the documents of very many removed files wait until a person approves it, also without a daemon', async () => {
   await confirmed(names);
   for (const name of names.slice(0, 25)) rmSync(site.path(name));
-  const held = await site.run('once');
-  expect(held).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining('25 of 30 files of the folder inbox') as unknown,
-  });
+  for (let run = 0; run < 2; run += 1) {
+    const held = await site.run('once');
+    expect(held.code).toBe(3);
+    expect(held.stdout).toMatch(/25 of 30 files of the folder inbox .*`peersync approve-deletes inbox`/);
+  }
   expect((await site.run('status')).stdout).toContain('`peersync approve-deletes inbox`');
   const unasked = await site.run('approve-deletes', 'inbox');
   expect(unasked).toMatchObject({
