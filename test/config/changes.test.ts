@@ -20,8 +20,8 @@ describe('the changes between two configurations', () => {
     });
     const after = await config({
       folders: [
-        { ...ab[0], collection: 'z', settle: '9s' },
         { path: 'c', collection: 'y' },
+        { ...ab[0], collection: 'z', settle: '9s' },
       ],
       mirror: { tables: [{ table: 'stock' }], shares: [{ data: 'dump.gz', every: '2h' }] },
       push: { concurrency: 8, backoff: { min: '2s' }, maxBytes: '1 MiB' },

@@ -124,12 +124,21 @@ describe('a value that is wrong', () => {
   it.each([
     ['folders', [], ': received an empty list; expected a list of at least one folder'],
     ['folders[0].path', '~/x', ': received "~/x"; expected the path of a folder to watch, written out'],
+    ['folders[0].path', 'a\0b', ': received "a\\u0000b"; expected the path of a folder to watch, without'],
+    ['folders[0].ignore', [' '], '[0]: received " "; expected a pattern that is not blank'],
+    ['folders[0].ignore', ['a\0'], '[0]: received "a\\u0000"; expected a pattern that is not blank'],
     ['folders[0].ignore', ['# note'], '[0]: received "# note"; expected a pattern, not a comment'],
     ['folders[0].ignore', ['a\\'], '[0]: received "a\\\\"; expected a pattern that does not end'],
     ['folders[0].rules', [{ match: '!a', skip: true }], '[0].match: received "!a"; expected a pattern'],
+    ['folders[0].rules', [{ match: 'a', skip: false }], '[0].skip: received false; expected true'],
     ['folders[0].rules', [{ match: 'a', skip: true, collection: 'b' }], '[0]: received an object; expected'],
     ['folders[0].include', [], ': received an empty list; expected a list of at least one pattern, such as'],
     ['folders[0].rules', [{ match: 'x' }], '[0]: received an object; expected either "collection" or "skip"'],
+    ['peer.embedded.port', 65_536, ': received 65536; expected a whole number from 0 to 65535'],
+    ['watch.hints', 'yes', ': received "yes"; expected true or false'],
+    ['mirror', null, ': received null; expected an object'],
+    ['push.attempts', 1.5, ': received 1.5; expected a whole number from 1 to 100'],
+    ['status.token', { env: 'A', file: 'b' }, ': received an object; expected exactly one of'],
     ['folders[0].settle', 'x'.repeat(500), `: received "${'x'.repeat(80)}…"; expected`],
     ['peer.url', 'localhost:8090', ': received "localhost:8090"; expected "embedded" or'],
     ['push.maxItms', 3, ': received an unknown key; expected "maxItems": did you mean that?'],
@@ -188,6 +197,7 @@ describe('what contradicts itself', () => {
     ['path', named('a', './b/../a'), 'apart from folders[0].path'],
     ['path', named('a', 'a/b'), 'apart from folders[0].path'],
     ['path', named('a/b/c', 'a'), 'apart from folders[0].path'],
+    ['url', urls('https://x.org/a/', 'https://X.org/a'), 'apart from folders[0].url'],
     ['url', urls('https://x.org/', 'https://x.org/a/'), 'apart from folders[0].url'],
     ['url', urls('https://x.org/%61/b/', 'https://x.org/a/'), 'apart from folders[0].url'],
   ])('the %s of a folder that overlaps with that of another: %j', async (key, config, words) => {
@@ -200,6 +210,7 @@ describe('what contradicts itself', () => {
   const pushed = { username: 'admin', password: { file: 'inbox/password' } };
   it.each([
     ['state.dir', 'inbox/state', 'state.dir', 'neither may lie within the other'],
+    ['state.dir', '/', 'state.dir', 'neither may lie within the other'],
     ['mirror.root', 'inbox', 'mirror.root', 'neither may lie within the other'],
     ['mirror.root', './data/state/mirror', 'mirror.root', 'neither may lie within the other'],
     ['peer.embedded.dir', 'inbox/peer', 'peer.embedded.dir', 'neither may lie within the other'],

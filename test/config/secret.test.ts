@@ -56,6 +56,7 @@ describe('a secret that cannot be had', () => {
     ['a file', () => ({ file: '/none/at/all' }), 'SECRET_MISSING', '/none/at/all'],
     ['a credential', () => ({ credential: 'pw' }), 'SECRET_MISSING', 'LoadCredential='],
     ['an empty file', () => ({ file: secretFile('') }), 'SECRET_EMPTY', ''],
+    ['a file with a line break', () => ({ file: secretFile('\r\n') }), 'SECRET_EMPTY', ''],
     ['a directory', () => ({ file: temporaryDirectory() }), 'SECRET_UNREADABLE', 'not a regular file'],
     ['a pipe that nobody writes to', () => ({ file: pipe() }), 'SECRET_UNREADABLE', ''],
     ['a large file', () => ({ file: secretFile('hunter2'.repeat(10_000)) }), 'SECRET_UNREADABLE', ''],

@@ -16,6 +16,8 @@ const relativePath = fc.array(name, { minLength: 1, maxLength: 5 }).map((names) 
 describe('the URL of a document', () => {
   it.each([
     ['a#b?c&d=e;f:g@h,i+j$k', 'a%23b%3Fc%26d%3De%3Bf%3Ag%40h%2Ci%2Bj%24k'],
+    ["it's (really) *new*!", 'it%27s%20%28really%29%20%2Anew%2A%21'],
+    ["it's!", 'it%27s%21'],
     ['u\u0308', '%C3%BC'],
     ['a\ud800b', 'a%EF%BF%BDb'],
     ['~a-b_c.d/...', '~a-b_c.d/...'],
@@ -42,6 +44,11 @@ describe('the URL of a document', () => {
       }),
     );
   });
+});
+
+it('a URL has no path where it is not below the base, or no path has it', () => {
+  expect(pathBelow(base, 'https://files.example.org/a.txt')).toBeUndefined();
+  expect(pathBelow('https://x.example/', 'https://x.example/%FF/a.txt')).toBeUndefined();
 });
 
 describe('the base of a folder', () => {
