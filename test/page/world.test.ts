@@ -1,8 +1,33 @@
 import { describe, expect, test } from 'vitest';
-import { concernsOf, forTheSameReason, grouped, withSamples, worldOf } from '../../src/page/browser/words.js';
+import {
+  ago,
+  ahead,
+  amount,
+  calm,
+  concernsOf,
+  confirmedInHour,
+  duration,
+  forTheSameReason,
+  grouped,
+  lostWorld,
+  mirrorTroubles,
+  withSamples,
+  worldOf,
+} from '../../src/page/browser/words.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { StatusReport } from '../../src/report/status.js';
-import { event, folder, item, MIN, NOW, queue, statusOf } from '../browser/reports.js';
+import {
+  event,
+  folder,
+  item,
+  MIN,
+  mirror,
+  NOW,
+  queue,
+  statusOf,
+  timeToSearch,
+  trouble,
+} from '../browser/reports.js';
 import { scriptOf } from '../browser/scripts.js';
 
 type Items = StatusReport['items'];
@@ -66,6 +91,32 @@ describe('the top of the page', () => {
     const why = `The peer ${words}: connect ECONNREFUSED\\. Look whether it runs\\.`;
     expect(detail).toMatch(new RegExp(`^${why} Since [\\d :-]+\\. Tried again in 12s\\.$`));
   });
+
+  test('says that a person paused, or that the peer asks to wait', () => {
+    expect(world({ pending: 34 }, asked({ paused: { since: NOW } }))).toMatchObject({
+      ...{ level: 'warn', title: 'paused · 34 waiting' },
+      sentence: 'Nothing is searchable yet. 34 wait. Paused until you resume.',
+    });
+    expect(world({ pending: 1 }, asked({ pausedUntil: NOW + 30_000 }))).toMatchObject({
+      ...{ level: 'warn', sentence: 'Nothing is searchable yet. 1 waits.' },
+      detail: 'The peer asked to wait; it goes on in 30s.',
+    });
+    expect(world({ pending: 1 }, asked({ pausedUntil: NOW - 1 }))).toMatchObject({
+      level: 'busy',
+      detail: '',
+    });
+  });
+
+  test('says that the daemon does not answer', () => {
+    const titles = [12, undefined].map((waiting) => lostWorld(NOW - 20_000, NOW, waiting).title);
+    expect(titles).toEqual(['no answer · 12 waited', 'no answer']);
+  });
+});
+
+test('what was confirmed in the last hour is counted by all collections', () => {
+  const figures = { confirmedPerSecond: 0, lastConfirmedAt: NOW, alerts: [] };
+  const two = ['notes', 'inbox'].map((name) => timeToSearch(name, 1));
+  expect(confirmedInHour(statusOf([], { figures: { ...figures, timeToSearch: two } }))).toBe(640);
 });
 
 describe('what needs a look', () => {
@@ -84,6 +135,54 @@ describe('what needs a look', () => {
       'state #peer',
     ]);
   });
+
+  test('names each path that could not be looked at, and counts what would be too many', () => {
+    const concerns = (...names: string[]) => {
+      const problems = names.map((name) => ({
+        ...{ folder: 'notes', path: `/srv/library/notes/${name}`, since: NOW },
+        trouble: trouble('DIRECTORY_UNREADABLE', 'It cannot be listed.', 'Let us in.'),
+      }));
+      return concernsOf(statusOf([], { problems }));
+    };
+    expect(new Set(concerns('a', 'b').map(({ key }) => key)).size).toBe(2);
+    const [many, ...others] = concerns('a', 'b', 'c', 'd').map(({ text }) => text);
+    expect(many).toMatch(
+      /^4 paths could not be looked at, the first of them notes: .*a: It cannot be listed\./,
+    );
+    expect(others).toEqual([]);
+  });
+
+  test('names the mirrors in trouble, up to three of each', () => {
+    const textsOf = (...mirrors: StatusReport['mirrors'][number][]) =>
+      concernsOf(statusOf([], { mirrors })).map(({ text }) => text);
+    const own = { alarm: trouble('X', 'It is empty.', 'Look at it.') };
+    const fails = { failure: trouble('Y', 'It is not there.', 'Make it.') };
+    const some = [mirror('a', own), mirror('b', fails), mirror('c', { ...own, ...fails }), mirror('d')];
+    expect(textsOf(...some)).toEqual(['a, c have an alarm.', 'b fails, and is tried again.']);
+    const many = Array.from({ length: 2_000 }, (_, i) => mirror(`t${i}`, own));
+    expect(textsOf(...many)).toEqual(['t0, t1, t2 and 1,997 more have an alarm.']);
+  });
+});
+
+test('a mirror tells its alarm, where what was changed on both sides is kept, and that the peer does not have it', () => {
+  const alarm = trouble('X', 'It is empty.', 'Look at it.');
+  const file = 'tables/stock.conflict.csv';
+  const conflicts = [12, 19].map((pk) => ({ pk: `${pk}`, column: 'place', file, at: NOW }));
+  const troubles = mirrorTroubles(mirror('stock', { alarm, conflicts, absentSince: NOW }), '/srv/mirror');
+  expect(troubles.map(({ level, text }) => `${level}: ${text}`)).toEqual([
+    'bad: It is empty. Look at it.',
+    `warn: 2 cells changed on both sides (12 place, 19 place). The peer's value was kept; yours is in /srv/mirror/${file}, which you can remove when you are done.`,
+    'info: The peer does not have it; the file comes back when the peer has it again.',
+  ]);
+});
+
+test('times and rates are told from now, in one or two units, with as many digits as mean something', () => {
+  const lasted = [840, 1_000, 2_349, 9_960, 12_400, 125_000].map(duration);
+  expect(lasted).toEqual(['840ms', '1s', '2.3s', '10s', '12s', '2m 5s']);
+  expect(calm(3 * MIN + 40_000)).toBe('3m');
+  expect([1_000, 42_000, 9 * MIN].map((ms) => ago(NOW - ms, NOW))).toEqual(['just now', '42s ago', '9m ago']);
+  expect([12_000, 100, -MIN].map((ms) => ahead(NOW + ms, NOW))).toEqual(['in 12s', 'now', 'now']);
+  expect([0, 0.25, 38.24, 812.6, 1_204.4].map(amount)).toEqual(['0', '0.25', '38.2', '813', '1,204']);
 });
 
 test('a reason that files have in common is said once, by the first of those that follow each other', () => {

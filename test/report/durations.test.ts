@@ -3,12 +3,21 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RecentDurations } from '../../src/report/statistics.js';
-import { DAY, HOUR, MINUTE } from './world.js';
+import { DAY, expectNear, HOUR, MINUTE } from './world.js';
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 7);
 const event = fc.record({ after: fc.nat({ max: 10 * MINUTE }), ms: fc.nat({ max: 40 * DAY }) });
 
 describe('how long things took lately', () => {
+  it('is told in percentiles, within 1 %', () => {
+    const recent = new RecentDurations(HOUR);
+    for (let i = 200; i > 0; i -= 1) recent.add(i * DAY, NOW);
+    const { p50Ms, p95Ms, p99Ms } = recent.at(NOW);
+    expectNear(p50Ms, 100 * DAY, 0.01);
+    expectNear(p95Ms, 190 * DAY, 0.01);
+    expectNear(p99Ms, 198 * DAY, 0.01);
+  });
+
   it('is of the last hour or day, within a twelfth, at any time and in any order', () => {
     fc.assert(
       fc.property(

@@ -170,6 +170,15 @@ describe('alerts.timeToSearch', () => {
     expect(d.alerts[0]?.message).toMatch(/: 95 % of 1 in the last hour took up to 2m/);
   });
 
+  it('does not come and go with each file around the limit', async () => {
+    const d = await desk(MINUTE);
+    for (let i = 0; i < 10; i += 1) {
+      await d.searchable(70 * SECOND, `${i}`);
+      await d.searchable(SECOND, ...Array.from({ length: 50 }, (_, n) => `quick ${i} ${n}`));
+    }
+    expect(d.said).toHaveLength(1);
+  });
+
   it('follows the configuration: another limit counts at once, and none ends it', async () => {
     const d = await desk(MINUTE);
     await d.drop('a');

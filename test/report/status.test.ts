@@ -25,10 +25,10 @@ function viewOf(status: StatusReport): string {
   return JSON.stringify(watchView(model, 40, NOW, ''));
 }
 
-function heldFolder(): FolderReport {
+function folderIn(state: 'held' | 'degraded'): FolderReport {
   const trouble = { code: 'FOLDER_MISSING', message: 'It is not there.', hint: 'Mount it.' };
   const watch = { name: 'inbox', since: 0, directoriesWatched: 0, settling: 0 };
-  return { ...folder('inbox'), watch: { ...watch, state: 'held', trouble } };
+  return { ...folder('inbox'), watch: { ...watch, state, trouble } };
 }
 
 describe('a condition', () => {
@@ -54,11 +54,16 @@ describe('a condition', () => {
   it('comes before all that are less grave', () => {
     const alert = { ...TROUBLE, code: 'LATE', collection: 'docs', since: 0 };
     const { conditions } = report({
-      ...{ paused: { since: 0 }, restart: ['a'], folders: [heldFolder()] },
+      ...{ paused: { since: 0 }, restart: ['a'], folders: [folderIn('degraded'), folderIn('held')] },
       figures: { confirmedPerSecond: 0, lastConfirmedAt: 0, timeToSearch: [], alerts: [alert] },
     });
     const codes = conditions.map(({ code }) => code);
-    expect(codes).toEqual(['FOLDER_HELD', 'LATE', 'RESTART_NEEDED', 'PAUSED']);
+    expect(codes).toEqual(['FOLDER_HELD', 'LATE', 'FOLDER_DEGRADED', 'RESTART_NEEDED', 'PAUSED']);
+  });
+
+  it('of a folder that is held says what is held, since when, and what to do about it', () => {
+    const text = statusText(report({ folders: [folderIn('held')] }), NOW).join('\n');
+    expect(text).toMatch(/\nheld +The folder inbox is held: It is not there\. Since .*\n +Mount it\./);
   });
 
   it('of a state whose disk is full is told wherever somebody looks, until there is space', async () => {
@@ -140,5 +145,13 @@ describe('the sentence for systemctl status', () => {
     [{ paused: { since, until: at('12:00:00') } }, `; paused since ${when} until 2026-11-21 12:00:00`],
   ])('says what is the matter, and since when: %j', (parts, end) => {
     expect(sentenceOf(parts).slice(-end.length)).toBe(end);
+  });
+
+  it('names five of what is the matter, and counts the others', () => {
+    const problems = ['a', 'b', 'c'].map((path) => ({ folder: 'f', path, since: 0, trouble: TROUBLE }));
+    const five = { problems, restart: ['a'], repairs: ['b'] };
+    expect(sentenceOf({ ...five, paused: { since: 0 } })).not.toMatch(/more/);
+    const parts = sentenceOf({ ...five, stateTrouble: TROUBLE }).split('; ');
+    expect([parts.length, parts.at(-1)]).toEqual([7, 'and 1 more: `peersync status`']);
   });
 });
