@@ -24,6 +24,7 @@ describe('the words of a text', () => {
     ['&nbsp;', 0],
     ['- one -> two -', 2],
     ['größe 東京 Ωμέγα', 3],
+    ['a '.repeat(101), 100],
   ])('%j: %s', (text, words) => {
     expect(plain(text)).toBe(words);
   });
