@@ -199,7 +199,7 @@ describe('a request that is not whole', () => {
   );
 
   it('may take long for its body as long as that goes on', async () => {
-    const peer = await openPeer({ timeouts: { headers: 200, idle: 2_000 } });
+    const peer = await openPeer({ timeouts: { headers: 1_000, idle: 2_000 } });
     const [begin, piece] = ['url-0=http://h/long&data-0=', 'x'.repeat(70_000)];
     const length = `Content-Length: ${begin.length + 9 * piece.length}\r\nConnection: close\r\n`;
     const head = `POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${basic(peer)}\r\n`;

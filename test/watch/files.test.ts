@@ -140,7 +140,7 @@ describe('what happens to a file', () => {
     await inbox.becomes({ 'a/b/c/x.txt': 'gone' });
     await inbox.idle();
     inbox.rename('../away', 'a');
-    await inbox.becomes({ 'a/b/c/x.txt': 'pending' }, 10_000);
+    await inbox.becomes({ 'a/b/c/x.txt': 'pending' });
     await inbox.idle();
     inbox.write('a/b/x.secret');
     inbox.write('a/b/y.txt');
@@ -220,7 +220,7 @@ describe('a file that is being written', () => {
     inbox.write('b.txt');
     await inbox.long('b.txt');
     answers.open();
-    await until(() => inbox.get('a.txt')?.version.size === 7, 'what it is now is known', 10_000);
+    await until(() => inbox.get('a.txt')?.version.size === 7, 'what it is now is known');
   });
 });
 

@@ -199,9 +199,9 @@ export class Inbox {
   }
 
   /** Resolves when all of these have these statuses. */
-  async becomes(expected: Readonly<Record<string, Status>>, limitMs?: number): Promise<void> {
+  async becomes(expected: Readonly<Record<string, Status>>): Promise<void> {
     const isSo = () => Object.entries(expected).every(([path, status]) => this.status(path) === status);
-    await until(isSo, `the files are ${JSON.stringify(expected)}`, limitMs);
+    await until(isSo, `the files are ${JSON.stringify(expected)}`);
   }
 
   /** Resolves when the watch of the folder stands so. */

@@ -135,7 +135,7 @@ describe('a folder whose root', () => {
     rmSync(link);
     symlinkSync(inbox.at('../moved/inbox'), link);
     writeFileSync(join(link, 'a/old.txt'), 'written at its new place');
-    await until(() => inbox.get('a/old.txt')?.version.size === 24, 'it is read', 10_000);
+    await until(() => inbox.get('a/old.txt')?.version.size === 24, 'it is read', 40_000);
     await inbox.idle();
     expect(statuses).toEqual([['a/old.txt', 'pending']]);
   });

@@ -155,7 +155,7 @@ describe('.peersyncignore files', () => {
     void inbox.idle().then(() => {
       isIdle = true;
     });
-    await until(() => isIdle, 'nothing is left to do', 10_000);
+    await until(() => isIdle, 'nothing is left to do');
   });
 });
 

@@ -221,7 +221,7 @@ describe('a scan', () => {
     await until(() => played.lists > before, 'an event has it listed');
     await until(() => Date.now() - statSync(written).ctimeMs > 600, 'the rules are at rest');
     open();
-    await inbox.becomes({ 'd/e/b.log': 'pending' }, 10_000);
+    await inbox.becomes({ 'd/e/b.log': 'pending' });
   });
 
   it('sees a change behind a link that is followed, which leaves no trace where the link stands', async () => {
