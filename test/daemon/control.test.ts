@@ -30,6 +30,10 @@ async function read(directory: string, options = {}): Promise<unknown[] | undefi
 }
 
 describe('the control socket', () => {
+  it('carries a question to the daemon, and its answer back line by line', async () => {
+    expect(await ask((question) => [question, 'ä\n€'])).toEqual([QUESTION, 'ä\n€']);
+  });
+
   it('is never in reach of others, whatever the umask and the state directory allow', async () => {
     const state = temporaryDirectory();
     chmodSync(state, 0o755);

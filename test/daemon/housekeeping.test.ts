@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.js';
 import { Housekeeping } from '../../src/daemon/housekeeping.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { accepted, gone } from '../../src/state/entry.js';
+import { accepted, gone, skipped } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { pendingRecord, sentOf } from '../state/records.js';
+import { lifeOf, pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -37,6 +37,20 @@ function fill(count: number): void {
 }
 
 describe('a folder that left the configuration', () => {
+  it('has no files that anybody waits for, on disk, too, which is said once', async () => {
+    state.put(pendingRecord('waits', 'old'));
+    const item = pendingRecord('done', 'old');
+    state.put(lifeOf(item)[2]);
+    const why = { code: 'EMPTY', message: 'The file is empty.', hint: '' };
+    state.put(skipped(undefined, { folder: 'old', path: 'empty' }, item.version, why, clock.now()));
+    state.put(pendingRecord('stays'));
+    for (let i = 0; i < 2; i += 1) await housekeeping.keep(INBOX);
+    expect(state.counts()).toMatchObject({ pending: 1, confirmed: 0, gone: 2, skipped: 0 });
+    expect(state.get('inbox', 'stays')?.status).toBe('pending');
+    expect(state.figures().unsaved).toBe(0);
+    expect(said).toEqual([expect.stringContaining('its 3 files count as gone')]);
+  });
+
   it('lets others work meanwhile, and takes what they did with it', async () => {
     await housekeeping.keep(INBOX);
     fill(8_000);
@@ -92,5 +106,17 @@ describe('a file that is gone', () => {
     await clock.advance(DAY_MS);
     await until(() => state.counts().gone === 1, 'the other one is forgotten');
     expect(state.get('inbox', 'a')?.status).toBe('gone');
+  });
+
+  it('is remembered for as long as a changed configuration says', async () => {
+    await housekeeping.keep(INBOX);
+    state.put(gone(pendingRecord('a'), clock.now()));
+    await clock.advance(1.5 * DAY_MS);
+    await housekeeping.keep(configOf(['inbox'], DAY_MS));
+    await until(() => state.counts().gone === 0, 'it is forgotten');
+    state.put(gone(pendingRecord('b'), clock.now()));
+    await housekeeping.keep(configOf(['inbox'], 10 * DAY_MS));
+    await clock.advance(5 * DAY_MS);
+    expect(state.counts().gone).toBe(1);
   });
 });

@@ -108,6 +108,14 @@ class Said {
 const MORE = 'more like this in the last';
 
 describe('files that are confirmed', () => {
+  it('have a line each, as long as they are few', async () => {
+    const said = new Said();
+    for (let i = 0; i < 5; i += 1) {
+      said.confirm(10);
+      expect(await said.after(5 * SECOND + 1)).toHaveLength(10);
+    }
+  });
+
   it('are counted when very many come at once, and have a line each again afterwards', async () => {
     const said = new Said();
     said.confirm(4_532);

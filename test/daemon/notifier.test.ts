@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Notifier, type NotifierDeps } from '../../src/daemon/watchdog.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { quoted, systemTool } from '../support/system-tool.js';
+import { temporaryDirectory } from '../support/temp.js';
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -83,5 +87,17 @@ describe('a notifier', () => {
     [{ WATCHDOG_USEC: 'soon' }, undefined],
   ])('knows for how long systemd bears silence, unless that is meant for another process: %j', (env, ms) => {
     expect(setUp(env).notifier.watchdogMs).toBe(ms);
+  });
+
+  it('calls the program systemd-notify with all its words, and says why that failed', async () => {
+    const heard = join(temporaryDirectory(), 'heard');
+    const script = `(printf '%s|' "$NOTIFY_SOCKET" "$@"; echo) >> ${quoted(heard)}; echo "It is full" >&2; exit 1`;
+    const { notifier, warnings } = setUp({
+      NOTIFY_SOCKET: '/here',
+      ...systemTool('systemd-notify', script),
+    });
+    await notifier.reloading();
+    expect(readFileSync(heard, 'utf8')).toMatch(/^\/here\|RELOADING=1\|MONOTONIC_USEC=\d{6,}\|\n$/);
+    expect(warnings).toEqual([expect.stringContaining('It is full; see')]);
   });
 });

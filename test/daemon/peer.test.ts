@@ -21,6 +21,7 @@ describe('a CA file', () => {
     ['nothing', '', 'no certificate'],
     ['a key', key, 'no certificate'],
     ['half of one', cert.slice(0, cert.length / 2), 'damaged or cut off'],
+    ['half of the second', bundle.slice(0, -100), 'damaged or cut off'],
     ['one with a hole', cert.replace(/\n.{20}/, '\n'), 'damaged or cut off'],
   ])('with %s is taken as it is, or refused', async (_, text, wrong) => {
     const path = join(temporaryDirectory(), 'ca.pem');

@@ -208,6 +208,14 @@ describe('a watchdog', () => {
     const words = ['nothing waiting', '2 waiting'].map((waits) => `STATUS=1 document confirmed, ${waits}`);
     expect(w.sentences.map((sentence) => sentence.split(', last')[0])).toEqual(words);
   });
+
+  it('asks nothing any more when it is stopped', async () => {
+    const w = new Watched();
+    w.watchdog.stop();
+    w.isBusy = true;
+    await w.clock.advance(10 * MINUTE);
+    expect([w.signs, w.clock.waiting]).toEqual([1, 0]);
+  });
 });
 
 describe('the disks of a daemon', () => {

@@ -62,6 +62,18 @@ describe('a mirrored share', () => {
     expect(engine.said).toContain('info: mirror list.txt: works again');
   });
 
+  it('has no failure any more once it has an alarm, which no failure ends', async () => {
+    const { peer, once } = await share();
+    peer.onAsk = refuse;
+    await once();
+    peer.onAsk = () => {};
+    peer.objects.clear();
+    const { alarm, failure, failures } = await once();
+    expect([alarm?.code, failure, failures]).toEqual(['SHARE_GONE', undefined, undefined]);
+    peer.onAsk = refuse;
+    expect(await once()).toMatchObject({ alarm: { code: 'SHARE_GONE' }, failures: 1 });
+  });
+
   it.each(['changed', 'removed'])('that somebody %s is put back, which is said', async (what) => {
     const { engine, once } = await share();
     if (what === 'changed') engine.write('shares/list.txt', 'mine\n');
@@ -179,6 +191,8 @@ describe('what an object seems to be', () => {
     checkContent(Buffer.from(content), said, data ?? 'prices.bin', before, accepted ?? []);
 
   it.each([
+    ['', 'text/plain', {}, 'SHARE_EMPTY'],
+    [LOGIN, undefined, {}, 'SHARE_HTML'],
     ['Internal error: no table', 'text/plain', {}, 'SHARE_TYPE'],
     ['{"error":"no such object"}', 'application/json', { data: 'prices.csv' }, 'SHARE_TYPE'],
     ['Internal error: no table', 'text/plain', was('image/png'), 'SHARE_TYPE'],
@@ -293,6 +307,16 @@ describe('a pattern', () => {
       expect(engine.names).toEqual(['*', 'b']);
     },
   );
+
+  it('runs no mirror again that ended while that run waited', async () => {
+    const { peer, engine, at } = await patterned();
+    peer.objects.delete('a');
+    await engine.once('a');
+    await engine.open(at('1h'));
+    const accepted = engine.mirrors.accept('a');
+    await expect(engine.once('a')).rejects.toMatchObject({ code: 'MIRROR_REPLACED' });
+    expect(await accepted).toMatchObject({ isOver: true });
+  });
 
   it('is told that a peer does not list what it shares', async () => {
     const { engine } = await mirrored({ shares: [{ data: '*' }] }, {});

@@ -313,6 +313,20 @@ describe('a pattern', () => {
     expect(engine.names).toEqual(['price-*', 'own']);
   });
 
+  it('leaves a file where it is, whatever table comes later', async () => {
+    const { peer, engine } = await patterned();
+    for (const name of ['Price-a', 'price-A']) peer.table(name, { k: { a: name } });
+    let files: string[] = [];
+    for (let i = 0; i < 2; i += 1) {
+      await engine.open({ tables: [{ table: '?rice-*' }] });
+      await engine.run();
+      expect(engine.read('tables/price-a.csv')).toContain('k,1');
+      if (i === 1) expect(engine.files()).toEqual(files);
+      files = engine.files();
+      expect(files).toHaveLength(4);
+    }
+  });
+
   it.each(['unknown to the peer', 'without rows'])(
     'raises the alarm of a table off the list, %s',
     async (how) => {

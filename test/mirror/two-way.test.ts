@@ -34,6 +34,7 @@ tells no equal changes                          | they k1 a=2 · edit k1 a=2
 keeps the peer's cell where both changed it     | they k1 a=p · edit k1 a=m             |                    | k1 a
 tells a cleared cell                            | edit k1 a=                            | k1 a=
 tells a new row                                 | edit k3 a=1 b=                        | k3 a=1
+tells a new row without anything in it          | edit k3 a=                            | k3 a=
 tells no new row that the peer has just so      | they k3 a=1 · edit k3 a=1
 mixes no rows of the same new key               | they k3 a=p · edit k3 a=m b=m         |                    | k3 a, k3 b
 deletes a removed row                           | edit k1 -                             | -k1
@@ -62,6 +63,7 @@ keeps a row behind that where the file went     | open · they k3 a=p · crash w
 tells what was edited in an earlier copy        | opened · save k1 a=m                  | k1 a=m             |      | 1
 tells nothing of an earlier copy                | opened · save                         |                    |      | 1
 keeps a row that the peer added since           | open · they k3 a=p · run · save k1 a=m | k1 a=m            |      | 1
+keeps a row away that the peer removed since    | open · they k2 - · run · save k1 a=m  | k1 a=m             |      | 1
 keeps a column that the peer added since        | open · they k2 c=p · run · save k1 a=m | k1 a=m            |      | 1
 keeps a cell empty that the peer cleared since  | open · they k2 b= · run · save k1 a=m | k1 a=m             |      | 1
 keeps a cell that both changed since            | opened · they k2 a=p · run · save k2 a=m |                 | k2 a | 1
@@ -82,6 +84,7 @@ notes it no longer                              | opened · save · run · wait 
 knows a copy for a week after the next          | wait 30 · opened · wait 6.9 · save k1 a=m | k1 a=m         |      | 1
 knows a copy no longer                          | opened · wait 7.1 · save k1 a=m       | k1 a=m; k2 b=4
 
+sets back a part of what the peer changed       | they k1 a=p b=p · run · edit k1 a=1   | k1 a=1
 sets back an edit                               | open · save k1 a=m · run · save k1 a=1 | k1 a=m; k1 a=1
 sets back an edit that was cut short            | open · save k1 a=m · crash told · run · save k1 a=1 | k1 a=m; k1 a=1
 removes a row that was added                    | open · edit k3 a=m · run · save       | k3 a=m; -k3
@@ -286,6 +289,13 @@ describe('a row removed from the file', () => {
     await desk.settled('EDIT_DELETES');
     expect(desk.writes).toEqual(['k3 a=x', '-k0', '-k1', '-k2']);
   });
+
+  it('counts also where all were removed, and with them the columns', async () => {
+    const desk = await deskWith(MANY, { format: 'json', maxDeletes: 3 });
+    desk.write('[]');
+    expect(await desk.alarm()).toContain('EDIT_DELETES');
+    expect(desk.writes).toEqual([]);
+  });
 });
 
 describe('the columns of an edited file', () => {
@@ -423,6 +433,20 @@ describe('a file that is being written', () => {
 });
 
 describe('after a run that was cut short', () => {
+  it('as it was stopped, edits reach the peer as ever', async () => {
+    const desk = await deskWith();
+    desk.remote.set('k1', { a: 'p', b: '2' });
+    const stopping = new AbortController();
+    desk.onStep = (step) => {
+      if (step === 'the new base is prepared') stopping.abort(new Error('stopped'));
+    };
+    await expect(desk.run({ signal: stopping.signal })).rejects.toThrow('stopped');
+    desk.onStep = () => {};
+    await desk.play('edit k2 a=m');
+    expect([desk.writes, desk.conflictFiles()]).toEqual([['k2 a=m'], []]);
+    expect(desk.theirs()).toEqual(rowsOf('k1 a=p b=2; k2 a=m b=4'));
+  });
+
   it('by the peer, the file is as it was, and the next run goes on', async () => {
     const desk = await deskWith();
     desk.save(desk.rows().map((row) => ({ ...row, a: 'm' })));

@@ -17,7 +17,13 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { hashOf, replaceWhole, stampOfTarget, temporaryOf } from '../../src/mirror/whole-file.js';
+import {
+  hashOf,
+  removeWhole,
+  replaceWhole,
+  stampOfTarget,
+  temporaryOf,
+} from '../../src/mirror/whole-file.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 
@@ -145,6 +151,12 @@ describe('a file that is replaced whole', () => {
       /torn|larger than 3 bytes|changed|stop/,
     );
     expect([names(), all()]).toEqual([['b.csv'], ['old']]);
+  });
+
+  it('says whether there was one to be removed', async () => {
+    const { target, replace } = setting();
+    await replace('old');
+    expect([await removeWhole(target), await removeWhole(target)]).toEqual([true, false]);
   });
 
   it('is rid of what a killed process left, and nothing else is', async () => {
