@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MirrorConfig } from '../../src/config/config.js';
@@ -305,4 +313,17 @@ export function filesBelow(directory: string): string[] {
 /** As the configuration is completed; the schema of the whole file does more. */
 function completed(settings: Settings, root: string): MirrorConfig {
   return { ...mirrorSchema.parse({ ...settings, root }), root } as MirrorConfig;
+}
+
+/** Files below a directory that this process has open, also those without a name; none where the system does not tell. */
+export function openBelow(directory: string): readonly string[] {
+  const descriptors = '/proc/self/fd';
+  if (!existsSync(descriptors)) return [];
+  return readdirSync(descriptors).flatMap((name) => {
+    try {
+      return [readlinkSync(join(descriptors, name))].filter((path) => path.startsWith(directory));
+    } catch {
+      return [];
+    }
+  });
 }

@@ -174,6 +174,7 @@ describe('an edited file with a fault is told where and what', () => {
     ['csv', 'pk,a,\n', '1:6 a column without a name'],
     ['csv', 'pk,a\n1,x,y\n', '2:5 3 fields where the header has 2'],
     ['csv', 'pk,a\n1,x\n1,y\n', '3:1 the key "1" for the second time: it stands in line 2 already'],
+    ['csv', 'a,pk\n\nx,k\n"y\n",k\n', '5:3 the key "k" for the second time: it stands in line 3 already'],
     ['csv', 'pk,a\n1,"x\n2,y\n', '2:3 a quote that is never closed'],
     ['csv', 'pk,a\n1,x"y"\n', '2:4 a quote in a field without quotes around it'],
     ['csv', 'pk,a\n1,"x" \n', '2:6 something after the closing quote'],

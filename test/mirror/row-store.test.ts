@@ -6,7 +6,7 @@ import { RowStore, type RowStoreOptions } from '../../src/mirror/row-store.js';
 import type { TableRow } from '../../src/peer/table.js';
 import { Random } from '../support/random.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { row } from './engine.js';
+import { openBelow, row } from './engine.js';
 import { allRows, anyTable, groups, plain, wellFormed } from './tables.js';
 
 type Options = Partial<RowStoreOptions>;
@@ -86,7 +86,9 @@ describe('rows that cannot wait', () => {
       yield [row('1')];
       throw new Error('torn');
     };
-    await expect(fill(torn())).rejects.toThrow('torn');
+    const directory = temporaryDirectory();
+    await expect(fill(torn(), { directory })).rejects.toThrow('torn');
+    expect(openBelow(directory)).toEqual([]);
     const controller = new AbortController();
     const store = await fill(groups([row('2'), row('1')]), { signal: controller.signal });
     controller.abort(new Error('stop'));

@@ -2,7 +2,16 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/wait.js';
-import { A_MINUTE_LATER, Engine, FakePeer, filesBelow, mirrored, peerError, type Rows } from './engine.js';
+import {
+  A_MINUTE_LATER,
+  Engine,
+  FakePeer,
+  filesBelow,
+  mirrored,
+  openBelow,
+  peerError,
+  type Rows,
+} from './engine.js';
 
 const ROWS = { k1: { name: 'Apple', price: '3' }, k2: { name: 'Pear', price: '4' } };
 const TURNED = { k2: { price: '4', name: 'Pear' }, k1: { price: '3', name: 'Apple' } };
@@ -44,6 +53,13 @@ describe('a mirrored table', () => {
     expect(engine.read(FILE)).toBe('pk,name,price,colour,age\nk1,Apple,3,red,1\n');
     await engine.open(settings);
     expect(await once()).toMatchObject({ changed: false });
+  });
+
+  it('leaves no file of its rows open, be it followed or an alarm', async () => {
+    const { peer, engine, once } = await fruit();
+    peer.tableRows.get('fruit')?.clear();
+    expect((await once()).alarm?.code).toBe('TABLE_EMPTY');
+    expect(openBelow(join(engine.stateDir, 'mirrors'))).toEqual([]);
   });
 
   it('has the columns that the peer names, also where no cell stands in them', async () => {

@@ -100,6 +100,13 @@ describe('with a token, the page', () => {
       expect(await page.status('/api/status', { authorization })).toBe(401);
   });
 
+  it('takes a token of any letters', async () => {
+    const token = 'schlüssel €';
+    const page = await PageAtWork.start({ token });
+    expect(await page.status('/api/status', bearer(Buffer.from(token).toString('latin1')))).toBe(200);
+    expect((await page.signIn(token)).headers.get('location')).toBe('/');
+  });
+
   it('signs in by its form, for a session that is not the token', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const form = await page.signIn(TOKEN);

@@ -219,6 +219,12 @@ describe('POST /api', () => {
     },
   );
 
+  it('try asks the peer now, and retries nothing', async () => {
+    const page = await pageWith('inbox/a.md');
+    expect([await posted(page, 'try'), page.asked]).toEqual([{}, ['try']]);
+    expect(page.state.counts().quarantined).toBe(1);
+  });
+
   it('rescan scans a folder', async () => {
     const page = await PageAtWork.start();
     const scans = [{ folder: 'notes', files: 1 }];

@@ -53,6 +53,12 @@ describe('the status page', () => {
     },
   );
 
+  it('is nowhere where it is off', async () => {
+    const page = await PageAtWork.start({ listen: 'off' }, { opens: false });
+    await page.stop();
+    expect(page.logged).toEqual([]);
+  });
+
   it('waits for a port that is in use, says so once, and opens when it is free', async () => {
     const { server, listen } = await occupied();
     const clock = new FakeClock();

@@ -105,6 +105,12 @@ describe('a status whose lists are cut short', () => {
     expect(status.truncated).toEqual({ quarantined: { total: 12, shown: 5 } });
     expect(status.quarantined).toHaveLength(5);
   });
+
+  it('counts paths that are too many to be named', () => {
+    const problems = [{ folder: 'inbox', path: '/inbox/0', since: 0, trouble: TROUBLE }];
+    const status = report({ problems, truncated: { problems: { total: 4, shown: 1 } } });
+    expect(statusText(status, NOW)).toContain('  and 3 more');
+  });
 });
 
 describe('the sentence for systemctl status', () => {

@@ -134,6 +134,7 @@ describe('a path', () => {
     ['real/sub/a.md', 'notes: sub/a.md', 'by its real path'],
     ['real/gone/for/good.md', 'notes: gone/for/good.md', 'by the real path of nothing'],
     ['another/sub/a.md', 'notes: sub/a.md', 'through another link'],
+    ['another', 'notes: ', 'the folder through another link'],
     ['another/link.md', 'notes: link.md', 'a link in the folder'],
     ['linked/out', 'notes: out', 'a link that leads out'],
     ['linked/back/a.md', 'notes: back/a.md', 'what a link leads back to'],
