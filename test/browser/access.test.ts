@@ -147,6 +147,12 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     );
   });
 
+  test('has what is wrong with a mirror over the whole width of its table', async () => {
+    const { page } = await shown();
+    const widthOf = async (place: string) => (await page.locator(place).first().boundingBox())?.width;
+    expect(await widthOf('#mirrors .below td')).toBe(await widthOf('#mirrors table'));
+  });
+
   test.each([
     ['waits', NOW + 60_000],
     // The button stays in its place, or a click could miss it.
@@ -164,6 +170,22 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
       expect(standIn.asked).toEqual([{ ask: 'try', parameters: {} }]);
     },
   );
+
+  test('asks again for files that could not be listed', async () => {
+    const standIn = await StandIn.start(trouble);
+    standIn.isBroken = true;
+    const { page, forgive } = await visit(standIn.url);
+    forgive(/status of 409/);
+    await page.getByText('There is no such thing. Go back.').waitFor();
+    let refused = 0;
+    page.on('response', (response) => {
+      if (response.status() === 409) refused += 1;
+    });
+    // More often than there is news.
+    await until(() => refused > 2, 'it is asked again');
+    standIn.isBroken = false;
+    await ready(page);
+  });
 
   test('finds files by name, and asks one question at a time', async () => {
     const { page, standIn } = await shown();
@@ -230,5 +252,11 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     await page.keyboard.press('t');
     expect(await page.locator('#theme').getAttribute('aria-label')).toBe('Colours: light');
     expect(await ground()).toBe(bright);
+  });
+
+  test('stands still for who wants that', async () => {
+    const { page } = await shown(trouble, { reducedMotion: 'reduce' });
+    const moves = 'getComputedStyle(document.querySelector(".band")).transitionDuration';
+    expect(await page.evaluate(moves)).toBe('0s');
   });
 });
