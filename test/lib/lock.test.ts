@@ -130,7 +130,7 @@ describe('a lock', () => {
     const [pid] = await once(createInterface({ input: parent.stdout }), 'line');
     const { started: _, ...holder } = (await take(path)).holder;
     writeFileSync(path, JSON.stringify({ ...holder, pid: Number(pid) }));
-    await expect.poll(() => readLock(path), { timeout: 10_000 }).toBeUndefined();
+    await expect.poll(() => readLock(path), { timeout: 60_000 }).toBeUndefined();
     expect(existsSync(`/proc/${pid}`)).toBe(true);
     await take(path);
   });

@@ -111,11 +111,17 @@ describe('what may be in the peer of a file that was removed', () => {
 });
 
 describe('another file that is pushed to the address', () => {
+  it('makes what the peer was sent count no more where the file is gone', () => {
+    const { sent: _, ...rest } = gone(known, NOW + 5);
+    expect(replaced(gone(known, NOW + 5), TO.url, LATER)).toEqual(rest);
+  });
+
   it.each([known, taken(pending('a'))])('has what was $status pushed again, a little later', (entry) => {
     const after = replaced(entry, TO.url, LATER);
     const times = { since: LATER, notBefore: LATER + 3_000 };
     expect(after).toMatchObject({ ...TO, ...times, status: 'pending', attempts: 0 });
     expect(after).not.toHaveProperty('sent');
+    expect(beginningOf(after.history)).toBe(after.history.length - 1);
   });
 
   it('ends what was in flight, and leaves what was sent elsewhere', () => {

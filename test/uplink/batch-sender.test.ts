@@ -76,6 +76,8 @@ const peerError = (code: 'PEER_UNREACHABLE' | 'PEER_TIMEOUT' | 'PEER_ABORTED', d
 it.each([
   ['that waited in the queue when it stopped was not taken', queueStopped(), false, 'returned'],
   ['that the stopping queue gave up halfway may have been taken', queueStopped(), true, 'unanswered'],
+  ['that was not sent whole was not taken', peerError('PEER_UNREACHABLE', 'no'), true, 'returned'],
+  ['that was aborted before was not taken', peerError('PEER_ABORTED', 'no'), true, 'returned'],
   ['that was not sent whole in time was not taken', peerError('PEER_TIMEOUT', 'no'), true, 'returned'],
   ['that has no answer in time may be taken', peerError('PEER_TIMEOUT', 'maybe'), true, 'unanswered'],
 ])('a push %s', (_, error, begun, kind) => {

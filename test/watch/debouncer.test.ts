@@ -34,6 +34,17 @@ describe('a settling file', () => {
     expect(looked).toEqual(['f']);
   });
 
+  it('is looked at again as soon as it may be old enough, and not before', async () => {
+    const { clock, looked, debouncer, stat } = setUp();
+    const written = stat(500);
+    expect(debouncer.atRest('f', written)).toBe(false);
+    await clock.advance(1_400);
+    expect(looked).toEqual([]);
+    await clock.advance(200);
+    expect(looked).toEqual(['f']);
+    expect(debouncer.atRest('f', written)).toBe(true);
+  });
+
   it.each([
     ['nothing', {}, [true]],
     ['its size', { size: 2 }, [false, true]],
