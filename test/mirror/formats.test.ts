@@ -182,6 +182,7 @@ describe('an edited file with a fault is told where and what', () => {
     ['csv', Buffer.from('pk,a\n1,x\n2,\xe4\n', 'latin1'), '3:3 no UTF-8'],
     ['csv', Buffer.concat([Buffer.from('pk\n🎉,'), Buffer.from([0xe4, 10])]), '2:3 no UTF-8'],
     ['csv', Buffer.from('\ufeffpk,a\r\n', 'utf16le'), '1:1 UTF-16'],
+    ['json', '[\n{"pk":"1","a":["x"]}]', '2:15 a list or an object'],
     ['json', '{"pk":"1"}', '1:1 no list'],
     ['json', '[\n{"pk":"1"},\n"x"]', '3:1 no row'],
     ['json', '[\n{"pk":"1","a":{}}]', '2:15 a list or an object'],

@@ -61,6 +61,20 @@ describe('rows that wait on disk', () => {
     await store.close();
   });
 
+  it('hold cells of any size, and tell all their columns in the order in which they came up', async () => {
+    const text = 'a\n🎉'.repeat(50_000);
+    const rows = [row('b', { text, empty: '' }), row('c', { '7': 'x' }), row('a', { text })];
+    const store = await fill(groups(rows));
+    expect(store.columns).toEqual(['text', 'empty', '7']);
+    const cells = (await allRows(store.read())).map(({ pk, cells }) => [pk, cells.get('text')?.length]);
+    expect(cells).toEqual([
+      ['a', text.length],
+      ['b', text.length],
+      ['c', undefined],
+    ]);
+    await store.close();
+  });
+
   it('are sorted the same in one merge or several, those of the same key in the order in which they came', async () => {
     const random = new Random(7);
     const rows = Array.from({ length: 20_000 }, (_, i) =>

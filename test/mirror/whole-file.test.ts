@@ -153,6 +153,15 @@ describe('a file that is replaced whole', () => {
     expect([names(), all()]).toEqual([['b.csv'], ['old']]);
   });
 
+  it('is put back when somebody changed it, also to as many bytes', async () => {
+    const { file, content, replace } = setting();
+    const before = await replace('abc');
+    writeFileSync(file, 'xyz');
+    utimesSync(file, 1000, 1000);
+    expect(await replace('abc', { before })).toMatchObject({ changed: true });
+    expect(content()).toBe('abc');
+  });
+
   it('says whether there was one to be removed', async () => {
     const { target, replace } = setting();
     await replace('old');
