@@ -107,6 +107,11 @@ describe('the top of the page', () => {
     });
   });
 
+  test('names in its title what is in trouble', () => {
+    const diskTrouble = { ...trouble('DISK_SILENT', 'It is silent.', 'See to it.'), path: '/srv/state' };
+    expect(world({ pending: 5 }, { diskTrouble }).title).toBe('disk in trouble · 5 waiting');
+  });
+
   test('says that the daemon does not answer', () => {
     const titles = [12, undefined].map((waiting) => lostWorld(NOW - 20_000, NOW, waiting).title);
     expect(titles).toEqual(['no answer · 12 waited', 'no answer']);
