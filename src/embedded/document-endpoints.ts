@@ -13,7 +13,7 @@ const LONGEST_COLLECTION = 128;
 /** Where items go that name no collection, as in YaCy. */
 const DEFAULT_COLLECTION = 'user';
 const UNFIT = 'The document cannot be indexed; the log of the peer says why.';
-const ITEM_FIELD = /^(?:data|url|collection)-(0|[1-9]\d{0,8})$/;
+const ITEM_FIELD = /^(?:data|url|collection|lastModified)-(0|[1-9]\d{0,8})$/;
 
 interface ItemResult {
   readonly item: number;
@@ -24,7 +24,8 @@ interface ItemResult {
 }
 
 /**
- * Takes documents into the peer: `count`, and `data-N`, `url-N`, `collection-N` for each item from 0 on.
+ * Takes documents into the peer: `count`, and `data-N`, `url-N`, `collection-N` for each item from 0 on; `lastModified-N` (ISO 8601)
+ * tells when its file was changed.
  *
  * An item that is answered with success is on disk and searchable, whatever `synchronous` and `commit` say. Without `count` the
  * items that are there are taken. An item with an error does not keep the others out.
@@ -32,12 +33,12 @@ interface ItemResult {
 export async function push(context: Context): Promise<string> {
   const { indexer, clock, maxBody } = context.deps;
   context.requireChange();
-  const form = await context.form({ body: maxBody, fields: 3 * MOST_ITEMS + 10 });
+  const form = await context.form({ body: maxBody, fields: 4 * MOST_ITEMS + 10 });
   const loadDate = clock.now();
   const items = itemNumbers(form).map((item) => {
     const url = form.bytes(`url-${item}`)?.toString() ?? '';
     try {
-      return { item, url, pushed: { ...readItem(form, item, url), loadDate } };
+      return { item, url, pushed: { ...readItem(form, item, url, loadDate), loadDate } };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       return { item, url: url.slice(0, 2_000), message: error.message };
@@ -87,7 +88,7 @@ function itemNumbers(form: Form, most = MOST_ITEMS): number[] {
 }
 
 /** @throws Refusal that says what is wrong with the item */
-function readItem(form: Form, number: number, url: string): Omit<Pushed, 'loadDate'> {
+function readItem(form: Form, number: number, url: string, now: number): Omit<Pushed, 'loadDate'> {
   if (url === '') throw new Refusal(400, `url-${number} is missing`);
   const normal = normaliseUrl(url);
   const data = form.bytes(`data-${number}`);
@@ -101,7 +102,9 @@ function readItem(form: Form, number: number, url: string): Omit<Pushed, 'loadDa
       400,
       `collection-${number} has to be up to ${MOST_COLLECTIONS} names of up to ${LONGEST_COLLECTION} characters`,
     );
-  return { url: normal, collections: names.length === 0 ? [DEFAULT_COLLECTION] : names, data };
+  const modified = Math.min(Date.parse(form.text(`lastModified-${number}`) ?? ''), now);
+  const lastModified = Number.isNaN(modified) ? undefined : modified;
+  return { url: normal, collections: names.length === 0 ? [DEFAULT_COLLECTION] : names, data, lastModified };
 }
 
 function answerOf(results: readonly ItemResult[]): object {

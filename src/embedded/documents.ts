@@ -16,7 +16,7 @@ export interface Document {
   readonly words: number;
   /** sha256 of the data as pushed, hexadecimal. */
   readonly digest: string;
-  /** When the content last changed. */
+  /** When its file was changed, or, where nobody told, when this content came first. */
   readonly lastModified: number;
   /** When it was last pushed. */
   readonly loadDate: number;
@@ -46,6 +46,8 @@ export interface Pushed {
   readonly collections: readonly string[];
   /** Milliseconds since the epoch. */
   readonly loadDate: number;
+  /** When its file was changed, where that was told. */
+  readonly lastModified?: number | undefined;
   /** UTF-8, as it came. */
   readonly data: Buffer;
 }
@@ -163,14 +165,19 @@ export class DocumentStore {
     return true;
   }
 
-  #touch(before: Row, { collections, loadDate }: Pushed): void {
+  #touch(before: Row, { collections, lastModified, loadDate }: Pushed): void {
     const id = int(before, 'id');
-    const sql = 'UPDATE documents SET load_date = ?, collections = ? WHERE id = ?';
-    this.#database.run(sql, loadDate, JSON.stringify(collections), id);
+    const sql =
+      'UPDATE documents SET load_date = ?, collections = ?, last_modified = coalesce(?, last_modified) WHERE id = ?';
+    this.#database.run(sql, loadDate, JSON.stringify(collections), lastModified ?? null, id);
     this.#regroup(id, collectionsOf(before), collections);
   }
 
-  #replace(before: Row | undefined, { url, data, loadDate, collections }: Pushed, digest: string): void {
+  #replace(
+    before: Row | undefined,
+    { url, data, lastModified, loadDate, collections }: Pushed,
+    digest: string,
+  ): void {
     const content = readContent(url, data);
     const body = indexable(content.text);
     const id = this.#database.run(
@@ -181,7 +188,7 @@ export class DocumentStore {
       last_modified = excluded.last_modified, load_date = excluded.load_date,
       author = excluded.author, date = excluded.date, language = excluded.language`,
       ...[url, urlHash(url), content.title, JSON.stringify(collections), data.byteLength, countWords(body)],
-      ...[digest, loadDate, loadDate, content.author ?? null, content.date ?? null],
+      ...[digest, lastModified ?? loadDate, loadDate, content.author ?? null, content.date ?? null],
       ...[content.language ?? null, before ? int(before, 'id') : null],
     );
     const document = before ? int(before, 'id') : id;

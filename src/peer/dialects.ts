@@ -44,10 +44,13 @@ export const standard: Dialect = {
   pushBody(items, { synchronous, commit }, url) {
     const flags = { synchronous: synchronous || undefined, commit: commit || undefined };
     const fields: FormField[] = fieldsOf({ ...flags, count: items.length });
-    items.forEach(({ data, url: address, collection }, n) => {
+    items.forEach(({ data, url: address, collection, lastModified }, n) => {
       fields.push({ name: `data-${n}`, value: data, item: n });
       fields.push({ name: `url-${n}`, value: address });
       fields.push({ name: `collection-${n}`, value: collection });
+      const modified = new Date(lastModified ?? Number.NaN);
+      if (!Number.isNaN(modified.getTime()))
+        fields.push({ name: `lastModified-${n}`, value: modified.toISOString() });
     });
     return formBody(fields, url);
   },

@@ -174,7 +174,7 @@ export class ConfirmLoop {
 
   /** What goes in one request. */
   #takeDue(): readonly Look[] {
-    const most = this.#deps.peerdocs === undefined ? 1 : ASKED_AT_ONCE;
+    const most = this.#deps.ownPeer === undefined ? 1 : ASKED_AT_ONCE;
     const looks: Look[] = [];
     for (let asked = 0; looks.length < most && asked < MOST_ASKED && this.#nextInMs === 0; ) {
       const { first } = this.#looks;
@@ -231,7 +231,7 @@ export class ConfirmLoop {
   }
 
   async #lookUp(looks: readonly Look[], signal: AbortSignal): Promise<void> {
-    const { clock, peer, peerdocs, queue } = this.#deps;
+    const { clock, ownPeer, peer, queue } = this.#deps;
     const urls = looks.map(({ url }) => url);
     const [url = ''] = urls;
     const began = clock.now();
@@ -239,7 +239,9 @@ export class ConfirmLoop {
     let failure: string | undefined;
     try {
       docs = await queue.run('confirm', async (s) =>
-        peerdocs === undefined ? [await peer.peerdoc({ url }, { signal: s })] : peerdocs(urls, { signal: s }),
+        ownPeer === undefined
+          ? [await peer.peerdoc({ url }, { signal: s })]
+          : ownPeer.peerdocs(urls, { signal: s }),
       );
       this.#answers += 1;
     } catch (error) {

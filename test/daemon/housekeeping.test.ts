@@ -48,7 +48,7 @@ describe('a folder that left the configuration', () => {
     expect(state.counts()).toMatchObject({ pending: 1, confirmed: 0, gone: 2, skipped: 0 });
     expect(state.get('inbox', 'stays')?.status).toBe('pending');
     expect(state.figures().unsaved).toBe(0);
-    expect(said).toEqual([expect.stringContaining('its 3 files count as gone')]);
+    expect(said).toEqual([expect.stringContaining('what it held (3 files) counts as gone')]);
   });
 
   it('lets others work meanwhile, and takes what they did with it', async () => {

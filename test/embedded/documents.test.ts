@@ -73,6 +73,20 @@ describe('a push', () => {
     expect(await peerdoc(peer, 'http://h/4')).toBeUndefined();
   });
 
+  it('keeps when its file was changed, where that is told and can be', async () => {
+    const peer = await openPeer();
+    const changed = async (lastModified: string) => {
+      await answered(peer, PUSH, { 'url-0': url, 'data-0': 'x', 'lastModified-0': lastModified });
+      return (await peerdoc(peer, url))?.lastModified ?? '';
+    };
+    const before = new Date().toISOString();
+    expect((await changed('not a date')) >= before).toBe(true);
+    expect(await changed('2020-05-01T10:00:00.123Z')).toBe('2020-05-01T10:00:00.123Z');
+    expect(await changed('1960-05-01T10:00:00Z')).toBe('1960-05-01T10:00:00.000Z');
+    expect(await changed('')).toBe('1960-05-01T10:00:00.000Z');
+    expect((await changed('+123456-01-01T00:00:00.000Z')) < '2100').toBe(true);
+  });
+
   it('without count takes the items that are there; with a count it answers for that many', async () => {
     const peer = await openPeer();
     const items = pushForm({ 'http://h/0': 'a', 'http://h/1': 'b' });

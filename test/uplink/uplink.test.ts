@@ -392,6 +392,19 @@ describe('an accepted item', () => {
     expect(w.uplink.status().timeToVisibleMs).toBeLessThan(100);
   });
 
+  it('is sent with the time of its file where the peer is our own, and without to others', async () => {
+    for (const onLookups of [undefined, async () => {}]) {
+      const w = await world(QUICK, (it) => {
+        it.onLookups = onLookups;
+      });
+      w.write('a.txt', 'a');
+      utimesSync(join(w.root, 'a.txt'), 1e9, 1e9);
+      w.known('a.txt', 'a');
+      await w.confirmed('a.txt');
+      expect(w.peer.items.get(w.url('a.txt'))?.lastModified).toBe(onLookups && 1e12);
+    }
+  });
+
   it('is looked up together with others where the peer takes that, and each is judged for itself', async () => {
     const asked: (readonly string[])[] = [];
     const w = await world(patient(), (it) => {
