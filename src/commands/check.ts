@@ -10,6 +10,7 @@ import type { Logger } from '../lib/logger.js';
 import { isWildcard, wildcard } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
+import type { StateView } from '../state/state.js';
 import type { Finding } from './canary.js';
 import { answer, define, prepare, UsageError } from './context.js';
 import { readState, runningStatus } from './daemon-access.js';
@@ -95,8 +96,10 @@ async function find(
 /** Folders, the limit of watches, what is written to, and the ports. */
 async function* checkMachine(config: Config): AsyncGenerator<Finding> {
   let directories = 0;
+  // Its own finding says what is wrong with a state that cannot be read.
+  const state = await readState(config).catch(() => undefined);
   for (const folder of config.folders) {
-    const found = await checkFolder(folder, config);
+    const found = await checkFolder(folder, state);
     directories += found.directories;
     yield found.finding;
   }
@@ -108,9 +111,16 @@ async function* checkMachine(config: Config): AsyncGenerator<Finding> {
   yield* checkPorts(config);
 }
 
-/** Whether all can be read that its rules do not keep out; and how many directories that are. */
-export async function checkFolder(folder: FolderConfig, config: Config) {
-  const { FolderRules } = await import('../watch/rules.js');
+/**
+ * Whether all can be read that its rules do not keep out; and how many directories that are.
+ *
+ * @param state undefined where it cannot be read: it may know the folder
+ */
+export async function checkFolder(folder: FolderConfig, state: StateView | undefined) {
+  const [{ FolderRules }, { rootAt }] = await Promise.all([
+    import('../watch/rules.js'),
+    import('../watch/root.js'),
+  ]);
   const rules = new FolderRules(folder);
   const unreadable: string[] = [];
   let directories = 0;
@@ -128,29 +138,21 @@ export async function checkFolder(folder: FolderConfig, config: Config) {
         }
       } catch (error) {
         unreadable.push(`${path} (${messageOf(error)})`);
-        if (directory === '' && systemCode(error) === 'ENOENT') return await missingFolder(folder, config);
+        if (directory === '' && systemCode(error) === 'ENOENT') return await missingFolder(folder, state);
         if (directory === '' && (await isNoDirectory(path)))
           throw new Wrong(`${path} is no directory`, 'Name the directory that holds it in `folders`.');
         if (directory === '') throw new Wrong(`${path} cannot be read: ${messageOf(error)}`, `${hint}.`);
       }
       directories += 1;
     }
-    await assertNotReplaced(folder, config);
+    const { replaced } = state === undefined ? {} : await rootAt(folder, state);
+    if (replaced !== undefined) throw new Wrong(replaced.message, replaced.hint);
     if (unreadable.length === 0)
       return `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`;
     const message = `not all of ${folder.path} can be read, first ${unreadable[0]}`;
     throw new Wrong(message, `${hint}, or add it to \`ignore\`.`);
   });
   return { finding, directories };
-}
-
-/** @throws Wrong where a daemon would hold the folder */
-async function assertNotReplaced(folder: FolderConfig, config: Config): Promise<void> {
-  const { rootAt } = await import('../watch/root.js');
-  // A state that cannot be read may know the folder; its own finding says what is wrong with it.
-  const state = await readState(config).catch(() => undefined);
-  const { replaced } = state === undefined ? {} : await rootAt(folder, state);
-  if (replaced !== undefined) throw new Wrong(replaced.message, replaced.hint);
 }
 
 /** Of a file, access says only that it cannot be entered. */
@@ -163,14 +165,9 @@ async function isNoDirectory(path: string): Promise<boolean> {
  * What a folder is that is not there: to be made, or away. A directory made in the place of one that was there would stand below the
  * mount point, and what it held would seem removed.
  */
-async function missingFolder(folder: FolderConfig, config: Config): Promise<string> {
+async function missingFolder(folder: FolderConfig, state: StateView | undefined): Promise<string> {
   const { wasSeen } = await import('../watch/root.js');
-  // A state that cannot be read may know the folder; its own finding says what is wrong with it.
-  const isKnown = await readState(config).then(
-    (state) => wasSeen(folder, state),
-    () => true,
-  );
-  if (isKnown)
+  if (state === undefined || wasSeen(folder, state))
     throw new Wrong(
       `${folder.path} does not exist`,
       'Mount it or bring it back, or mend the path in `folders`.',

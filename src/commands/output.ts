@@ -104,7 +104,8 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     items: z.array(
       z.looseObject({
         ...{ url: text, title: maybe.text, snippet: maybe.text, size: maybe.number, author: maybe.text },
-        ...{ collections: texts.optional(), date: maybe.number, loadDate: maybe.number },
+        ...{ collections: texts.optional(), date: maybe.number },
+        ...{ lastModified: maybe.number, loadDate: maybe.number },
       }),
     ),
   }),

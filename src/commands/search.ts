@@ -85,8 +85,8 @@ export function searchText(
   ].filter((line, i, lines) => line !== '' || lines[i - 1] !== '');
 }
 
-function factsOf({ author, collections, date, loadDate, size }: Found): string {
-  const at = date ?? loadDate;
+function factsOf({ author, collections, date, lastModified, loadDate, size }: Found): string {
+  const at = date ?? lastModified ?? loadDate;
   return [
     author === undefined ? '' : safe(author),
     safe(collections?.join(', ') ?? ''),

@@ -117,7 +117,7 @@ export async function openParts(deps: OpenDeps) {
     pathOf: (item) => pathOf(item, current.config.folders),
     standing: (folder) => watcher.standing(folder),
     look: (place) => watcher.lookSoon(place),
-    ownPeer: config.peer.url === 'embedded' ? client : undefined,
+    embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };
   const uplink = new Uplink(uplinkDeps);
   const mirrors = await Mirrors.open({ ...shared, settings: config.mirror, stateDir: config.state.dir });

@@ -38,7 +38,7 @@ export async function push(context: Context): Promise<string> {
   const items = itemNumbers(form).map((item) => {
     const url = form.bytes(`url-${item}`)?.toString() ?? '';
     try {
-      return { item, url, pushed: { ...readItem(form, item, url, loadDate), loadDate } };
+      return { item, url, pushed: readItem(form, item, url, loadDate) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       return { item, url: url.slice(0, 2_000), message: error.message };
@@ -88,7 +88,7 @@ function itemNumbers(form: Form, most = MOST_ITEMS): number[] {
 }
 
 /** @throws Refusal that says what is wrong with the item */
-function readItem(form: Form, number: number, url: string, now: number): Omit<Pushed, 'loadDate'> {
+function readItem(form: Form, number: number, url: string, loadDate: number): Pushed {
   if (url === '') throw new Refusal(400, `url-${number} is missing`);
   const normal = normaliseUrl(url);
   const data = form.bytes(`data-${number}`);
@@ -102,9 +102,10 @@ function readItem(form: Form, number: number, url: string, now: number): Omit<Pu
       400,
       `collection-${number} has to be up to ${MOST_COLLECTIONS} names of up to ${LONGEST_COLLECTION} characters`,
     );
-  const modified = Math.min(Date.parse(form.text(`lastModified-${number}`) ?? ''), now);
+  const modified = Math.min(Date.parse(form.text(`lastModified-${number}`) ?? ''), loadDate);
   const lastModified = Number.isNaN(modified) ? undefined : modified;
-  return { url: normal, collections: names.length === 0 ? [DEFAULT_COLLECTION] : names, data, lastModified };
+  const collections = names.length === 0 ? [DEFAULT_COLLECTION] : names;
+  return { url: normal, collections, loadDate, lastModified, data };
 }
 
 function answerOf(results: readonly ItemResult[]): object {

@@ -25,6 +25,7 @@ export async function searchJson(context: Context): Promise<string> {
     snippet,
     collections: document.collections,
     size: document.size,
+    lastModified: new Date(document.lastModified).toISOString(),
     loadDate: new Date(document.loadDate).toISOString(),
     ...metadataOf(document),
   }));
@@ -119,8 +120,8 @@ function hitItem(
 ): string {
   const { author, collections, date, title, url, urlhash, words } = document;
   const told = [author ?? '', date === null ? '' : new Date(date).toISOString().slice(0, 10)];
-  const pushed = `pushed ${timeOf(document.loadDate)}`;
-  const facts = [...told, collections.join(', '), counted(words, 'word'), pushed].filter(
+  const changed = `changed ${timeOf(document.lastModified)}`;
+  const facts = [...told, collections.join(', '), counted(words, 'word'), changed].filter(
     (fact) => fact !== '',
   );
   const page = `/document?${new URLSearchParams({ urlhash, query })}`;

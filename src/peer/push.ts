@@ -18,7 +18,7 @@ export interface PushItem {
   readonly data: Text;
   /** Media type, where the dialect sends one. @default text/plain; charset=UTF-8 */
   readonly contentType?: string | undefined;
-  /** When the content was changed last, in ms since the epoch, for a YaCy and our own peer: others may not take it. */
+  /** When the content was changed last, in ms since the epoch, for a YaCy and an embedded peer: others may not take it. */
   readonly lastModified?: number | undefined;
 }
 

@@ -34,6 +34,8 @@ export interface Found {
   readonly author?: string | undefined;
   /** Of the content, in ms since the epoch. */
   readonly date?: number | undefined;
+  /** When its file was changed, in ms since the epoch. */
+  readonly lastModified?: number | undefined;
   /** When the peer got it, in ms since the epoch. */
   readonly loadDate?: number | undefined;
 }
@@ -99,7 +101,8 @@ function foundOf(record: AnswerRecord): Found[] {
       ...{ url: isOurs ? url : withoutMarkup(url), title: plain(title), snippet: plain(snippet) },
       collections: collections.length === 0 ? undefined : collections,
       ...{ size: fieldNumber(record, 'size'), author: fieldValue(record, 'author') },
-      ...{ date: moment('date', 'pubdate'), loadDate: moment('loaddate') },
+      ...{ date: moment('date', 'pubdate'), lastModified: moment('lastmodified') },
+      loadDate: moment('loaddate'),
     },
   ];
 }

@@ -67,7 +67,7 @@ export async function sendBatch(
 
 /** Sends one request. @returns the result of each item, or the error where one of them may be the reason */
 async function request(
-  { clock, dialect: spoken, log, ownPeer, peer, queue, settings, state }: UplinkDeps,
+  { clock, dialect: spoken, log, embeddedPeer, peer, queue, settings, state }: UplinkDeps,
   documents: readonly PreparedDocument[],
   dialect: Dialect,
   synchronous: boolean,
@@ -76,7 +76,7 @@ async function request(
   const items = documents.map(({ item: { url, collection, version }, content: { text, type } }) => ({
     ...{ url, collection, data: text },
     ...(type === '' ? {} : { contentType: type }),
-    ...(type === '' && ownPeer === undefined ? {} : { lastModified: version.mtimeMs }),
+    ...(type === '' && embeddedPeer === undefined ? {} : { lastModified: version.mtimeMs }),
   }));
   const isGone = ({ item: { folder, path } }: PreparedDocument) =>
     isAwayStatus(state.get(folder, path)?.status ?? 'gone');

@@ -174,7 +174,7 @@ export class ConfirmLoop {
 
   /** What goes in one request. */
   #takeDue(): readonly Look[] {
-    const most = this.#deps.ownPeer === undefined ? 1 : ASKED_AT_ONCE;
+    const most = this.#deps.embeddedPeer === undefined ? 1 : ASKED_AT_ONCE;
     const looks: Look[] = [];
     for (let asked = 0; looks.length < most && asked < MOST_ASKED && this.#nextInMs === 0; ) {
       const { first } = this.#looks;
@@ -231,7 +231,7 @@ export class ConfirmLoop {
   }
 
   async #lookUp(looks: readonly Look[], signal: AbortSignal): Promise<void> {
-    const { clock, ownPeer, peer, queue } = this.#deps;
+    const { clock, embeddedPeer, peer, queue } = this.#deps;
     const urls = looks.map(({ url }) => url);
     const [url = ''] = urls;
     const began = clock.now();
@@ -239,9 +239,9 @@ export class ConfirmLoop {
     let failure: string | undefined;
     try {
       docs = await queue.run('confirm', async (s) =>
-        ownPeer === undefined
+        embeddedPeer === undefined
           ? [await peer.peerdoc({ url }, { signal: s })]
-          : ownPeer.peerdocs(urls, { signal: s }),
+          : embeddedPeer.peerdocs(urls, { signal: s }),
       );
       this.#answers += 1;
     } catch (error) {
@@ -269,8 +269,8 @@ export class ConfirmLoop {
     const sent = item.status === 'accepted' ? item.sent : item.inFlight;
     // It became another one, which has a look of its own.
     if (sent?.at !== look.sentAt) return;
-    const shown =
-      typeof answer === 'string' ? { shown: false as const, why: answer } : evidenceOf(answer, sent);
+    const doc = typeof answer === 'string' ? undefined : answer;
+    const shown = typeof answer === 'string' ? { shown: false as const, why: answer } : evidenceOf(doc, sent);
     if (!shown.shown && !('isWithoutText' in shown)) {
       look.shownSince = undefined;
       look.wasMissing = true;
@@ -284,7 +284,7 @@ export class ConfirmLoop {
     const heldFrom = look.shownSince + holdMs(this.#deps);
     const countsFrom = Math.max(
       look.wasMissing ? heldFrom : Math.min(look.heldUntil, heldFrom),
-      now + this.#freshMs(answer),
+      now + this.#freshMs(doc),
     );
     if (now < countsFrom) this.#plan(look, item, countsFrom);
     else if (shown.shown)
@@ -296,8 +296,7 @@ export class ConfirmLoop {
   }
 
   /** For how long a document is still too fresh to count, where the peer tells when it was indexed, in ms. */
-  #freshMs(answer: Peerdoc | string | undefined): number {
-    const { loadDate, peerAt } = typeof answer === 'object' ? answer : {};
+  #freshMs({ loadDate, peerAt }: Partial<Peerdoc> = {}): number {
     if (loadDate === undefined || peerAt === undefined) return 0;
     const age = peerAt - loadDate;
     // One from the future is of another time zone than it seems.

@@ -46,8 +46,8 @@ export interface UplinkDeps extends Packers {
    * many. @default 10,000
    */
   readonly held?: number;
-  /** The same peer where it is our own, which takes more than others do. */
-  readonly ownPeer?: Pick<PeerClient, 'peerdocs'> | undefined;
+  /** The same peer where it is the embedded one, which takes more than others do. */
+  readonly embeddedPeer?: Pick<PeerClient, 'peerdocs'> | undefined;
   /** Asks for another look at a file that is not what it was. */
   readonly look: (place: Place) => void;
 }

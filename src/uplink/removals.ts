@@ -106,15 +106,17 @@ export class Removals {
     return this.#work.size === 0 && this.#underWay.size === 0 && this.#waiting.isIdle;
   }
 
-  /** How many removals failed again and again, the last time in this run, with what keeps one of them. */
+  /** How many removals failed again and again, the last time in this run, with what keeps one of them; not where the folder is missing. */
   get failing(): (Pick<Trouble, 'message' | 'hint'> & { readonly documents: number }) | undefined {
-    for (const [key, place] of this.#failing) {
+    const failing = [...this.#failing].filter(([, { folder }]) => this.#mayTouch(folder));
+    let documents = failing.length;
+    for (const [key, place] of failing) {
       const trouble = this.#itemOf(place)?.trouble;
-      const documents = this.#failing.size;
       const what = `The peer still has ${counted(documents, 'document')} of removed files, such as that of ${placeName(place)}`;
       if (trouble !== undefined)
         return { documents, message: `${what}: ${trouble.message}`, hint: trouble.hint };
       this.#failing.delete(key);
+      documents -= 1;
     }
     return undefined;
   }

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -304,6 +304,22 @@ describe('the embedded peer', () => {
     await set('beside=the daemon');
     await site.stop();
     expect(await rowsOf('t')).toEqual([{ pk: 'k', before: 'the daemon', beside: 'the daemon' }]);
+  });
+
+  it('is asked for many documents at once, and told when their files were changed', async () => {
+    site.configure(embedded());
+    for (let i = 0; i < 200; i += 1) {
+      site.drop(`inbox/${i}.txt`, `tea ${i}`);
+      utimesSync(site.path(`inbox/${i}.txt`), 1_000_040_000 + i, 1_000_040_000 + i);
+    }
+    const { code, lines } = await site.json<{ items: object; requests: { peerdoc: number } }>('once');
+    expect([code, lines.at(-1)?.items]).toMatchObject([0, { confirmed: 200 }]);
+    expect(lines.at(-1)?.requests.peerdoc).toBeLessThan(100);
+    const found = await site.run('search', 'tea', '--sort', 'date', '--limit', '3');
+    const shown = [...found.stdout.matchAll(/^tea (\d+)$|2001-09-09 \d\d:\d\d:\d\d/gm)];
+    expect(shown.map(([text, n]) => n ?? text.slice(0, 10))).toEqual(
+      ['199', '198', '197'].flatMap((n) => [n, '2001-09-09']),
+    );
   });
 
   it('keeps no command from its work by a port that another program uses', async () => {

@@ -102,6 +102,7 @@ it.each([
     '{"item-0":{"item":0,"url":"http://h/a"},"item-1":{"item":1,"found":false,"url":"http://h/b"}}',
   ],
   ['one document', JSON.stringify(VALUES)],
+  ['an error page', realAnswer('error-500.html').toString()],
 ])('%s is no answer to a question for several', async (_, body) => {
   const refusal = await refusalOf(() => readPeerdocs(answerOf(body), ['http://h/a', 'http://h/b']));
   expect(refusal).toMatch(/^PEER_ANSWER.*does not say what it knows of each document/);

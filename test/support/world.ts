@@ -243,7 +243,7 @@ export class World {
       state: this.state,
       queue: this.seenQueue(this.#queue),
       peer,
-      ownPeer: onLookups && { peerdocs },
+      embeddedPeer: onLookups && { peerdocs },
       dialect: this.dialect,
       packDocument: (...order) => this.packDocument(...order),
       extracts: () => this.extracts,

@@ -75,6 +75,22 @@ describe('a document whose file was removed', () => {
     expect(w.peer.removals).toHaveLength(4);
   });
 
+  it('counts as failing after five attempts, but not while its folder is missing', async () => {
+    const w = await withConfirmed(1, QUICK, withFakeClock);
+    w.peer.onRemove = () => {
+      throw failing();
+    };
+    removeBoth(w, 'f0');
+    const documents = () => w.uplink.status().removalsFailing?.documents;
+    await w.until(() => documents() === 1, 'it failed again and again');
+    w.standing = () => 'missing';
+    expect(documents()).toBeUndefined();
+    w.standing = () => 'there';
+    w.peer.onRemove = () => true;
+    await isRemoved(w, 'f0');
+    expect(documents()).toBeUndefined();
+  });
+
   it('goes alone after a request with others failed', async () => {
     const w = await withConfirmed(6);
     w.peer.onRemove = (urls) => {
