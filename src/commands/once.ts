@@ -171,14 +171,17 @@ function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isSca
     );
   }
   if (now <= deadline) return;
+  if (waiting === 0)
+    throw unfinished(
+      'TIMEOUT',
+      `${isScanned ? 'The mirrors are not up to date' : 'Not all folders were looked through'} after ${timeout}.`,
+    );
   const removals = removing === 0 ? '' : `, ${removing} to be removed`;
-  const left = `${counted(pending, 'file')} still to be pushed and ${accepted} to be confirmed${removals} after ${timeout}.`;
+  const status = pending > 0 ? 'pending' : accepted > 0 ? 'accepted' : 'removing';
   throw unfinished(
     'TIMEOUT',
-    waiting === 0
-      ? `${isScanned ? 'The mirrors are not up to date' : 'Not all folders were looked through'} after ${timeout}.`
-      : left,
-    'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
+    `${counted(pending, 'file')} still to be pushed and ${accepted} to be confirmed${removals} after ${timeout}.`,
+    `Nothing is lost: the next run goes on from here; \`peersync list --status ${status}\` names them.`,
   );
 }
 

@@ -185,6 +185,7 @@ describe.concurrent('once ends with', () => {
     expect(late).toMatchObject({ code: 1, report: { items: { accepted: 2, confirmed: 0 } } });
     expect(late.stderr).toContain('TIMEOUT');
     expect(late.stderr).toContain('0 files still to be pushed and 2 to be confirmed after');
+    expect(late.stderr).toContain('list --status accepted');
     site.proxy.behaviour = well;
     const next = { items: { confirmed: 2 }, requests: { push: 0 } };
     expect(await onceAt(site)).toMatchObject({ code: 0, report: next });
