@@ -68,7 +68,7 @@ function requestsToChange(
       const scopes =
         'paths' in asked ? await scopesOf(current.config, state.entries, asked.paths) : undefined;
       const { lookedAt, retried } = await retryItems(state, scopes, clock);
-      await state.commit();
+      await state.commit('person');
       // Their records are gone, so that any look reads them, and the next scan does: of very many it is one a directory.
       for (const [i, place] of lookedAt.entries()) {
         if (i % 1_000 === 999) await nextTurn();

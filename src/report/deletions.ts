@@ -30,7 +30,7 @@ export async function approve(
   if (held === undefined) throw nothingHeld(folder);
   if (held.files > files) throw changed(held.files, files);
   approveDeletes(state, folder);
-  await state.commit();
+  await state.commit('person');
   return held;
 }
 
@@ -105,7 +105,7 @@ export async function forget(
     } else if (!remove || (entry.status !== 'removing' && entry.status !== 'removed'))
       state.remove(folder, entry.path);
   });
-  await state.commit();
+  await state.commit('person');
   return { ...told, isDone: true };
 }
 

@@ -32,7 +32,7 @@ export async function pause(deps: PausingDeps, forMs: number | undefined): Promi
   const paused = forMs === undefined ? { since } : { since, until: now + forMs };
   state.setMeta(META, paused);
   restorePause(deps, '');
-  await state.commit();
+  await state.commit('person');
   return paused;
 }
 
@@ -40,8 +40,8 @@ export async function pause(deps: PausingDeps, forMs: number | undefined): Promi
 export async function resume({ state, queue, clock }: PausingDeps): Promise<boolean> {
   const wasPaused = keptPause(state, clock.now()) !== undefined;
   state.setMeta(META, undefined);
-  await state.commit();
   queue?.resume();
+  await state.commit('person');
   return wasPaused;
 }
 

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import { Low } from 'lowdb';
-import { type PeersyncError, systemCode } from '../lib/errors.js';
+import { PeersyncError, systemCode } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Counts, EntriesView } from './entries.js';
 import { type AwayItem, type Entry, isAway, type Place } from './entry.js';
@@ -58,6 +58,8 @@ export class StateView {
 const LONGEST_COMMIT_MS = 5 * 60_000;
 /** Between two tries of a commit that waits for space, in ms. */
 const TRY_AGAIN_MS = 5_000;
+const HOLDS =
+  'Free some space there. What you asked holds already, but a stop before there is space would forget it.';
 /** How often a reader starts over when the daemon's compaction removes a file under its hands. */
 const READ_ATTEMPTS = 10;
 
@@ -149,9 +151,10 @@ export class State extends StateView {
    * Resolves when all changes so far are on disk. Many may wait at once: they share one sync. Nothing acts on what is not on
    * disk, so where it waits out a full disk, everything simply waits meanwhile; it says so once, and when there is space.
    *
+   * @param whose a person is told of a full disk instead of waiting; what was asked holds, and is written when there is space
    * @throws StateError STATE_FULL or STATE_UNWRITABLE: nothing is lost, and a later commit tries again
    */
-  async commit(): Promise<void> {
+  async commit(whose: 'work' | 'person' = 'work'): Promise<void> {
     const { clock, log, waitsUntil } = this.options;
     for (;;) {
       try {
@@ -166,6 +169,11 @@ export class State extends StateView {
         const { code, message, hint } = failure;
         if (!this.#isWaiting) log.error({ event: 'full', code }, `${message} ${hint}`);
         this.#isWaiting = true;
+        if (whose === 'person') {
+          // What is not written in the end, `close` says.
+          this.commit().catch(() => {});
+          throw new PeersyncError({ code, message, hint: HOLDS });
+        }
         await clock.sleep(TRY_AGAIN_MS, waitsUntil);
       }
     }

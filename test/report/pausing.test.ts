@@ -85,10 +85,12 @@ describe('a pause', () => {
     expect(said).toEqual([`paused for 1h: ${words}`, OVER]);
   });
 
-  it('holds the queue before it is on disk, and is not answered when it cannot get there', async () => {
-    const { queue, pause } = started(() => Promise.reject(new Error('no disk')));
+  it('holds the queue before it is on disk, and ends before that, and who asked is told where it cannot get there', async () => {
+    const { queue, pause, resume } = started(() => Promise.reject(new Error('no disk')));
     await expect(pause()).rejects.toThrow('no disk');
     expect(queue.status().paused).toBeDefined();
+    await expect(resume()).rejects.toThrow('no disk');
+    expect(queue.status().paused).toBeUndefined();
   });
 
   it('goes on after a restart, for what is left of its time, and is over where that passed while nothing ran', async () => {

@@ -85,6 +85,11 @@ describe('a full disk', () => {
     const commits = Promise.all([state.commit(), state.commit()]);
     await until(() => said.length > 0, 'the commit waits');
     for (let i = 0; i < 3; i += 1) await clock.advance(5_000);
+    state.put(pendingRecord('asked'));
+    await expect(state.commit('person')).rejects.toMatchObject({
+      ...FULL,
+      hint: 'Free some space there. What you asked holds already, but a stop before there is space would forget it.',
+    });
     expect(said).toEqual([expect.stringMatching(/^The state in .* cannot grow: .* Free some space there/)]);
     disk.space = Number.POSITIVE_INFINITY;
     await until(() => {
@@ -92,6 +97,10 @@ describe('a full disk', () => {
       return said.length > 1;
     }, 'it is tried again');
     await commits;
+    await until(() => {
+      void clock.advance(5_000);
+      return state.figures().unsaved === 0;
+    }, 'what was asked is written though nobody asks again');
     expect(said.slice(1)).toEqual(['there is space for the state again; the work goes on']);
     disk.space = 0;
     state.put(pendingRecord('b'));

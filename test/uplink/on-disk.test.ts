@@ -14,7 +14,7 @@ function slowDisk(
   w.state.commit = () => {
     if (once) w.state.commit = usual;
     asked += 1;
-    return promise.then(usual);
+    return promise.then(() => usual());
   };
   return { onDisk: resolve, asked: () => asked };
 }
