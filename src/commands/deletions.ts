@@ -80,7 +80,7 @@ export const forgetCommand = define({
         exampleLines(folder, examples, found),
         remove
           ? `Remove ${counted(documents, 'document')} of ${safe(folder)} from the peer?`
-          : `Forget ${counted(records, 'file')} of ${safe(folder)}? The peer keeps the documents.`,
+          : `Forget ${counted(records, 'file')} of ${safe(folder)}? The peer keeps their documents, and peersync cannot remove them afterwards: that takes --remove now.`,
       );
     const done = await ask({ folder, remove, atMost: found });
     const text = remove
