@@ -557,8 +557,12 @@ function takeRecord(entries: Entries, text: string): void {
   } else entries.set(text.slice(1, middle), text.slice(middle + 3, end), text.slice(end + 2));
 }
 
-function checkVersion({ format = 0, schema = 0 }: Readonly<Record<string, number>>, dir: string): void {
-  if (format <= VERSIONS.format && schema <= VERSIONS.schema) return;
+/** Of a header; a footer has no version. */
+function checkVersion(line: Readonly<Partial<typeof VERSIONS>>, dir: string): void {
+  const { format, schema } = { ...VERSIONS, ...line };
+  if (schema < VERSIONS.schema)
+    throw new StateError('STATE_DAMAGED', dir, 'it is from before the first release');
+  if (format <= VERSIONS.format && schema === VERSIONS.schema) return;
   const detail = `schema ${format}.${schema}; this one knows ${VERSIONS.format}.${VERSIONS.schema}`;
   throw new StateError('STATE_NEWER', dir, detail);
 }
