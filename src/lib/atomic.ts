@@ -4,8 +4,8 @@ import { type FileHandle, open, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /** Makes a rename or unlink in `directory` survive a power cut. */
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
+export async function syncDirectory(directory: string, openFile = open): Promise<void> {
+  const handle = await openFile(directory, 'r');
   try {
     await handle.sync();
   } finally {

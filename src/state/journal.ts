@@ -133,7 +133,7 @@ export class JournalAdapter implements Adapter<StateData> {
       }
       for (const repair of this.repairs)
         this.#options.log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
-      if (repairs.length > 0 || sizes.journalBytes > this.#compactAbove) this.#startCompaction(data);
+      if (repairs.length > 0) this.#startCompaction(data);
       return data;
     } catch (error) {
       await this.#journal?.file.close();
@@ -247,7 +247,7 @@ export class JournalAdapter implements Adapter<StateData> {
     try {
       await made.append(sealed(header, texts));
       await rename(`${path}.tmp`, path);
-      await syncDirectory(this.#dir);
+      await syncDirectory(this.#dir, this.#open);
       return made;
     } catch (error) {
       await file.close();
@@ -479,7 +479,7 @@ async function load(dir: string, open: OpenFile) {
   }
   if (soundBytes === 0 && last > 0)
     throw new StateError('STATE_DAMAGED', dir, 'none of its files has a sound header');
-  if (repairs.length > 0 || newest?.bytes !== newest?.soundBytes) {
+  if (repairs.length > 0) {
     const dropped = await dropUnreadable(data);
     const are = dropped === 1 ? 'it is' : 'they are';
     if (dropped > 0) repairs.push(`The URL base of ${counted(dropped, 'file')} is lost; ${are} new again.`);
@@ -525,7 +525,7 @@ async function readLines(path: string, open: OpenFile, onText: (text: string) =>
     rest = part.subarray(start);
   }
   bytes += rest.length;
-  return { bytes, soundBytes, damaged, isWhole: isSealed && damaged === 0 && soundBytes === bytes };
+  return { bytes, soundBytes, damaged, isWhole: isSealed };
 }
 
 /**
@@ -550,8 +550,7 @@ function takeRow({ entries, meta }: StateData, row: readonly [kind: string, ...s
 
 function takeRecord(entries: Entries, text: string): void {
   const [middle, end] = [text.indexOf('","'), text.indexOf('",[')];
-  const escaped = text.indexOf('\\');
-  if (escaped !== -1 && escaped < end) {
+  if (text.includes('\\')) {
     const [folder, path, record] = JSON.parse(`[${text}]`);
     entries.set(folder, path, JSON.stringify(record));
   } else entries.set(text.slice(1, middle), text.slice(middle + 3, end), text.slice(end + 2));

@@ -103,6 +103,11 @@ describe('a damaged state', () => {
     const { dir, records, snapshot } = await stateOfThreeGenerations();
     const hit = linesOf(snapshot).findIndex((line) => line.includes('"15"'));
     flipInLine(snapshot, hit, 20);
+    flipInLine(
+      snapshot,
+      linesOf(snapshot).findIndex((line) => line.includes('["u",0,')),
+      20,
+    );
     flip(join(dir, 'snapshot-2'), statSync(join(dir, 'snapshot-2')).size - 3);
     const view = await State.read(dir);
     expect(sorted(view)).toEqual(records);
@@ -116,11 +121,16 @@ describe('a damaged state', () => {
     const { size } = statSync(journal);
     append(journal, `${lineOf(['-', 'inbox', '1']).slice(0, -3)}\n0000 torn`);
     const torn = statSync(journal).size - size;
+    for (const name of ['journal-4.tmp', 'snapshot-3.tmp']) writeFileSync(join(dir, name), 'unfinished');
     expect((await State.read(dir)).repairs).toEqual([]);
     const state = await opened(dir);
     expect(state.repairs).toEqual([`The last ${torn} bytes of journal-3 were torn and cut off.`]);
     expect(sorted(state)).toEqual(records);
     expect(statSync(journal).size).toBe(size);
+    expect(readdirSync(dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+    state.put(pendingRecord('new'));
+    await state.close();
+    expect((await opened(dir)).repairs).toEqual([]);
   });
 
   it('passes over damaged lines among sound ones, counts them, and writes itself anew', async () => {
@@ -137,6 +147,12 @@ describe('a damaged state', () => {
 
   it('says which journal is missing', async () => {
     const { dir, journal } = await stateOfThreeGenerations();
+    const copy = join(temporaryDirectory(), 'copy');
+    cpSync(dir, copy, { recursive: true });
+    for (const name of ['snapshot-3', 'journal-2']) rmSync(join(copy, name));
+    const view = await State.read(copy);
+    expect(view.repairs).toEqual(['journal-2 is missing; its changes are lost.']);
+    expect(view.get('inbox', '0')?.status).toBe('confirmed');
     rmSync(journal);
     const state = await opened(dir);
     expect(state.repairs).toEqual(['journal-3 is missing; its changes are lost.']);

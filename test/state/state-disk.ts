@@ -7,8 +7,8 @@ function systemError(code: string): Error {
 
 /** Opens real files whose writes and syncs fail on demand. */
 export class DiskWithFaults {
-  /** Syncs that were asked for. */
-  syncs = 0;
+  /** What was asked to be synced, in that order. */
+  synced: string[] = [];
   /** Syncs that wait for the release of `holdSyncs`. */
   heldSyncs = 0;
   /** Bytes that can still be written. */
@@ -40,7 +40,7 @@ export class DiskWithFaults {
 
   #wrap(path: string, file: FileHandle): FileHandle {
     const sync = (real: () => Promise<void>) => async () => {
-      this.syncs += 1;
+      this.synced.push(path);
       this.heldSyncs += 1;
       await this.#held;
       this.heldSyncs -= 1;

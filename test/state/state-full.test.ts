@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
+import { stateError } from '../../src/state/directory.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -49,6 +50,24 @@ describe('a full disk', () => {
     const again = await opened(dir);
     expect([...again.entries.all()]).toEqual([pendingRecord('before'), pendingRecord('during'), accepted]);
     expect(again.repairs).toEqual([]);
+  });
+
+  it('that also keeps the part of a commit from being cut off is not written to again', async () => {
+    const { dir, disk, state } = await setUp();
+    const paths = ['a', 'b', 'c', 'd', 'e'];
+    [disk.space, disk.truncateFails] = [500, true];
+    for (const path of paths) state.put(pendingRecord(path));
+    await expect(state.commit()).rejects.toMatchObject(FULL);
+    [disk.space, disk.truncateFails] = [Number.POSITIVE_INFINITY, false];
+    for (const path of paths) state.remove('inbox', path);
+    await state.close();
+    expect((await opened(dir)).repairs).toEqual([]);
+    expect(await pathsOf(dir)).toEqual(['before']);
+  });
+
+  it('is one whose user has no more of it', async () => {
+    const error = Object.assign(new Error('write'), { code: 'EDQUOT' });
+    expect(await stateError(error, '/state', 'write')).toMatchObject(FULL);
   });
 
   it('fails only those whose records are not on disk', async () => {
@@ -102,13 +121,17 @@ describe('a full disk', () => {
       return state.figures().unsaved === 0;
     }, 'what was asked is written though nobody asks again');
     expect(said.slice(1)).toEqual(['there is space for the state again; the work goes on']);
-    disk.space = 0;
+    disk.nextSyncFails = 'EIO';
     state.put(pendingRecord('b'));
+    await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_UNWRITABLE' });
+    disk.space = 0;
     const ended = expect(state.commit()).rejects.toThrow();
     await until(() => said.length > 2, 'the commit waits');
     stop.abort();
     await ended;
     await expect(state.close()).rejects.toMatchObject(FULL);
+    disk.space = Number.POSITIVE_INFINITY;
+    await expect(state.commit()).rejects.toThrow('after it was closed');
   });
 
   it('puts off a compaction, says so once, and goes on with the journal', async () => {
@@ -125,12 +148,13 @@ describe('a full disk', () => {
     expect(warnings).toEqual([expect.stringContaining('could not be compacted yet: The state in')]);
     expect(readdirSync(dir).filter((name) => name.startsWith('snapshot'))).toEqual([]);
     state.put(pendingRecord('after'));
-    await state.commit();
-    expect(warnings).toHaveLength(1);
+    // The second one waits for what the first one may have begun.
+    for (let i = 0; i < 2; i += 1) await state.commit();
     disk.refuses = () => false;
     for (let i = 0; i < 15; i += 1) state.put(pendingRecord(`${i}`, 'other'));
     await state.commit();
     await until(() => state.figures().snapshotBytes > 0, 'it was tried again');
+    expect(warnings).toHaveLength(1);
     await state.close();
     expect(await pathsOf(dir)).toHaveLength(31);
   });
@@ -144,10 +168,15 @@ describe('a disk that fails to sync', () => {
       disk.nextSyncFails = 'EIO';
       disk.truncateFails = stuck;
       state.put(pendingRecord('during'));
-      await expect(state.commit()).rejects.toMatchObject({
+      const release = disk.holdSyncs();
+      const failed = expect(state.commit()).rejects.toMatchObject({
         code: 'STATE_UNWRITABLE',
         message: `The state in ${dir} cannot be written (EIO).`,
       });
+      await until(() => disk.heldSyncs === 1, 'it syncs');
+      state.put(pendingRecord('meanwhile'));
+      release();
+      await failed;
       disk.truncateFails = false;
       disk.writes.length = 0;
       await state.commit();
@@ -155,7 +184,7 @@ describe('a disk that fails to sync', () => {
       expect(readFileSync(join(dir, 'journal-2'), 'utf8')).toContain('"during"');
       await state.close();
       const found = [...(await opened(dir)).entries.all()];
-      expect(found).toEqual([pendingRecord('before'), pendingRecord('during')]);
+      expect(found).toEqual(['before', 'during', 'meanwhile'].map((path) => pendingRecord(path)));
     },
   );
 

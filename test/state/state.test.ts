@@ -3,7 +3,7 @@ import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { lockState } from '../../src/state/directory.js';
-import { type Entry, gone } from '../../src/state/entry.js';
+import { type Entry, gone, removed, removing } from '../../src/state/entry.js';
 import type { OpenFile } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -56,11 +56,12 @@ describe('state', () => {
 
   it('is on disk after a sync, one for all who wait, and tells how long it waited for the disk', async () => {
     const clock = new FakeClock();
+    const dir = temporaryDirectory();
     const disk = new DiskWithFaults();
-    const state = await opened(temporaryDirectory(), { clock, open: disk.open });
+    const state = await opened(dir, { clock, open: disk.open });
     const seconds: number[] = [];
     state.onSync = (took) => void seconds.push(took);
-    disk.syncs = 0;
+    disk.synced = [];
     let done = 0;
     const release = disk.holdSyncs();
     const commits = Array.from({ length: 100 }, (_, i) => {
@@ -75,9 +76,11 @@ describe('state', () => {
     release();
     await Promise.all(commits);
     await state.commit();
-    expect(disk.syncs).toBe(1);
+    expect(disk.synced).toEqual([join(dir, 'journal-1.tmp')]);
     expect(seconds).toEqual([0.3]);
     await state.compact();
+    const made = ['journal-2', 'snapshot-2'].flatMap((name) => [join(dir, `${name}.tmp`), dir]);
+    expect(disk.synced.slice(1)).toEqual(made);
     expect(state.figures()).toMatchObject({ unsaved: 0, compactions: 1 });
   });
 
@@ -101,32 +104,42 @@ describe('state', () => {
 
   it('writes what changed, not what is stored, into files of its user alone', async () => {
     const dir = join(temporaryDirectory(), 'new', 'state');
-    const state = await opened(dir);
+    const how = { policy: { compactMinBytes: 1 } };
+    const state = await opened(dir, how);
     for (let i = 0; i < 2_000; i += 1) state.put(pendingRecord(`${i}`));
     await state.commit();
+    await until(() => !state.figures().compacting, 'what is larger than no snapshot was compacted');
     const before = state.figures().journalBytes;
     for (const entry of lifeOf(pendingRecord('7'))) state.put(entry);
     await state.commit();
     expect(state.figures().journalBytes - before).toBeLessThan(600);
-    await state.compact();
+    expect(state.figures()).toMatchObject({ compacting: false, compactions: 1 });
+    await state.close();
+    const again = await opened(dir, how);
+    again.put(pendingRecord('7'));
+    await again.commit();
+    expect(again.figures()).toMatchObject({ compacting: false, compactions: 0 });
     expect(statSync(dir).mode & 0o777).toBe(0o700);
     for (const name of readdirSync(dir)) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);
   });
 
-  it('forgets files that have been gone for long, but not one that is back meanwhile', async () => {
+  it('forgets files that have been gone for long, but not one that is back or still to be decided on', async () => {
     const clock = new FakeClock();
     const dir = temporaryDirectory();
     const state = await opened(dir, { clock });
     const back = Array.from({ length: 6_000 }, (_, i) => `back/${i}`);
-    for (const path of ['old', ...back]) state.put(gone(pendingRecord(path), clock.now() - 1_001));
+    const long = clock.now() - 1_001;
+    for (const path of ['old', 'undecided', ...back]) state.put(gone(pendingRecord(path), long));
+    const leaves = removing(gone(pendingRecord('leaves'), long), long);
+    for (const entry of [leaves, removed({ ...leaves, path: 'left' }, long)]) state.put(entry);
     state.put(gone(pendingRecord('fresh'), clock.now() - 1_000));
     state.put(pendingRecord('here'));
-    const forgetting = state.forgetGone(1_000);
+    const forgetting = state.forgetGone(1_000, ({ path }) => path === 'undecided');
     for (const path of back) state.put(pendingRecord(path));
     await clock.advance(10);
-    expect(await forgetting).toBe(1);
-    expect(state.counts()).toMatchObject({ pending: 6_001, gone: 1 });
-    expect(await pathsOf(dir)).toEqual([...back, 'fresh', 'here'].sort());
+    expect(await forgetting).toBe(2);
+    expect(state.counts()).toMatchObject({ pending: 6_001, gone: 2, removing: 1 });
+    expect(await pathsOf(dir)).toEqual([...back, 'fresh', 'here', 'leaves', 'undecided'].sort());
   });
 });
 
@@ -208,6 +221,8 @@ it('can be read wherever a crash cuts off a commit, also when items change while
   for (const path of ['a', 'b', 'c']) state.put(pendingRecord(path));
   await state.commit();
   expect(copies.length).toBeGreaterThan(3);
+  await state.close();
+  copies.push(dir);
   // Every record is parsed.
   for (const copy of copies) expect(sorted(await opened(copy)).length).toBeLessThanOrEqual(3);
 });
@@ -216,6 +231,7 @@ describe('compaction', () => {
   it('happens by itself, keeps every record and leaves the generation before as the fallback', async () => {
     const dir = temporaryDirectory();
     const state = await opened(dir, { policy: { compactMinBytes: 20_000, writeBytes: 2_000 } });
+    state.setMeta('peer', 'yacy');
     for (let round = 0; round < 40; round += 1) {
       for (let i = 0; i < 20; i += 1) state.put(lifeOf(pendingRecord(`${i}`))[(round % 3) as 0 | 1 | 2]);
       if (round % 2 === 0) state.remove('inbox', `${round % 20}`);
@@ -232,6 +248,7 @@ describe('compaction', () => {
     expect(readdirSync(dir).sort()).toEqual(files.sort());
     const again = await opened(dir);
     expect(sorted(again)).toEqual(before);
+    expect(again.meta('peer')).toBe('yacy');
     expect(again.repairs).toEqual([]);
   });
 
