@@ -29,7 +29,7 @@ export function parseChallenges(header: string | readonly string[] | undefined):
       const parameters = challenges.at(-1)?.parameters;
       const key = name.toLowerCase();
       if (value !== undefined) {
-        if (!parameters?.has(key)) parameters?.set(key, value);
+        parameters?.set(key, value);
       } else if (index === 0 || separator.includes(','))
         challenges.push({ scheme: key, parameters: new Map() });
     }

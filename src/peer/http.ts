@@ -383,14 +383,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     return this.#head;
   }
 
-  /** All of the answer; a refusal that is longer than the limit is cut there. */
+  /** All of the answer; of a refusal no more is read when it is longer than the limit. */
   async whole(head: AnswerHead): Promise<HttpAnswer> {
     const { maxAnswer } = this.options;
     const wasFull = this.isFull;
     this.#mostWaiting = maxAnswer;
     if (wasFull) this.connection.drained();
     while (!this.isWhole && !this.isFull) await this.#more();
-    return { ...head, body: Buffer.concat(this.#waiting).subarray(0, maxAnswer) };
+    return { ...head, body: Buffer.concat(this.#waiting) };
   }
 
   /** The answer as it comes. */

@@ -279,7 +279,7 @@ function isSameSecond(a: number, b: number | undefined): boolean {
  * nothing of that clock, this look-up does: its date against ours is how far the two are apart.
  */
 function isBefore(loadDate: number, doc: Peerdoc, sent: SentVersion): boolean {
-  if (sent.peerAt !== undefined) return wholeSeconds(loadDate) < wholeSeconds(sent.peerAt);
+  if (sent.peerAt !== undefined) return loadDate < sent.peerAt;
   const ahead = doc.peerAt === undefined ? 0 : doc.peerAt - doc.at;
   return loadDate < sent.at + ahead - SLACK_MS;
 }

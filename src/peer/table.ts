@@ -124,7 +124,6 @@ async function* partsOf(
       yield* readySoFar();
     }
     parser ??= parserOf(begin, rawKeyBytes);
-    parser.write(decoder.decode());
     parser.end();
     yield* readySoFar();
   } catch (error) {

@@ -134,6 +134,7 @@ describe('a peer that asks for Digest', () => {
     expect(client.authenticate({ ...OTHER })).toBe(false);
     await client.push([ITEM]);
     expect(server.log.length - asked).toBe(1);
+    expect(client.authenticate({ ...OTHER, username: 'other' })).toBe(true);
     expect(client.authenticate(undefined)).toBe(true);
     await expect(client.push([ITEM])).rejects.toMatchObject(PEER_AUTH);
   });
@@ -168,9 +169,9 @@ describe('a nonce', () => {
     );
     await client.push([ITEM]);
     await clock.advance(51_000);
-    await client.push([ITEM]);
-    expect(seen.map((nc) => Number.parseInt(nc, 16))).toEqual([1, 2, 3, 4]);
-    expect(client.requests.push).toBe(2);
+    for (let n = 0; n < 2; n += 1) await client.push([ITEM]);
+    expect(seen.map((nc) => Number.parseInt(nc, 16))).toEqual([1, 2, 3, 4, 5]);
+    expect(client.requests.push).toBe(3);
   });
 });
 
@@ -199,10 +200,11 @@ describe('the strongest way in', () => {
 });
 
 it('a peer that lets everyone in gets no credentials, until it asks for a password', async () => {
-  let locked = false;
-  const { server, client } = await known(({ headers }, response) => {
-    const status = locked && headers.authorization === undefined ? 401 : 200;
-    response.writeHead(status, WANTED).end(ACCEPTED);
+  let [locked, isRefused] = [false, false];
+  const { server, client } = await known(({ method, headers }, response) => {
+    const taken = method === 'GET' ? 405 : 202;
+    const isLetIn = !isRefused && (!locked || headers.authorization !== undefined);
+    response.writeHead(isLetIn ? taken : 401, WANTED).end(ACCEPTED);
   });
   await client.push([ITEM]);
   await client.push([ITEM]);
@@ -210,6 +212,12 @@ it('a peer that lets everyone in gets no credentials, until it asks for a passwo
   expect(server.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true);
   locked = true;
   expect(await client.push([ITEM])).toMatchObject(OK);
+  await client.ping();
+  expect(server.requests.at(-1)?.headers).not.toHaveProperty('authorization');
+  isRefused = true;
+  const before = server.requests.length;
+  await expect(client.push([ITEM])).rejects.toMatchObject(PEER_AUTH);
+  expect(server.requests).toHaveLength(before + 1);
 });
 
 describe('an introduction', () => {

@@ -108,8 +108,14 @@ describe('a connection', () => {
     ['after the first byte of an answer', used((socket) => socket.end('HTTP/1.1 200')), 'maybe', ''],
   ])('that is broken is told, and nothing is sent again: %s', async (_, answer, delivered, words) => {
     const { server, client } = await raw(answer);
+    const data: TextSource = {
+      size: 4,
+      async *chunks() {
+        yield Buffer.from('four');
+      },
+    };
     const pushes = async () => {
-      for (let n = 0; n < 2; n += 1) expect(await client.push([ITEM])).toEqual(OK);
+      for (const item of [{ ...ITEM, data }, ITEM]) expect(await client.push([item])).toEqual(OK);
     };
     const told = { code: 'PEER_UNREACHABLE', delivered, message: like(words) };
     await expect(pushes()).rejects.toMatchObject(told);
@@ -209,6 +215,12 @@ describe('an answer', () => {
     await expect(client.push([ITEM])).rejects.toMatchObject(error);
   });
 
+  it('that is only announced is waited for', async () => {
+    const early = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n';
+    const { client } = await raw((socket) => socket.write(early + http(ACCEPTED)));
+    expect(await client.push([ITEM])).toEqual(OK);
+  });
+
   it('that redirects is shown and not followed, and gets no credentials', async () => {
     const { server: elsewhere } = await serving((_, response) => response.end(ACCEPTED));
     const location = `${elsewhere.url}/api/push_p.html`;
@@ -232,7 +244,8 @@ describe('a status', () => {
     ['PEER_UNREACHABLE', [502]],
     ['PEER_ANSWER', [304]],
   ])('is %s: %j', async (code, statuses) => {
-    const { client } = await serving((_, response, n) => response.writeHead(statuses[n] ?? 0).end());
+    const encoded = { 'content-encoding': 'gzip' };
+    const { client } = await serving((_, response, n) => response.writeHead(statuses[n] ?? 0, encoded).end());
     for (const status of statuses) {
       const message = like(status === 401 ? 'none is configured' : '');
       const told = { code, status, delivered: 'yes', message };
@@ -289,10 +302,15 @@ describe('a client', () => {
     expect(client.pushedBytes).toBe(server.requests[0]?.body.length);
   });
 
-  it('takes 404 for a document that is not there, and other failures for failures', async () => {
-    const { client } = await serving((_, response, n) => response.writeHead(n < 2 ? 404 : 500).end());
-    const asks = [() => client.peerdoc({ url: ITEM.url }), () => client.citation({ url: ITEM.url })];
+  it('takes 404 for a document or a search that is not there, and other failures for failures', async () => {
+    const { client } = await serving((_, response, n) => response.writeHead(n < 3 ? 404 : 500).end());
+    const asks: (() => Promise<unknown>)[] = [
+      () => client.peerdoc({ url: ITEM.url }),
+      () => client.citation({ url: ITEM.url }),
+      () => client.search({ words: 'gulls', limit: 1 }),
+    ];
     for (const ask of asks) expect(await ask()).toBeUndefined();
-    for (const ask of asks) await expect(ask()).rejects.toMatchObject({ code: 'PEER_FAILED' });
+    for (const ask of [...asks, () => client.peerdocs([ITEM.url])])
+      await expect(ask()).rejects.toMatchObject({ code: 'PEER_FAILED' });
   });
 });

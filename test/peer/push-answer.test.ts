@@ -55,9 +55,10 @@ it.each<[string, string | Buffer, readonly object[], string[]?]>([
     [no('2nd'), OK],
   ],
   ['success of all', '{"count":2,"successall":"true"}', [OK, OK]],
+  ['success of all in a list', '[{"count":2,"successall":"true"}]', [OK, OK]],
   ['a byte order mark', `\ufeff${failed('größer')}`, [no('größer')], [A]],
   ['ISO 8859-1 where it is no UTF-8', Buffer.from(failed('größer'), 'latin1'), [no('größer')], [A]],
-  ['characters that JSON forbids', '{"count":2,"successall":true,"note":"a\tb\u0001\n"}', [OK, OK]],
+  ['characters that JSON forbids', failed('\\u00e4').replace('{', '{"note":"a\tb\u0001\n",'), [no('ä')], [A]],
 ])('%s is read', (_, body, results, urls) => {
   expect(read(body, urls)).toEqual(results);
 });

@@ -52,22 +52,25 @@ describe('a removal', () => {
     await expect(clientOf(server.url, { dialect: 'yacy' }).remove([a])).rejects.toMatchObject({ code });
   });
 
-  it('pushes empty documents to another standard peer, and asks for its page once only', async () => {
-    const server = await TestServer.http(({ url }, response) => {
-      if (url.includes('remove')) response.writeHead(404).end('no such page');
-      else response.end('{"successall": "true"}');
-    });
-    const client = clientOf(server.url);
-    expect(await client.remove([a, b])).toEqual([{ ok: true }, { ok: true }]);
-    await client.remove([a]);
-    expect(server.requests.map(({ url }) => url)).toEqual([
-      ...['/api/remove_p.html', '/api/push_p.html', '/api/push_p.html'],
-    ]);
-    const [, pushed] = server.requests.map(({ body }) => new URLSearchParams(body));
-    expect(pushed?.get('url-1')).toBe(b);
-    expect(pushed?.get('data-1')).toBe('');
-    expect(pushed?.get('collection-1')).toBe('removed');
-  });
+  it.each([404, 405, 410, 501])(
+    'pushes empty documents to a peer without the page (%i), and asks for it once',
+    async (status) => {
+      const server = await TestServer.http(({ url }, response) => {
+        if (url.includes('remove')) response.writeHead(status).end('no such page');
+        else response.end('{"successall": "true"}');
+      });
+      const client = clientOf(server.url);
+      expect(await client.remove([a, b])).toEqual([{ ok: true }, { ok: true }]);
+      await client.remove([a]);
+      expect(server.requests.map(({ url }) => url)).toEqual([
+        ...['/api/remove_p.html', '/api/push_p.html', '/api/push_p.html'],
+      ]);
+      const [, pushed] = server.requests.map(({ body }) => new URLSearchParams(body));
+      expect(pushed?.get('url-1')).toBe(b);
+      expect(pushed?.get('data-1')).toBe('');
+      expect(pushed?.get('collection-1')).toBe('removed');
+    },
+  );
 });
 
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');

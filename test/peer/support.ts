@@ -157,7 +157,7 @@ export function http(body: string, head = 'HTTP/1.1 200 OK'): string {
   return `${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
-export const CREDENTIALS = { username: 'admin', password: 'sécret:"x"' };
+export const CREDENTIALS = { username: 'Jürgen', password: 'sécret:"x"' };
 const REALM = 'Administrators only. If you don\'t know the password, ask for "it", <politely> \\o/';
 
 /** The parameters of a header, unquoted. */
@@ -231,8 +231,11 @@ export class DigestServer {
         .update(text)
         .digest('hex');
     const use = this.rules.qop === '' ? nonce : `${nonce}:${nc}:${cnonce}:${qop}`;
-    const expected = h(`${h(`admin:${REALM}:${this.password}`)}:${use}:${h(`${method}:${url}`)}`);
-    const isRight = username === 'admin' && realm === REALM && uri === url && opaque === 'o,p';
+    const expected = h(
+      `${h(`${CREDENTIALS.username}:${REALM}:${this.password}`)}:${use}:${h(`${method}:${url}`)}`,
+    );
+    const isNamed = Buffer.from(username ?? '', 'latin1').toString() === CREDENTIALS.username;
+    const isRight = isNamed && realm === REALM && uri === url && opaque === 'o,p';
     const used = this.nonces.get(nonce);
     if (!isRight || response !== expected || used?.has(nc ?? '')) return 'wrong';
     if (used === undefined || used.size >= this.rules.uses) return 'stale';
