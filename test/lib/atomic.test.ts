@@ -1,24 +1,27 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, it, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { writeFileAtomic } from '../../src/lib/atomic.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-it('a file is replaced when what takes its place is on disk, and not before', async () => {
+it('a file is replaced when what takes its place is on disk, and not before, and its directory is synced', async () => {
   const path = join(temporaryDirectory(), 'file');
   writeFileSync(path, 'old');
   const steps: string[] = [];
   await writeFileAtomic(path, 'new', {
     ready: async (handle) => {
-      const sync = handle.sync.bind(handle);
-      vi.spyOn(handle, 'sync').mockImplementation(async () => {
-        await sync();
-        steps.push('synced');
+      const all: FileHandle = Object.getPrototypeOf(handle);
+      const sync = all.sync;
+      const spy = vi.spyOn(all, 'sync').mockImplementation(async function (this: FileHandle) {
+        await sync.call(this);
+        steps.push((await this.stat()).isDirectory() ? 'directory' : 'file');
       });
+      onTestFinished(() => spy.mockRestore());
       return true;
     },
     lastLook: () => void steps.push(readFileSync(path, 'utf8')),
   });
-  expect(steps).toEqual(['synced', 'old']);
+  expect(steps).toEqual(['file', 'old', 'directory']);
   expect(readFileSync(path, 'utf8')).toBe('new');
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { yacy } from '../../src/peer/dialects.js';
+import { standard, yacy } from '../../src/peer/dialects.js';
 import { type Body, encode, formBody, type Text, type TextSource } from '../../src/peer/form.js';
 import type { PushItem, PushOptions } from '../../src/peer/push.js';
 import { ANY_CHARACTER } from './support.js';
@@ -122,6 +122,13 @@ describe('a push to YaCy', () => {
     const data = { encoding: 'form' as const, size: 1, encoded: Buffer.from('a') };
     await expect(yacyPush([item(data)])).rejects.toThrow(TypeError);
   });
+});
+
+it('a push by the specification tells when a file was changed, where that is given', async () => {
+  const items = [item(Buffer.from('a'), { lastModified: Date.UTC(1994, 10, 15) }), item(Buffer.from('b'))];
+  const sent = new URLSearchParams(await textOf(await standard.pushBody(items, {}, SHOWN)));
+  const dates = [...sent].filter(([name]) => name.startsWith('lastModified'));
+  expect(dates).toEqual([['lastModified-0', '1994-11-15T00:00:00.000Z']]);
 });
 
 it('content is the same from memory, from a source cut anywhere, and encoded elsewhere', async () => {

@@ -217,7 +217,9 @@ describe('an answer', () => {
 
   it('that is only announced is waited for', async () => {
     const early = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n';
-    const { client } = await raw((socket) => socket.write(early + http(ACCEPTED)));
+    const { client } = await raw((socket) => {
+      socket.write(early, () => setTimeout(() => socket.write(http(ACCEPTED)), 50));
+    });
     expect(await client.push([ITEM])).toEqual(OK);
   });
 

@@ -302,6 +302,13 @@ describe('a shared object', () => {
   });
 });
 
+it('shared objects are listed by groups and names, and never a part of them', async () => {
+  const shares = [{ c: 'lists', data: 'a.txt' }, { data: 'b' }];
+  const { client } = await serving((_, response, n) => response.end(JSON.stringify({ shares, more: n > 0 })));
+  expect(await client.shares()).toEqual(['lists/a.txt', 'b']);
+  await expect(client.shares()).rejects.toMatchObject({ code: 'PEER_ANSWER_TOO_LARGE' });
+});
+
 describe('shared files of YaCy', () => {
   /** A directory page as Jetty writes it. */
   function directory(path: string, ...hrefs: readonly string[]): string {

@@ -10,7 +10,9 @@ import {
   type Evidence,
   failed,
   gone,
+  isLiveAt,
   leaving,
+  lost,
   lostLater,
   mayHaveDocument,
   overtaken,
@@ -91,6 +93,7 @@ describe('what may be in the peer of a file that was removed', () => {
     ['that was followed by a change', pending('c', left, LATER), { ...left.inFlight, ...isMaybe }],
     ['it could not be confirmed', failed(taken(changed), TROUBLE, LATER, LATER), isMaybe],
     ['it came back, while its document was being removed', back, isMaybe],
+    ['it was quarantined', quarantined(known, TO, known.version, TROUBLE, LATER), known.sent],
     ['it was kept out by a rule', skipped(known, TO, known.version, TROUBLE, LATER), known.sent],
   ])('is known where %s', (_, entry, sent) => {
     if (!mayHaveDocument(entry)) throw new Error('there is none');
@@ -131,6 +134,18 @@ describe('another file that is pushed to the address', () => {
     expect(replaced(left, TO.url, LATER)).toMatchObject({ inFlight: left.inFlight });
     expect(replaced(left, TO.url, LATER)).not.toHaveProperty('sent');
   });
+});
+
+it('a version that the peer lost costs no attempt, and one that it never shows does', () => {
+  expect(lost(taken(pending('a')), TROUBLE, LATER).attempts).toBe(0);
+  expect(failed(taken(pending('a')), TROUBLE, LATER, LATER).attempts).toBe(1);
+});
+
+it('a document is not removed while it may be that of a file which is there, though a rule keeps that out now', () => {
+  const keptOut = skipped(known, TO, known.version, TROUBLE, LATER);
+  const moved = read(known, ELSEWHERE, known.version, LATER);
+  const all = [keptOut, moved, gone(known, LATER)];
+  expect(all.map((entry) => isLiveAt(entry, TO.url))).toEqual([true, true, false]);
 });
 
 describe('where the work on a version begins', () => {

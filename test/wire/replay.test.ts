@@ -140,9 +140,15 @@ describe('a document', () => {
   });
 
   it('is asked for under a lower-case host, without its fragment: another hash would not be found', async () => {
-    const { peer, client } = await replaying({ 'POST /api/yacydoc.xml': 'yacydoc_xml_unknown_url' });
-    await client.peerdoc({ url: 'HTTP://Files.Example.ORG/A b.txt#part' });
-    expect(peer.requests[0]?.body.toString()).toBe('url=http%3A%2F%2Ffiles.example.org%2FA%2520b.txt');
+    const script = { 'POST /api/yacydoc.xml': 'yacydoc_xml_unknown_url' };
+    const { peer, client } = await replaying({
+      ...script,
+      'POST /api/citation.html': 'citation_unknown_url',
+    });
+    const query = { url: 'HTTP://Files.Example.ORG/A b.txt#part' };
+    for (const ask of [() => client.peerdoc(query), () => client.citation(query)]) await ask();
+    const sent = 'url=http%3A%2F%2Ffiles.example.org%2FA%2520b.txt';
+    expect(peer.requests.map(({ body }) => String(body))).toEqual([sent, sent]);
   });
 });
 
