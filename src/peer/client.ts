@@ -356,9 +356,9 @@ function isThere({ status }: AnswerHead): boolean {
 function isDocumentRecord(answer: HttpAnswer): boolean {
   if (!isSuccess(answer.status)) return false;
   try {
-    const { record, form } = readAnswer(answer);
+    const { record } = readAnswer(answer);
     const names = ['identifier', 'urlhash'];
-    return form !== 'text' && allRecords(record).some((each) => fieldValues(each, ...names).length > 0);
+    return allRecords(record).some((each) => fieldValues(each, ...names).length > 0);
   } catch {
     return false;
   }

@@ -36,6 +36,7 @@ it.each<[string, Partial<Peerdoc>, object, SentVersion?]>([
   ['a URL escaped another way', { url: 'https://docs.example.org/a b.txt', digest: DIGEST }, {}],
   ['no URL', { url: undefined, digest: DIGEST }, { kind: 'digest' }],
   ['ours among several collections', { collections: ['x', 'inbox'], digest: DIGEST }, {}],
+  ['all of our collections', { collections: ['notes', 'x', 'inbox'], digest: DIGEST }, {}, SEVERAL],
   ['an empty document that was pushed so', { size: 0, words: 0 }, { kind: 'size' }, EMPTY],
   ['a size that fits', { size: 260, words: 3 }, { kind: 'size', text: '260 bytes' }],
   ['a load date in its second', { loadDate: PEER_AT }, { text: '2026-11-21T04:00:10.000Z' }],

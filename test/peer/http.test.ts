@@ -235,6 +235,21 @@ describe('an answer', () => {
   });
 });
 
+it('whatever is asked ends when it is called off', async () => {
+  const { client } = await serving(() => {});
+  const stop = new AbortController();
+  const { url } = ITEM;
+  const asked = [
+    ...[client.push([ITEM], stop), client.remove([url], stop), client.ping(stop), client.shares(stop)],
+    ...[client.peerdoc({ url }, stop), client.peerdocs([url], stop), client.citation({ url }, stop)],
+    client.search({ words: 'gulls', limit: 1 }, stop),
+    client.share({ data: 'x' }, async () => 'read', stop),
+  ];
+  const told = asked.map((each) => expect(each).rejects.toMatchObject({ code: 'PEER_ABORTED' }));
+  stop.abort();
+  await Promise.all(told);
+});
+
 describe('a status', () => {
   it.each([
     ['PEER_REFUSED', [400, 404]],

@@ -156,6 +156,7 @@ describe('two URLs', () => {
   it.each([
     [at('a%28b%29%27%21%2A%7E#part'), at("a(b)'!*~")],
     ['HTTPS://H.Example:443/a', at('a')],
+    [at('a%b0'), at('a%B0')],
     ['not a url', ' not a url'],
   ])('are the same: %s and %s', (a, b) => {
     expect(isSameUrl(a, b)).toBe(true);

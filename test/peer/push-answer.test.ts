@@ -32,7 +32,7 @@ const failed = (message: string) => `{"item-0":{"item":0,"success":false,"messag
 
 it.each<[string, string | Buffer, readonly object[], string[]?]>([
   ['items in XML', ITEMS, [OK, no('no')]],
-  ['items in an HTML table', HTML_ITEMS, [OK, no('no')]],
+  ['items in an HTML table', `<?a b?><!-- c -->${HTML_ITEMS}`, [OK, no('no')]],
   [
     'a URL that is escaped another way',
     '[{"item":0,"success":true},{"item":1,"url":"HTTPS://docs.example.org:443/b ä.txt","success":true}]',

@@ -18,7 +18,11 @@ interface Faults {
 }
 
 /** A peer that has these tables, and keeps the parameters of each request. */
-async function tablePeer(faults: Faults = {}, given: Readonly<Record<string, Record<string, Cells>>> = {}) {
+async function tablePeer(
+  faults: Faults = {},
+  given: Readonly<Record<string, Record<string, Cells>>> = {},
+  options: Parameters<typeof serving>[1] = {},
+) {
   const all = new Map(Object.entries(given).map(([name, rows]) => [name, new Map(Object.entries(rows))]));
   const asked: { readonly path: string; readonly fields: [string, string][] }[] = [];
   const { keep = (cell: string) => cell, ignoresDeletes = false, words } = faults;
@@ -46,7 +50,7 @@ async function tablePeer(faults: Faults = {}, given: Readonly<Record<string, Rec
       response.end(JSON.stringify({ table, rows: shown.map(([key, cells]) => ({ pk: key, cells })) }));
     } else if (words === undefined) response.end('done');
     else response.write('w'.repeat(words));
-  });
+  }, options);
   const keys = (table: string) => [...(all.get(table)?.keys() ?? [])];
   return { tables: client.tables, asked, keys };
 }
@@ -120,8 +124,8 @@ describe('rows that are set', () => {
     expect(asked.slice(46)).toEqual([{ path: READ, fields: [['table', 'T']] }]);
   });
 
-  it('are read once from a peer that gives all rows whichever is asked for', async () => {
-    const { asked, tables } = await tablePeer({ ignoresKeys: true });
+  it('are read once from a peer that gives all rows whichever is asked for, however many', async () => {
+    const { asked, tables } = await tablePeer({ ignoresKeys: true }, {}, { maxAnswer: 50 });
     expect(await tables.set('T', numbered(3))).toEqual(numbered(3));
     expect(asked).toHaveLength(4);
   });

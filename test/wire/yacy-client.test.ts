@@ -78,6 +78,8 @@ it('a look-up of citations commits nothing, which would show a document early', 
   move(2_000);
   expect(await client.citation({ url: at('a') })).toBeUndefined();
   expect(peer.shown(at('a'))).toBeUndefined();
+  await client.commitIndex();
+  expect(peer.shown(at('a'))).toBeDefined();
   move(20_000);
   expect(await client.citation({ url: at('a') })).toMatchObject({ citing: [] });
 });
