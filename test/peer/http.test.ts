@@ -215,14 +215,6 @@ describe('an answer', () => {
     await expect(client.push([ITEM])).rejects.toMatchObject(error);
   });
 
-  it('that is only announced is waited for', async () => {
-    const early = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n';
-    const { client } = await raw((socket) => {
-      socket.write(early, () => setTimeout(() => socket.write(http(ACCEPTED)), 50));
-    });
-    expect(await client.push([ITEM])).toEqual(OK);
-  });
-
   it('that redirects is shown and not followed, and gets no credentials', async () => {
     const { server: elsewhere } = await serving((_, response) => response.end(ACCEPTED));
     const location = `${elsewhere.url}/api/push_p.html`;

@@ -2,7 +2,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writ
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Entry } from '../../src/state/entry.js';
+import { type Entry, skipped } from '../../src/state/entry.js';
 import { lineOf as framed } from '../../src/state/journal.js';
 import { State, type StateView } from '../../src/state/state.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -112,6 +112,7 @@ describe('a damaged state', () => {
     const view = await State.read(dir);
     expect(sorted(view)).toEqual(records);
     expect(view.repairs).toHaveLength(3);
+    expect(view.repairs.at(-1)).toContain('No snapshot is whole');
     for (const name of ['snapshot-2', 'journal-2']) rmSync(join(dir, name));
     expect(sorted(await State.read(dir))).toEqual(records.filter((entry) => entry.path !== '15'));
   });
@@ -201,15 +202,25 @@ describe('a damaged state', () => {
     state.put(pendingRecord('a'));
     await state.commit();
     state.put(pendingRecord('b', 'other'));
+    const { version } = pendingRecord('c');
+    const skip = skipped(
+      undefined,
+      { folder: 'other', path: 'c' },
+      version,
+      { code: 'C', message: 'm', hint: 'h' },
+      0,
+    );
+    state.put(skip);
     await state.close();
     const bases = linesOf(journal).flatMap((line, i) => (line.includes('["u",0,') ? [i] : []));
     const [first = 0, second = 0] = bases;
     expect(bases).toEqual([first, second]);
     flipInLine(journal, first, 12);
-    expect(await pathsOf(dir)).toEqual(['a', 'b']);
+    expect(await pathsOf(dir)).toEqual(['a', 'b', 'c']);
     flipInLine(journal, second, 12);
     const view = await State.read(dir);
-    expect([...view.entries.all()]).toEqual([pendingRecord('b', 'other')]);
+    expect(view.get('other', 'b')).toEqual(pendingRecord('b', 'other'));
+    expect(await pathsOf(dir)).toEqual(['b', 'c']);
     expect(view.repairs.at(-1)).toBe('The URL base of 1 file is lost; it is new again.');
   });
 

@@ -9,6 +9,8 @@ function systemError(code: string): Error {
 export class DiskWithFaults {
   /** What was asked to be synced, in that order. */
   synced: string[] = [];
+  /** Files that are open to be written to. */
+  writing = 0;
   /** Syncs that wait for the release of `holdSyncs`. */
   heldSyncs = 0;
   /** Bytes that can still be written. */
@@ -26,7 +28,7 @@ export class DiskWithFaults {
 
   readonly open: OpenFile = async (path, flags, mode) => {
     if (this.refuses(String(path))) throw systemError('ENOSPC');
-    return this.#wrap(String(path), await open(path, flags, mode));
+    return this.#wrap(String(path), await open(path, flags, mode), flags !== 'r');
   };
 
   /** Lets syncs wait until the returned function is called. */
@@ -38,7 +40,8 @@ export class DiskWithFaults {
     return release;
   }
 
-  #wrap(path: string, file: FileHandle): FileHandle {
+  #wrap(path: string, file: FileHandle, isWritten: boolean): FileHandle {
+    if (isWritten) this.writing += 1;
     const sync = (real: () => Promise<void>) => async () => {
       this.synced.push(path);
       this.heldSyncs += 1;
@@ -50,6 +53,10 @@ export class DiskWithFaults {
       await real();
     };
     const faulty = {
+      close: async () => {
+        if (isWritten) this.writing -= 1;
+        await file.close();
+      },
       datasync: sync(() => file.datasync()),
       sync: sync(() => file.sync()),
       truncate: async (length?: number) => {

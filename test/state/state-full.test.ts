@@ -57,10 +57,11 @@ describe('a full disk', () => {
     const paths = ['a', 'b', 'c', 'd', 'e'];
     [disk.space, disk.truncateFails] = [500, true];
     for (const path of paths) state.put(pendingRecord(path));
-    await expect(state.commit()).rejects.toMatchObject(FULL);
+    for (let i = 0; i < 2; i += 1) await expect(state.commit()).rejects.toMatchObject(FULL);
     [disk.space, disk.truncateFails] = [Number.POSITIVE_INFINITY, false];
     for (const path of paths) state.remove('inbox', path);
     await state.close();
+    expect(disk.writing).toBe(0);
     expect((await opened(dir)).repairs).toEqual([]);
     expect(await pathsOf(dir)).toEqual(['before']);
   });
@@ -194,6 +195,7 @@ describe('a disk that fails to sync', () => {
     disk.nextSyncFails = 'EIO';
     const opening = opened(dir, { open: disk.open });
     await expect(opening).rejects.toMatchObject({ code: 'STATE_UNWRITABLE' });
+    expect(disk.writing).toBe(0);
     expect(await pathsOf(dir)).toEqual(['before']);
   });
 });
