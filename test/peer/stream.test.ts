@@ -335,15 +335,6 @@ describe('shared files of YaCy', () => {
     expect(await clientOf(`${server.url}/peer/`, { dialect: 'yacy' }).shares()).toEqual(['a.gz']);
   });
 
-  it('are listed to a depth of 32, where directories lead into themselves', async () => {
-    const { server, client } = await serving(
-      ({ url }, response) => response.end(directory(url, `${url}again/`, `${url}file`)),
-      { dialect: 'yacy' },
-    );
-    expect(await client.shares()).toHaveLength(33);
-    expect(server.requests).toHaveLength(33);
-  });
-
   it('are not listed by a page that is none of a directory; another kind of peer has no list', async () => {
     const { server, client } = await sharing({ '/share/': '<html><a href="/share/x">x</a></html>' });
     await expect(client.shares()).rejects.toMatchObject({ code: 'PEER_ANSWER' });
