@@ -59,6 +59,8 @@ class World {
   readonly takenAway = new Set<string>();
   /** What the others typed. */
   readonly #theirs = new Set<string>();
+  /** The keys of rows that the person added. */
+  readonly #ownRows = new Set<string>();
   /** What stands in an editor that nobody told of newer copies. */
   #opened: readonly Cells[] | undefined;
   /** How many conflict files there were then. */
@@ -95,7 +97,9 @@ class World {
     const { column } = edit;
     if (edit.do === 'add') {
       const pk = KEYS.find((key) => !rows.some((other) => other.pk === key));
-      if (pk !== undefined) this.#save([...rows, { pk, [column]: this.#new() }], edit);
+      if (pk === undefined) return;
+      this.#ownRows.add(pk);
+      this.#save([...rows, { pk, [column]: this.#new() }], edit);
     } else if (edit.do === 'add without key') {
       const value = this.#new();
       this.typedWithoutKey.add(value);
@@ -124,7 +128,10 @@ class World {
 
   change({ do: what, key, column }: Change): void {
     const row = this.desk.remote.get(key);
-    if (what === 'add' && row === undefined) this.desk.remote.set(key, { [column]: this.#newOfTheirs() });
+    if (what === 'add' && row === undefined) {
+      this.desk.remote.set(key, { [column]: this.#newOfTheirs() });
+      this.#ownRows.delete(key);
+    }
     if (row === undefined) return;
     if (what === 'delete') {
       this.#takeAway(row);
@@ -171,8 +178,11 @@ class World {
     if (JSON.stringify(whole) === this.#savedStale || whole.length === 0) return;
     this.#savedStale = JSON.stringify(whole);
     const kept = new Set(rows.flatMap((row) => Object.values(row)));
-    for (const value of now.flatMap(({ pk: _, ...cells }) => Object.values(cells))) {
-      if (!this.#theirs.has(value) && !kept.has(value)) this.takenAway.add(value);
+    for (const { pk = '', ...cells } of now) {
+      // A row that the person added since looks as if it was removed on purpose, whatever the others typed into it.
+      const isOwnRow = this.#ownRows.has(pk) && !rows.some((row) => row.pk === pk);
+      for (const value of Object.values(cells))
+        if (!kept.has(value) && (isOwnRow || !this.#theirs.has(value))) this.takenAway.add(value);
     }
     this.#opened = rows;
     this.#save(whole, edit);
