@@ -200,7 +200,10 @@ export function bodyOf(text: string, title: string, isMarkdown: boolean): string
 /** Text as Markdown shows it: no signs of headings, lists, quotes, tables and emphasis; links and images by their words. */
 function withoutMarks(text: string): string {
   return text
-    .replace(/^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ x]\][ \t]+)?|\d{1,9}[.)][ \t]+)/gm, '')
+    .replace(
+      /^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?(?:\[!\w+\])?|[-*+][ \t]+(?:\[[ x]\][ \t]+)?|\d{1,9}[.)][ \t]+)/gm,
+      '',
+    )
     .replace(/^[ \t]*(?:[-*_=`~|:][ \t]*){3,}[\w-]*$|^[ \t]*\[[^\]\n]{1,100}\]:[ \t]+\S+.*$/gm, '')
     .replace(/!?\[([^\][]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')
     .replace(/!?\[([^\][]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')

@@ -462,7 +462,7 @@ describe('a snippet', () => {
 
   it('of Markdown has no marks, front matter and title, nor what stands in the address of a link alone', async () => {
     const note = `---\nkey: tea\n---\n# **Green** tea\n\n- [x] see [the *manual*](http://tea/) \`now\`
-> a_b_c |\n\n[![a\nbadge](http://b/)](http://c/) <img\n src="x"\n/>\n[ref]: http://tea/\nmore tea`;
+> [!TIP]\n> a_b_c |\n\n[![a\nbadge](http://b/)](http://c/) <img\n src="x"\n/>\n[ref]: http://tea/\nmore tea`;
     const body = bodyOf(note, 'Green tea', true);
     const line = 'see the manual now a_b_c a badge more tea';
     expect(snippetOf(body, parseQuery('tea ').highlights, true)).toBe(line);
