@@ -1,4 +1,5 @@
-import { fingerprintNow, type ReadOrder } from './content/reader.js';
+import type { ReadOrder } from './content/open.js';
+import { fingerprintNow } from './content/reader.js';
 import { serve } from './lib/work-thread.js';
 import { pack } from './uplink/documents.js';
 import { list } from './watch/lister.js';

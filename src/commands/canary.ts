@@ -12,7 +12,8 @@ import type { PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
 import type { UplinkPeer } from '../uplink/deps.js';
-import { gateHint, reachOf } from '../uplink/failure-attribution.js';
+import { droppedOrigins, originOf } from './address-probe.js';
+import { mailOf, pdfOf, sheetOf, wordOf } from './canary-documents.js';
 import { isThere, UsageError } from './context.js';
 import { withPeer } from './peer.js';
 import { type DeliverOptions, deliver, type Outcome, type ReadFile, readTarget } from './push.js';
@@ -48,9 +49,12 @@ export async function checkCanary(
   return withPeer(config, log, async (client, signal) => {
     if (!how.yes) {
       const urls = plan.map(({ url }) => `  ${safe(url)}\n`).join('');
+      const { addresses } = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+      const probe = addresses?.probeUrl(addresses.reachOf(base) === 'local' ? 'global' : 'local');
+      const more = probe === undefined ? '' : `  ${probe} (only where the peer takes none of these)\n`;
       if (asked.isTerminal)
         asked.output.write(
-          `${counted(plan.length, 'tiny document')} will stay in the index, for a peer's interface cannot remove any:\n${urls}`,
+          `${counted(plan.length, 'tiny document')} will stay in the index, for a peer's interface cannot remove any:\n${urls}${more}`,
         );
       await consent('Push them? Type "yes": ', 'yes', asked, signal, 'Nothing was pushed');
     }
@@ -61,6 +65,7 @@ export async function checkCanary(
 /** What a canary asks of the peer; `PeerClient` is one. */
 export type CanaryPeer = UplinkPeer & Pick<PeerClient, 'dialect' | 'detect' | 'citation'>;
 
+const COLLECTION = 'peersync-canary';
 /** So long ago was a canary changed last, so that this is no moment of its push, in ms. */
 const AGE_MS = 3_600_000;
 
@@ -88,11 +93,16 @@ export async function pushCanaries(
       const found = await readTarget({ file, url }, dialect.content).catch(unknown);
       if (found !== undefined) files.push({ ...found, i });
     }
-    const how = { ...options, collection: 'peersync-canary' };
-    await deliver(client, dialect, files, how, ({ i }, outcome, entry) => {
-      const visibleMs = entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
-      if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, visibleMs };
-    });
+    const dropped = await droppedBy(client, dialect, files, plan, signal);
+    for (const [i, error] of dropped)
+      if (probed[i]) probed[i] = { ...probed[i], outcome: { status: 'failed', error } };
+    const others = files.filter(({ i }) => !dropped.has(i));
+    const how = { ...options, collection: COLLECTION };
+    if (others.length > 0)
+      await deliver(client, dialect, others, how, ({ i }, outcome, entry) => {
+        const visibleMs = entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
+        if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, visibleMs };
+      });
     const looks = probed.map(async (each): Promise<Probed> => {
       if (each.kind === 'address' || each.outcome?.status !== 'confirmed') return each;
       const { url } = each;
@@ -104,6 +114,31 @@ export async function pushCanaries(
   } finally {
     await rm(directory, { recursive: true });
   }
+}
+
+/** The documents whose addresses the peer drops, by their number in the plan, and in which words that is told. */
+async function droppedBy(
+  client: CanaryPeer,
+  { addresses }: Dialect,
+  files: readonly (ReadFile & { readonly i: number })[],
+  plan: readonly Canary[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<number, PeersyncError>> {
+  const errors = new Map<number, PeersyncError>();
+  if (addresses === undefined) return errors;
+  const documents = files.flatMap(({ i, url, version }) => {
+    const { bytes, what } = plan[i] ?? {};
+    if (bytes === undefined || what !== 'plain text') return [];
+    return [{ url, collection: COLLECTION, data: bytes, lastModified: version.mtimeMs }];
+  });
+  const origins = await droppedOrigins(client, addresses, documents, signal);
+  for (const { i, url } of files) {
+    if (!origins.has(originOf(url))) continue;
+    const { code, message } = addresses.dropped(url);
+    const hint = `${addresses.hint(addresses.reachOf(url))} Then \`peersync retry --all\`.`;
+    errors.set(i, new PeersyncError({ code, message, hint }));
+  }
+  return errors;
 }
 
 /** What cannot be sent is told as such; what was confirmed also where it cannot be looked at more closely. */
@@ -120,7 +155,15 @@ const ADDRESS = 'It shows whether this peer takes documents with an address such
 const GULLS_LOOK = { ascii: 'Gulls sleep on one leg', whole: 'Gulls sleep on one leg' };
 const GREETINGS_LOOK = { ascii: 'Greetings from afar', whole: 'Grüße aus Łódź und Kraków' };
 
-/** What is pushed: three kinds of document below `base`, and one below the URL of each folder that lies elsewhere. */
+/** What makes a document of lines, by its kind; others are text. */
+const DOCUMENTS: Readonly<Record<string, (lines: readonly string[]) => Uint8Array>> = {
+  PDF: pdfOf,
+  Word: wordOf,
+  Excel: sheetOf,
+  'e-mail': mailOf,
+};
+
+/** What is pushed: six kinds of document below `base`, and one below the URL of each folder that lies elsewhere. */
 export function canaryPlan(
   base: string,
   folders: readonly { readonly name: string; readonly url: string }[],
@@ -134,7 +177,7 @@ export function canaryPlan(
       'It is a canary: it shows what this peer does with documents of its kind, and means nothing else.',
       text,
     ];
-    const bytes = what === 'PDF' ? pdfOf(lines) : Buffer.from(`${lines.join('\n')}\n`);
+    const bytes = DOCUMENTS[what]?.(lines) ?? Buffer.from(`${lines.join('\n')}\n`);
     const name = url.slice(url.lastIndexOf('/') + 1);
     const wordsSent = lines.join(' ').split(/\s+/).length;
     return {
@@ -151,6 +194,9 @@ export function canaryPlan(
   return [
     { ...canary('plain text', `${base}plain.txt`, GULLS), folders: below.map(({ name }) => name) },
     canary('PDF', `${base}document.pdf`, GULLS),
+    canary('Word', `${base}document.docx`, GULLS),
+    canary('Excel', `${base}table.xlsx`, GULLS),
+    canary('e-mail', `${base}message.eml`, GULLS),
     canary('non-ASCII text', `${base}greetings.txt`, GREETINGS, GREETINGS_LOOK),
     ...folders
       .filter((folder) => !below.includes(folder))
@@ -160,28 +206,6 @@ export function canaryPlan(
         folders: [name],
       })),
   ];
-}
-
-/** A PDF of one page that shows lines of ASCII. */
-function pdfOf(lines: readonly string[]): Uint8Array {
-  const shown = lines.map((line) => `(${line.replace(/[\\()]/g, '\\$&')}) Tj T*`).join('\n');
-  const stream = `BT /F1 10 Tf 14 TL 72 720 Td\n${shown}\nET`;
-  const objects = [
-    '<< /Type /Catalog /Pages 2 0 R >>',
-    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
-    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
-    `<< /Length ${stream.length} >>\nstream\n${stream}\nendstream`,
-    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>',
-  ];
-  let file = '%PDF-1.4\n%\xe2\xe3\xcf\xd3\n';
-  const places: string[] = [];
-  objects.forEach((object, i) => {
-    places.push(`${String(file.length).padStart(10, '0')} 00000 n \n`);
-    file += `${i + 1} 0 obj\n${object}\nendobj\n`;
-  });
-  const size = objects.length + 1;
-  const end = `xref\n0 ${size}\n0000000000 65535 f \n${places.join('')}trailer\n<< /Size ${size} /Root 1 0 R >>\n`;
-  return Buffer.from(`${file}${end}startxref\n${file.length}\n%%EOF\n`, 'latin1');
 }
 
 /** One thing that was checked. */
@@ -248,7 +272,7 @@ export function canaryText({
     'What the daemon will do:',
     `  It speaks the dialect ${dialect}.`,
     `  It confirms a file ${held}.`,
-    `  It pushes ${takesBinary ? 'all files, those that are no text as they are' : 'text and the text of documents; other files are skipped'}.`,
+    `  It pushes ${takesBinary ? 'all files: of e-mail, EPUB, Excel and PowerPoint files the text, others that are no text as they are' : 'text and the text of documents; other files are skipped'}.`,
     ...dropped.map((folder) => `  Files of the folder ${safe(folder)} would end in quarantine.`),
   ];
 }
@@ -294,11 +318,11 @@ function ofAddress(folder: string, probed: Probed, dialect: Dialect): Finding {
 }
 
 /** A kind that the peer is not sent is no failure. */
-function ofFailure(check: string, { outcome, url }: Probed, { hasDomainGate }: Dialect): Finding {
+function ofFailure(check: string, { outcome, url }: Probed, { addresses }: Dialect): Finding {
   if (outcome === undefined) return { check, ok: true, message: 'not tried: this peer takes only text' };
   const wrong = (message: string, hint: string) => ({ check, ok: false, message, hint });
   if (outcome.status === 'failed') return wrong(outcome.error.message, outcome.error.hint);
   if (outcome.status !== 'unseen') return wrong(`${outcome.status}, and no more`, 'Try it again.');
-  const hint = hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.';
+  const hint = addresses?.hint(addresses.reachOf(url)) ?? 'A longer --timeout waits longer.';
   return wrong(`the peer took ${url} and did not show it: ${outcome.message}`, hint);
 }

@@ -53,6 +53,8 @@ export const checkCommand = define({
     tell({ check: 'configuration', ok: true, message: `${path} is valid` });
     for await (const finding of checkMachine(config)) tell(finding);
     const isUsable = await checkPeer(config, log, tell);
+    // Canaries tell it better.
+    if (!options.canary) for await (const finding of checkAddresses(config)) tell(finding);
     if (options.canary) {
       const { canaryText, checkCanary } = await import('./canary.js');
       const how = { url, yes, timeoutMs };
@@ -117,9 +119,10 @@ async function* checkMachine(config: Config): AsyncGenerator<Finding> {
  * @param state undefined where it cannot be read: it may know the folder
  */
 export async function checkFolder(folder: FolderConfig, state: StateView | undefined) {
-  const [{ FolderRules }, { rootAt }] = await Promise.all([
+  const [{ FolderRules, trouble }, { rootAt }, { mountsAway }] = await Promise.all([
     import('../watch/rules.js'),
     import('../watch/root.js'),
+    import('../watch/mounts.js'),
   ]);
   const rules = new FolderRules(folder);
   const unreadable: string[] = [];
@@ -147,6 +150,11 @@ export async function checkFolder(folder: FolderConfig, state: StateView | undef
     }
     const { replaced } = state === undefined ? {} : await rootAt(folder, state);
     if (replaced !== undefined) throw new Wrong(replaced.message, replaced.hint);
+    const [unmounted] = state === undefined ? [] : await mountsAway(folder, state);
+    if (unmounted !== undefined) {
+      const { message, hint } = trouble.mountAway(join(folder.path, unmounted), folder.name);
+      throw new Wrong(message, hint);
+    }
     if (unreadable.length === 0)
       return `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`;
     const message = `not all of ${folder.path} can be read, first ${unreadable[0]}`;
@@ -174,6 +182,16 @@ async function missingFolder(folder: FolderConfig, state: StateView | undefined)
     );
   await writableAbove(folder.path, 'folders');
   return `${folder.path} does not exist yet: create it, or start with \`peersync run --create\``;
+}
+
+/** What the state says of documents that the peer accepted and may never show; nothing where it says nothing. */
+async function* checkAddresses(config: Config): AsyncGenerator<Finding> {
+  // Its own finding says what is wrong with a state that cannot be read.
+  const state = await readState(config).catch(() => undefined);
+  if (state === undefined) return;
+  const { statusReport } = await import('../report/status.js');
+  for (const { code, hint, message } of statusReport(config, state, undefined).conditions)
+    if (code === 'ADDRESSES_UNSEEN') yield { check: 'addresses', ok: false, message, hint };
 }
 
 async function watchLimit(directories: number): Promise<string> {

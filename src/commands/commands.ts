@@ -19,7 +19,7 @@ const DESCRIPTIONS = {
   resume: 'End a pause: the work with the peer goes on',
   'approve-deletes <folder>': 'Let the documents of very many removed files be removed from the peer',
   'forget <folder>':
-    'Forget a folder that left the configuration, or remove documents that rules exclude now',
+    'Forget a folder that left the configuration, or remove documents of files that are skipped now',
   'mirror [names..]': "Bring the files that follow the peer's tables and shared objects up to date now",
   check: 'Check configuration, folders, watch limit, state, ports, peer, access and what is mirrored',
   'init [folder]': 'Write a first configuration for a folder; never overwrites one',

@@ -59,7 +59,7 @@ export const forgetCommand = define({
   positionals: { folder: option.needed('The name of the folder') },
   options: {
     remove: option.flag(
-      'Remove the documents from the peer; of a configured folder those that its rules exclude now',
+      'Remove the documents from the peer; of a configured folder those of files that are skipped now',
     ),
     yes: YES,
   },

@@ -6,7 +6,7 @@ import { EXIT } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import { LISTED_STATUSES, type ListedEntry, locate } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
-import type { Lost, Verified, Verifying } from '../uplink/verify.js';
+import type { Deviation, Verified, Verifying } from '../uplink/verify.js';
 import { answer, define, isThere, openLog, print, printJson, UsageError } from './context.js';
 import { answerAlone, askAnyone, askAnyoneOnce, configToAsk } from './daemon-access.js';
 import * as option from './option.js';
@@ -47,7 +47,8 @@ function linesOf(lines: string, now: number): string {
 
 function lineOf(entry: ListedEntry, now: number): string {
   const line = `${entry.status.padEnd(11)}  ${timeText(entry.since, now)}  ${safe(`${entry.folder}/${entry.path}`)}`;
-  return entry.message === undefined ? line : `${line}\n             ${safe(entry.message)}`;
+  const searchable = entry.isOlderSearchable ? ' An older version of it is still searchable.' : '';
+  return entry.message === undefined ? line : `${line}\n             ${safe(entry.message)}${searchable}`;
 }
 
 /** Everything about one path: the rule, the status and how it came about, the evidence or the error, and what is next. */
@@ -68,7 +69,7 @@ const STATUSES: Readonly<Record<WhyReport['status'], string>> = {
   confirmed: 'confirmed: the peer showed this version',
   quarantined: 'in quarantine: it cannot succeed without a change',
   gone: 'gone: the file was removed',
-  removing: 'the file was removed, and the document is being removed',
+  removing: 'the file was removed or has nothing left that is taken, and the document is being removed',
   removed: 'removed: file and document are gone',
   skipped: 'skipped',
   ignored: 'ignored by a rule',
@@ -168,16 +169,16 @@ function retriedText({ retried, lookedAt }: Retried): string {
 /** So many items are looked up when nothing else is asked for. */
 const SAMPLE = 100;
 
-/** Looks confirmed items up once more: a peer that crashes, or its administrator, can lose documents. */
+/** Looks items up once more: a peer that crashes, or its administrator, can lose documents, and a restored backup brings removed ones back. */
 export const verifyCommand = define({
   options: {
-    sample: option.value(`How many confirmed items, by chance (${SAMPLE} unless given)`),
+    sample: option.value(`How many confirmed and removed items, by chance (${SAMPLE} unless given)`),
     all: option.flag('All of them'),
-    repair: option.flag('Push again what is missing'),
+    repair: option.flag('Push again what is missing, and remove again what has come back'),
   },
   examples: [
     ['$0 verify', 'A sample'],
-    ['$0 verify --all --repair', 'After a crash of the peer'],
+    ['$0 verify --all --repair', 'After a crash of the peer, or a restored backup'],
   ],
   run: async (options) => {
     if (options.all && options.sample !== undefined)
@@ -189,41 +190,59 @@ export const verifyCommand = define({
     const watched = process.stderr.isTTY && !options.json;
     const progress = new Progress(watched ? process.stderr : undefined, systemClock);
     const how = { repair, ...(options.all ? {} : { sample: count }) };
-    let lost = 0;
+    let deviations = 0;
     const question = { ask: 'verify', parameters: how };
     const log = progress.beside(await openLog(options, 2, 'warn'));
     try {
       for await (const each of askAnyone(options, config, question, { patienceMs: 0, log })) {
-        const line = each as Lost | Verified | Verifying;
+        const line = each as Deviation | Verified | Verifying;
         if (line.kind === 'verifying') progress.show(stepOf(line));
         else {
           progress.clear();
           if (options.json) printJson(line);
           else print(verifyText(line, repair));
-          if (line.kind === 'lost') lost += 1;
+          if (line.kind !== 'verified') deviations += 1;
         }
       }
     } finally {
       progress.end();
     }
-    return lost > 0 && !repair ? EXIT.quarantined : EXIT.done;
+    return deviations > 0 && !repair ? EXIT.quarantined : EXIT.done;
   },
 });
 
-function stepOf({ checked, lost, of }: Verifying): Step {
+function stepOf({ back, checked, lost, of }: Verifying): Step {
   const looked = of === undefined ? `${checked} looked up` : `${checked}/${of} looked up`;
-  return { done: checked, total: of ?? checked, parts: [looked, `${lost} missing`] };
+  return { done: checked, total: of ?? checked, parts: [looked, `${lost} missing`, `${back} back`] };
 }
 
 /** What is told of one line, for a person. */
-export function verifyText(line: Lost | Verified, repair: boolean): string {
-  if (line.kind === 'lost') return `missing  ${safe(line.file)}  ${safe(line.url)}: ${safe(line.why)}`;
-  const { checked, failed, lost } = line;
+export function verifyText(line: Deviation | Verified, repair: boolean): string {
+  if (line.kind !== 'verified') {
+    const what = line.kind === 'lost' ? 'missing' : 'back';
+    return `${what.padEnd(7)}  ${safe(line.file)}  ${safe(line.url)}: ${safe(line.why)}`;
+  }
+  const { back, checked, failed, lost, removed } = line;
   if (checked === 0) return 'Nothing is confirmed yet, so that there is nothing to look up.';
-  const unclear =
-    failed === 0 ? '' : ` Of ${counted(failed, 'item')} the answer could not be used; the log names them.`;
-  if (lost === 0 && failed === 0) return `${counted(checked, 'confirmed item')} looked up: all are there.`;
-  if (lost === 0) return `${counted(checked, 'confirmed item')} looked up: none is missing.${unclear}`;
-  const next = repair ? 'They are pushed again.' : '`peersync verify --repair` pushes what is missing again.';
-  return `${counted(checked, 'confirmed item')} looked up, ${lost} missing. ${next}${unclear}`;
+  const confirmed = checked - removed;
+  const sentences: string[] = [];
+  if (confirmed > 0) {
+    const looked = `${counted(confirmed, 'confirmed item')} looked up`;
+    if (lost > 0) sentences.push(`${looked}, ${lost} missing.`, repair ? PUSHED_AGAIN : PUSHES_AGAIN);
+    else sentences.push(`${looked}: ${failed === 0 ? 'all are there' : 'none is missing'}.`);
+  }
+  if (removed > 0) {
+    const looked = `${counted(removed, 'removed item')} looked up`;
+    if (back > 0) sentences.push(`${looked}, ${back} back.`, repair ? REMOVED_AGAIN : REMOVES_AGAIN);
+    else sentences.push(`${looked}: none has come back.`);
+  }
+  if (failed > 0)
+    sentences.push(`Of ${counted(failed, 'item')} the answer could not be used; the log names them.`);
+  return sentences.join(' ');
 }
+
+const BY_WHOM = 'by the daemon, or by `peersync once` where none runs.';
+const PUSHED_AGAIN = `What is missing is pushed again ${BY_WHOM}`;
+const REMOVED_AGAIN = `What is back is removed again ${BY_WHOM}`;
+const PUSHES_AGAIN = '`peersync verify --all --repair` pushes again what is missing.';
+const REMOVES_AGAIN = '`peersync verify --all --repair` removes again what is back.';

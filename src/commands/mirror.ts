@@ -185,11 +185,11 @@ function noteworthy(mirror: MirrorReport, root: string, now?: number): string[] 
   for (const file of new Set(conflicts.map((each) => each.file))) {
     const cells = conflicts.filter((conflict) => conflict.file === file);
     const named = cells.slice(0, NAMED_CELLS).map(({ pk, column }) => [pk, column ?? ''].join(' ').trimEnd());
-    const which = named[0] ? `: ${named.join(', ')}` : '';
     const more = cells.length > NAMED_CELLS ? ` and ${cells.length - NAMED_CELLS} more` : '';
-    lines.push(
-      `changed on both sides${which}${more}; the peer's value was kept, yours is in ${join(root, file)} (remove it when you are done)`,
-    );
+    const kept = named[0]
+      ? `changed on both sides: ${named.join(', ')}${more}; the peer's value was kept, yours is`
+      : 'somebody edited the file; it is as the peer has it again, and the edited one is';
+    lines.push(`${kept} in ${join(root, file)} (remove it when you are done)`);
   }
   return [...lines, ...notes];
 }

@@ -4,8 +4,12 @@ import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/process.js';
 import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
+import { statusReport } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
-import { heldTrouble, unapprovedDeletes } from '../watch/deletions.js';
+import type { Trouble } from '../state/entry.js';
+import { statusOf } from '../state/line.js';
+import type { StateView } from '../state/state.js';
+import type { UnmountedPart } from '../watch/watcher.js';
 import { answer, define, prepare, untilStopped } from './context.js';
 import { lastingTrouble, openAlone, peerInTrouble } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
@@ -14,6 +18,8 @@ import { Progress, type Step } from './terminal.js';
 import { counted, fewOf, safe } from './text.js';
 
 const TICK_MS = 100;
+/** The conditions that a run names at its end; the others it says otherwise. */
+const NAMED: ReadonlySet<string> = new Set(['ADDRESSES_UNSEEN', 'DELETES_HELD']);
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand = define({
@@ -44,20 +50,20 @@ export const onceCommand = define({
       progress.end();
       await daemon.stop().catch(failed);
       const { client, state } = daemon.parts;
-      const items = state.counts();
+      const items = state.committed.counts();
       const { push, peerdoc } = client.requests;
       const mirrors = mirrorCounts(reports);
-      const deletes = config.folders.flatMap(({ name, onDelete }) => {
-        const held = onDelete === 'remove' ? unapprovedDeletes(state, name) : undefined;
-        return held === undefined ? [] : [heldTrouble(name, held)];
-      });
+      const conditions = statusReport(config, state, undefined).conditions.filter(({ code }) =>
+        NAMED.has(code),
+      );
+      const deletes = conditions.filter(({ code }) => code === 'DELETES_HELD');
       const durationMs = Math.round(systemClock.now() - started);
-      answer(options, { items, requests: { push, peerdoc }, mirrors, durationMs }, () => [
+      answer(options, { items, requests: { push, peerdoc }, mirrors, durationMs, conditions }, () => [
         ...reports.filter(isNoteworthy).flatMap((report) => runLines(report, config.mirror.root)),
         `${items.confirmed} confirmed, ${waitingOf(items)} waiting, ${items.quarantined} quarantined, ` +
           `${items.skipped} skipped, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
           `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
-        ...deletes.map(({ message, hint }) => safe(`${message} ${hint}`)),
+        ...conditions.map(({ message, hint }) => safe(`${message} ${hint}`)),
       ]);
       if (failures.length > 0) throw failures[0];
       const code: ExitCode = items.quarantined + deletes.length > 0 ? EXIT.quarantined : EXIT.done;
@@ -93,10 +99,13 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   const { signal } = run;
   let isScanned = false;
   const held = () => watcher.status().filter((folder) => folder.state === 'held');
+  const unmounted = () =>
+    watcher.unmounted().map((part) => ({ ...part, waiting: pendingBelow(state, part) }));
   const refused = () => uplink.status().removalsFailing;
   // What waits in a folder that is held, or is refused again and again, cannot be waited for.
   const isAtRest = () => {
     const inHeld = held().map(({ name }) => waitingOf({ ...state.counts(name), accepted: 0 }));
+    inHeld.push(...unmounted().map((part) => part.waiting));
     const waiting = inHeld.reduce((rest, count) => rest - count, waitingOf(state.counts()));
     return waiting <= (refused()?.documents ?? 0) || (uplink.isIdle && inHeld.length > 0);
   };
@@ -121,16 +130,23 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   do {
     const ran = new Set(run.reports.map(({ name }) => name));
     const waiting = mirrors.names.filter((name) => !ran.has(name));
-    run.progress.show(stepOf(state.counts(), isScanned, { total: mirrors.names.length, waiting }));
+    run.progress.show(stepOf(state.committed.counts(), isScanned, { total: mirrors.names.length, waiting }));
     assertHope(daemon, run, isScanned);
   } while ((await Promise.race([over, systemClock.sleep(TICK_MS, signal)])) !== 'over');
-  const folders = held().map(({ name, trouble }) => {
-    const waiting = state.counts(name).pending;
+  const leftOut = (what: string, name: string, waiting: number, trouble: Trouble | undefined) => {
     const waits =
       waiting === 0 ? '' : ` ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
-    const message = `The folder ${safe(name)} was left out: ${trouble?.message ?? 'it is not there.'}${waits}`;
+    const message = `${what} ${safe(name)} was left out: ${safe(trouble?.message ?? 'it is not there.')}${waits}`;
     return { name, waiting, message };
-  });
+  };
+  const folders = [
+    ...held().map(({ name, trouble }) =>
+      leftOut('The folder', name, state.committed.counts(name).pending, trouble),
+    ),
+    ...unmounted().map(({ folder, trouble, waiting }) =>
+      leftOut('A part of the folder', folder, waiting, trouble),
+    ),
+  ];
   const { message, hint } = refused() ?? {};
   if (folders.length === 0 && message !== undefined) throw unfinished('REMOVALS_FAIL', message, hint);
   if (folders.length === 0) return;
@@ -142,9 +158,16 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   });
 }
 
+/** How many files wait to be pushed that are on a file system which is away. */
+function pendingBelow({ entries }: StateView, { folder, directory }: UnmountedPart): number {
+  let pending = 0;
+  for (const [, , , line] of entries.lines(folder, directory)) if (statusOf(line) === 'pending') pending += 1;
+  return pending;
+}
+
 /** @throws what keeps the run from its end; see `settle` */
 function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isScanned: boolean): void {
-  const counts = parts.state.counts();
+  const counts = parts.state.committed.counts();
   const { accepted, pending, removing } = counts;
   const waiting = waitingOf(counts);
   const { reason } = signal;

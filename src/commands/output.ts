@@ -5,7 +5,7 @@ import { LISTED_STATUSES } from '../report/items.js';
 // durations are numbers, in ms; times since the epoch.
 
 /** Of all shapes here. */
-export const OUTPUT_VERSION = 2;
+export const OUTPUT_VERSION = 3;
 
 const text = z.string();
 const texts = z.array(text);
@@ -53,6 +53,7 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     requests: z.looseObject({ push: number, peerdoc: number }),
     mirrors: z.looseObject({ current: number, changed: number, alarms: number, failed: number }),
     durationMs: number,
+    conditions: z.array(condition).describe('What keeps files from their end.'),
   }),
   status,
   watch: z.union([
@@ -78,8 +79,18 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
   }),
   retry: z.looseObject({ retried: number, lookedAt: number }),
   verify: z.union([
-    z.looseObject({ kind: z.literal('lost'), file: text, url: text, why: text, repaired: flag }),
-    z.looseObject({ kind: z.literal('verified'), checked: number, lost: number, failed: number }),
+    z.looseObject({
+      kind: z.enum(['lost', 'back']).describe('Confirmed and not shown any more; removed and shown again.'),
+      ...{ file: text, url: text, why: text, repaired: flag },
+    }),
+    z.looseObject({
+      kind: z.literal('verified'),
+      checked: number,
+      removed: number.describe('How many of those were removed items.'),
+      lost: number,
+      back: number,
+      failed: number,
+    }),
   ]),
   'approve-deletes': z.looseObject({ files: number, of: number, examples: texts, since: number }),
   forget: z.looseObject({ documents: number, records: number, examples: texts }),

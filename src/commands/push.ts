@@ -265,6 +265,7 @@ export async function deliver<File extends ReadFile>(
   const uplink = new Uplink({
     ...{ state, queue, peer, clock, log, pack: async (order) => pack(order) },
     packDocument: packDocument ?? ((...order) => documents.read(...order)),
+    linksWithin: () => undefined,
     extracts: () => false,
     dialect: { current: dialect, known: async () => true, misfits: async () => false },
     settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },

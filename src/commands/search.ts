@@ -59,6 +59,9 @@ interface Terminal {
   readonly columns?: number | undefined;
 }
 
+/** Schemes of links; a document may have any, and a terminal opens what it is told. */
+const LINKED = new Set(['http:', 'https:', 'ftp:', 'file:']);
+
 /** What was found, line by line; in a terminal titles are bold, and links to follow (OSC 8). */
 export function searchText(
   { corrected, items, query, total, totalIsExact }: SearchAnswer & { readonly query: string },
@@ -69,7 +72,9 @@ export function searchText(
   const width = isDrawn ? columnsOf(out) : undefined;
   const bold = (text: string) => (isDrawn && wantsColour(env) ? `\x1b[1m${text}\x1b[0m` : text);
   const link = (text: string, url: string) =>
-    isDrawn && parseUrl(url) ? `\x1b]8;;${new URL(url).href}\x1b\\${text}\x1b]8;;\x1b\\` : text;
+    isDrawn && LINKED.has(parseUrl(url)?.protocol ?? '')
+      ? `\x1b]8;;${new URL(url).href}\x1b\\${text}\x1b]8;;\x1b\\`
+      : text;
   const many = `${totalIsExact ? '' : 'more than '}${counted(total, 'result')}`;
   const instead = corrected === undefined ? '' : ` for ${safe(corrected)}, which is similar`;
   if (items.length === 0) return [`Nothing found for ${safe(query)}.`];

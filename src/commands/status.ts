@@ -129,9 +129,9 @@ function folderLines({ folders, items, uplink }: StatusReport, width?: number): 
     }),
   ];
   const lines = columns(withoutZeros(rows, width), width);
-  if (uplink === undefined || items.accepted === 0) return lines;
-  const visible = durationText(uplink.timeToVisibleMs);
-  return [...lines, `The peer shows a document about ${visible} after a push.`];
+  const { timeToVisibleMs } = uplink ?? {};
+  if (timeToVisibleMs === undefined || items.accepted === 0) return lines;
+  return [...lines, `The peer shows a document about ${durationText(timeToVisibleMs)} after a push.`];
 }
 
 /** The rows without columns that say nothing but zero, the last first, as far as that is needed for them to fit. */

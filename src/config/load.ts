@@ -123,7 +123,7 @@ function shown(path: readonly PropertyKey[], value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (typeof value === 'object') return 'an object';
-  if (path.includes('auth')) return `a ${typeof value} (not shown here)`;
+  if (path.includes('auth') || path.includes('token')) return `a ${typeof value} (not shown here)`;
   if (typeof value !== 'string') return String(value);
   const text = withoutCredentials(value);
   return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text);

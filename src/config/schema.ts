@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isWildcard } from '../lib/text.js';
+import { DEFAULT_IGNORE } from './default-ignore.js';
 import {
   collection,
   directory,
@@ -82,28 +83,6 @@ const peer = section('The search service that documents go to.', {
 });
 
 /** Ignored unless a folder says otherwise; shown to the user as the default of `ignore`. */
-const DEFAULT_IGNORE = [
-  // version control
-  '.git',
-  '.hg',
-  '.svn',
-  // editors: backups, swap files, autosaves and locks of vim, emacs and LibreOffice
-  '*~',
-  '.*.swp',
-  '.*.swo',
-  '.*.swx',
-  '4913',
-  '.#*',
-  '\\#*#',
-  '.~lock.*#',
-  // files that are still being written
-  '*.part',
-  '*.crdownload',
-  '*.tmp',
-  // desktops
-  '.DS_Store',
-  'Thumbs.db',
-];
 
 const rule = z
   .strictObject({
@@ -155,10 +134,13 @@ const folder = z.strictObject({
     ),
   ignore: z
     .array(pattern(), { error: 'a list of patterns' })
-    .default(DEFAULT_IGNORE)
+    .default([])
     .describe(
-      'Files and directories that are left out: patterns in gitignore syntax, beside `.peersyncignore` files. A list of your own replaces this one; repeat what you want to keep.',
+      'Files and directories that are left out: patterns in gitignore syntax, beside `.peersyncignore` files and `ignoreDefaults`. A pattern with `!` in front takes back what the defaults leave out, such as `"!.env.example"`.',
     ),
+  ignoreDefaults: flag(true).describe(
+    `Whether the usual secrets, caches and files of editors are left out: private keys, by name and by their first line, and ${DEFAULT_IGNORE.map((pattern) => `\`${pattern}\``).join(' ')}. Switch it off only where nothing in the folder is secret.`,
+  ),
   rules: z
     .array(rule, { error: 'a list of rules' })
     .default([])
@@ -175,13 +157,13 @@ const folder = z.strictObject({
     .enum(['auto', 'always'], { error: '"auto" or "always"' })
     .default('auto')
     .describe(
-      'How PDF, office documents, books, RTF and e-mail travel: `auto` sends their text to a peer that takes only text, and the file as it is to others; `always` sends their text to every peer.',
+      'How PDF, office documents, books, RTF and e-mail travel: `auto` sends their text to a peer that takes only text, and a YaCy the text of those that it reads badly (e-mail, EPUB, Excel, PowerPoint) and the others as they are; `always` sends their text to every peer.',
     ),
   onDelete: z
     .enum(['remove', 'keep'], { error: '"remove" or "keep"' })
     .optional()
     .describe(
-      'What becomes of the document when its file is removed: `remove` removes it from the peer too, `keep` leaves it there. Unless given, `remove` with the embedded peer and `keep` with any other.',
+      'What becomes of the document when its file is removed, or becomes empty, binary or too large: `remove` removes it from the peer too, `keep` leaves it there. Unless given, `remove` with the embedded peer and `keep` with any other.',
     ),
   followSymlinks: flag(false).describe(
     'Whether symbolic links are followed; never out of the folder. Set it when the tree is built of links.',
@@ -469,7 +451,7 @@ const confirm = section('How it is made sure that documents are searchable.', {
 
 const audit = section('How it is noticed that the peer lost what it had.', {
   every: duration('0s', '3650d', '7d').describe(
-    'In what time every confirmed item is looked up once more; what vanished from the peer is pushed again. `0s`: never. Shorten it for a peer that crashes or is cleaned up often; `peersync verify` looks at once.',
+    'In what time every confirmed item is looked up once more; what vanished from the peer is pushed again. Of a YaCy every removed item, too: what is back is removed again. `0s`: never. After the state lost changes everything is looked up once at once, whatever this is. Shorten it for a peer that crashes or is cleaned up often; `peersync verify` looks at once.',
   ),
 });
 

@@ -1,6 +1,7 @@
 import PQueue from 'p-queue';
 import { HealthCheck } from '../lib/health.js';
-import { type Fingerprint, fingerprint, fingerprintNow, type ReadOrder } from './reader.js';
+import type { ReadOrder } from './open.js';
+import { type Fingerprint, fingerprint, fingerprintNow } from './reader.js';
 
 /** Reads many small files at once, away from the event loop. Rejects when the reading itself broke down. */
 export type ReadGroup = (orders: readonly ReadOrder[]) => Promise<readonly Fingerprint[]>;

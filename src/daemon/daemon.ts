@@ -142,6 +142,6 @@ export class Daemon implements Live {
   }
 
   status(): StatusReport {
-    return statusReport(this.current.config, this.parts.state, this);
+    return statusReport(this.current.config, this.parts.state.committed, this);
   }
 }

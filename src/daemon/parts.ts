@@ -13,15 +13,15 @@ import { RequestQueue } from '../queue/request-queue.js';
 import { restorePause } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
 import { type CurrentConfig, knownDialect } from '../report/status.js';
-import { lockState } from '../state/directory.js';
+import { listStateFiles, lockState, StateError } from '../state/directory.js';
 import type { Item } from '../state/entry.js';
 import { State } from '../state/state.js';
+import { Audit } from '../uplink/audit.js';
 import { classify } from '../uplink/batch-sender.js';
 import type { UplinkDeps } from '../uplink/deps.js';
 import { DocumentThreads } from '../uplink/document-threads.js';
 import { cannotTravel } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
-import { Audit } from '../uplink/verify.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
 import { configuredPeer, PeerDialect } from './configured-peer.js';
@@ -70,7 +70,16 @@ export async function openParts(deps: OpenDeps) {
   shutdown.add('lock', () => lock.release());
   const waitsUntil = deps.patient ? shutdown.signal : undefined;
   const state = await State.open(config.state.dir, { clock, log, waitsUntil });
-  shutdown.add('state', () => state.close());
+  let isLost = false;
+  shutdown.add('state', () => (isLost ? closeLost(state, config.state.dir, deps) : state.close()));
+  lock.onBeat = (isOwn) => {
+    if (isOwn) void state.checkJournal().catch(onFailure);
+    if (isOwn || isLost) return;
+    isLost = true;
+    const lost = new StateError('STATE_LOST', config.state.dir, 'its lock is not there any more');
+    state.lose(lost);
+    onFailure(lost);
+  };
   const housekeeping = new Housekeeping({ state, clock, log });
   shutdown.add('housekeeping', () => housekeeping.stop());
   await housekeeping.keep(config);
@@ -107,14 +116,19 @@ export async function openParts(deps: OpenDeps) {
     hints: deps.follow && config.watch.hints,
     onStanding: () => uplink.foldersChanged(),
   });
+  const folderNamed = (folder: string) => current.config.folders.find(({ name }) => name === folder);
   const uplinkDeps: UplinkDeps = {
     ...{ ...shared, dialect, pack: (order) => ask('pack', order) },
     packDocument: (...order) => documents.read(...order),
-    extracts: (folder) => current.config.folders.find(({ name }) => name === folder)?.extract === 'always',
+    extracts: (folder) => folderNamed(folder)?.extract === 'always',
     get settings() {
       return current.config;
     },
-    pathOf: (item) => pathOf(item, current.config.folders),
+    pathOf: (item) =>
+      watcher.isUnmounted(item)
+        ? undefined
+        : pathOf(item, current.config.folders, watcher.rootOf(item.folder)),
+    linksWithin: (folder) => (folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined),
     standing: (folder) => watcher.standing(folder),
     look: (place) => watcher.lookSoon(place),
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
@@ -130,6 +144,30 @@ export async function openParts(deps: OpenDeps) {
   ];
   const rest = { housekeeping, client, peerUrl, linkTo, queue, dialect, audit, mirrors, statistics };
   return { ...rest, state, watcher, uplink, health };
+}
+
+/** Closes a state whose directory is gone: what is known is written anew where it can be, so that the next start goes on from there. */
+async function closeLost(state: State, dir: string, { clock, log }: OpenDeps): Promise<void> {
+  try {
+    const lock = await lockState(dir, { clock });
+    try {
+      const { journal, snapshot } = await listStateFiles(dir);
+      const other = 'there is another state in it by now';
+      if (journal.length + snapshot.length > 0) throw new StateError('STATE_LOST', dir, other);
+      await state.writeAnew();
+      await state.close();
+    } finally {
+      await lock.release();
+    }
+    log.warn(
+      { event: 'state-anew' },
+      `What is known was written anew into ${dir}: the next start goes on from there.`,
+    );
+  } catch (error) {
+    await state.close().catch(() => undefined);
+    const words = `What is known could not be written anew into ${dir}, and the next start reads what is there: ${messageOf(error)}`;
+    log.error({ event: 'state-lost' }, words);
+  }
 }
 
 /** A client for the configured peer, and its address; brings up the embedded one where that is the peer. */
@@ -180,14 +218,17 @@ export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimit
 /**
  * Absolute path of the file that is to become this document; undefined where its folder is not configured any more, or gives
  * the file another address now, which the item has not got yet.
+ *
+ * @param root of the folder, links resolved, where it is known
  */
 export function pathOf(
   { folder, path, url }: Pick<Item, 'folder' | 'path' | 'url'>,
   folders: readonly Pick<FolderConfig, 'name' | 'path' | 'url'>[],
+  root?: string,
 ): string | undefined {
   const found = folders.find(({ name }) => name === folder);
   if (found === undefined || documentUrl(found.url, path) !== url) return undefined;
-  return join(found.path, path);
+  return join(root ?? found.path, path);
 }
 
 /** How long a stop may take in all, in ms: requests under way have 8 s of it. */

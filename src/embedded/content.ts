@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readHtml } from '../content/readers/html.js';
 import type { Extract } from '../content/readers/reader.js';
+import { withoutSequences } from '../lib/rewriting.js';
 import { parseUrl } from '../lib/text.js';
 import { Refusal } from './form.js';
 
@@ -66,10 +67,13 @@ const LINE_LENGTH = 1_600;
 const TITLE_BYTES = 16_384;
 /** As BCP 47 writes them. */
 const LANGUAGE = /^[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}$/i;
-/** Reads pushed `data` (UTF-8) as HTML where its URL or its beginning says so, else as plain text. */
+/** What coloured text is written with. */
+const ESCAPE = 0x1b;
+/** Reads pushed `data` (UTF-8) as HTML where its URL or its beginning says so, else as plain text, which loses its colours. */
 export function readContent(url: NormalUrl, data: Buffer): Content {
   if (isHtml(url, data)) return readPage(url, data);
-  return { title: plainTitle(data) || lastSegment(url), text: data };
+  const text = data.includes(ESCAPE) ? Buffer.from(withoutSequences(data.toString())) : data;
+  return { title: plainTitle(text) || lastSegment(url), text };
 }
 
 function isHtml(url: NormalUrl, data: Buffer): boolean {

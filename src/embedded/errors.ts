@@ -35,8 +35,8 @@ export const failures = {
         }
       : {
           code: 'EMBEDDED_DIR_LOCKED_ELSEWHERE',
-          message: `An embedded peer on another machine (${describeHolder(holder)}) uses the directory ${dir}.`,
-          hint: 'Stop it there; if that machine or container is no more, remove the file "peer.lock" in the directory.',
+          message: `An embedded peer on another machine or in another container (${describeHolder(holder)}) uses the directory ${dir}.`,
+          hint: 'Stop it there, or name another directory. One that was killed there is waited for, a minute at the most.',
           details: { dir, pid: holder.pid, host: holder.host },
         },
   databaseDamaged: (path: string, cause: unknown): ErrorParts => ({

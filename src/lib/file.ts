@@ -23,6 +23,9 @@ export function sameStat(a: FileStat, b: FileStat): boolean {
 export const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary', 'document'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
+/** The kinds of document that a reader makes text of. */
+export type DocumentKind = 'pdf' | 'word' | 'slides' | 'sheets' | 'openDocument' | 'epub' | 'rtf' | 'mail';
+
 /** `a/b` of `a` and `b`, either of which may be the empty path: the folder itself. */
 export function joinPath(directory: string, name: string): string {
   return directory === '' || name === '' ? directory + name : `${directory}/${name}`;

@@ -1,10 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { link, readFile, readlink, rename, rm, writeFile } from 'node:fs/promises';
+import { link, open, readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { connect, createServer, type Server } from 'node:net';
 import { hostname } from 'node:os';
-import type { Clock } from './clock.js';
+import { dirname, join } from 'node:path';
+import { type Clock, systemClock, type Timer } from './clock.js';
 import { systemCode } from './errors.js';
 
-/** Who holds a lock. */
+/** Who holds a lock. That it lives is asked at its socket; pid and host are mainly for people. */
 export interface Holder {
   readonly pid: number;
   readonly host: string;
@@ -12,12 +14,21 @@ export interface Holder {
   readonly since: number;
   /** When the process started, in the kernel's ticks since the boot; tells a process from a later one with its pid. Linux only. */
   readonly started?: string;
+  /** Names the run of the kernel, which all containers of a machine share. Linux only. */
+  readonly boot?: string;
+  /** Names what the pid counts in. Linux only. */
+  readonly pidNamespace?: string;
   /** No two holders have the same. */
   readonly nonce: string;
 }
 
 export interface Lock {
   readonly holder: Holder;
+  /**
+   * Called every 5 s with whether the lock is still this holder's: it is not where it was removed, with its directory perhaps, or
+   * taken.
+   */
+  onBeat: (isOwn: boolean) => void;
   /** Lets the next one in. */
   release(): Promise<void>;
 }
@@ -26,6 +37,14 @@ export interface Lock {
 const RETRY_MS = 5;
 /** Whoever has been replacing a dead holder for so long is named as the one who has the lock. */
 const PATIENCE_MS = 30_000;
+/** How often a holder shows that it lives, and looks whether the lock is still its own, in ms. */
+const BEAT_MS = 5_000;
+/** A holder that cannot be asked and has not shown for so long that it lives is dead, in ms. */
+const SILENT_MS = 60_000;
+/** How often a holder that cannot be asked is looked at, in ms. */
+const LOOK_MS = 1_000;
+/** The kernel's limit for the path of a socket is 107 bytes. */
+const LONGEST_SOCKET_PATH = 100;
 
 /**
  * Takes the lock that is the file `path`, in a directory that is there, for this process.
@@ -34,35 +53,91 @@ const PATIENCE_MS = 30_000;
  * a second lock that is named after the dead one, so that nobody can replace the replacement. What is no holder's name, as a
  * power cut or another program leaves it, is replaced in the same way.
  *
+ * A holder listens on a socket beside the lock, whose connections the kernel takes for as long as the process lives, also when it is
+ * stopped or busy, and from all containers of the machine. One of another machine, or of before a boot, cannot be asked: it is dead
+ * when it has not written to the file for a minute, which is waited for.
+ *
  * @param held what is thrown when somebody living has the lock, in the words of what it guards
  * @throws that, or the system's error where the directory cannot be written
  */
 export async function takeLock(path: string, clock: Clock, held: (holder: Holder) => Error): Promise<Lock> {
   const nonce = randomBytes(8).toString('hex');
-  const started = await startOf(process.pid);
-  const now = { pid: process.pid, host: hostname(), since: clock.now(), nonce };
-  const holder: Holder = started === undefined ? now : { ...now, started };
+  const holder: Holder = { ...(await thisProcess()), since: clock.now(), nonce };
   const own = `${path}.${nonce}.tmp`;
   const text = `${JSON.stringify(holder)}\n`;
+  const server = await listen(socketPath(path, nonce));
   try {
     await writeFile(own, text, { mode: 0o600, flag: 'wx' });
     const other = await claim(path, own, clock);
     if (other !== undefined) throw held(other);
+  } catch (error) {
+    server?.close();
+    throw error;
   } finally {
     await rm(own, { force: true }).catch(() => undefined);
   }
-  return {
+  return heldLock(path, text, { holder, server, clock });
+}
+
+function heldLock(
+  path: string,
+  text: string,
+  { holder, server, clock }: { holder: Holder; server: Server | undefined; clock: Clock },
+): Lock {
+  let timer: Timer | undefined;
+  let isOver = false;
+  const lock: Lock = {
     holder,
+    onBeat: () => {},
     async release() {
-      if ((await contentOf(path)) === text) await rm(path, { force: true });
+      isOver = true;
+      timer?.cancel();
+      // Before nobody listens any more, so that whoever asks finds no dead holder.
+      if ((await contentOf(path).catch(() => undefined)) === text) await rm(path, { force: true });
+      server?.close();
     },
   };
+  const beat = async () => {
+    const isOwn = await showLife(path, text);
+    if (isOver) return;
+    plan();
+    lock.onBeat(isOwn);
+  };
+  const plan = () => {
+    timer = clock.after(BEAT_MS, () => void beat(), { background: true });
+  };
+  plan();
+  return lock;
+}
+
+/**
+ * Writes the lock once more, which gives it a new time.
+ *
+ * @returns false where the file is not this holder's, or not there; an error of the disk says nothing of that
+ */
+async function showLife(path: string, text: string): Promise<boolean> {
+  try {
+    const file = await open(path, 'r+');
+    try {
+      if ((await file.readFile('utf8')) !== text) return false;
+      await file.write(text, 0);
+      return true;
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    const code = systemCode(error);
+    return code !== 'ENOENT' && code !== 'ENOTDIR';
+  }
 }
 
 /** Who holds the lock `path`, if anybody living does. */
 export async function readLock(path: string): Promise<Holder | undefined> {
   const text = await contentOf(path);
-  return text === undefined ? undefined : livingHolder(text);
+  const holder = text === undefined ? undefined : parse(text);
+  if (holder === undefined) return undefined;
+  const lives = (await askedLife(path, holder)) ?? systemClock.wall() - (await beatOf(path)) < SILENT_MS;
+  return lives ? holder : undefined;
 }
 
 /** Whether the holder is a process of this machine, of which it is known whether it lives. */
@@ -83,12 +158,17 @@ async function claim(path: string, own: string, clock: Clock): Promise<Holder | 
     if (await linked(own, path)) return undefined;
     const found = await contentOf(path);
     if (found === undefined) continue;
-    const holder = await livingHolder(found);
-    if (holder !== undefined) return holder;
+    const holder = parse(found);
+    if (holder !== undefined && (await lives(path, holder, own, clock))) return holder;
     const guard = `${path}.${createHash('sha256').update(found).digest('hex').slice(0, 16)}`;
     const rival = await claim(guard, own, clock);
     if (rival === undefined) {
-      if ((await contentOf(path)) === found) return await rename(guard, path).then(() => undefined);
+      if ((await contentOf(path)) === found) {
+        await rename(guard, path);
+        const left = holder === undefined ? undefined : socketPath(path, holder.nonce);
+        if (left !== undefined) await rm(left, { force: true });
+        return undefined;
+      }
       await rm(guard, { force: true });
     } else {
       if (clock.now() >= patientUntil) return rival;
@@ -118,18 +198,95 @@ async function contentOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** The holder that `text` names, unless it is certainly dead; of one on another machine nothing is known from here. */
-async function livingHolder(text: string): Promise<Holder | undefined> {
-  const holder = parse(text);
-  if (holder === undefined || !isHere(holder)) return holder;
+/** Whether a holder lives; one that cannot be asked is waited for until it shows that, or has not for a minute. */
+async function lives(path: string, holder: Holder, own: string, clock: Clock): Promise<boolean> {
+  const answer = await askedLife(path, holder);
+  if (answer !== undefined) return answer;
+  const beat = await beatOf(path);
+  // Both times are of the file system: a clock that is wrong here or there tells nothing.
+  const silentMs = Math.max(0, (await stat(own)).mtimeMs - beat);
+  const deadAt = clock.now() + SILENT_MS - silentMs;
+  while (clock.now() < deadAt) {
+    await clock.sleep(LOOK_MS);
+    if ((await beatOf(path)) !== beat) return true;
+  }
+  return false;
+}
+
+/** When the lock was last written, in ms since the epoch; 0 where it is gone. */
+async function beatOf(path: string): Promise<number> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.mtimeMs ?? 0;
+}
+
+/** Whether a holder lives, as far as the kernel knows it; undefined for one of another machine, or of before a boot. */
+async function askedLife(path: string, holder: Holder): Promise<boolean | undefined> {
+  const here = await thisProcess();
+  const answer = await listens(socketPath(path, holder.nonce));
+  if (answer === 'yes') return true;
+  const isSameKernel = holder.boot === undefined ? isHere(holder) : holder.boot === here.boot;
+  if (answer === 'no' && holder.boot !== undefined && isSameKernel) return false;
+  // Without a socket, only the processes that are seen from here are known.
+  const isSeen = isSameKernel && (holder.pidNamespace ?? here.pidNamespace) === here.pidNamespace;
+  return isSeen ? await isRunning(holder) : undefined;
+}
+
+async function isRunning(holder: Holder): Promise<boolean> {
   try {
     process.kill(holder.pid, 0);
   } catch (error) {
-    if (systemCode(error) === 'ESRCH') return undefined;
+    if (systemCode(error) === 'ESRCH') return false;
   }
   const started = await startOf(holder.pid);
-  const isIt = started === undefined || (started !== 'ended' && started === (holder.started ?? started));
-  return isIt ? holder : undefined;
+  return started === undefined || (started !== 'ended' && started === (holder.started ?? started));
+}
+
+async function thisProcess(): Promise<Omit<Holder, 'since' | 'nonce'>> {
+  const [started, boot, pidNamespace] = await Promise.all([
+    startOf(process.pid),
+    readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined),
+    readlink('/proc/self/ns/pid').catch(() => undefined),
+  ]);
+  return {
+    pid: process.pid,
+    host: hostname(),
+    ...(started !== undefined && { started }),
+    ...(boot !== undefined && { boot: boot.trim() }),
+    ...(pidNamespace !== undefined && { pidNamespace }),
+  };
+}
+
+/** Where the holder of a lock listens; undefined where the path would be too long, or the nonce is none. */
+function socketPath(path: string, nonce: string): string | undefined {
+  const socket = join(dirname(path), `lock.${nonce}.socket`);
+  const isNonce = /^[0-9a-f]{16}$/.test(nonce);
+  return isNonce && Buffer.byteLength(socket) <= LONGEST_SOCKET_PATH ? socket : undefined;
+}
+
+/** Listens for as long as the process lives; nothing is said. Undefined where the file system has no sockets. */
+async function listen(path: string | undefined): Promise<Server | undefined> {
+  if (path === undefined) return undefined;
+  const server = createServer((socket) => socket.destroy());
+  return await new Promise((resolve) => {
+    server.once('error', () => resolve(undefined));
+    server.listen(path, () => resolve(server.unref()));
+  });
+}
+
+/** Whether somebody listens: `no` where a socket is left that nobody of this machine listens on. */
+async function listens(path: string | undefined): Promise<'yes' | 'no' | 'unknown'> {
+  if (path === undefined) return 'unknown';
+  return await new Promise((resolve) => {
+    const socket = connect(path, () => {
+      socket.destroy();
+      resolve('yes');
+    });
+    socket.once('error', (error) => {
+      // A full queue is that of a process that lives and is busy or stopped.
+      const code = systemCode(error);
+      resolve(code === 'ECONNREFUSED' ? 'no' : code === 'EAGAIN' ? 'yes' : 'unknown');
+    });
+  });
 }
 
 function parse(text: string): Holder | undefined {

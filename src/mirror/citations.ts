@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import { compareByCodePoint, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
@@ -7,7 +9,14 @@ import { type CitationsPlan, passes } from './plan.js';
 import type { MirrorRecord, Pass } from './record.js';
 import { fillTemplate } from './target-path.js';
 import { inGroups } from './turns.js';
-import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
+import {
+  hashOf,
+  removeWhole,
+  replaceWhole,
+  type Standing,
+  stampOfTarget,
+  type Target,
+} from './whole-file.js';
 
 /** How many items are looked at between two saves of where the pass stands. */
 const SAVE_EVERY = 100;
@@ -20,6 +29,8 @@ const OF_AN_ITEM = ['PEER_ANSWER', 'PEER_ANSWER_TOO_LARGE', 'PEER_REFUSED', 'PEE
 const PAGE = 2_000;
 /** How many records are looked at without a pause. */
 const SLICE = 5_000;
+/** Bytes: a larger file is none that a citation became. */
+const LARGEST = 64 * 2 ** 20;
 const TIME_DIGITS = 15;
 /** Behind all keys of items. */
 const KEYS_END = ':';
@@ -84,7 +95,9 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
 
   /** How long until the next pass, in ms; 0 where the last was cut short. */
   #untilNext({ after, beganAt }: Pass): number {
-    return after === undefined ? Math.max(0, beganAt + this.every - this.deps.clock.now()) : 0;
+    const now = this.deps.clock.now();
+    // A time ahead is of an earlier run whose clock was wrong.
+    return after === undefined ? Math.max(0, Math.min(now, beganAt) + this.every - now) : 0;
   }
 
   /**
@@ -141,13 +154,27 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     const counted = !isPass && (await stampOfTarget(target)) !== undefined ? 1 : 0;
     if (item.status === 'gone') {
       // No directories are made for what never had a file.
-      const changed = (await stampOfTarget(target)) !== undefined && (await removeWhole(target));
+      const onReplace = (_: unknown, old?: Standing) => this.#keepUnlessOurs(target, old);
+      const changed =
+        (await stampOfTarget(target)) !== undefined && (await removeWhole(target, { onReplace }));
       return { files: -counted, changed };
     }
     const citation = await ask(signal, (signal) => peer.citation({ url: item.url }, { filter, ch, signal }));
     if (citation === undefined) return { files: 0, changed: false };
-    const { changed } = await replaceWhole(target, jsonOf(citation, item.url), { signal });
+    const body = jsonOf(citation, item.url);
+    const onReplace = (_: unknown, old?: Standing) => this.#keepUnlessOurs(target, old, body);
+    const { changed } = await replaceWhole(target, [signed(body)], { signal, onReplace });
     return { files: 1 - counted, changed };
+  }
+
+  /** Saves a file that somebody edited as a conflict file. @param body of the file that replaces it */
+  async #keepUnlessOurs(target: Target, old: Standing | undefined, body?: string): Promise<void> {
+    if (old === undefined) return;
+    const text = old.stamp.size > LARGEST ? '' : await readFile(old.path, 'utf8');
+    const end = SIGNED.exec(text);
+    const isOurs = end !== null && text === signed(text.slice(0, end.index));
+    // A file without the sum is one of an earlier release.
+    if (!isOurs && text !== `${body}\n}\n`) await this.keepEdits(target, await hashOf(old.path));
   }
 
   /**
@@ -200,8 +227,8 @@ function notesOf(failures: readonly string[]): string[] | undefined {
   return [`${count} could not be looked at, the first of them ${sentence(first)}`];
 }
 
-/** The same knowledge is the same text, in whatever order the peer sends it. */
-async function* jsonOf(citation: Citation, itemUrl: string): AsyncGenerator<string> {
+/** The same knowledge is the same text, in whatever order the peer sends it. @returns the text up to what `signed` adds */
+function jsonOf(citation: Citation, itemUrl: string): string {
   const { url = itemUrl, urlhash, title, citing, similar } = citation;
   const documents = (all: readonly CitingDocument[]) =>
     all
@@ -215,5 +242,13 @@ async function* jsonOf(citation: Citation, itemUrl: string): AsyncGenerator<stri
       appearsIn: appearsIn.toSorted(compareByCodePoint),
     }));
   const sorted = { url, urlhash, title, sentences, citing: documents(citing), similar: documents(similar) };
-  yield `${JSON.stringify(sorted, undefined, 2)}\n`;
+  return JSON.stringify(sorted, undefined, 2).slice(0, -'\n}'.length);
 }
+
+/** The file says the sha256 of what stands in it, by which it is told from one that somebody edited. */
+function signed(body: string): string {
+  const sha256 = createHash('sha256').update(body).digest('hex');
+  return `${body},\n  "sha256": "${sha256}"\n}\n`;
+}
+
+const SIGNED = /,\n {2}"sha256": "[\da-f]{64}"\n\}\n$/;

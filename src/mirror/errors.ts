@@ -25,9 +25,18 @@ const ERRORS = {
       'The mirror root {what} is empty and on another file system than before, as if its disk were not mounted.',
     hint: 'Mount it, and the work goes on by itself; if it is meant to begin anew there, put any file into it.',
   },
+  MIRROR_ROOT_NESTED: {
+    message:
+      'The mirror root {what} cannot be used: it overlaps with {detail}, into which another state of peersync mirrors.',
+    hint: 'Set mirror.root, or the path of the mirror, to another directory. If nothing mirrors there any more, remove the file .peersync-mirror.json in it.',
+  },
   MIRROR_BLOCKED: {
     message: '{what} cannot be written: {detail} stands there.',
     hint: 'Move aside what stands there, or give the mirror another path.',
+  },
+  MIRROR_EDITED_AGAIN: {
+    message: '{what} was edited again, and {detail} copies of earlier edits stand beside it.',
+    hint: 'Remove the conflict files that you do not need, or stop what writes into the file; it stays as it is until then.',
   },
   MIRROR_FULL: {
     message: '{what} cannot be written: no space is left on its disk ({detail}).',
@@ -123,7 +132,7 @@ const gone = (noun: string) => ({
 });
 const leftAlone = 'until then nothing of it reaches the peer, and it is left alone';
 
-/** Every alarm: what the peer says would replace good data (SHARE_, TABLE_), or a file that a person edits cannot be taken (EDIT_). */
+/** Every alarm: what the peer says would replace good data (SHARE_, TABLE_), the root is of another state (ROOT_), or a file that a person edits cannot be taken (EDIT_). */
 const ALARMS = {
   SHARE_GONE: gone('object'),
   SHARE_EMPTY: {
@@ -142,10 +151,27 @@ const ALARMS = {
     message: `The peer's answer for {what} is larger than maxSize ({detail}); ${stays}.`,
     hint: ifRight('takes it this once; raise maxSize to take it always'),
   },
+  ROOT_TAKEN: {
+    message:
+      'The mirror root {what} belongs to another state of peersync ({detail}); nothing is written there.',
+    hint: 'Set mirror.root to another directory. If that state is lost or mirrors there no more, {accept} takes the root for all mirrors; files that were edited are kept as conflict files.',
+  },
   TABLE_GONE: gone('table'),
   TABLE_EMPTY: {
     message: `The peer shows no rows of {what}, where there were {detail}; ${stays}.`,
     hint: ifRight('takes it as it is'),
+  },
+  ROWS_LOST: {
+    message: `The peer does not show {detail} of {what} any more; ${stays}.`,
+    hint: ifRight('takes it as it is'),
+  },
+  KEYS_TWICE: {
+    message: `The peer shows {detail} of {what} more than once; ${stays}.`,
+    hint: ifRight('takes it as it is'),
+  },
+  TABLE_NOT_UTF8: {
+    message: `The peer answers for {what} with bytes that are not UTF-8; ${stays}.`,
+    hint: ifRight('takes it with U+FFFD in their place'),
   },
   COLUMNS_LOST: {
     message: `The peer does not show these columns of {what} any more: {detail}; ${stays}.`,

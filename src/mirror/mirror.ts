@@ -1,17 +1,29 @@
-import { mkdir, readdir, stat } from 'node:fs/promises';
-import { isDeepStrictEqual } from 'node:util';
+import { join } from 'node:path';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { counted, sentence } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import type { State } from '../state/state.js';
-import { type AlarmCode, MirrorAlarm, MirrorError, onDisk, quoted } from './errors.js';
+import { ConflictFiles } from './conflict-files.js';
+import { type AlarmCode, MirrorAlarm, MirrorError, quoted } from './errors.js';
 import { identityOf, type ListedPlan, matcherOf, type Plan, records } from './plan.js';
 import type { Conflict, Facts, Identity, MirrorRecord, MirrorReport } from './record.js';
+import type { MirrorRoot } from './root.js';
 import type { TargetPath } from './target-path.js';
-import { removeWhole, stampOfTarget, type Target } from './whole-file.js';
+import {
+  hashOf,
+  Overtaken,
+  removeWhole,
+  type Standing,
+  sameStamp,
+  stampOfTarget,
+  statsAt,
+  type Target,
+} from './whole-file.js';
 
+/** Conflicts of whole files that are listed of one mirror. */
+const LISTED = 100;
 const NOUNS = { table: 'table', share: 'shared object' } as const;
 
 /** What mirrors ask of the peer client. */
@@ -33,6 +45,7 @@ export interface MirrorDeps {
   commit(): Promise<void>;
   /** Absolute: everything is written below it. */
   readonly root: string;
+  readonly mirrorRoot: MirrorRoot;
   /** Absolute: for temporary files that are not mirrored. */
   readonly stateDir: string;
   readonly clock: Clock;
@@ -50,8 +63,6 @@ export interface FollowOptions {
 /** How a run that went well ended. */
 export type Followed =
   | { readonly kind: 'followed'; readonly changed: boolean; readonly facts: Facts }
-  /** Somebody writes the file just now: again in a few seconds, without a word. */
-  | { readonly kind: 'later' }
   /** It is over: nothing is left to follow. `changed`: whether there was a file, which was removed. */
   | { readonly kind: 'over'; readonly changed: boolean };
 
@@ -79,9 +90,51 @@ export abstract class Mirror<P extends Plan = Plan> {
 
   /**
    * Asks the peer, and writes what differs. What goes wrong is thrown, and then the file is as it was: a
-   * MirrorAlarm waits for a person, anything else is tried again.
+   * MirrorAlarm waits for a person, Overtaken says that somebody writes the file just now: again in a few seconds, without a word.
+   * Anything else is tried again.
    */
   abstract follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
+
+  /**
+   * Called before the file is replaced or removed: what somebody wrote into it is saved as a conflict file, and what is about to be
+   * written is known again after a crash. Both are on disk when this resolves.
+   */
+  protected readonly onReplace = async (sha256: string | undefined, old?: Standing): Promise<void> => {
+    const known = records.of(this.deps.state, this.name);
+    const ours = [known?.sha256, ...(known?.writing ?? [])];
+    let there = known?.sha256;
+    if (old !== undefined && !sameStamp(old.stamp, known?.file)) {
+      there = await hashOf(old.path);
+      if (!ours.includes(there)) await this.keepEdits(this.target, there);
+    }
+    if (sha256 === undefined) return;
+    await this.#remember({ writing: there === undefined ? [sha256] : [there, sha256] });
+  };
+
+  /** Saves a file that somebody edited as a conflict file. @param sha256 of its content */
+  protected async keepEdits(target: Target, sha256: string): Promise<void> {
+    const file = await new ConflictFiles(target, this.deps.clock).keep(sha256);
+    const known = records.of(this.deps.state, this.name)?.conflicts ?? [];
+    if (known.some((conflict) => conflict.file === file)) return;
+    const conflict = { pk: '', file, at: this.deps.clock.now() };
+    await this.#remember({ conflicts: [...known, conflict].slice(-LISTED) });
+  }
+
+  /** The conflicts that are known, and whose files a person has not removed yet. */
+  async standing(): Promise<readonly Conflict[] | undefined> {
+    const standing: Conflict[] = [];
+    for (const conflict of records.of(this.deps.state, this.name)?.conflicts ?? []) {
+      const path = join(this.deps.root, conflict.file);
+      if ((await statsAt(path).catch(() => undefined)) !== undefined) standing.push(conflict);
+    }
+    return standing.length > 0 ? standing : undefined;
+  }
+
+  async #remember(facts: Pick<MirrorRecord, 'conflicts' | 'writing'>): Promise<void> {
+    const { state } = this.deps;
+    records.keep(state, this.name, { ...this.identity, ...records.of(state, this.name), ...facts });
+    await this.deps.commit();
+  }
 
   /** How long from now, in ms, until its next run, where it knows better than the scheduler. */
   nextIn?(): number | undefined;
@@ -114,10 +167,8 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
    */
   protected async gone(before: MirrorRecord | undefined, { accepted }: FollowOptions): Promise<Followed> {
     const { kind, source, role } = this.plan;
-    const { absentSince, conflicts, file } = before ?? {};
-    if (absentSince !== undefined) {
-      return { kind: 'followed', changed: false, facts: { absentSince, conflicts } };
-    }
+    const { absentSince, file } = before ?? {};
+    if (absentSince !== undefined) return { kind: 'followed', changed: false, facts: { absentSince } };
     if (file === undefined) {
       // It was on the list, and went before it was read: what stands there is not ours.
       if (role === 'member' && !this.deps.isListed(kind, source)) return { kind: 'over', changed: false };
@@ -133,8 +184,9 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
 
   /** Removes the file. @returns the conflicts that are left */
   async retire(_before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
-    await removeWhole(this.target, { versions: this.plan.settings.versions });
-    return [];
+    const { versions } = this.plan.settings;
+    await removeWhole(this.target, { versions, onReplace: this.onReplace });
+    return (await this.standing()) ?? [];
   }
 }
 
@@ -166,7 +218,7 @@ export class PatternMirror extends Mirror<ListedPlan> {
 }
 
 export interface RunResult {
-  readonly end: Followed['kind'] | 'alarm' | 'failed';
+  readonly end: Followed['kind'] | 'later' | 'alarm' | 'failed';
   readonly report: MirrorReport;
 }
 
@@ -219,16 +271,20 @@ async function outcomeOf(
 ): Promise<Outcome> {
   const { name, identity } = mirror;
   try {
-    await checkRoot(deps);
+    const { accepted } = options;
+    await deps.mirrorRoot.check(deps.root, { name, path: identity.path, accepted });
     const followed = await mirror.follow(before, options);
-    if (followed.kind === 'later') return { end: 'later', record: before };
     if (followed.kind === 'over') return { end: 'over', changed: followed.changed };
-    await rememberRoot(deps);
+    await deps.mirrorRoot.remember(deps.root);
     const [now, { changed, facts }] = [deps.clock.now(), followed];
     const times = { succeededAt: now, triedAt: now, changedAt: changed ? now : before?.changedAt };
-    return { end: 'followed', changed, record: { ...identity, ...times, ...facts } };
+    const { conflicts = await mirror.standing() } = facts;
+    return { end: 'followed', changed, record: { ...identity, ...times, ...facts, conflicts } };
   } catch (error) {
     if (isCalledOff(error, options.signal)) throw error;
+    // With what the run itself remembered.
+    const known = records.of(deps.state, name);
+    if (error instanceof Overtaken) return { end: 'later', record: known };
     const isKnown = error instanceof PeersyncError;
     if (!isKnown)
       deps.log.error({ err: error, mirror: name }, `the mirror ${name} failed: ${messageOf(error)}`);
@@ -236,7 +292,7 @@ async function outcomeOf(
       ? error
       : new MirrorError('MIRROR_FAILED', JSON.stringify(name), messageOf(error));
     const triedAt = deps.clock.now();
-    const { alarm, failure, failures = 0, ...rest } = { ...before, ...identity, triedAt };
+    const { alarm, failure, failures = 0, ...rest } = { ...known, ...identity, triedAt };
     if (error instanceof MirrorAlarm) {
       // An alarm that was raised before keeps its time.
       const since = alarm?.code === code ? alarm.since : triedAt;
@@ -270,9 +326,10 @@ function logRun(
   const { path, absentSince, notes = [], conflicts = [], rows, bytes, sha256 } = record ?? {};
   for (const note of notes) if (before?.notes?.includes(note) !== true) say('info', note);
   const known = new Set(before?.conflicts?.map(({ file }) => file));
-  for (const file of new Set(conflicts.map(({ file }) => file))) {
-    const said = `what was changed on both sides stays as the peer has it; the file as it was edited is ${file}`;
-    if (!known.has(file)) say('warn', said);
+  const fresh = new Map(conflicts.filter(({ file }) => !known.has(file)).map((each) => [each.file, each]));
+  for (const { file, pk } of fresh.values()) {
+    const whose = pk === '' ? 'a file that somebody edited' : 'what was changed on both sides';
+    say('warn', `${whose} stays as the peer has it; the file as it was edited is ${file}`);
   }
   if (!changed) return;
   if (record === undefined || absentSince !== undefined)
@@ -280,28 +337,4 @@ function logRun(
   else if (sha256 !== undefined && sha256 === before?.sha256)
     say('info', `somebody changed or removed ${path}, and it was put back as the peer has it`);
   else say('info', `${path} changed`, { rows, bytes });
-}
-
-const ROOT = 'mirror-root';
-
-/**
- * Refuses to write into an empty mount point: files would fill the disk below it, and when the right one is back an old file that is
- * edited would look like a person's edit. The root counts as away while it is empty, on another file system than when something
- * was last written to it.
- *
- * @throws MirrorError MIRROR_ROOT_AWAY
- */
-async function checkRoot({ root, state }: MirrorDeps): Promise<void> {
-  const known = state.meta(ROOT) as { readonly path?: unknown; readonly device?: unknown } | undefined;
-  await onDisk(root, async () => {
-    await mkdir(root, { recursive: true, mode: 0o755 });
-    if (known?.path !== root || known.device === (await stat(root)).dev) return;
-    if ((await readdir(root)).length === 0) throw new MirrorError('MIRROR_ROOT_AWAY', root);
-  });
-}
-
-/** Committed with the record of what was written. */
-async function rememberRoot({ root, state }: MirrorDeps): Promise<void> {
-  const now = { path: root, device: (await stat(root)).dev };
-  if (!isDeepStrictEqual(state.meta(ROOT), now)) state.setMeta(ROOT, now);
 }

@@ -11,6 +11,7 @@ import { MirrorError } from './errors.js';
 import { type Mirror, type MirrorDeps, PatternMirror, runMirror } from './mirror.js';
 import { dataOf, type Listed, type Plan, passes, plansOf, records, reportOf } from './plan.js';
 import type { MirrorReport } from './record.js';
+import { MirrorRoot } from './root.js';
 import { Scheduler } from './scheduler.js';
 import { ShareMirror } from './share.js';
 import { TableMirror } from './table.js';
@@ -61,6 +62,7 @@ export class Mirrors {
   private constructor(parts: MirrorsParts) {
     const { settings, stateDir, queue, peer, clock, log, state, random = Math.random } = parts;
     this.#settings = settings;
+    const commit = () => this.#await(() => state.commit());
     this.#deps = {
       ...{ peer, state, stateDir, clock, log, root: settings.root },
       isListed: (kind, source) => this.#listed[kind]?.has(source) ?? true,
@@ -68,7 +70,8 @@ export class Mirrors {
         this.#listed[kind] = new Set(sources);
         return this.#update();
       },
-      commit: () => this.#await(() => state.commit()),
+      commit,
+      mirrorRoot: new MirrorRoot({ state, stateDir, commit }),
       ask: async (signal, work) => {
         const options = signal && { signal };
         const answer = await this.#await(() =>
@@ -97,8 +100,8 @@ export class Mirrors {
 
   /** `onFailure` is given an error that is not one of a single mirror: a disk that fails, a bug. */
   start(onFailure: (error: unknown) => void): void {
-    this.#unsubscribe = this.#deps.state.onChange((after, before) => {
-      if (after !== undefined && after.status !== before?.status) this.#itemChanged(after);
+    this.#unsubscribe = this.#deps.state.onChange((after, statusBefore) => {
+      if (after !== undefined && after.status !== statusBefore) this.#itemChanged(after);
     });
     this.#forgetStrays();
     this.#scheduler.start(onFailure);
@@ -163,7 +166,16 @@ export class Mirrors {
     if (mirror === undefined || alarm === undefined) {
       throw new MirrorError('MIRROR_NO_ALARM', JSON.stringify(name));
     }
-    return (await this.#scheduler.run(mirror, { accepted: [alarm.code], isAsked: true })).report;
+    const { report } = await this.#scheduler.run(mirror, { accepted: [alarm.code], isAsked: true });
+    if (alarm.code === 'ROOT_TAKEN') this.#runWaiting();
+    return report;
+  }
+
+  /** The root is taken for this state: those that waited for that run soon. */
+  #runWaiting(): void {
+    const { state } = this.#deps;
+    for (const mirror of this.#mirrors.values())
+      if (records.of(state, mirror.name)?.alarm?.code === 'ROOT_TAKEN') this.#scheduler.runSoon(mirror);
   }
 
   /** Of all mirrors, in the order of the configuration. */

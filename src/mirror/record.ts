@@ -7,9 +7,9 @@ export interface MirrorTrouble {
   readonly since: number;
 }
 
-/** A cell that was changed in the file and in the peer, differently. The peer's value was kept. */
+/** A cell that was changed in the file and in the peer, differently, or a whole file that was edited. What the peer has was kept. */
 export interface Conflict {
-  /** Empty where it is not known which cells it is about: the copy holds what was written while nobody could merge it. */
+  /** Empty where it is about the whole file: nobody merges it, or it was written while nobody could. */
   readonly pk: string;
   /** Undefined where a row that one side changed was removed on the other. */
   readonly column?: string;
@@ -51,6 +51,8 @@ export interface Facts {
   readonly sha256?: string | undefined;
   /** Of a table, without the key, in the order in which they are written. */
   readonly columns?: readonly string[] | undefined;
+  /** Of a table, the codes of alarms that a person accepted and whose reason lasts. */
+  readonly tolerated?: readonly string[] | undefined;
   /** Of a share, as the peer said. */
   readonly type?: string | undefined;
   /** Of a share, where the peer tells versions apart. */
@@ -71,6 +73,8 @@ export interface MirrorRecord extends Identity, Facts {
   readonly changedAt?: number | undefined;
   /** The last try failed, and the next may succeed by itself. */
   readonly failure?: MirrorTrouble | undefined;
+  /** Each sha256 of what may stand there after a crash: what was about to replace the file, and what that was to replace. */
+  readonly writing?: readonly string[] | undefined;
   /** Tries that failed one after the other. */
   readonly failures?: number | undefined;
   /** What the peer says would replace good data: it stays as it is until a person accepts that. */

@@ -115,6 +115,12 @@ export class Scheduler {
     return queue.add(() => this.#runNow(mirror, options), { priority: options.isAsked ? 1 : 0 });
   }
 
+  /** Plans the next run of a mirror as if it were new. */
+  runSoon(mirror: Mirror): void {
+    const task = this.#tasks.get(mirror);
+    if (task !== undefined && task.run === undefined) this.#planFirst(task);
+  }
+
   async #runNow(mirror: Mirror, options: RunOptions): Promise<RunResult> {
     const task = this.#tasks.get(mirror);
     while (task?.run !== undefined) await task.run.catch(() => {});

@@ -59,7 +59,8 @@ export class ShareMirror extends ListedMirror<SharePlan> {
     if ('alarm' in checked) throw this.alarm(checked.alarm, checked.detail);
     const version = this.#versionOf(share);
     const { versions } = this.plan.settings;
-    const options = { before: this.known(before), versions, maxBytes, signal };
+    const known = this.known(before);
+    const options = { before: known, versions, maxBytes, signal, onReplace: this.onReplace };
     const { changed, sha256, bytes, file } = await replaceWhole(this.target, all, options);
     const facts = { sha256, bytes, file, type: checked.type, version, notes: this.notes };
     return { kind: 'followed', changed, facts };

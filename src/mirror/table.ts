@@ -1,51 +1,57 @@
 import { join } from 'node:path';
-import { isTooLarge, quoted, quotedList } from './errors.js';
+import type { TableRow } from '../peer/table.js';
+import { type AlarmCode, isTooLarge, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
 import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
 import type { TablePlan } from './plan.js';
 import type { Conflict, MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
 import { BaseStore } from './two-way/base.js';
-import { EditedFile, Overtaken } from './two-way/edited-file.js';
 import { replaceWhole, stampOfTarget } from './whole-file.js';
+
+/** Rows that may go at once without an alarm, whatever their share. */
+const FEW_ROWS = 10;
+/** Keys that are remembered of a table that is not written in their order. */
+const MOST_KEYS = 1_000_000;
+
+/** Whether rows of the same key are taken, and whether there are any. */
+interface Twice {
+  readonly isAllowed: boolean;
+  isSeen: boolean;
+}
+
+/** Whether more than half of the rows are gone, and more than a few. */
+function isFarFewer(rows: number, before = 0): boolean {
+  return before - rows > FEW_ROWS && rows < before / 2;
+}
 
 /** What mirrors of a table have in common, whether a person edits the file or not. */
 export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
-  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    try {
-      return await this.sync(before, options);
-    } catch (error) {
-      if (error instanceof Overtaken) return { kind: 'later' };
-      throw error;
-    }
-  }
-
-  /** @throws Overtaken while somebody writes the file */
-  protected abstract sync(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
-
   /**
    * Reads the table whole.
    *
-   * @param use is given the table as the peer has it now, complete and checked; its rows wait on disk until this resolves
+   * @param use is given the table as the peer has it now, complete and checked, and the alarms whose reason lasts; its rows wait on disk until this resolves
    * @returns undefined where there is no such table
    * @throws MirrorAlarm where it would replace good data; PeerError
    */
   protected async read<T>(
     before: MirrorRecord | undefined,
     { accepted, signal }: FollowOptions,
-    use: (rows: RowStore, columns: Columns) => Promise<T>,
+    use: (rows: RowStore, columns: Columns, tolerated: readonly AlarmCode[]) => Promise<T>,
   ): Promise<T | undefined> {
     const { plan, deps } = this;
     const { search, count, maxSize, sortBy, columns: configured } = plan.settings;
     const maxBytes = accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
     const options = { directory: join(deps.stateDir, 'mirrors'), name: plan.source, sortBy };
     let store: RowStore | undefined;
+    let isUtf8 = true;
     try {
       const rows = await deps.ask(signal, (signal) =>
         deps.peer.tables.stream(
           { table: plan.source, search, count },
-          async ({ rows, columns }) => {
-            store = await RowStore.fill(rows, { ...options, columns, signal });
+          async (table) => {
+            store = await RowStore.fill(table.rows, { ...options, columns: table.columns, signal });
+            isUtf8 = table.isUtf8();
             return store;
           },
           { maxBytes, signal },
@@ -59,11 +65,16 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
       if (isMissed && !accepted.includes('TABLE_EMPTY')) {
         throw this.alarm('TABLE_EMPTY', `${before?.rows ?? 'some'}`);
       }
+      if (isFarFewer(rows.rows, before?.rows) && !accepted.includes('ROWS_LOST')) {
+        throw this.alarm('ROWS_LOST', `${(before?.rows ?? 0) - rows.rows} of ${before?.rows} rows`);
+      }
+      const tolerated = [...accepted, ...(before?.tolerated ?? [])];
+      if (!isUtf8 && !tolerated.includes('TABLE_NOT_UTF8')) throw this.alarm('TABLE_NOT_UTF8');
       const columns = columnsOf(configured, before?.columns, rows.columns, rows.rows === 0);
       if (columns.lost.length > 0 && !accepted.includes('COLUMNS_LOST')) {
         throw this.alarm('COLUMNS_LOST', quotedList(columns.lost));
       }
-      return await use(rows, columns);
+      return await use(rows, columns, isUtf8 ? [] : ['TABLE_NOT_UTF8']);
     } catch (error) {
       throw isTooLarge(error) ? this.alarm('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
     } finally {
@@ -80,47 +91,54 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
  */
 export class TableMirror extends AnyTableMirror {
   override async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
-    const conflicts = await this.#keepEdits(before, undefined);
-    await super.retire(before);
-    return conflicts ?? [];
+    const conflicts = await super.retire(before);
+    await this.#forgetBase();
+    return conflicts;
   }
 
-  protected async sync(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+  override async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     const { format, neutralise, newline, versions } = this.plan.settings;
-    const followed = await this.read(before, options, async (rows, columns): Promise<Followed> => {
-      const conflicts = await this.#keepEdits(before, options.signal);
+    const followed = await this.read(before, options, async (rows, columns, lasting): Promise<Followed> => {
+      const twice = {
+        isAllowed: [...options.accepted, ...(before?.tolerated ?? [])].includes('KEYS_TWICE'),
+        isSeen: false,
+      };
       const table = { name: this.plan.source, columns: columns.written, neutralise, newline };
-      const text = writeTable(format, table, rows.read());
-      const how = { before: this.known(before), versions, signal: options.signal };
+      const text = writeTable(format, table, this.#uniqueRows(rows, twice));
+      const { signal } = options;
+      const how = { before: this.known(before), versions, signal, onReplace: this.onReplace };
       const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, how);
       const missing = columns.missing.map((column) => `The peer shows no column ${quoted(column)}.`);
       const notes = [...this.notes, ...missing];
-      const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered, conflicts, notes };
+      const tolerated = twice.isSeen ? [...lasting, 'KEYS_TWICE'] : lasting;
+      const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered, tolerated, notes };
       return { kind: 'followed', changed, facts };
     });
+    await this.#forgetBase();
     return followed ?? (await this.gone(before, options));
   }
 
-  /**
-   * Where the file was edited before `edit` was switched off, what did not reach the peer is saved as a conflict file.
-   *
-   * @returns the conflicts that stand
-   * @throws Overtaken while somebody writes the file
-   */
-  async #keepEdits(
-    before: MirrorRecord | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<readonly Conflict[] | undefined> {
-    const { stateDir, clock } = this.deps;
-    const bases = new BaseStore(stateDir, this.name, this.plan.source, clock);
-    const isBaseThere = await bases.isThere();
-    if (!isBaseThere && !before?.conflicts?.length) return undefined;
-    const file = new EditedFile(this.target, clock, (code, detail) => this.alarm(code, detail));
-    const read = isBaseThere ? await file.read(signal) : undefined;
-    const base = read && (await bases.load(read.sha256)).last?.base;
-    if (read && base?.file !== read.sha256) await file.saveConflict(read);
-    await bases.forget();
-    return await file.standing(before?.conflicts);
+  /** @throws MirrorAlarm KEYS_TWICE, while the file is not replaced yet */
+  async *#uniqueRows(store: RowStore, twice: Twice): AsyncGenerator<readonly TableRow[], void> {
+    const isByKey = this.plan.settings.sortBy === undefined;
+    const keys = new Set<string>();
+    for await (const group of store.read()) {
+      for (const { pk } of group) {
+        if (keys.has(pk)) {
+          twice.isSeen = true;
+          if (!twice.isAllowed) throw this.alarm('KEYS_TWICE', `the key ${quoted(pk)}`);
+        }
+        // In the order of keys, rows of the same key follow each other.
+        if (isByKey) keys.clear();
+        if (keys.size < MOST_KEYS) keys.add(pk);
+      }
+      yield group;
+    }
+  }
+
+  /** What is kept of the time before `edit` was switched off: from now on the file is only written. */
+  async #forgetBase(): Promise<void> {
+    await new BaseStore(this.deps.stateDir, this.name, this.plan.source, this.deps.clock).forget();
   }
 }
 

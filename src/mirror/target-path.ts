@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { compareByCodePoint } from '../lib/text.js';
 import { MirrorError, quoted } from './errors.js';
+import { MARKER } from './root.js';
 import { inTurns } from './turns.js';
 
 /** Where a file stands below the root, and what had to be changed for that. */
@@ -118,7 +119,7 @@ export interface Claim {
  */
 export async function grantPaths(claims: readonly Claim[]): Promise<ReadonlyMap<string, TargetPath>> {
   /** Whether files appear beside it, by the file. */
-  const files = new Map<string, boolean>();
+  const files = new Map([[MARKER, false]]);
   const directories = new Set<string>();
   /** Of which files there may be versions or conflict files, by the names that are taken. */
   const stems = new Set<string>();

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { constants, createReadStream, type Stats, unlinkSync } from 'node:fs';
+import { constants, createReadStream, lstatSync, type Stats, unlinkSync } from 'node:fs';
 import { copyFile, type FileHandle, link, lstat, mkdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
@@ -23,6 +23,9 @@ export interface FileStamp {
   readonly ino: number;
 }
 
+/** Somebody is writing the file, or wrote it just before it was to be replaced: it is as they left it. */
+export class Overtaken extends Error {}
+
 export interface WholeFile {
   /** Whether the file was replaced; its content is what was asked for in any case. */
   readonly changed: boolean;
@@ -33,6 +36,13 @@ export interface WholeFile {
   readonly bytes: number;
   /** Of the file as it stands now. */
   readonly file: FileStamp;
+}
+
+/** A regular file that is about to be replaced, or removed. */
+export interface Standing {
+  /** Real path. */
+  readonly path: string;
+  readonly stamp: FileStamp;
 }
 
 export interface ReplaceOptions {
@@ -46,8 +56,13 @@ export interface ReplaceOptions {
   /** Called with the sha256 of the new content when that is complete, also where it is what stands there. */
   readonly onWritten?: ((sha256: string) => Promise<void>) | undefined;
   /**
+   * Called when the new content is complete and not what stands there: with its sha256 (of a removal undefined), and with what
+   * stands there. What it throws leaves the old file as it is.
+   */
+  readonly onReplace?: ((sha256: string | undefined, old: Standing | undefined) => Promise<void>) | undefined;
+  /**
    * Called with the real path when the new content is complete, on disk and not what stands there, in the same turn as the rename or
-   * removal: what it throws leaves the old file as it is.
+   * removal: what it throws leaves the old file as it is. Unless given it throws Overtaken where the file changed meanwhile.
    */
   readonly lastLook?: ((path: string) => void) | undefined;
 }
@@ -58,15 +73,15 @@ export interface ReplaceOptions {
  * nothing, so that mtime tells when it changed. A new file is 0644 less the umask, an existing one keeps its mode and, where that is
  * allowed, its owner.
  *
- * @throws MirrorError MIRROR_OUTSIDE, MIRROR_BLOCKED, MIRROR_FULL, MIRROR_UNWRITABLE, MIRROR_TOO_LARGE; and whatever
- *   `content`, `onWritten`, `lastLook` or the signal throws. The old file is as it was.
+ * @throws MirrorError MIRROR_OUTSIDE, MIRROR_BLOCKED, MIRROR_FULL, MIRROR_UNWRITABLE, MIRROR_TOO_LARGE; Overtaken; and
+ *   whatever `content`, `onWritten`, `onReplace`, `lastLook` or the signal throws. The old file is as it was.
  */
 export async function replaceWhole(
   target: Target,
-  content: AsyncIterable<string | Uint8Array>,
+  content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
   options: ReplaceOptions = {},
 ): Promise<WholeFile> {
-  const { before, versions, maxBytes = Number.POSITIVE_INFINITY, signal, onWritten } = options;
+  const { before, versions, maxBytes = Number.POSITIVE_INFINITY, signal, onWritten, onReplace } = options;
   const shown = join(target.root, target.path);
   return await onDisk(shown, async () => {
     const path = await reach(target);
@@ -83,15 +98,19 @@ export async function replaceWhole(
       }
     }
     let whole: WholeFile | undefined;
+    let lastLook = options.lastLook;
     const temporary = temporaryOf(path);
     const ready = async (handle: FileHandle): Promise<boolean> => {
       const written = { path, sha256: hash.digest('hex'), bytes };
       await onWritten?.(written.sha256);
-      const old = await regularFile(path);
+      const there = await statsAt(path);
+      lastLook ??= () => lookAgain(path, there);
+      const old = there?.isFile() ? there : undefined;
       if (old !== undefined && (await isSame(path, old, written, before))) {
         whole = { ...written, changed: false, file: stampOf(old) };
         return false;
       }
+      await onReplace?.(written.sha256, old && { path, stamp: stampOf(old) });
       if (old !== undefined) {
         // Only root may give files away, and only members may choose a group: a file of ours is as good.
         await handle.chown(old.uid, old.gid).catch(() => undefined);
@@ -105,8 +124,12 @@ export async function replaceWhole(
     };
     // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
     const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
-    const lastLook = () => options.lastLook?.(path);
-    await writeFileAtomic(path, hashed(), { mode: mode | 0o600, temporary, ready, lastLook });
+    await writeFileAtomic(path, hashed(), {
+      mode: mode | 0o600,
+      temporary,
+      ready,
+      lastLook: () => lastLook?.(path),
+    });
     if (whole === undefined) throw new TypeError('A file that was never written');
     return whole;
   });
@@ -120,13 +143,16 @@ export async function replaceWhole(
  */
 export async function removeWhole(
   target: Target,
-  options: Pick<ReplaceOptions, 'versions' | 'lastLook'> = {},
+  options: Pick<ReplaceOptions, 'versions' | 'onReplace' | 'lastLook'> = {},
 ): Promise<boolean> {
   return await onDisk(join(target.root, target.path), async () => {
     const path = await reach(target);
-    if ((await regularFile(path)) === undefined) return false;
-    await keepVersion(path, options.versions);
-    options.lastLook?.(path);
+    const old = await regularFile(path);
+    if (old === undefined) return false;
+    const { versions, onReplace, lastLook = () => lookAgain(path, old) } = options;
+    await onReplace?.(undefined, { path, stamp: stampOf(old) });
+    await keepVersion(path, versions);
+    lastLook(path);
     unlinkSync(path);
     await syncDirectory(dirname(path));
     return true;
@@ -146,6 +172,11 @@ export function sameStamp(a: FileStamp | undefined, b: FileStamp | undefined): b
 
 export function stampOf({ size, mtimeMs, ino }: FileStamp): FileStamp {
   return { size, mtimeMs, ino };
+}
+
+/** @throws Overtaken when something else stands there than `stamp` says, or when something or nothing does */
+export function lookAgain(path: string, stamp: FileStamp | undefined): void {
+  if (!sameStamp(lstatSync(path, { throwIfNoEntry: false }), stamp)) throw new Overtaken();
 }
 
 /** Undefined where nothing stands there. */

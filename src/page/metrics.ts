@@ -68,7 +68,8 @@ export const METRICS = {
     'Removed files whose documents stay in the peer until a person approves that they are removed.',
   'peersync_mirrors{state}':
     'All mirrors, by how they are: good, failing, alarm (a person has to look), or waiting for the first try.',
-  peersync_mirror_conflicts: 'Cells of two-way tables that were changed on both sides, over all mirrors.',
+  peersync_mirror_conflicts:
+    'Cells of two-way tables that were changed on both sides, and mirrored files that somebody edited, over all mirrors.',
   peersync_mirrors_oldest_success_seconds:
     'The greatest age that peersync_mirror_age_seconds has, over all mirrors.',
   'peersync_mirror_age_seconds{mirror}':
@@ -87,6 +88,8 @@ export const METRICS = {
   peersync_state_sync_seconds: 'How long the disk took to make changes durable (fdatasync).',
   peersync_state_writable: 'Whether the last changes could be written: 0 while the disk is full or fails.',
   peersync_state_repairs: 'Damages that were found and mended when the state was read at the start.',
+  peersync_state_repair_audit_left:
+    'Documents that are still to be compared with the peer since the state lost changes; 0 where none are.',
   peersync_config_last_reload_successful:
     'Whether the configuration file was taken up when it was last read: 0 while a changed one is refused, and the one before holds.',
   peersync_config_last_reload_success_timestamp_seconds:
@@ -330,6 +333,8 @@ export function valuesOf(live: Live, followers = 0): Values {
     set('peersync_state_compactions_total', compactions);
     set('peersync_state_writable', failure === undefined);
     set('peersync_state_repairs', status.repairs.length);
+    const { checked = 0, of = 0 } = status.repairAudit ?? {};
+    set('peersync_state_repair_audit_left', of - checked);
     set('peersync_config_last_reload_successful', configuration && configuration.refused === undefined);
     set('peersync_config_last_reload_success_timestamp_seconds', seconds(configuration?.takenUpAt));
     set('peersync_page_followers', followers);

@@ -146,7 +146,7 @@ export function readAnswer(answer: HttpAnswer): Answer {
     const text = decoded(answer.body).trim();
     if (/^(\{\s*\}|\[\s*\])?$/.test(text)) throw new Unreadable('gave an empty answer');
     if (/^[{[]/.test(text)) return { form: 'json', record: jsonRecord('', parseJson(text), 0), text };
-    if (!text.startsWith('<')) return { form: 'text', record: NOTHING, text };
+    if (!text.startsWith('<')) return { form: 'text', record: linesRecord(text), text };
     return isHtml(text)
       ? { form: 'html', record: htmlRecord(text), text }
       : { form: 'xml', record: readXml(text), text };
@@ -215,6 +215,22 @@ function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
     }
   }
   return { name, fields, records };
+}
+
+/** A line of a name, `:` or `=`, and a value; the name may have a prefix (`dc:title: Notes`). */
+const LINE = /^((?:[a-z]+:(?=[\w.-]+\s*(?:=|:\s)))?[\w.-]+)\s*[:=]\s*(.*)$/i;
+
+/** Plain text of which every line is a field. A sentence among them may deny the rest, and then nothing is known. */
+function linesRecord(text: string): AnswerRecord {
+  const lines = text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  const fields = lines.flatMap((line) => {
+    const [, name, value = ''] = LINE.exec(line) ?? [];
+    return name === undefined ? [] : [field(name, value)];
+  });
+  return fields.length === lines.length ? { name: '', fields, records: [] } : NOTHING;
 }
 
 /** What a page is made of. Not a type of htmlparser2, which nobody has who uses the declarations of the library. */

@@ -1,3 +1,5 @@
+import type { DocumentKind } from '../lib/file.js';
+import type { AddressPolicy } from './addresses.js';
 import type { HttpAnswer } from './answer.js';
 import type { Citation, CitationQuery } from './citation.js';
 import type { Body, FormField, TextEncoding } from './form.js';
@@ -17,6 +19,8 @@ export interface ContentRules {
   readonly encoding: TextEncoding;
   /** Whether files travel as they are, those that are no text included; otherwise as text in UTF-8. */
   readonly takesBinary: boolean;
+  /** Kinds of document of which a peer that takes files loses the text: they travel as text all the same. */
+  readonly badlyRead: readonly DocumentKind[];
   /** Whether the peer shows how many words of a document it indexed, at least those of its URL. */
   readonly showsWords: boolean;
   /** Bytes of one document; more does the peer harm. @default no limit */
@@ -33,8 +37,8 @@ export interface Dialect {
   readonly losesUpdates: boolean;
   /** A hash that no document has: to ask for its citations has the peer show at once all that it has indexed. */
   readonly commitHash?: string;
-  /** Whether the peer drops documents of some addresses without a word: those that its network does not take. */
-  readonly hasDomainGate: boolean;
+  /** How addresses are told apart, where the peer drops documents of those that its network does not take. @default it takes all */
+  readonly addresses?: AddressPolicy;
   /** So many documents are removed in one request at most. */
   readonly removedAtOnce: number;
   /** Whether the peer may have a removed document again, as of a copy of its index that was restored. */

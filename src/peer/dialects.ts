@@ -1,4 +1,5 @@
 import { parseUrl } from '../lib/text.js';
+import { yacyAddresses } from './addresses.js';
 import { decoded, isSameUrl, succeeded, unusable } from './answer.js';
 import { readCitation } from './citation.js';
 import type { Dialect, DialectName, TableDialect } from './dialect.js';
@@ -28,10 +29,9 @@ const SHARE_PATH = '/api/share.html';
 /** The specification to the letter: form-encoded, exact names, no parameter that is not needed. */
 export const standard: Dialect = {
   name: 'standard',
-  content: { encoding: 'form', takesBinary: false, showsWords: false },
+  content: { encoding: 'form', takesBinary: false, badlyRead: [], showsWords: false },
   holdMs: 0,
   losesUpdates: false,
-  hasDomainGate: false,
   removedAtOnce: 100,
   bringsBack: false,
   pushPath: '/api/push_p.html',
@@ -105,11 +105,18 @@ const yacyTables: TableDialect = {
  */
 export const yacy: Dialect = {
   name: 'yacy',
-  content: { encoding: 'base64', takesBinary: true, showsWords: true, maxBytes: 20_000_000 },
+  content: {
+    encoding: 'base64',
+    takesBinary: true,
+    // Of e-mail and books it indexes the words of the URL only, and of sheets and slides the text without blanks.
+    badlyRead: ['mail', 'epub', 'sheets', 'slides'],
+    showsWords: true,
+    maxBytes: 20_000_000,
+  },
   holdMs: 20_000,
   losesUpdates: true,
   commitHash: 'AAAAAAAAAAAA',
-  hasDomainGate: true,
+  addresses: yacyAddresses,
   removedAtOnce: 1,
   bringsBack: true,
   pushPath: '/api/push_p.json',

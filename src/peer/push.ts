@@ -80,7 +80,8 @@ function resultsOfItems(
   if (spoken.length === 0) return undefined;
   const results = new Array<PushResult | undefined>(urls.length).fill(undefined);
   for (const item of spoken) {
-    const n = fieldNumber(item, 'item');
+    // Plain lines about several items are one record: they do not tell which word is about which item.
+    const n = fieldValues(item, 'item').length > 1 ? undefined : fieldNumber(item, 'item');
     const result = resultOf(item, n === undefined ? undefined : urls[n], isSame);
     if (n === undefined || n >= urls.length || result === undefined) return undefined;
     if (results[n]?.ok !== false) results[n] = result;

@@ -26,6 +26,8 @@ export interface TableStream {
   /** The columns that the peer named ahead of the rows, without the key; undefined where it did not. */
   readonly columns: readonly string[] | undefined;
   readonly rows: AsyncIterable<readonly TableRow[]>;
+  /** Whether all bytes so far were UTF-8; U+FFFD stands for others. */
+  readonly isUtf8: () => boolean;
 }
 
 /** A whole table in memory. */
@@ -60,14 +62,26 @@ export async function readTable(
   asked: string,
   rawKeyBytes?: number,
 ): Promise<TableStream | undefined> {
-  const parts = partsOf(answer, asked, rawKeyBytes);
+  let isUtf8 = true;
+  const strict = new TextDecoder('utf-8', { fatal: true });
+  async function* checked(): AsyncGenerator<Buffer> {
+    for await (const chunk of answer.chunks) {
+      try {
+        if (isUtf8) strict.decode(chunk, { stream: true });
+      } catch {
+        isUtf8 = false;
+      }
+      yield chunk;
+    }
+  }
+  const parts = partsOf({ ...answer, chunks: checked() }, asked, rawKeyBytes);
   const { value: first } = await parts.next();
   if (first === undefined) return undefined;
   const { name = asked, columns } = first.head;
   async function* rest(): AsyncGenerator<readonly TableRow[]> {
     for await (const { rows } of parts) yield rows;
   }
-  return { name, columns, rows: rest() };
+  return { name, columns, rows: rest(), isUtf8: () => isUtf8 };
 }
 
 /** What stands ahead of the rows. */

@@ -1,9 +1,4 @@
-/** Brings the pieces of a text into another form, in one pass. */
-export interface Rewriting {
-  /** The next piece; what may belong together with the beginning of the following one is kept. */
-  piece(bytes: Uint8Array): Uint8Array;
-  end(): Uint8Array;
-}
+import { type Rewriting, rewriting } from '../lib/rewriting.js';
 
 /**
  * Makes plain text in UTF-8 safe for YaCy, which reads it with its HTML parser and indexes text through XML (measured with 1.92,
@@ -16,12 +11,12 @@ export interface Rewriting {
  * - a byte order mark is left out.
  */
 export function plainTextRewriting(): Rewriting {
-  return rewriting(PLAIN, rewrittenPlain, MARK);
+  return rewriting({ pattern: PLAIN, replacer: rewrittenPlain, cut: CUT, longest: LONGEST, leftOut: MARK });
 }
 
 /** Replaces in HTML what would end the update of YaCy's index, and nothing else. The encoding does not matter. */
 export function htmlRewriting(): Rewriting {
-  return rewriting(NONCHARACTER, rewrittenNoncharacter, '');
+  return rewriting({ pattern: NONCHARACTER, replacer: rewrittenNoncharacter, cut: CUT, longest: LONGEST });
 }
 
 // Everything here is looked for byte by byte, in UTF-8 read as Latin-1.
@@ -39,6 +34,8 @@ const PLAIN = new RegExp(
   'g',
 );
 const NONCHARACTER = new RegExp(`\\xef\\xbf[\\xbe\\xbf]|&(?:amp;)*${NUMBER}`, 'g');
+/** The longest that is replaced, in bytes: a number behind several `amp;`. */
+const LONGEST = 64;
 /** What may be the beginning of something to replace at the end of a piece. */
 const CUT = /(?:&[A-Za-z0-9#;]{0,40}|\xc2|\xef[\xbb\xbf]?)$/;
 
@@ -89,36 +86,4 @@ function rewrittenNoncharacter(found: string, hex?: string, decimal?: string): s
 function codeOf(hex: string | undefined, decimal: string | undefined): number | undefined {
   if (hex !== undefined) return Number.parseInt(hex, 16);
   return decimal === undefined ? undefined : Number.parseInt(decimal, 10);
-}
-
-type Replacer = (found: string, hex?: string, decimal?: string, name?: string) => string;
-
-/** @param leftOut what is left out at the beginning */
-function rewriting(pattern: RegExp, replacer: Replacer, leftOut: string): Rewriting {
-  let rest = '';
-  let isBegun = false;
-  const rewritten = (text: string): Uint8Array => {
-    if (text === '') return new Uint8Array();
-    const from = !isBegun && leftOut !== '' && text.startsWith(leftOut) ? leftOut.length : 0;
-    isBegun = true;
-    // The replacer's further arguments are the offset and the whole.
-    const replaced = text
-      .slice(from)
-      .replace(pattern, (found, hex, decimal, name) =>
-        replacer(found, hex, decimal, typeof name === 'string' ? name : undefined),
-      );
-    return Buffer.from(replaced, 'latin1');
-  };
-  return {
-    piece(bytes) {
-      const text = rest + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
-      rest = CUT.exec(text.slice(-64))?.[0] ?? '';
-      return rewritten(text.slice(0, text.length - rest.length));
-    },
-    end() {
-      const last = rest;
-      rest = '';
-      return rewritten(last);
-    },
-  };
 }

@@ -15,6 +15,7 @@ import {
   queueStopped,
   type RequestQueueOptions,
 } from './options.js';
+import { RateLimit } from './rate-limit.js';
 
 /** The wake timer waits this long at most, in ms: timers stand still while the machine is suspended. */
 const LONGEST_TIMER_MS = 60_000;
@@ -22,13 +23,6 @@ const LONGEST_TIMER_MS = 60_000;
 const LONGEST_MS = 15 * 60_000;
 /** Shared objects and tables stream, and may take so many times as long as anything else. */
 const STREAMING = 12;
-/** From this rate on there is no limit. */
-const UNLIMITED_RATE = 10_000;
-/**
- * Above this rate the starts of a lane come in groups, so many groups a second. p-queue waits with timers that fire a millisecond
- * late: with one start an interval a rate of 200 became 197, and 1,000 and 5,000 became 940; with groups 201, 1,000, 5,003.
- */
-const GROUPS_PER_SECOND = 20;
 /** The median latency is that of so many answers. */
 const LATENCIES = 101;
 
@@ -70,7 +64,7 @@ interface Request {
   readonly ending: AbortController | undefined;
 }
 
-/** One lane with its figures. p-queue keeps its order, concurrency and rate. */
+/** One lane with its figures. p-queue keeps its order and concurrency. */
 class LaneQueue {
   readonly health: HealthCheck;
   /** In the order of p-queue. */
@@ -78,7 +72,8 @@ class LaneQueue {
   /** In the order of their starts. */
   readonly running = new Set<Request>();
   readonly latencies: number[] = [];
-  queue = new PQueue();
+  readonly rate = new RateLimit();
+  readonly queue = new PQueue({ autoStart: false });
   started = 0;
   failed = 0;
 
@@ -93,6 +88,7 @@ class LaneQueue {
     health: HealthOptions,
   ) {
     this.health = new HealthCheck(`request ${name}`, `no ${name} request starts or ends in time`, health);
+    this.queue.on('add', onChange).on('next', onChange);
   }
 
   /** How many requests may run at a time. */
@@ -101,8 +97,8 @@ class LaneQueue {
   }
 
   /** How many more may come to wait: as many as could start together, one while the rate is spent. */
-  get room(): number {
-    return (this.queue.isRateLimited ? 1 : this.slots) - this.waiting.size;
+  room(now: number): number {
+    return (this.rate.nextAt > now ? 1 : this.slots) - this.waiting.size;
   }
 
   add(request: Request): void {
@@ -115,17 +111,11 @@ class LaneQueue {
     });
   }
 
-  /** From now on these hold. The rate of a p-queue cannot be changed, so another one goes on; what runs ends, and counts. */
+  /** From now on these hold. */
   limit({ concurrency, requestsPerSecond }: LaneLimits): void {
     this.adaptive?.riseTo(concurrency);
-    this.queue.pause();
-    this.queue.clear();
-    const intervalCap = Math.max(1, Math.floor(requestsPerSecond / GROUPS_PER_SECOND));
-    const rate = { strict: true, intervalCap, interval: (1_000 * intervalCap) / requestsPerSecond };
-    const isLimited = requestsPerSecond < UNLIMITED_RATE;
-    this.queue = new PQueue({ autoStart: false, concurrency, ...(isLimited ? rate : {}) });
-    for (const request of this.waiting) this.add(request);
-    this.queue.on('add', this.onChange).on('next', this.onChange);
+    this.queue.concurrency = concurrency;
+    this.rate.limit(requestsPerSecond);
   }
 
   status(): LaneStatus {
@@ -138,8 +128,8 @@ class LaneQueue {
 /**
  * Every request to the peer passes through this queue.
  *
- * A request enters by `run` and waits in its lane, a p-queue that keeps its order, concurrency and rate. A p-queue is paused while
- * one of these holds its lane back: the concurrency that the peer seems to bear, the circuit breaker (which also knows the wait
+ * A request enters by `run` and waits in its lane, a p-queue that keeps its order and concurrency. A p-queue is paused while one of
+ * these holds its lane back: the rate, the concurrency that the peer seems to bear, the circuit breaker (which also knows the wait
  * that the peer asked for), and the pause that a person asked for. The start and the end of each request update these.
  *
  * - *Serving*: as above.
@@ -230,7 +220,8 @@ export class RequestQueue {
 
   /** Whether `ready` would let a producer of this lane go on at this moment. */
   hasRoom(name: Lane): boolean {
-    return !this.#isStopping && this.#admits(name, this.#options.clock.now()) && this.#lanes[name].room > 0;
+    const now = this.#options.clock.now();
+    return !this.#isStopping && this.#admits(name, now) && this.#lanes[name].room(now) > 0;
   }
 
   /** Whether anything runs or waits in this lane. */
@@ -239,7 +230,7 @@ export class RequestQueue {
     return running.size + waiting.size > 0;
   }
 
-  /** Whether a request waits in this lane that nothing but its rate holds back at this moment. */
+  /** Whether a request waits in this lane that nothing holds back at this moment. */
   mayStart(name: Lane): boolean {
     return !this.#isStopping && this.#mayRun(this.#lanes[name], this.#options.clock.now());
   }
@@ -325,7 +316,9 @@ export class RequestQueue {
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const { signal } = request.ending ?? this.#ending;
-    const ticket = this.#breaker.started(lane.name, this.#options.clock.now());
+    const now = this.#options.clock.now();
+    const ticket = this.#breaker.started(lane.name, now);
+    lane.rate.started(now);
     lane.waiting.delete(request);
     lane.running.add(request);
     lane.started += 1;
@@ -369,7 +362,12 @@ export class RequestQueue {
     return this.#paused === undefined && this.#breaker.admitsFrom(lane) <= now;
   }
 
-  #mayRun({ name, running, slots, waiting }: LaneQueue, now: number): boolean {
+  #mayRun(lane: LaneQueue, now: number): boolean {
+    return this.#waitsForRate(lane, now) && lane.rate.nextAt <= now;
+  }
+
+  /** Whether a request waits in this lane that nothing but its rate may hold back. */
+  #waitsForRate({ name, running, slots, waiting }: LaneQueue, now: number): boolean {
     return waiting.size > 0 && slots > running.size && this.#admits(name, now);
   }
 
@@ -387,14 +385,20 @@ export class RequestQueue {
       if (this.#mayRun(lane, now)) lane.queue.start();
       else lane.queue.pause();
     }
-    for (const { name, room } of this.#byPriority)
-      if (room > 0 && this.#events.listenerCount(name) > 0 && this.#admits(name, now))
+    for (const lane of this.#byPriority) {
+      const { name } = lane;
+      if (lane.room(now) > 0 && this.#events.listenerCount(name) > 0 && this.#admits(name, now))
         this.#events.emit(name);
+    }
     this.#timer?.cancel();
-    const ahead = [this.#breaker.probeAt, until].filter(
+    const byRate = this.#byPriority.filter((lane) => this.#waitsForRate(lane, now));
+    const ahead = [this.#breaker.probeAt, until, ...byRate.map(({ rate }) => rate.nextAt)].filter(
       (time) => time > now && time < Number.POSITIVE_INFINITY,
     );
-    if (ahead.length > 0)
-      this.#timer = clock.after(Math.min(...ahead, now + LONGEST_TIMER_MS) - now, () => this.#update());
+    if (ahead.length > 0) {
+      // A timer is in whole milliseconds, and one that fires too early would be for nothing.
+      const ms = Math.ceil(Math.min(...ahead, now + LONGEST_TIMER_MS) - now);
+      this.#timer = clock.after(ms, () => this.#update());
+    }
   }
 }

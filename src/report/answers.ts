@@ -5,10 +5,9 @@ import { PeersyncError } from '../lib/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 import { retryItems } from '../uplink/retry.js';
-import { verify } from '../uplink/verify.js';
+import { itemsToVerify, verify } from '../uplink/verify.js';
 import { approve, forget } from './deletions.js';
 import {
-  chosen,
   itemsPage,
   knownFolder,
   LISTED_STATUSES,
@@ -108,18 +107,18 @@ function requestsTo(live: Live, feed: LiveFeed) {
   const { clock, current, log, parts } = live;
   const { client, dialect, mirrors, queue, state, watcher } = parts;
   return {
-    ...requestsToState(current, state, live),
+    ...requestsToState(current, state.committed, live),
     ...requestsToChange(current, { state, queue, clock, log }, live),
     /** Follows what the daemon does; see `LiveLine`. */
     live: request(nothing, () => feed.follow(live.stopping)),
     rescan: request(z.object({ folder: z.string().optional() }), ({ folder }) =>
       watcher.rescan(knownFolder(current.config, folder)),
     ),
-    /** So many items by chance, or all of them; `repair` pushes again what is missing. */
+    /** So many items by chance, or all of them; `repair` pushes again what is lost, and removes again what is back. */
     verify: request(
       z.object({ sample: z.number().optional(), repair: z.boolean().default(false) }),
       async ({ repair, sample }) => {
-        const { items, of } = await chosen(state, sample);
+        const { items, of } = await itemsToVerify(state, sample);
         const deps = { state, queue, peer: client, dialect, settings: current.config, clock, log };
         return verify(items, deps, { lane: 'interactive', repair, of });
       },

@@ -2,7 +2,16 @@ import type { Config, FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { counted } from '../lib/text.js';
-import { type Entry, gone, isAway, isItem, mayHaveDocument, removing, type Sent } from '../state/entry.js';
+import {
+  type Entry,
+  gone,
+  isAway,
+  isExcluded,
+  isItem,
+  mayHaveDocument,
+  removing,
+  type Sent,
+} from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { approveDeletes, type HeldDeletes, heldDeletes } from '../watch/deletions.js';
 import { knownFolder, wrongly } from './items.js';
@@ -63,7 +72,7 @@ const EXAMPLES = 3;
 
 /**
  * Forgets a folder that left the configuration; with `remove`, its documents are removed from the peer. Of a configured folder it is about the
- * documents that its rules, or its URL, do not account for any more. On disk before it is answered.
+ * documents that its rules, its URL or the content of its files do not account for any more. On disk before it is answered.
  *
  * @throws PeersyncError FOLDER_CONFIGURED, UNKNOWN_FOLDER; DELETES_CHANGED where there are more by now
  */
@@ -76,7 +85,7 @@ export async function forget(
     throw wrongly(
       'FOLDER_CONFIGURED',
       `The folder ${folder} is in the configuration, so nothing of it is forgotten.`,
-      'Take it out there first, or give --remove to remove the documents that its rules exclude now.',
+      'Take it out there first, or give --remove to remove the documents of files that are skipped now.',
     );
   const each = async (work: (entry: Entry, sent: Sent | undefined) => void) => {
     for await (const slice of state.entries.slices({ folder }))
@@ -100,7 +109,10 @@ export async function forget(
   await each((entry, sent) => {
     const now = clock.now();
     if (sent !== undefined && mayHaveDocument(entry) && entry.status !== 'removing') {
-      const item = isAway(entry) ? entry : gone(entry, now, 'nobody asks for it any more');
+      // A file that is there and kept out by its content is skipped again afterwards.
+      const isKeptOut = configured !== undefined && entry.status === 'skipped' && !isExcluded(entry);
+      const isOut = isAway(entry) || isKeptOut;
+      const item = isOut ? entry : gone(entry, now, 'nobody asks for it any more');
       state.put(removing(item, now, 'asked for by a person'));
     } else if (!remove || (entry.status !== 'removing' && entry.status !== 'removed'))
       state.remove(folder, entry.path);
@@ -111,7 +123,7 @@ export async function forget(
 
 /** Whether the record of a configured folder is of a document that nothing else would remove. */
 function isLeftOver(entry: Entry, { url }: FolderConfig): boolean {
-  if (entry.status === 'skipped') return entry.sent !== undefined && entry.trouble.code === 'EXCLUDED';
+  if (entry.status === 'skipped') return entry.sent !== undefined;
   return (
     entry.status === 'gone' && entry.sent !== undefined && entry.sent.url !== documentUrl(url, entry.path)
   );

@@ -4,13 +4,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { isWithin } from '../lib/text.js';
-import type { EntriesView } from '../state/entries.js';
-import type { ConfirmedItem, Entry } from '../state/entry.js';
+import type { EntriesReader } from '../state/entries-reader.js';
+import { type Entry, keptOutFor } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { Scope } from '../uplink/retry.js';
 
-// Which items a person asks for: by path, by folder and status, page by page, or some by chance.
+// Which items a person asks for: by path, by folder and status, or page by page.
 
 export const LISTED_STATUSES = [
   'pending',
@@ -32,7 +32,8 @@ export interface ListFilter {
 export type ListedEntry = ReturnType<typeof listed>;
 
 function listed(entry: Entry) {
-  const { folder, path, status, since, version, trouble } = entry;
+  const { folder, path, status, since, version } = entry;
+  const trouble = entry.trouble ?? keptOutFor(entry);
   return {
     ...{ folder, path, status },
     /** When the status began, in ms since the epoch. */
@@ -42,6 +43,8 @@ function listed(entry: Entry) {
     sha256: 'sha256' in version ? version.sha256 : undefined,
     url: 'url' in entry ? entry.url : undefined,
     attempts: 'attempts' in entry ? entry.attempts : undefined,
+    /** Set where the file is skipped, and what the peer was sent of it before is still searchable. */
+    isOlderSearchable: status === 'skipped' && entry.sent !== undefined ? true : undefined,
     /** Why it is quarantined or skipped, or what its last try failed with. */
     ...{ code: trouble?.code, message: trouble?.message, hint: trouble?.hint },
   };
@@ -79,7 +82,7 @@ const SLICE = 2_000;
  */
 export async function itemsPage(
   { folders }: Pick<Config, 'folders'>,
-  entries: EntriesView,
+  entries: EntriesReader,
   {
     after,
     folder: only,
@@ -116,26 +119,6 @@ export async function itemsPage(
   return isPast
     ? { items }
     : await itemsPage({ folders }, entries, { folder: only, limit, name: wanted, status });
-}
-
-/** All confirmed items, or so many of them by chance; and how many that are. */
-export async function chosen(
-  state: StateView,
-  most = Number.POSITIVE_INFINITY,
-): Promise<{ readonly items: Iterable<ConfirmedItem>; readonly of: number }> {
-  const of = Math.min(most, state.counts().confirmed);
-  const all = state.entries.all(undefined, 'confirmed') as Iterable<ConfirmedItem>;
-  if (most === Number.POSITIVE_INFINITY) return { items: all, of };
-  const sample: ConfirmedItem[] = [];
-  let seen = 0;
-  for await (const slice of state.entries.slices({ status: ['confirmed'] })) {
-    for (const item of slice) {
-      seen += 1;
-      const place = seen <= most ? seen - 1 : Math.floor(Math.random() * seen);
-      if (place < most) sample[place] = item as ConfirmedItem;
-    }
-  }
-  return { items: sample, of };
 }
 
 /** The name of a folder, where one is given. @throws PeersyncError UNKNOWN_FOLDER */
@@ -202,7 +185,7 @@ const NAMING = 'Give its path, or name it as `peersync list` does: FOLDER/path.'
  */
 export async function namedPaths(
   { folders }: Config,
-  entries: EntriesView,
+  entries: EntriesReader,
   texts: readonly string[],
 ): Promise<string[]> {
   const roots = new Map(folders.map(({ name, path }) => [name, path]));
@@ -241,7 +224,7 @@ function onlyOne(text: string, [first, ...others]: readonly string[] = []): stri
 /** Files, and directories with all below, as `retry` takes them. @throws PeersyncError OUTSIDE */
 export async function scopesOf(
   config: Config,
-  entries: EntriesView,
+  entries: EntriesReader,
   paths: readonly string[],
 ): Promise<Scope[]> {
   const absolutes = await namedPaths(config, entries, paths);

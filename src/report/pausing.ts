@@ -8,12 +8,16 @@ const META = 'paused';
 export const SHORTEST_PAUSE_MS = 1_000;
 export const LONGEST_PAUSE_MS = 3_650 * 86_400_000;
 
-/** What a person paused, as the state keeps it; undefined also where its time is over. */
+/**
+ * What a person paused, as the state keeps it; undefined also where its time is over. A pause that begins ahead is of an earlier run
+ * whose clock was wrong: it begins now.
+ */
 export function keptPause(state: Pick<StateView, 'meta'>, now: number): Paused | undefined {
   const { since, until } = Object(state.meta(META)) as { readonly since?: unknown; readonly until?: unknown };
   if (typeof since !== 'number') return undefined;
-  if (typeof until !== 'number') return { since };
-  return until > now ? { since, until } : undefined;
+  const aheadMs = Math.max(0, since - now);
+  if (typeof until !== 'number') return { since: since - aheadMs };
+  return until > now ? { since: since - aheadMs, until: until - aheadMs } : undefined;
 }
 
 export interface PausingDeps {
@@ -49,6 +53,7 @@ export async function resume({ state, queue, clock }: PausingDeps): Promise<bool
 export function restorePause({ clock, log, queue, state }: PausingDeps, why = ', as before the start'): void {
   const paused = keptPause(state, clock.now());
   if (paused === undefined) return;
+  state.setMeta(META, { ...paused });
   queue?.pause(paused);
   const { until } = paused;
   const end = until === undefined ? 'until `peersync resume`' : `for ${durationText(until - clock.now())}`;

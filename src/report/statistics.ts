@@ -17,7 +17,7 @@ export type StatisticsReport = ReturnType<Statistics['report']>;
 export type TimeToSearch = StatisticsReport['timeToSearch'][number];
 
 interface StatisticsDeps {
-  readonly state: Pick<State, 'counts' | 'entries' | 'onChange'>;
+  readonly state: Pick<State, 'committed' | 'onCommit'>;
   readonly clock: Clock;
   readonly log: Logger;
   /** As they are now; a reload may change them. */
@@ -157,9 +157,9 @@ interface CollectionStatistics {
 
 /**
  * What is counted while the daemon works: the time from *at rest* to *confirmed* by collection, what waits, samples of the
- * last hour, and the alerts that follow. All times are steady, so that a wall clock that is set makes nothing late or empty.
+ * last hour, and the alerts that follow. A change counts when it is on disk. All times are steady, so that a wall clock that is set makes nothing late or empty.
  *
- * Life: `start` counts what waits, and every change of the state is seen from then on; what was confirmed before in the last day is
+ * Life: `start` counts what waits, and every change that is committed is seen from then on; what was confirmed before in the last day is
  * counted in the background, from the records. So nothing has to be kept but those.
  *
  * An alert by `alerts.timeToSearch` is raised for a collection once more than 5 % of its files of the last hour took longer than
@@ -188,9 +188,9 @@ export class Statistics {
   async start(): Promise<void> {
     const { log, state } = this.deps;
     this.#plan();
-    for await (const slice of state.entries.slices({ status: ['pending', 'accepted'] }))
+    for await (const slice of state.committed.entries.slices({ status: ['pending', 'accepted'] }))
       for (const entry of slice) this.#countWaiting(entry, 1);
-    this.#unsubscribe = state.onChange((after, before) => this.#onChange(after, before));
+    this.#unsubscribe = state.onCommit((after, before) => this.#onCommit(after, before));
     this.recalled = this.#recall().catch((error) => {
       log.error({ err: error }, `what was confirmed before cannot be counted: ${messageOf(error)}`);
     });
@@ -224,7 +224,7 @@ export class Statistics {
     const { clock, state } = this.deps;
     const startedAt = clock.now();
     const where = (line: string) => sinceOf(line) > Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0);
-    for await (const slice of state.entries.slices({ where })) {
+    for await (const slice of state.committed.entries.slices({ where })) {
       for (const entry of slice) {
         entry.history.forEach(({ at, status }, i) => {
           if (status !== 'confirmed' || !isItem(entry)) return;
@@ -238,7 +238,7 @@ export class Statistics {
     }
   }
 
-  #onChange(after: Entry | undefined, before: Entry | undefined): void {
+  #onCommit(after: Entry | undefined, before: Entry | undefined): void {
     this.#countWaiting(before, -1);
     this.#countWaiting(after, 1);
     if (after === undefined || after.status === before?.status) return;
@@ -298,7 +298,7 @@ export class Statistics {
   }
 
   #takeSample(at: number): void {
-    const { pending, accepted } = this.deps.state.counts();
+    const { pending, accepted } = this.deps.state.committed.counts();
     const { count, p50Ms, p95Ms } = percentilesOf(this.#durations);
     const sample = { at, confirmed: count, waiting: pending + accepted, p50Ms, p95Ms };
     this.samples = [...this.samples.filter((one) => one.at > at - HOUR_MS), sample];

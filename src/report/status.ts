@@ -16,7 +16,10 @@ import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Trouble } from '../state/entry.js';
 import type { State, StateView } from '../state/state.js';
+import type { Audit } from '../uplink/audit.js';
 import type { DialectSource } from '../uplink/deps.js';
+import { repairAuditProgress } from '../uplink/repair-audit.js';
+import { unseenAddresses } from '../uplink/unseen-addresses.js';
 import type { Uplink } from '../uplink/uplink.js';
 import { heldTrouble, unapprovedDeletes } from '../watch/deletions.js';
 import type { Watcher } from '../watch/watcher.js';
@@ -78,6 +81,7 @@ export interface Live {
     readonly dialect: DialectSource;
     readonly queue: RequestQueue;
     readonly uplink: Uplink;
+    readonly audit: Pick<Audit, 'repairProgress'>;
     readonly watcher: Watcher;
     readonly mirrors: Mirrors;
     readonly statistics: Statistics;
@@ -196,6 +200,8 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
       /** Removed files whose documents wait for `approve-deletes`. */
       return { ...folder, ...(held && { heldDeletes: held }) };
     }),
+    /** Why the peer may never show documents of some addresses. */
+    unseenAddresses: unseenAddresses(state),
     /** The directory that the paths of mirrors are below. */
     mirrorRoot: config.mirror.root,
     mirrors: parts?.mirrors.status() ?? mirrorReports(config.mirror, state),
@@ -212,6 +218,8 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     stuck: watchdog?.stuck ?? [],
     /** What opening the state repaired. */
     repairs: state.repairs,
+    /** How far the audit of everything is that follows on a repair; only until it is done. */
+    repairAudit: parts === undefined ? repairAuditProgress(state) : parts.audit.repairProgress,
   };
 }
 
@@ -259,6 +267,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       message: 'The peer has not answered yet since peersync started.',
       hint: 'It is asked again by itself; see peer.url if this stays so.',
     });
+  for (const unseen of status.unseenAddresses) add('error', unseen.code, 'peer', unseen);
   for (const alert of status.figures?.alerts ?? []) add('error', alert.code, alert.collection, alert);
   for (const { name, watch, heldDeletes: held } of status.folders) {
     if (held !== undefined)
@@ -287,11 +296,17 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
   addMany('error', 'mirrors have an alarm', alarms);
   const failures = mirrorsWith('MIRROR_FAILS', ({ alarm, failure }) => !alarm && failure);
   addMany('warning', 'mirrors fail, and are tried again', failures);
-  const conflicts = mirrors.flatMap((mirror) => mirror.conflicts ?? []).length;
-  if (conflicts > 0)
+  const conflicts = mirrors.flatMap((mirror) => mirror.conflicts ?? []);
+  const files = conflicts.filter(({ pk }) => pk === '').length;
+  const cells = conflicts.length - files;
+  const clashed = [
+    cells > 0 ? `${counted(cells, 'cell')} of edited tables changed on both sides` : '',
+    files > 0 ? `${counted(files, 'mirrored file')} had been edited` : '',
+  ];
+  if (conflicts.length > 0)
     add('warning', 'MIRROR_CONFLICTS', 'conflicts', {
-      message: `${counted(conflicts, 'cell')} of edited tables changed on both sides; the peer's value was kept, yours is in a file beside it.`,
-      hint: 'Look at that file, and edit the table again where your value is the right one.',
+      message: `${clashed.filter((text) => text !== '').join(', and ')}; what the peer has was kept, yours is in a file beside it.`,
+      hint: '`peersync status` names that file. Look at it, make the change anew where yours is right, and remove it.',
     });
   const problems = status.problems.map(({ folder: subject, path, trouble: { code, hint, message } }) => {
     return { subject, code: `PATH_${code}`, message: `${path}: ${message}`, hint };
@@ -302,6 +317,16 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       message: 'The state was repaired when peersync started.',
       hint: '`peersync status` says what was mended.',
     });
+  if (status.repairAudit !== undefined) {
+    const { checked, of, since } = status.repairAudit;
+    add('warning', 'REPAIR_AUDIT', 'state', {
+      message: `The state lost changes, so that what it says of some documents may be old: ${numberText(checked)} of ${counted(of, 'document')} were compared with the peer since.`,
+      hint: status.running
+        ? 'It goes on by itself; what differs is pushed, or removed, again.'
+        : '`peersync run` goes on with that; what differs is pushed, or removed, again.',
+      since,
+    });
+  }
   if (configuration?.refused !== undefined) {
     const { at: since, hint, message } = configuration.refused;
     const words = `The changed configuration was refused, and the one before holds: ${message}`;

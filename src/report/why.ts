@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
-import type { Encoding } from '../lib/file.js';
+import { type Encoding, joinPath } from '../lib/file.js';
 import { counted, isWithin, sentence, shellWord } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import {
@@ -9,14 +9,18 @@ import {
   type GoneItem,
   type HistoryEntry,
   hasContent,
+  isExcluded,
   isItem,
   isRemembered,
+  keptOutFor,
   type Sent,
+  type SkippedFile,
   type Trouble,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { isToBeRemoved, unapprovedDeletes } from '../watch/deletions.js';
 import { isAbsence, look } from '../watch/lister.js';
+import { mountsAway } from '../watch/mounts.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate, wrongly } from './items.js';
 import type { Live } from './status.js';
@@ -56,7 +60,7 @@ export interface WhyReport {
 /** What stands at a path and is no file. A link is one that is not followed. */
 type NoFile = 'directory' | 'link' | 'other';
 
-/** `held`: the root of its folder is missing or another one, and nothing in it is looked at. */
+/** `held`: the root of its folder, or what is mounted below it, is missing or another one, and nothing in it is looked at. */
 type OnDisk = 'file' | 'absent' | 'held' | NoFile | { readonly unreadable: string };
 
 /** Explains one path, wherever it is: in which folder, by which rule, how far it came and what happens next. */
@@ -78,7 +82,9 @@ export async function explain(
   if (path === '') throw wrongly('NOT_A_FILE', `${absolute} is the folder ${folder.name} itself.`, hint);
   const watch = live?.parts.watcher.status().find(({ name }) => name === folder.name);
   const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
-  const onDisk = isHeld ? 'held' : await lookAt(absolute, folder.followSymlinks);
+  const unmounted = (await mountsAway(folder, state)).find((mount) => path.startsWith(`${mount}/`));
+  const held = isHeld ? HELD : unmounted && heldMount(joinPath(folder.path, unmounted));
+  const onDisk = held !== undefined ? 'held' : await lookAt(absolute, folder.followSymlinks);
   const rules = new FolderRules(folder);
   await rules.readIgnoreFiles(path);
   const decision = rules.decide(path);
@@ -86,7 +92,7 @@ export async function explain(
   const entry = state.get(folder.name, path);
   const base = { file: absolute, folder: folder.name, path, rule, history: entry?.history ?? [] };
   if (entry !== undefined)
-    return { ...base, ...known(entry), ...nextOf(entry, onDisk, live, { state, folder }) };
+    return { ...base, ...known(entry), ...nextOf(entry, onDisk, live, { state, folder, held }) };
   const problem = live?.parts.watcher.problems().find((one) => isWithin(absolute, one.path));
   if (typeof onDisk === 'object')
     return {
@@ -107,15 +113,18 @@ export async function explain(
   if (problem?.path === absolute)
     return { ...unknown, next: 'It is taken up by the next scan after that is mended.' };
   const { url, collection } = decision;
-  return { ...unknown, url, collection, next: nextOfUnknown(onDisk, live !== undefined) };
+  return { ...unknown, url, collection, next: held ?? nextOfUnknown(onDisk, live !== undefined) };
 }
 
 const UNLESS_RULE = 'Nothing, unless the rule is changed.';
 const HELD = 'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
+const heldMount = (path: string) =>
+  `The file system that was mounted on ${path} is not there, and nothing is concluded from that; it goes on when that is mounted.`;
 
 /** What the state has of a file. */
 function known(entry: Entry) {
-  const { since, status, trouble, version } = entry;
+  const { since, status, version } = entry;
+  const trouble = entry.trouble ?? keptOutFor(entry);
   const { size, mtimeMs } = version;
   const { sha256, encoding = 'utf-8' } = hasContent(version) ? version : {};
   const { url, collection, attempts } = isItem(entry) ? entry : {};
@@ -138,7 +147,6 @@ function conversionOf(encoding: Encoding, sent: Sent | undefined): string | unde
 }
 
 function nextOfUnknown(onDisk: OnDisk, isRunning: boolean): string {
-  if (onDisk === 'held') return HELD;
   if (onDisk === 'absent')
     return 'Nothing: there is no such file, and there never was one that peersync saw.';
   return isRunning
@@ -153,19 +161,28 @@ function nextOf(
   entry: Entry,
   onDisk: OnDisk,
   live: Live | undefined,
-  { state, folder }: { readonly state: StateView; readonly folder: FolderConfig },
+  {
+    state,
+    folder,
+    held,
+  }: {
+    readonly state: StateView;
+    readonly folder: FolderConfig;
+    /** What is said where the folder, or a part of it, is held. */
+    readonly held: string | undefined;
+  },
 ): Next {
   const unrecorded = state.failure;
   const { status } = entry;
   if (status === 'gone') return say(nextOfGone(entry, folder, state));
   if (status === 'removed') return say('Nothing: the document is gone from the peer, too.');
-  if (onDisk === 'held' && status !== 'removing') return say(HELD);
+  if (held !== undefined && status !== 'removing') return say(held);
   if (onDisk === 'absent' && status !== 'removing')
     return say('The file is not there any more; the next scan marks it as gone.');
   if (status === 'confirmed') return say('Nothing, until the file changes.');
   if (status === 'quarantined')
     return say('Nothing, until the file changes or `peersync retry` asks for another try.');
-  if (status === 'skipped') return say('Nothing, until the file or the rule changes.');
+  if (status === 'skipped') return say(nextOfSkipped(entry, folder, state));
   if (unrecorded !== undefined) return say(`It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}`);
   if (live === undefined) {
     const words = { pending: 'pushed', accepted: 'looked up in the peer', removing: 'removed from the peer' };
@@ -173,10 +190,11 @@ function nextOf(
     return say(`It is ${what} when the daemon runs (\`peersync run\`) or by \`peersync once\`.`);
   }
   if (status === 'removing') {
-    const { notBefore, requestedAt } = entry;
+    const { keptOut, notBefore, requestedAt } = entry;
     const waits = waitingForPeer(live.parts, requestedAt === undefined ? 'removal' : 'confirm');
     if (waits !== undefined) return waits;
-    if (requestedAt === undefined) return say('The document is removed from the peer.', notBefore);
+    const what = keptOut === undefined ? 'document' : 'older version, which may still be searchable,';
+    if (requestedAt === undefined) return say(`The ${what} is removed from the peer.`, notBefore);
     return say('The peer was asked to remove the document: it is looked up until it is gone for good.');
   }
   const { uplink } = live.parts;
@@ -195,6 +213,32 @@ function nextOf(
     : say(`It is looked up in the peer${soFar}.`, at);
 }
 
+/** A file that is skipped, and what becomes of the older version that the peer was sent, if it was. */
+function nextOfSkipped(file: SkippedFile, folder: FolderConfig, state: StateView): string {
+  const { history, sent } = file;
+  const nothing = 'Nothing, until the file or the rule changes.';
+  if (sent === undefined)
+    return history.some(({ status }) => status === 'removing')
+      ? `${nothing} The older version was removed from the peer.`
+      : nothing;
+  if (state.entries.ownerOf(sent.url, file) !== undefined) return nothing;
+  const searchable = 'The version that the peer was sent before is still searchable';
+  const forget = `\`peersync forget ${shellWord(folder.name)} --remove\``;
+  if (isExcluded(file)) return `${nothing} ${searchable}; ${forget} removes such documents.`;
+  if (folder.onDelete === 'keep')
+    return `${nothing} ${searchable}, and stays, as \`onDelete\` of the folder has it; ${forget} removes such documents.`;
+  if (!isToBeRemoved(file, folder))
+    return `${nothing} ${searchable}, and stays, for the folder had another URL then; ${forget} removes such documents.`;
+  return isHeld(file, folder, state)
+    ? `${searchable}. Very many files were removed at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
+    : `${searchable}. A full scan of the folder is to show that the file is still like this; then the document is removed from the peer.`;
+}
+
+/** Whether its document waits for a person. */
+function isHeld({ since }: Entry, { name }: FolderConfig, state: StateView): boolean {
+  return since < (unapprovedDeletes(state, name)?.before ?? 0);
+}
+
 function nextOfGone(item: GoneItem, folder: FolderConfig, state: StateView): string {
   if (item.sent === undefined) return 'Nothing.';
   const keeps = 'Nothing: the peer keeps the document,';
@@ -203,7 +247,7 @@ function nextOfGone(item: GoneItem, folder: FolderConfig, state: StateView): str
     return `${keeps} for the folder had another URL then; \`peersync forget ${shellWord(folder.name)} --remove\` removes it.`;
   if (state.entries.ownerOf(item.sent.url, item) !== undefined)
     return `${keeps} for it is that of another file now.`;
-  return item.since < (unapprovedDeletes(state, folder.name)?.before ?? 0)
+  return isHeld(item, folder, state)
     ? `Very many files were removed at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
     : 'A full scan of the folder is to show that the file is still not there; then the document is removed from the peer.';
 }

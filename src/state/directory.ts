@@ -1,8 +1,11 @@
-import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { mkdir, type open, readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { describeHolder, type Holder, isHere, type Lock, readLock, takeLock } from '../lib/lock.js';
+
+/** How files are opened; a parameter so that a test can let a disk fail. */
+export type OpenFile = typeof open;
 
 /** By code: what happened and what to do, with `{dir}` and `{detail}` (who, what or why). */
 const TABLE = {
@@ -11,8 +14,12 @@ const TABLE = {
     'Stop it, or give this one another state.dir.',
   ],
   STATE_LOCKED_ELSEWHERE: [
-    'A peersync on another machine ({detail}) uses the state directory {dir}.',
-    'Stop it there; if that machine or container is no more, remove the file "lock" in the directory.',
+    'A peersync on another machine or in another container ({detail}) uses the state directory {dir}.',
+    'Stop it there, or give this one another state.dir. One that was killed there is waited for, a minute at the most.',
+  ],
+  STATE_LOST: [
+    'The state directory {dir} was removed, unmounted or taken over while peersync ran.',
+    'Bring it back if it was unmounted, then start peersync again; the log says whether what is known was written there anew.',
   ],
   STATE_OF_ANOTHER_USER: [
     'The state in {dir} belongs to {detail}: what root writes there, that user could not read any more.',

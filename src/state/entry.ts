@@ -1,4 +1,4 @@
-import { type Encoding, type FileStat, sameStat } from '../lib/file.js';
+import { type Encoding, type FileStat, fileStat, sameStat } from '../lib/file.js';
 
 /** What the file contained when it was read. */
 export interface Version extends FileStat {
@@ -78,12 +78,13 @@ export interface HistoryEntry {
  * - `quarantined`: cannot succeed without a change; the trouble says why.
  * - `gone`: its file was removed, and nothing is to be done about the document: the folder keeps it, the peer never had it, or it is
  *   not decided yet.
- * - `removing`: its file was removed, and the document is to be removed from the peer; `requestedAt` is set just before the
- *   request leaves, so that after a crash the document is looked up first.
+ * - `removing`: its file was removed, or is there and `keptOut`, and the document is to be removed from the peer; `requestedAt` is set
+ *   just before the request leaves, so that after a crash the document is looked up first.
  * - `removed`: the peer showed that it does not have the document any more.
  *
  * A file that a rule keeps from the peer (empty, too large, not text) is `skipped`: no item, but remembered, so that
- * it is not read again until it changes.
+ * it is not read again until it changes. Where the peer was sent an older version, that stays searchable until it is removed: the
+ * file is `removing` then, and skipped again afterwards.
  *
  * Every change of status is a function below, named after what happened; records are never changed in place.
  */
@@ -137,6 +138,8 @@ export interface RemovingItem extends ItemCore {
   readonly notBefore: number;
   /** When a request left whose effect the peer did not show yet, in ms since the epoch. */
   readonly requestedAt?: number;
+  /** Why its file, which is there, is kept out; the version is that file. Undefined where the file was removed. */
+  readonly keptOut?: Trouble;
 }
 export interface RemovedItem extends ItemCore {
   readonly status: 'removed';
@@ -173,6 +176,25 @@ export function isAway(entry: Entry): entry is AwayItem {
 
 export function hasContent(version: Version | FileStat): version is Version {
   return 'sha256' in version;
+}
+
+/** The code of the trouble of a file that a rule of paths keeps out. */
+export const EXCLUDED = 'EXCLUDED';
+
+/** Whether a rule of paths keeps the file out, of which the peer was sent a document. */
+export function isExcluded(entry: Entry): boolean {
+  return entry.trouble?.code === EXCLUDED;
+}
+
+/** Why a file that is there is kept from the peer. */
+export function keptOutFor(entry: Entry | undefined): Trouble | undefined {
+  if (entry?.status === 'skipped') return entry.trouble;
+  return entry?.status === 'removing' ? entry.keptOut : undefined;
+}
+
+/** Whether the record is of a file that is not there. */
+export function isMissing(entry: Entry): boolean {
+  return isAway(entry) && keptOutFor(entry) === undefined;
 }
 
 /** The hash of what is in the file, or else of what the peer was sent of it. */
@@ -433,7 +455,7 @@ export function mayHaveDocument(entry: Entry): entry is WithDocument {
 
 /** The file was removed, or nobody asks for it any more. */
 export function gone(
-  entry: Exclude<WithDocument, AwayItem>,
+  entry: Exclude<WithDocument, GoneItem | RemovedItem>,
   now: number,
   note = 'the file was removed',
 ): GoneItem {
@@ -441,13 +463,28 @@ export function gone(
   return become(entry, { ...entry, url, collection }, 'gone', now, note, sentOf(entry));
 }
 
-/** The document that the peer was sent is to be removed from there, or once more, as it came back. */
-export function removing(item: GoneItem | RemovedItem, now: number, note?: string): RemovingItem {
-  const { url, collection } = item.sent ?? item;
-  return become(item, { ...item, url, collection }, 'removing', now, note, {
-    notBefore: now,
-    ...sentOf(item),
-  });
+/** A file that is kept out, of which the peer was sent an older version. */
+export type SkippedWithDocument = SkippedFile & { readonly sent: Sent };
+
+/**
+ * The document that the peer was sent is to be removed from there, or once more, as it came back. The file of a skipped one is there, and
+ * is skipped again afterwards.
+ */
+export function removing(
+  item: GoneItem | RemovedItem | SkippedWithDocument,
+  now: number,
+  note?: string,
+): RemovingItem {
+  const { url, collection } = isItem(item) ? (item.sent ?? item) : item.sent;
+  const rest = { notBefore: now, ...sentOf(item) };
+  const document = { ...item, url, collection };
+  if (item.status !== 'skipped') return become(item, document, 'removing', now, note, rest);
+  return become(item, document, 'removing', now, note, { ...rest, keptOut: item.trouble });
+}
+
+/** The file changed while its document is being removed, and is kept out as before. */
+export function stillKeptOut(item: RemovingItem, version: FileStat, keptOut: Trouble): RemovingItem {
+  return { ...item, version, keptOut };
 }
 
 /** A request to remove the document is about to leave; to be on disk before it does. */
@@ -462,8 +499,12 @@ export function removalFailed(item: RemovingItem, trouble: Trouble, notBefore: n
 }
 
 /** The peer showed that it does not have the document any more: nothing of what it was sent counts. */
-export function removed(item: RemovingItem, now: number, note?: string): RemovedItem {
-  return become(item, item, 'removed', now, note, {});
+export function removed(item: RemovingItem, now: number, note?: string): RemovedItem | SkippedFile {
+  const { folder, path, keptOut, version } = item;
+  if (keptOut === undefined) return become(item, item, 'removed', now, note, {});
+  const history = next(item, 'skipped', now, note);
+  const stat = fileStat(version);
+  return { folder, path, version: stat, status: 'skipped', trouble: keptOut, since: now, history };
 }
 
 /** A rule keeps the file, as it is now, from the peer. */

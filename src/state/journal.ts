@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
@@ -9,7 +9,9 @@ import type { PeersyncError } from '../lib/errors.js';
 import { joinPath } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { counted } from '../lib/text.js';
-import { listStateFiles, pathOf, StateError, stateError } from './directory.js';
+import { AcknowledgedFile, readAcknowledged } from './acknowledged.js';
+import { Changes, CommittedEntries } from './committed.js';
+import { listStateFiles, type OpenFile, pathOf, StateError, stateError } from './directory.js';
 import { Entries } from './entries.js';
 import { baseOf, type UrlBases } from './line.js';
 
@@ -27,14 +29,16 @@ export class StateData {
   readonly entries = new Entries();
   /** Small values by name: folder identities, what was learned of the peer. */
   readonly meta = new Map<string, Json>();
-  /**
-   * What is not on disk yet: `folder\0path` of records and names of small values. Only where, for it is written as it is by
-   * then.
-   */
-  changes = new Set<string>();
+  /** What is not on disk yet. */
+  readonly changes = new Changes();
+  /** The records as they are on disk. */
+  readonly committed = new CommittedEntries(this.entries, this.changes);
   /** What the last write failed with; undefined when it did not. */
   failure?: PeersyncError | undefined;
 }
+
+/** The small value that tells when the state was last opened with something lost that had been on disk, in ms since the epoch. */
+export const REPAIRED_META = 'repairedAt';
 
 /** The numbers of the state. */
 const STATE_POLICY = {
@@ -47,9 +51,6 @@ const STATE_POLICY = {
 const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
 /** How much is read and taken in without a pause, in bytes: 2 ms of the event loop. */
 const READ_BYTES = 128 * 1024;
-
-/** How files are opened; a parameter so that a test can let a disk fail. */
-export type OpenFile = typeof open;
 
 export interface AdapterOptions {
   readonly clock: Clock;
@@ -70,7 +71,8 @@ export interface AdapterOptions {
  * `write` appends what changed to the newest journal and syncs once for all who wait. A journal that
  * has grown large is *compacted*: the next generation's journal begins, and while the work goes on in it, its snapshot
  * is written from the live data. Then what is older than the snapshot before goes; that one, with the journals since,
- * stays as the fallback. A journal that the disk spoiled is left behind the same way.
+ * stays as the fallback. A journal that the disk spoiled is left behind the same way. The file `acknowledged` tells how far the newest
+ * journal was known to be on disk.
  *
  * One process at a time may use a directory; that is what `lockState` is for.
  */
@@ -79,6 +81,7 @@ export class JournalAdapter implements Adapter<StateData> {
   readonly #options: AdapterOptions;
   readonly #policy: typeof STATE_POLICY;
   readonly #open: OpenFile;
+  readonly #acknowledged: AcknowledgedFile;
   readonly #closing = new AbortController();
   /** One sentence for each repair that reading made. */
   readonly repairs: string[] = [];
@@ -93,6 +96,8 @@ export class JournalAdapter implements Adapter<StateData> {
   #compactAbove = 0;
   #compaction: Promise<void> | undefined;
   #compactions = 0;
+  /** Why nothing may be written to the directory any more. */
+  #lost: StateError | undefined;
 
   /** What touches the journal happens one after the other; this is the last of it. */
   #last: Promise<void> = Promise.resolve();
@@ -104,6 +109,7 @@ export class JournalAdapter implements Adapter<StateData> {
     this.#options = options;
     this.#policy = { ...STATE_POLICY, ...options.policy };
     this.#open = options.open ?? open;
+    this.#acknowledged = new AcknowledgedFile(dir, this.#open);
   }
 
   /** Sizes in bytes: the changes since the last snapshot, and that. How often there was one since the state was opened. */
@@ -116,7 +122,7 @@ export class JournalAdapter implements Adapter<StateData> {
   async read(): Promise<StateData> {
     try {
       await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-      const { data, repairs, unfinished, newest, ...sizes } = await loadState(this.#dir, this.#open);
+      const { data, repairs, unfinished, newest, hasLost, ...sizes } = await loadState(this.#dir, this.#open);
       for (const name of unfinished) await rm(join(this.#dir, name), { force: true });
       this.#files = sizes;
       this.#compactAbove = Math.max(this.#policy.compactMinBytes, sizes.snapshotBytes);
@@ -133,12 +139,23 @@ export class JournalAdapter implements Adapter<StateData> {
       }
       for (const repair of this.repairs)
         this.#options.log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
+      if (hasLost) await this.#noteLoss(data);
       if (repairs.length > 0) this.#startCompaction(data);
       return data;
     } catch (error) {
+      await this.#acknowledged.close();
       await this.#journal?.file.close();
       throw await stateError(error, this.#dir, 'write');
     }
+  }
+
+  /** On disk before anything else, for what shows the loss may be gone by the next start. Where the disk is full, a later write has it. */
+  async #noteLoss(data: StateData): Promise<void> {
+    data.meta.set(REPAIRED_META, this.#options.clock.now());
+    data.changes.add(REPAIRED_META);
+    await this.#writeChanges(data).catch((error: unknown) => {
+      if (data.failure === undefined) throw error;
+    });
   }
 
   /**
@@ -166,43 +183,91 @@ export class JournalAdapter implements Adapter<StateData> {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#compaction?.catch(() => undefined);
-    await this.#inTurn(async () => this.#journal?.file.close());
+    await this.#inTurn(async () => {
+      await this.#acknowledged.close();
+      await this.#journal?.file.close();
+    });
   }
 
   async #writeChanges(data: StateData): Promise<void> {
-    const taken = data.changes;
-    if (taken.size === 0) return;
+    if (data.changes.size === 0) return;
     if (this.#closing.signal.aborted) throw new Error('The state was changed after it was closed.');
-    data.changes = new Set();
+    data.changes.take();
     try {
+      if (this.#lost !== undefined) throw this.#lost;
       const journal = this.#journal?.isSpoiled === false ? this.#journal : await this.#begin();
       const [bases, before] = [data.entries.bases.length, journal.end];
       const started = this.#options.clock.now();
-      await journal.append(changedLines(data, taken, this.#basesWritten));
+      await journal.append(changedLines(data, this.#basesWritten));
+      await this.#acknowledge(this.#files.generation, journal.end);
       this.onSync((this.#options.clock.now() - started) / 1000);
       this.#files.journalBytes += journal.end - before;
       this.#basesWritten = bases;
       data.failure = undefined;
     } catch (error) {
-      // Those that came meanwhile are the fewer.
-      for (const change of data.changes) taken.add(change);
-      data.changes = taken;
+      data.changes.giveBack();
       data.failure = await stateError(error, this.#dir, 'write');
       throw data.failure;
     }
+    await data.committed.written();
     if (this.#files.journalBytes > this.#compactAbove) this.#startCompaction(data);
+  }
+
+  /** The directory is not this state's any more: no write succeeds until `writeAnew`. */
+  lose(reason: StateError): void {
+    this.#lost = reason;
+  }
+
+  /** Writes everything into the directory, which has no state in it. */
+  async writeAnew(data: StateData): Promise<void> {
+    await this.#compaction?.catch(() => undefined);
+    await this.#inTurn(async () => {
+      await this.#journal?.file.close().catch(() => undefined);
+      this.#journal = undefined;
+      this.#files = { base: 1, generation: 0, snapshotBytes: 0, journalBytes: 0 };
+      this.#lost = undefined;
+    });
+    await this.compact(data);
+  }
+
+  /** A journal that was removed or replaced is left, and everything is written into a new generation. */
+  async checkJournal(data: StateData): Promise<void> {
+    await this.#inTurn(async () => {
+      const journal = this.#journal;
+      if (journal === undefined || journal.isSpoiled || this.#closing.signal.aborted) return;
+      const { generation } = this.#files;
+      const found = await stat(pathOf(this.#dir, 'journal', generation)).catch(() => undefined);
+      const { dev, ino } = await journal.file.stat();
+      if (found?.dev === dev && found.ino === ino) return;
+      journal.isSpoiled = true;
+      const words = `journal-${generation} in ${this.#dir} was removed or replaced; everything known is written anew.`;
+      this.#options.log.warn({ event: 'journal-gone' }, words);
+      this.#startCompaction(data);
+    });
   }
 
   /** Begins the journal of a new generation, and leaves the one before. */
   async #begin(): Promise<LinesFile> {
+    if (this.#lost !== undefined) throw this.#lost;
     const generation = this.#files.generation + 1;
     const journal = await this.#create('journal', generation, []);
+    await this.#acknowledged.close();
+    await this.#acknowledge(generation, journal.end);
     await this.#journal?.file.close().catch(() => undefined);
     this.#journal = journal;
     this.#files.generation = generation;
     this.#files.journalBytes += journal.end;
     this.#basesWritten = 0;
     return journal;
+  }
+
+  /** A failure costs nothing now: the earlier value stays, as after a power cut. */
+  async #acknowledge(generation: number, end: number): Promise<void> {
+    try {
+      await this.#acknowledged.write({ generation, end });
+    } catch (error) {
+      this.#options.log.debug({ err: error }, 'it could not be noted how far the journal is on disk');
+    }
   }
 
   /** In the background: a failure is told, and tried again when the journal has grown further. */
@@ -368,10 +433,10 @@ function baseRows(bases: UrlBases, from: number, to = bases.length): readonly st
 }
 
 /** The changed records as they are by now, each behind its URL base where that is new in this journal. */
-function* changedLines({ entries, meta }: StateData, changes: Set<string>, from: number): Iterable<string> {
+function* changedLines({ changes, entries, meta }: StateData, from: number): Iterable<string> {
   const { bases } = entries;
   let next = from;
-  for (const change of changes) {
+  for (const change of changes.taken()) {
     const [name = '', path] = change.split('\0');
     const row = path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
     // A crash may cut the journal off behind any line, and new bases come while it is written.
@@ -428,7 +493,8 @@ interface StateSizes {
  * in a damaged snapshot is read too, before the one that it falls back to.
  *
  * @returns the data, the sizes of its files, one sentence for each damage that was read around, the names of files that were never
- *   finished, and what was found in the journal of the newest generation
+ *   finished, what was found in the journal of the newest generation, and whether anything may be lost that had been on disk: a
+ *   torn end of the newest journal is no loss where it is known that it was never acknowledged
  * @throws StateError STATE_NEWER, STATE_DAMAGED (nothing is readable), STATE_UNREADABLE, STATE_NOT_A_DIRECTORY
  */
 export async function loadState(dir: string, open: OpenFile) {
@@ -438,6 +504,8 @@ export async function loadState(dir: string, open: OpenFile) {
 }
 
 async function load(dir: string, open: OpenFile) {
+  // Before the journals, which a daemon may append to meanwhile.
+  const acknowledged = await readAcknowledged(dir, open);
   const { journal: journals, snapshot: snapshots, unfinished } = await listStateFiles(dir);
   const data = new StateData();
   const repairs: string[] = [];
@@ -474,9 +542,17 @@ async function load(dir: string, open: OpenFile) {
       repairs.push(
         `journal-${generation} has ${counted(found.damaged, 'damaged line')}; the files they told of are looked at again.`,
       );
+    const end = acknowledged?.generation === generation ? acknowledged.end : 0;
+    if (found.soundBytes === 0) repairs.push(`journal-${generation} is empty; its changes are lost.`);
+    else if (found.soundBytes < end)
+      repairs.push(
+        `journal-${generation} lacks its last ${counted(end - found.soundBytes, 'byte')}; those changes are lost.`,
+      );
     sizes.journalBytes += found.soundBytes;
     if (generation === last) newest = found;
   }
+  if (acknowledged !== undefined && acknowledged.generation > last)
+    repairs.push(`journal-${acknowledged.generation} is missing; its changes are lost.`);
   if (soundBytes === 0 && last > 0)
     throw new StateError('STATE_DAMAGED', dir, 'none of its files has a sound header');
   if (repairs.length > 0) {
@@ -484,7 +560,9 @@ async function load(dir: string, open: OpenFile) {
     const are = dropped === 1 ? 'it is' : 'they are';
     if (dropped > 0) repairs.push(`The URL base of ${counted(dropped, 'file')} is lost; ${are} new again.`);
   }
-  return { data, repairs, unfinished, newest, ...sizes };
+  const isTorn = newest !== undefined && newest.soundBytes < newest.bytes;
+  const hasLost = repairs.length > 0 || (isTorn && acknowledged?.generation !== last);
+  return { data, repairs, unfinished, newest, hasLost, ...sizes };
 }
 
 const NEWLINE = 0x0a;

@@ -1,6 +1,14 @@
 import { ENCODINGS, type FileStat } from '../lib/file.js';
 import { encodePath } from '../lib/text.js';
-import { BEGINNINGS, type Entry, type Evidence, type HistoryEntry, hasContent, type Sent } from './entry.js';
+import {
+  BEGINNINGS,
+  type Entry,
+  type Evidence,
+  type HistoryEntry,
+  hasContent,
+  type Sent,
+  type Trouble,
+} from './entry.js';
 
 /**
  * A record as one line of text, the same in memory and on disk: a JSON array of positions, from which the record's place
@@ -27,7 +35,7 @@ type Row = readonly [
   /** Only where it is not its base and its path. */
   url?: string | null,
   attempts?: number | null,
-  trouble?: readonly [code: string, message: string, hint: string] | null,
+  trouble?: TroubleRow | null,
 ];
 type SentRow = readonly [
   at: number,
@@ -47,7 +55,12 @@ type SentRow = readonly [
 /** A number stands for the date that was shown. */
 type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
 type WaitRow = readonly [notBefore?: number | null, inFlight?: SentRow | null];
-type RemovalRow = readonly [notBefore?: number | null, requestedAt?: number | null];
+type RemovalRow = readonly [
+  notBefore?: number | null,
+  requestedAt?: number | null,
+  keptOut?: TroubleRow | null,
+];
+type TroubleRow = readonly [code: string, message: string, hint: string];
 /** Status, moment and note of each change; of the last one, where it is the present status, only the note. */
 type HistoryRow = readonly (number | string)[];
 
@@ -100,6 +113,14 @@ export function sinceOf(line: string): number {
   return Number.parseInt(line.slice(line.indexOf(',', codeAt(line)) + 1), 10);
 }
 
+/** Whether a line is of a skipped file of which the peer was never sent anything. */
+export function isSkippedUnsent(line: string): boolean {
+  return statusOf(line) === 'skipped' && line.includes(NOTHING_BEFORE_TROUBLE);
+}
+
+/** The row of a skipped file that was never sent has nothing between its history and its trouble. Within a text the quote is escaped. */
+const NOTHING_BEFORE_TROUBLE = ',null,null,null,null,null,null,["';
+
 function codeAt(line: string): number {
   let comma = -1;
   for (let i = 0; i < 4; i += 1) comma = line.indexOf(',', comma + 1);
@@ -126,7 +147,7 @@ export function encode(entry: Entry, bases: UrlBases): string {
       content && ENCODINGS.indexOf(content.encoding),
       sent && sentRow(sent, entry),
       detailRow(entry),
-      ...[url, attempts, trouble && [trouble.code, trouble.message, trouble.hint]],
+      ...[url, attempts, trouble && troubleRow(trouble)],
     ]),
   );
 }
@@ -187,15 +208,24 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
     return trimmed([KINDS.indexOf(kind), at - since, kept]);
   }
   if (entry.status === 'removing') {
-    const { notBefore, requestedAt } = entry;
+    const { keptOut, notBefore, requestedAt } = entry;
     return trimmed([
       notBefore === since ? undefined : notBefore,
       requestedAt === undefined ? undefined : requestedAt - since,
+      keptOut && troubleRow(keptOut),
     ]);
   }
   if (entry.status !== 'pending') return undefined;
   const { notBefore, inFlight } = entry;
   return trimmed([notBefore === since ? undefined : notBefore, inFlight && sentRow(inFlight, entry)]);
+}
+
+function troubleRow({ code, message, hint }: Trouble): TroubleRow {
+  return [code, message, hint];
+}
+
+function troubleOf([code, message, hint]: TroubleRow): Trouble {
+  return { code, message, hint };
 }
 
 /** A date as `Date` writes it becomes a number, which counts from `since`. */
@@ -231,6 +261,7 @@ type Unfinished = {
     | 'notBefore'
     | 'inFlight'
     | 'requestedAt'
+    | 'keptOut'
     | 'evidence']?: unknown;
 };
 
@@ -253,16 +284,17 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
     entry.attempts = attempts ?? 0;
   }
   if (sent) entry.sent = sentOf(sent, entry);
-  if (trouble) entry.trouble = { code: trouble[0], message: trouble[1], hint: trouble[2] };
+  if (trouble) entry.trouble = troubleOf(trouble);
   let note: string | undefined;
   if (status === 'pending') {
     const [notBefore, inFlight] = (detail ?? []) as WaitRow;
     entry.notBefore = notBefore ?? since;
     if (inFlight) entry.inFlight = sentOf(inFlight, entry);
   } else if (status === 'removing') {
-    const [notBefore, requestedAt] = (detail ?? []) as RemovalRow;
+    const [notBefore, requestedAt, keptOut] = (detail ?? []) as RemovalRow;
     entry.notBefore = notBefore ?? since;
     if (typeof requestedAt === 'number') entry.requestedAt = since + requestedAt;
+    if (keptOut) entry.keptOut = troubleOf(keptOut);
   } else if (status === 'confirmed' && entry.sent) {
     const [number, at, kept] = detail as EvidenceRow;
     const kind = KINDS[number] ?? 'present';

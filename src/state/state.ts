@@ -2,32 +2,36 @@ import { open } from 'node:fs/promises';
 import { Low } from 'lowdb';
 import { PeersyncError, systemCode } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
-import type { Counts, EntriesView } from './entries.js';
+import type { CommitListener } from './committed.js';
+import type { OpenFile, StateError } from './directory.js';
+import type { EntriesView } from './entries.js';
+import type { Counts, EntriesReader } from './entries-reader.js';
 import { type AwayItem, type Entry, isAway, type Place } from './entry.js';
 import {
   type AdapterOptions,
   JournalAdapter,
   type Json,
   loadState,
-  type OpenFile,
+  REPAIRED_META,
   StateData,
 } from './journal.js';
-import { decode, sinceOf } from './line.js';
+import { sinceOf, statusOf } from './line.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
-export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
+export type ChangeListener = (
+  after: Entry | undefined,
+  statusBefore: Entry['status'] | undefined,
+  place: Place,
+) => void;
 
 /** What a reader sees of the state. */
-export class StateView {
-  readonly entries: EntriesView;
-
+export class StateView<Records extends EntriesReader = EntriesReader> {
   /** @param repairs one sentence for each damage that was found when the state was read */
   constructor(
+    readonly entries: Records,
     protected readonly data: StateData,
     readonly repairs: readonly string[],
-  ) {
-    this.entries = data.entries;
-  }
+  ) {}
 
   /** What keeps the last changes from the disk, until they are on it. */
   get failure(): PeersyncError | undefined {
@@ -46,6 +50,15 @@ export class StateView {
   /** A small value that was kept under this name. */
   meta(name: string): Json | undefined {
     return this.data.meta.get(name);
+  }
+
+  /**
+   * When the state was last opened with something lost that had been on disk, in ms since the epoch: what it says of documents may
+   * be from before. Undefined where that never happened.
+   */
+  get repairedAt(): number | undefined {
+    const at = this.data.meta.get(REPAIRED_META);
+    return typeof at === 'number' ? at : undefined;
   }
 
   /** The names of all small values that begin like this. */
@@ -69,20 +82,25 @@ const READ_ATTEMPTS = 10;
  * `put` and its kind change memory at once and tell the listeners; `commit` resolves when all changes so far are on
  * disk. Whoever acts on a change commits it first. Close it to commit what is left; it is of no use afterwards.
  */
-export class State extends StateView {
+export class State extends StateView<EntriesView> {
   readonly health = new HealthCheck('state', 'what is known is not brought to the disk', {
     limitMs: LONGEST_COMMIT_MS,
   });
+  /** The same as it is on disk, for all that people and programs are told. Small values are those in memory. */
+  readonly committed: StateView;
   readonly #listeners = new Set<ChangeListener>();
   /** A commit found the disk full, and none has succeeded since. */
   #isWaiting = false;
+  /** The time until the next try, which all commits wait out together. */
+  #pause: Promise<void> | undefined;
 
   private constructor(
     private readonly low: Low<StateData>,
     private readonly adapter: JournalAdapter,
     private readonly options: AdapterOptions,
   ) {
-    super(low.data, adapter.repairs);
+    super(low.data.entries, low.data, adapter.repairs);
+    this.committed = new StateView(low.data.committed, low.data, adapter.repairs);
   }
 
   /**
@@ -108,7 +126,7 @@ export class State extends StateView {
     for (let attempt = 1; ; attempt += 1) {
       try {
         const { data, repairs } = await loadState(dir, options.open ?? open);
-        return new StateView(data, repairs);
+        return new StateView(data.entries, data, repairs);
       } catch (error) {
         const vanished = error instanceof Error && systemCode(error.cause) === 'ENOENT';
         if (!vanished || attempt === READ_ATTEMPTS) throw error;
@@ -118,8 +136,8 @@ export class State extends StateView {
 
   /** For `status` and the metrics; `unsaved` are changes that are not on disk yet. */
   figures() {
-    const { entries, changes, failure } = this.data;
-    return { records: entries.size, unsaved: changes.size, failure, ...this.adapter.figures() };
+    const { committed, changes, failure } = this.data;
+    return { records: committed.size, unsaved: changes.size, failure, ...this.adapter.figures() };
   }
 
   /** Is called with how long each sync of changes took, in seconds. */
@@ -130,13 +148,13 @@ export class State extends StateView {
   /** Puts a record in the place of the one before. In memory; see `commit`. */
   put(entry: Entry): void {
     const [before, line] = this.data.entries.put(entry);
-    if (before !== line) this.#changed(entry, entry, before);
+    if (before !== line) this.#changed(entry, entry, before, line);
   }
 
   /** Forgets a file. In memory; see `commit`. */
   remove(folder: string, path: string): void {
     const before = this.data.entries.delete(folder, path);
-    if (before !== undefined) this.#changed({ folder, path }, undefined, before);
+    if (before !== undefined) this.#changed({ folder, path }, undefined, before, undefined);
   }
 
   /** Keeps a small value under a name, or forgets it when `value` is undefined. In memory; see `commit`. */
@@ -157,6 +175,7 @@ export class State extends StateView {
   async commit(whose: 'work' | 'person' = 'work'): Promise<void> {
     const { clock, log, waitsUntil } = this.options;
     for (;;) {
+      if (whose === 'work' && this.#pause !== undefined) await this.#pause;
       try {
         await this.health.during(() => this.low.write());
         if (this.#isWaiting)
@@ -174,7 +193,9 @@ export class State extends StateView {
           this.commit().catch(() => {});
           throw new PeersyncError({ code, message, hint: HOLDS });
         }
-        await clock.sleep(TRY_AGAIN_MS, waitsUntil);
+        this.#pause ??= clock.sleep(TRY_AGAIN_MS, waitsUntil).finally(() => {
+          this.#pause = undefined;
+        });
       }
     }
   }
@@ -183,6 +204,11 @@ export class State extends StateView {
   onChange(listener: ChangeListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  /** Calls `listener` for each change of a record that reaches the disk from now on; returns how to stop that. */
+  onCommit(listener: CommitListener): () => void {
+    return this.data.committed.onCommit(listener);
   }
 
   /**
@@ -210,6 +236,21 @@ export class State extends StateView {
     return this.adapter.compact(this.data);
   }
 
+  /** The directory was removed, or another peersync has it: no commit succeeds any more. */
+  lose(reason: StateError): void {
+    this.adapter.lose(reason);
+  }
+
+  /** Writes everything into the directory anew, which has no state in it; the caller holds its lock. */
+  writeAnew(): Promise<void> {
+    return this.adapter.writeAnew(this.data);
+  }
+
+  /** Writes everything anew in the background where the journal was removed from the directory, or replaced. */
+  checkJournal(): Promise<void> {
+    return this.adapter.checkJournal(this.data);
+  }
+
   /** Commits what is left, and closes even if that fails. */
   async close(): Promise<void> {
     try {
@@ -219,11 +260,15 @@ export class State extends StateView {
     }
   }
 
-  #changed(place: Place, after: Entry | undefined, line: string | undefined): void {
-    const { entries, changes } = this.data;
-    changes.add(`${place.folder}\0${place.path}`);
+  #changed(
+    place: Place,
+    after: Entry | undefined,
+    lineBefore: string | undefined,
+    lineAfter: string | undefined,
+  ): void {
+    this.data.committed.changed(place.folder, place.path, lineBefore, lineAfter);
     if (this.#listeners.size === 0) return;
-    const before = line === undefined ? undefined : decode(line, place.folder, place.path, entries.bases);
+    const before = lineBefore === undefined ? undefined : statusOf(lineBefore);
     for (const listener of this.#listeners) listener(after, before, place);
   }
 }

@@ -1,14 +1,12 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
-import { keyOf, LONGEST_WAIT_MS, type UplinkDeps } from './deps.js';
+import { keyOf, LONGEST_WAIT_MS, longestPutOffMs, type UplinkDeps } from './deps.js';
 
 /** What there is no room for waits for so long at least, or there would be a pass for each such item. In ms. */
 const BETWEEN_PASSES_MS = 30_000;
 /** See `UplinkDeps.held`. */
 export const HELD = 10_000;
-/** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
-const LONGEST_OTHER_WAIT_MS = 10_000;
 /** How long an item waits whose URL another item is on its way to, in ms. */
 const URL_TAKEN_MS = 1_000;
 
@@ -186,9 +184,7 @@ export class Backlog extends ReadyQueue<Place> {
   add({ folder, path, notBefore }: PendingItem, waitMs = 0): void {
     const { clock, settings } = this.#deps;
     if (!this.#isHere(folder)) return;
-    // A time far ahead is of an earlier run whose clock was wrong.
-    const longestMs = Math.max(LONGEST_OTHER_WAIT_MS, settings.push.backoff.max);
-    const leftMs = Math.max(waitMs, Math.min(notBefore - clock.now(), longestMs));
+    const leftMs = Math.max(waitMs, Math.min(notBefore - clock.now(), longestPutOffMs(settings)));
     const place = { folder, path };
     this.put(keyOf(place), place, clock.now() + leftMs);
   }

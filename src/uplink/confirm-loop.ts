@@ -124,8 +124,9 @@ export class ConfirmLoop {
     return this.#work.size === 0 && this.#looks.isIdle;
   }
 
-  get timeToVisibleMs(): number {
-    return this.#typicalMs;
+  /** The learned time from a push to its first showing, in ms; undefined as long as the peer has shown nothing. */
+  get timeToVisibleMs(): number | undefined {
+    return this.#seenAfterMs.length === 0 ? undefined : this.#typicalMs;
   }
 
   /** When an item is looked up next, and what the last look-up said. */
@@ -347,6 +348,10 @@ export class ConfirmLoop {
       await state.commit();
     } else {
       this.#plan(look, item, now + look.interval);
+      if (began !== undefined && item.status === 'accepted') {
+        this.#attribution.late(item, this.#lateFrom(look) - look.since);
+        await state.commit();
+      }
       look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);
     }
   }

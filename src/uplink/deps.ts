@@ -35,8 +35,13 @@ export interface UplinkDeps extends Packers {
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: UplinkSettings;
-  /** Absolute path of an item's file, or undefined when the configuration has none for that URL any more. */
+  /**
+   * Absolute path of an item's file, or undefined when the configuration has none for that URL any more, or the file system that it
+   * is on is not mounted.
+   */
   readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
+  /** The directory in which links of a folder are followed, as in `ReadOrder`; undefined for a folder whose links are not. */
+  readonly linksWithin: (folder: string) => string | undefined;
   /** Whether documents of a folder travel as text also where the peer takes them as they are. */
   readonly extracts: (folder: string) => boolean;
   /** How a folder stands, undefined for one that left the configuration; see `Uplink.foldersChanged`. */
@@ -78,6 +83,14 @@ export function indexingMs(bytes: number): number {
 export function backoffMs({ push }: UplinkSettings, { attempts }: { readonly attempts: number }): number {
   const { min, max } = push.backoff;
   return Math.min(max, min * 2 ** Math.min(30, attempts));
+}
+
+/** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
+const LONGEST_OTHER_WAIT_MS = 10_000;
+
+/** How long an item waits at most, in ms: one that is put off for longer is of an earlier run whose clock was wrong. */
+export function longestPutOffMs({ push }: UplinkSettings): number {
+  return Math.max(LONGEST_OTHER_WAIT_MS, push.backoff.max);
 }
 
 /** Whether the peer loses documents together, so that what it lost has to be pushed apart (see Isolation). */

@@ -2,15 +2,17 @@ import { createHash, type Hash, hash } from 'node:crypto';
 import { basename } from 'node:path';
 import mime from 'mime';
 import { decoderOf, fromLatin1 } from '../content/encoding.js';
-import { pieces, type ReadOrder, type Refusal, readWhole, refusalFor } from '../content/reader.js';
+import { type ReadOrder, type Refusal, refusalFor } from '../content/open.js';
+import { pieces, readWhole } from '../content/reader.js';
 import { DocumentError, type Extract } from '../content/readers/reader.js';
-import { HEAD_BYTES, signedType } from '../content/signatures.js';
+import { documentKind, HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
+import { inTurn, type Rewriting, sequencesRewriting, withoutSequences } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
-import { htmlRewriting, plainTextRewriting, type Rewriting } from '../peer/yacy-text.js';
+import { htmlRewriting, plainTextRewriting } from '../peer/yacy-text.js';
 import type { Trouble, Version } from '../state/entry.js';
 
 const PLAIN = 'text/plain; charset=UTF-8';
@@ -31,7 +33,7 @@ export interface Way {
 }
 
 /**
- * What travels to a peer that takes only text is the text, in UTF-8. What travels to one that takes files are the bytes as they are
+ * What travels to a peer that takes only text is the text, in UTF-8 and without what only a terminal understands. What travels to one that takes files are the bytes as they are
  * with what they are, and text made safe (see yacy-text.ts). Text for which such a peer has no parser (Markdown, JSON, SVG, source
  * code, CSV, logs) is plain text to it, for of other types it indexes nothing but the URL.
  *
@@ -40,13 +42,16 @@ export interface Way {
  */
 export function wayOf(path: string, encoding: Encoding, begin: Uint8Array, rules: ContentRules): Way {
   // Such a peer does not show how many words there are: one is enough.
-  if (!rules.takesBinary) return { type: '', rewriting: toUtf8(encoding), words: new PlainWords(1) };
+  if (!rules.takesBinary)
+    return { type: '', rewriting: toUtf8(encoding, sequencesRewriting()), words: new PlainWords(1) };
   const head = begin.subarray(0, HEAD_BYTES);
   const named = mime.getType(`/${path}`) ?? undefined;
   if (encoding === 'binary' || encoding === 'document')
     return { type: binaryType(named, head), rewriting: undefined, words: undefined };
-  if (!isHtml(named, head))
-    return { type: PLAIN, rewriting: toUtf8(encoding, plainTextRewriting()), words: new PlainWords() };
+  if (!isHtml(named, head)) {
+    const safe = inTurn(sequencesRewriting(), plainTextRewriting());
+    return { type: PLAIN, rewriting: toUtf8(encoding, safe), words: new PlainWords() };
+  }
   // A page may name an encoding of eight bits itself, and knows better than a guess.
   if (encoding === 'windows-1252')
     return { type: HTML, rewriting: htmlRewriting(), words: new HtmlWords(encoding) };
@@ -72,17 +77,15 @@ function binaryType(named: string | undefined, head: Uint8Array): string {
   return signed?.type ?? UNKNOWN;
 }
 
-/** Makes text UTF-8, and then what `next` makes of that; undefined where nothing has to be done. */
-function toUtf8(encoding: Encoding, next?: Rewriting): Rewriting | undefined {
+/** Makes text UTF-8, and then what `next` makes of that. */
+function toUtf8(encoding: Encoding, next: Rewriting): Rewriting {
   if (encoding === 'utf-8') return next;
   const decoder = decoderOf(encoding);
-  const piece = (bytes: Uint8Array) => Buffer.from(decoder.decode(bytes, { stream: true }));
-  const end = () => Buffer.from(decoder.decode());
-  if (next === undefined) return { piece, end };
-  return {
-    piece: (bytes) => next.piece(piece(bytes)),
-    end: () => Buffer.concat([next.piece(end()), next.end()]),
+  const decoding: Rewriting = {
+    piece: (bytes) => Buffer.from(decoder.decode(bytes, { stream: true })),
+    end: () => Buffer.from(decoder.decode()),
   };
+  return inTurn(decoding, next);
 }
 
 /** A whole file in the form in which it travels. */
@@ -103,13 +106,15 @@ export type Packed =
       readonly digest: string;
       /** Media type, where files travel with one; '' otherwise. */
       readonly type: string;
-      /** How many words it has, counted up to 100; undefined for what is no text. */
+      /** How many words it has, counted up to 100; undefined where nothing here can tell. */
       readonly words: number | undefined;
       /** What made text of it, and how many words that found; only for a document. */
       readonly extracted?: Extracted;
     }
   /** A text in which there is no word; or a document in which a reader found none. */
   | { readonly kind: 'wordless'; readonly reader?: string }
+  /** A document that travels as it is, with how many words it has, counted up to 100. */
+  | { readonly kind: 'counted'; readonly words: number }
   /** A document that cannot be read. */
   | { readonly kind: 'refused'; readonly trouble: Trouble }
   /** Not that version any more: somebody should look at it again. */
@@ -128,8 +133,10 @@ export interface Extracted {
 /** A file to be read and encoded. */
 export interface PackFile {
   readonly file: string;
+  /** As in `ReadOrder`. */
+  readonly linksWithin?: string | undefined;
   readonly version: Version;
-  /** Whether the text of a document travels also where the peer takes it as it is. */
+  /** Whether the text of every document travels, also where the peer takes it as it is. */
   readonly isExtracted?: boolean;
 }
 
@@ -145,16 +152,18 @@ interface BatchOrder extends PackOrder {
   readonly maxBytes: number;
 }
 
-/** One document to be read and encoded. */
-export interface DocumentOrder extends PackFile {
+/** One document to be read. */
+export interface DocumentOrder extends Omit<PackFile, 'isExtracted'> {
   readonly rules: ContentRules;
+  /** Its text, encoded; or only how many words it has. */
+  readonly wanted: 'text' | 'words';
 }
 
 /** What reads files for their way. */
 export interface Packers {
   /** Small files, all at once. */
   readonly pack: (order: PackOrder) => Promise<readonly Packed[]>;
-  /** A document, which becomes text, unless it is not wanted any more when its turn comes. */
+  /** A document, which becomes text or is counted, unless it is not wanted any more when its turn comes. */
   readonly packDocument: (order: DocumentOrder, isWanted: () => boolean) => Promise<Packed | undefined>;
 }
 
@@ -177,53 +186,97 @@ export async function packAll(
 ): Promise<readonly (Packed | undefined)[]> {
   const end = clock.now() + DOCUMENTS_MS;
   let room = maxBytes;
-  const asText = async (each: PackFile) => {
-    const read = await packDocument({ ...each, rules }, () => room > 0 && clock.now() < end);
+  const isWanted = () => room > 0 && clock.now() < end;
+  const readOne = async (order: DocumentOrder) => {
+    const read = await packDocument(order, isWanted);
     if (read?.kind === 'content') room -= read.size;
     onProgress();
     return read;
   };
-  const isText = ({ isExtracted = false, version }: PackFile) =>
-    version.encoding === 'document' && (isExtracted || !rules.takesBinary);
-  const isSmall = (each: PackFile) => !isText(each) && each.version.size <= WHOLE_BYTES;
-  const documents = files.map((each) => (isText(each) ? asText(each) : undefined));
+  const isDocument = ({ version }: PackFile) => version.encoding === 'document';
+  const isSmall = (each: PackFile) => !isDocument(each) && each.version.size <= WHOLE_BYTES;
+  const documents = files.map((each) => (isDocument(each) ? packEither(each, rules, readOne) : undefined));
   const small = (await pack({ rules, files: files.filter(isSmall) })).values();
   const packed: (Packed | undefined)[] = [];
   for (const [i, each] of files.entries()) {
     if (isSmall(each)) packed.push(small.next().value ?? STALE);
-    else packed.push(await (documents[i] ?? streamed(each.file, each.version, rules)));
+    else packed.push(await (documents[i] ?? streamed(each, rules)));
     onProgress();
   }
   return packed;
 }
 
+/**
+ * A document as its text, or in its own bytes with its words counted. One that nothing here can read travels uncounted in its own
+ * bytes: the peer may read it better.
+ */
+async function packEither(
+  each: PackFile,
+  rules: ContentRules,
+  packDocument: (order: DocumentOrder) => Promise<Packed | undefined>,
+): Promise<Packed | undefined> {
+  const { file, linksWithin, version } = each;
+  const order = { file, linksWithin, rules, version };
+  let isText: boolean;
+  try {
+    isText = await travelsAsText(each, rules);
+  } catch (error) {
+    return refused(refusalFor(error));
+  }
+  if (isText) return await packDocument({ ...order, wanted: 'text' });
+  const early = unfit(version, rules);
+  if (early !== undefined) return early;
+  const read = await packDocument({ ...order, wanted: 'words' });
+  if (read?.kind !== 'counted' && read?.kind !== 'refused') return read;
+  const packed = await streamed(each, rules);
+  return packed.kind === 'content' && read.kind === 'counted' ? { ...packed, words: read.words } : packed;
+}
+
+/** Where that is wanted of all, or the peer takes only text or reads this kind badly. @throws what `refusalFor` tells the meaning of */
+async function travelsAsText(
+  { file, isExtracted = false, linksWithin, version }: PackFile,
+  { badlyRead, takesBinary }: ContentRules,
+): Promise<boolean> {
+  if (isExtracted || !takesBinary) return true;
+  const kind = documentKind(basename(file), await headOf({ file, stat: version, linksWithin }));
+  return kind !== undefined && badlyRead.includes(kind);
+}
+
 const WORD = /[\p{L}\p{N}]+/gu;
+/** Characters in which the words of a document are counted; most pages of a long one are not looked at. */
+const COUNTED_TEXT = 4_000;
 
 /**
- * Reads a document with its reader and makes a page of what it says. Blocks, and may take any time and memory: meant for a thread that
+ * Reads a document with its reader, and makes a page of what it says or counts its words. Blocks, and may take any time and memory: meant for a thread that
  * can be ended.
  */
-export async function packDocument({ file, rules, version }: DocumentOrder): Promise<Packed> {
-  const found = readWhole({ file, stat: version });
+export async function packDocument(order: DocumentOrder): Promise<Packed> {
+  const { file, linksWithin, rules, version, wanted } = order;
+  const found = readWhole({ file, stat: version, linksWithin });
   if (!Buffer.isBuffer(found)) return refused(found);
   // The next file would be read into the same memory while this one is waited for.
   const bytes = Buffer.from(found);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
   try {
     const { readDocument } = await import('../content/readers/readers.js');
-    const read = await readDocument(bytes, basename(file));
+    const enough = wanted === 'words' ? COUNTED_TEXT : undefined;
+    const read = await readDocument(bytes, basename(file), 0, enough);
     if (read === undefined) return STALE;
-    let words = 0;
-    for (const _ of read.text.matchAll(WORD)) words += 1;
-    if (words === 0) return { kind: 'wordless', reader: read.reader };
+    const words = new PlainWords();
+    words.write(Buffer.from(read.text));
+    const counted = words.end() ?? 0;
+    if (wanted === 'words') return { kind: 'counted', words: counted };
+    let found = 0;
+    for (const _ of read.text.matchAll(WORD)) found += 1;
+    if (found === 0) return { kind: 'wordless', reader: read.reader };
     const page = pageOf(read, rules.takesBinary);
     if (page.length > (rules.maxBytes ?? page.length)) return { kind: 'tooLarge' };
     const { encoding } = rules;
     const text = { encoding, size: page.length, encoded: encode(page, encoding) };
     const type = rules.takesBinary ? `${HTML}; charset=UTF-8` : '';
-    const extracted = { reader: read.reader, words };
+    const extracted = { reader: read.reader, words: found };
     const digest = hash('sha256', page, 'hex');
-    return { kind: 'content', text, size: page.length, digest, type, words: Math.min(words, 100), extracted };
+    return { kind: 'content', text, size: page.length, digest, type, words: counted, extracted };
   } catch (error) {
     if (error instanceof DocumentError)
       return { kind: 'refused', trouble: unreadableDocument(error.code, error.message) };
@@ -248,7 +301,7 @@ function pageOf({ author, date, language, text, title }: Extract, isForYacy: boo
 }
 
 const CONTROLS = /(?![\t\n])[\p{Cc}\ufffe\uffff]/gu;
-const clean = (text: string) => fromLatin1(text.toWellFormed()).replace(CONTROLS, ' ');
+const clean = (text: string) => withoutSequences(fromLatin1(text.toWellFormed())).replace(CONTROLS, ' ');
 
 function escaped(text: string): string {
   return clean(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
@@ -275,11 +328,11 @@ export function unreadableDocument(code: DocumentError['code'], message: string)
  * while it reads: meant for a thread of its own.
  */
 export function pack({ rules, files }: PackOrder): readonly Packed[] {
-  return files.map(({ file, version }) => packOne(file, version, rules));
+  return files.map((each) => packOne(each, rules));
 }
 
-function packOne(file: string, version: Version, rules: ContentRules): Packed {
-  const bytes = unfit(version, rules) ?? readWhole({ file, stat: version });
+function packOne({ file, linksWithin, version }: PackFile, rules: ContentRules): Packed {
+  const bytes = unfit(version, rules) ?? readWhole({ file, stat: version, linksWithin });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
   const way = wayOf(file, version.encoding, bytes, rules);
@@ -313,10 +366,13 @@ const STREAMED_BYTES = 256 * 1024;
  * Reads a version that is too large to be held: twice, once to prove that it is that version and to measure it, and once whenever
  * it is sent. Constant memory whatever the size.
  */
-export async function streamed(file: string, version: Version, rules: ContentRules): Promise<Packed> {
+export async function streamed(
+  { file, linksWithin, version }: PackFile,
+  rules: ContentRules,
+): Promise<Packed> {
   const early = unfit(version, rules);
   if (early !== undefined) return early;
-  const order = { file, stat: version };
+  const order = { file, stat: version, linksWithin };
   try {
     const head = await headOf(order);
     const newWay = () => wayOf(file, version.encoding, head, rules);
@@ -338,7 +394,7 @@ export async function streamed(file: string, version: Version, rules: ContentRul
 
 /** The beginning of a file. That it belongs to the right version is found out by reading all of it. */
 async function headOf(order: ReadOrder): Promise<Uint8Array> {
-  for await (const piece of pieces(order, STREAMED_BYTES)) return Buffer.from(piece.subarray(0, HEAD_BYTES));
+  for await (const piece of pieces(order, HEAD_BYTES)) return Buffer.from(piece);
   return NOTHING;
 }
 

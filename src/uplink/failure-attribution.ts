@@ -1,6 +1,7 @@
 import type { FileStat } from '../lib/file.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
+import type { AddressPolicy } from '../peer/addresses.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Trouble, Version } from '../state/entry.js';
 import {
@@ -17,11 +18,13 @@ import {
   goesThrough,
   holdMs,
   keyOf,
+  longestPutOffMs,
   losesUpdates,
   placeName,
   stillPending,
   type UplinkDeps,
 } from './deps.js';
+import { firstAcceptedAt, forgetUnseen, recordUnseen } from './unseen-addresses.js';
 
 /** A wait for an item whose push was never answered is at least this long, in ms: a peer needs a moment to show what it has just taken. */
 const SHORTEST_UNANSWERED_MS = 5_000;
@@ -37,9 +40,8 @@ const SHOWN_META = 'shownBelow';
  * - it is *put off*, where the peer is in trouble: pushed again after the backoff, with no attempt spent;
  * - it is *lost*, where the peer loses documents together: pushed again apart from others (see Isolation).
  *
- * A YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or `local` (an intranet). It accepts
- * documents of the other reach as well, and drops them without a word. An item is *gated* where documents of the other reach
- * were shown, and none of its own.
+ * Some peers drop documents of some addresses without a word (see AddressPolicy). An item is *gated* where documents of the other reach
+ * were shown, and none of its own. Where none of either was, a person is told that it may be so.
  *
  * An item whose push failed by itself, or was never answered, is a *suspect* and travels alone from then on, until it is
  * accepted. It is to blame only when other pushes went through between two of its failures, or between the beginning of the push
@@ -50,8 +52,8 @@ export class FailureAttribution {
   readonly #deps: UplinkDeps;
   /** How many pushes had gone through when each suspect failed last; infinite for what was only never answered, as all is in an outage. */
   readonly #suspects = new Map<string, number>();
-  /** The reaches of the documents that were ever shown, by the URL of the first. */
-  readonly #shown: Map<Reach, string>;
+  /** Of each reach the URL of the first document that was shown. */
+  readonly #shown: string[];
   /** How many pushes went through so far; to be asked when a push begins. */
   successes = 0;
 
@@ -60,8 +62,7 @@ export class FailureAttribution {
     private readonly isolation: Isolation,
   ) {
     this.#deps = deps;
-    const known = Object.keys((deps.state.meta(SHOWN_META) ?? {}) as object);
-    this.#shown = new Map(known.map((url) => [reachOf(url), url]));
+    this.#shown = Object.keys((deps.state.meta(SHOWN_META) ?? {}) as object);
   }
 
   /** Whether an item has to travel alone, so that nobody suffers with it. */
@@ -125,15 +126,38 @@ export class FailureAttribution {
 
   /** The peer shows the document at this URL for good. */
   shown(url: string): void {
-    if (!this.#hasGate || this.hasShownLike(url)) return;
-    this.#shown.set(reachOf(url), url);
-    const known = [...this.#shown.values()].map((each) => [each, 0] as const);
-    this.#deps.state.setMeta(SHOWN_META, Object.fromEntries(known));
+    const { state } = this.#deps;
+    if (this.#addresses === undefined || this.hasShownLike(url)) return;
+    this.#shown.push(url);
+    state.setMeta(SHOWN_META, Object.fromEntries(this.#shown.map((each) => [each, 0])));
+    forgetUnseen(state, this.#addresses.reachOf(url));
   }
 
   /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
   hasShownLike(url: string): boolean {
-    return this.#shown.has(reachOf(url));
+    const addresses = this.#addresses;
+    const reach = addresses?.reachOf(url);
+    return this.#shown.some((each) => addresses?.reachOf(each) === reach);
+  }
+
+  /**
+   * A look-up did not show an accepted item. Where that lasts for twice the usual time, and nothing of its reach was ever shown, a person
+   * is told what it may be.
+   *
+   * @param usualMs how long the peer takes at most to show what it takes
+   */
+  late(item: AcceptedItem, usualMs: number): void {
+    const { clock, log, queue, state } = this.#deps;
+    const { folder, path, url } = item;
+    if (this.#addresses === undefined || this.hasShownLike(url)) return;
+    const lateMs = Math.min(clock.now() - firstAcceptedAt(item), queue.answeringForMs);
+    if (lateMs < 2 * usualMs) return;
+    const trouble = this.#addresses.unseen(url);
+    const { code, hint, message } = trouble;
+    if (item.trouble?.code !== code) state.put({ ...item, trouble });
+    const since = clock.now();
+    if (recordUnseen(state, this.#addresses.reachOf(url), { folder, path, code, since }))
+      log.warn({ event: 'addresses-unseen', folder, path, url, code }, `${message} ${hint}`);
   }
 
   /** Whether the peer may have lost this item together with others, as far as the peer goes. */
@@ -162,16 +186,19 @@ export class FailureAttribution {
   notShown(item: AcceptedItem, patienceMs: number, why: string): void {
     const { clock, log, state } = this.#deps;
     const { folder, path, url } = item;
-    if (this.#isGated(item)) {
-      this.quarantine(item, gated(url));
+    if (this.#addresses !== undefined && this.#isGated(item)) {
+      this.quarantine(item, this.#addresses.dropped(url));
       return;
     }
     const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
-    const trouble = {
+    const addresses = this.#addresses;
+    const notShown = {
       code: 'NOT_SHOWN',
       message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
-      hint: this.#hasGate ? `${look} ${gateHint(reachOf(url))}` : look,
+      hint: addresses === undefined ? look : `${look} ${addresses.hint(addresses.reachOf(url))}`,
     };
+    const isUnseen = addresses !== undefined && !this.hasShownLike(url);
+    const trouble = isUnseen ? addresses.unseen(url) : notShown;
     if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
     else if (this.#spend(item, trouble)) return;
     const words = `not shown by the peer, pushed again: ${placeName(item)}: ${why}`;
@@ -187,7 +214,8 @@ export class FailureAttribution {
     const { clock, log, state } = this.#deps;
     const { folder, path, url } = item;
     const times = timesLost(item);
-    if (this.#isGated(item)) this.quarantine(item, gated(url));
+    if (this.#addresses !== undefined && this.#isGated(item))
+      this.quarantine(item, this.#addresses.dropped(url));
     else if (times > 1) this.quarantine(item, REFUSED_BY_INDEX);
     else {
       const isOfMany = times === 0 && this.isolation.isFull;
@@ -234,13 +262,13 @@ export class FailureAttribution {
     );
   }
 
-  get #hasGate(): boolean {
-    return this.#deps.dialect.current?.hasDomainGate === true;
+  get #addresses(): AddressPolicy | undefined {
+    return this.#deps.dialect.current?.addresses;
   }
 
   /** Whether the network of the peer explains that this item is not shown, and that not for the first time. */
   #isGated(item: AcceptedItem): boolean {
-    const isGated = this.#hasGate && this.#shown.size > 0 && !this.hasShownLike(item.url);
+    const isGated = this.#shown.length > 0 && !this.hasShownLike(item.url);
     return isGated && (item.attempts > 0 || timesLost(item) > 0);
   }
 }
@@ -383,7 +411,9 @@ export class Isolation {
     if (!this.#waiting.has(keyOf(place)) || !this.#isHere(place)) return undefined;
     const item = this.#deps.state.get(place.folder, place.path);
     const isReady = item?.status === 'pending' && item.inFlight === undefined;
-    return isReady && item.notBefore <= this.#deps.clock.now() ? item : undefined;
+    if (!isReady) return undefined;
+    const leftMs = item.notBefore - this.#deps.clock.now();
+    return leftMs <= 0 || leftMs > longestPutOffMs(this.#deps.settings) ? item : undefined;
   }
 }
 
@@ -397,7 +427,7 @@ export const TEXT_NOT_INDEXED: Trouble = {
   code: 'TEXT_NOT_INDEXED',
   message:
     'The peer shows the document and indexed none of its text: it is found by the words of its URL only.',
-  hint: 'Look for control characters in the file, or in a page for `&lt;`, or save it in another format; a changed file is pushed again by itself.',
+  hint: 'Look for control characters in the file, or in a page for `&lt;`, or save it in another format; a changed file is pushed again by itself. Of a PDF or another document, `"extract": "always"` for the folder and `peersync retry` send the text that peersync reads.',
 };
 const REFUSED_BY_INDEX: Trouble = {
   code: 'REFUSED_BY_INDEX',
@@ -405,43 +435,3 @@ const REFUSED_BY_INDEX: Trouble = {
     'Each time it was pushed, nothing that came with it was indexed, and alone it is not indexed either: the index of the peer refuses it.',
   hint: 'Look for damaged characters in it (U+FFFF from inside a PDF is one), save it anew, or keep it out with a rule; the log of the peer may say more. `peersync retry` pushes it again.',
 };
-
-/** Where an address leads: into the network around the peer, or into the world. */
-export type Reach = 'local' | 'global';
-
-const LOCAL_SCHEME = /^(file|smb):/i;
-const HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i;
-const LOCAL_IP =
-  /^(127\.|10\.|192\.168\.|169\.254\.|0\.|172\.(1[6-9]|2\d|3[01])\.|\[(::1?\]|f[cd]|fe[89ab]))/i;
-/** Endings of names that no public server knows. */
-const LOCAL_NAME = /(^|\.)(localhost|local|internal|intranet|lan|corp|home|invalid|test|localdomain)$/i;
-
-/** By the address alone: no name is looked up. */
-export function reachOf(url: string): Reach {
-  if (LOCAL_SCHEME.test(url)) return 'local';
-  const host = HOST.exec(url)?.[1] ?? '';
-  if (LOCAL_IP.test(host) || LOCAL_NAME.test(host)) return 'local';
-  const isSingleLabel = !host.includes('.') && !host.startsWith('[');
-  return isSingleLabel ? 'local' : 'global';
-}
-
-/** Why a peer that shows documents of the other reach never shows the one at this address. */
-export function gated(url: string): Trouble {
-  const [own, other] = reachOf(url) === 'local' ? ['local', 'public'] : ['public', 'local'];
-  return {
-    code: 'DOMAIN_GATE',
-    message:
-      `The peer accepted it and never shows it, while it shows documents with ${other} addresses: it drops documents ` +
-      `with ${own} addresses, such as this one (${url}), without a word.`,
-    hint: gateHint(reachOf(url)),
-  };
-}
-
-/** What to do about a gate that drops addresses of this reach. */
-export function gateHint(reach: Reach): string {
-  const mend =
-    reach === 'local'
-      ? 'give the folder a public `url`, or let YaCy take local addresses (network.unit.domain = local or any, its intranet mode)'
-      : 'give the folder a local `url`, or let YaCy take public addresses (network.unit.domain = global or any, not its intranet mode)';
-  return `A YaCy network takes either public or local addresses: ${mend}; then \`peersync retry\` the file.`;
-}

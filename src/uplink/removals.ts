@@ -1,5 +1,6 @@
-import { lstat } from 'node:fs/promises';
+import { lstat, stat } from 'node:fs/promises';
 import { PeersyncError, systemCode } from '../lib/errors.js';
+import { sameStat } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import { counted } from '../lib/text.js';
 import type { Place } from '../state/entries.js';
@@ -60,8 +61,8 @@ interface Removal extends Place {
  *
  * A removal is *due* when its backoff is over and nothing that was pushed before can come after it. It is *kept back* while a file
  * of the same content is on its way to the peer (the same file under another name, which is to be found first), while
- * another file that is there has its URL and was not pushed, and while its own file is there again and waits to be read. Then it is
- * marked on disk, and asked for.
+ * another file that is there has its URL and was not pushed, and while its own file is there again, or is another version than the one
+ * that is kept out, and waits to be read. Then it is marked on disk, and asked for.
  *
  * What was asked for is looked up, on a peer that shows documents for a while after their removal when that is over: not there, it
  * is `removed`; there for longer than `confirm.timeout`, it is asked for again. No answer proves nothing. What an earlier run
@@ -313,8 +314,10 @@ export class Removals {
   async #isBack({ folder, path }: Place): Promise<boolean> {
     const item = this.#itemOf({ folder, path });
     const file = item && this.#deps.pathOf(item);
-    if (file === undefined) return false;
+    if (item === undefined || file === undefined) return false;
     try {
+      // One that is kept out is there, and back only as another version; a link counts as what it leads to.
+      if (item.keptOut !== undefined) return !sameStat(await stat(file), item.version);
       return !(await lstat(file)).isDirectory();
     } catch (error) {
       return !['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');

@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
-import { type Entry, hasContent, retried } from '../state/entry.js';
+import type { AcceptedItem, Entry, PendingItem, QuarantinedItem } from '../state/entry.js';
+import { hasContent, retried } from '../state/entry.js';
 import type { State } from '../state/state.js';
 
 /** Everything at or below a path of one folder; `path` is '' for the folder itself. */
@@ -11,7 +12,7 @@ export interface Scope {
 
 /**
  * Gives quarantined items another try, ends the wait of pending ones, and forgets why files were skipped, so that the
- * next look decides anew. Nothing is pushed that is confirmed already.
+ * next look decides anew. An accepted item that may never be shown is pushed again. Nothing is pushed that is confirmed already.
  *
  * @param scopes what to try again; undefined for everything
  * @returns how many items are pending again, with all their attempts, and the files that are to be read again first, for their
@@ -32,7 +33,7 @@ export async function retryItems(
         if (entry.sent === undefined) state.remove(folder, path);
         else state.put({ ...entry, version: { ...entry.version, mtimeMs: Number.MIN_SAFE_INTEGER } });
         lookedAt.push({ folder, path });
-      } else if (status === 'quarantined' || (status === 'pending' && entry.inFlight === undefined)) {
+      } else if (isToRetry(entry)) {
         state.put(retried(entry, clock.now()));
         again += 1;
       }
@@ -41,11 +42,16 @@ export async function retryItems(
   return { retried: again, lookedAt };
 }
 
+function isToRetry(entry: Entry): entry is PendingItem | AcceptedItem | QuarantinedItem {
+  if (entry.status === 'pending') return entry.inFlight === undefined;
+  return entry.status === 'quarantined' || (entry.status === 'accepted' && entry.trouble !== undefined);
+}
+
 async function* chosenOf(
   { entries }: Pick<State, 'entries'>,
   scopes: readonly Scope[] | undefined,
 ): AsyncGenerator<Iterable<Entry>> {
-  const status = ['pending', 'skipped', 'quarantined'] as const;
+  const status = ['pending', 'accepted', 'skipped', 'quarantined'] as const;
   if (scopes === undefined) yield* entries.slices({ status });
   for (const { folder, path } of scopes ?? []) {
     const entry = entries.get(folder, path);

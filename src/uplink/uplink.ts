@@ -42,8 +42,8 @@ export interface UplinkStatus {
   readonly inFlight: number;
   /** Items that wait to be shown. */
   readonly confirming: number;
-  /** The learned time from a push to its first showing, in ms. */
-  readonly timeToVisibleMs: number;
+  /** The learned time from a push to its first showing, in ms; undefined as long as the peer has shown nothing. */
+  readonly timeToVisibleMs: number | undefined;
   /** Removals that failed again and again: how many, and what keeps one of them. */
   readonly removalsFailing?: Removals['failing'];
 }
@@ -328,9 +328,12 @@ export class Uplink {
    * at another URL now, or at none, and what cannot be told while its folder is held, is left: the very same record.
    */
   async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
-    const { clock, extracts, pathOf, settings, standing, state } = this.#deps;
+    const { clock, extracts, linksWithin, pathOf, settings, standing, state } = this.#deps;
     const files = batch.map((item) => ({
-      ...{ file: pathOf(item) ?? '', version: item.version, isExtracted: extracts(item.folder) },
+      file: pathOf(item) ?? '',
+      linksWithin: linksWithin(item.folder),
+      version: item.version,
+      isExtracted: extracts(item.folder),
     }));
     const onProgress = () => this.#packing.progress();
     const { maxBytes } = settings.push;

@@ -1,17 +1,47 @@
 import { PeersyncError } from '../lib/errors.js';
-import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
-import type { ConfirmedItem, RemovedItem } from '../state/entry.js';
+import { type EvidenceKind, evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
+import type { ConfirmedItem, Entry, RemovedItem } from '../state/entry.js';
 import { lostLater, removing } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { classify } from './batch-sender.js';
 import { holdMs, placeName, type UplinkDeps } from './deps.js';
 
 /** What can be looked up once more. */
-type Verifiable = ConfirmedItem | RemovedItem;
+export type Verifiable = ConfirmedItem | RemovedItem;
 
-/** A confirmed item that the peer does not show any more as it was, or a removed one that it shows again. */
-export interface Lost {
-  readonly kind: 'lost';
+export const VERIFIABLE = ['confirmed', 'removed'] as const;
+
+export function isVerifiable(entry: Entry): entry is Verifiable {
+  return entry.status === 'confirmed' || entry.status === 'removed';
+}
+
+/** All items that can be looked up once more, or so many of them by chance; and how many that are. */
+export async function itemsToVerify(
+  { entries }: Pick<State, 'entries'>,
+  most = Number.POSITIVE_INFINITY,
+): Promise<{ readonly items: Iterable<Verifiable> | AsyncIterable<Verifiable>; readonly of: number }> {
+  const { confirmed, removed } = entries.counts();
+  const of = Math.min(most, confirmed + removed);
+  if (most === Number.POSITIVE_INFINITY) return { items: verifiable(entries), of };
+  const sample: Verifiable[] = [];
+  let seen = 0;
+  for await (const item of verifiable(entries)) {
+    seen += 1;
+    const place = seen <= most ? seen - 1 : Math.floor(Math.random() * seen);
+    if (place < most) sample[place] = item;
+  }
+  return { items: sample, of };
+}
+
+async function* verifiable(entries: State['entries']): AsyncGenerator<Verifiable> {
+  for await (const slice of entries.slices({ status: VERIFIABLE }))
+    for (const item of slice) if (isVerifiable(item)) yield item;
+}
+
+/** An item that is not in the peer as it was left. */
+export interface Deviation {
+  /** `lost`: confirmed, and the peer does not show that version any more; `back`: removed, and the peer shows it again. */
+  readonly kind: 'lost' | 'back';
   readonly file: string;
   readonly url: string;
   readonly why: string;
@@ -25,14 +55,19 @@ export interface Verifying {
   readonly checked: number;
   /** How many items there are, where that was counted. */
   readonly of?: number;
-  /** Those that are missing, and those that will be looked up once more. */
+  /** The deviations that were reported, and those that will be looked up once more. */
   readonly lost: number;
+  readonly back: number;
 }
 
 export interface Verified {
   readonly kind: 'verified';
+  /** All that were looked up. */
   readonly checked: number;
+  /** How many of those were removed items; the others were confirmed. */
+  readonly removed: number;
   readonly lost: number;
+  readonly back: number;
   /** Those whose look-up had an answer that cannot be used; the log names them. */
   readonly failed: number;
 }
@@ -45,46 +80,55 @@ export type VerifyDeps = Pick<
 export interface VerifyOptions {
   /** Where the look-ups queue: one at a time for the audit, two for a person. */
   readonly lane: 'interactive' | 'audit';
-  /** Whether what is missing is pushed again, and what came back removed. */
+  /** Whether what is lost is pushed again, and what is back removed again. */
   readonly repair: boolean;
   readonly signal?: AbortSignal;
   /** How many items there are. */
   readonly of?: number;
+  /**
+   * The state lost changes, and a later version may have been pushed: only what the peer shows of this version alone, or showed
+   * just so when it was confirmed, counts.
+   */
+  readonly isDoubtful?: boolean;
 }
 
 /** A document must stay missing at least so long, in ms. */
 const SHORTEST_PATIENCE_MS = 1_000;
 /** Between two reports of how far it has come, in ms. */
 const REPORT_EVERY_MS = 250;
+/** The evidence that no other version of a document gives. */
+const OF_ONE_VERSION: ReadonlySet<EvidenceKind> = new Set(['digest', 'lastModified']);
 const OF_ONE_ANSWER = new Set(['answered', 'failing']);
-/** When so many are missing, they are looked up once more before it goes on. */
-const MOST_MISSING = 1_000;
+/** When so many deviate, they are looked up once more before it goes on. */
+const MOST_SUSPECTS = 1_000;
 
 /**
- * Looks confirmed items up once more, a few at a time. What is missing, or another version, twice with a pause between is
- * reported, and pushed again where that is asked for; so is a removed item that is there, and removed again. An answer that cannot be used costs its item only. The last line sums it up,
- * lines in between tell how far it has come. It ends with its consumer: no look-up begins after that.
+ * Looks items up once more, a few at a time. A confirmed item that is missing or another version, and a removed one that is there, is
+ * looked up again after a pause. If it still is so, it is reported and, where `repair` asks for it, pushed or removed again. An answer
+ * that cannot be used costs its item only. The last line sums it up, lines in between tell how far it has come. It ends with its
+ * consumer: no look-up begins after that.
  *
  * @throws PeersyncError what a look-up threw that says something of the whole peer: it is away, busy, or refuses credentials
  */
 export async function* verify(
   items: Iterable<Verifiable> | AsyncIterable<Verifiable>,
   deps: VerifyDeps,
-  { lane, of, repair, signal }: VerifyOptions,
-): AsyncGenerator<Lost | Verifying | Verified> {
+  { lane, of, repair, signal, isDoubtful = false }: VerifyOptions,
+): AsyncGenerator<Deviation | Verifying | Verified> {
   const { clock, log, peer, queue, state } = deps;
   const stopping = signal === undefined ? {} : { signal };
-  const counts = { checked: 0, lost: 0, failed: 0 };
-  /** The items that the peer does not show, and why; of removed ones those that it shows. */
-  const missing = new Map<Verifiable, string>();
+  const counts = { checked: 0, removed: 0, lost: 0, back: 0, failed: 0 };
+  /** The items that deviate as far as one look-up tells, and how. */
+  const suspects = new Map<Verifiable, string>();
   const look = async (item: Verifiable) => {
-    missing.delete(item);
+    suspects.delete(item);
     if (!isCurrent(state, item)) return;
     try {
       const { url } = item.sent ?? item;
       const doc = await queue.run(lane, (s) => peer.peerdoc({ url }, { signal: s }), stopping);
-      const why = item.status === 'removed' ? backBecause(deps, item, doc) : lostBecause(item, doc);
-      if (why !== undefined) missing.set(item, why);
+      const why =
+        item.status === 'removed' ? backBecause(deps, item, doc) : lostBecause(item, doc, isDoubtful);
+      if (why !== undefined) suspects.set(item, why);
     } catch (error) {
       // What says something of the peer as a whole ends it.
       if (!(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(classify(error).kind)) throw error;
@@ -100,47 +144,48 @@ export async function* verify(
     for await (const group of groupsOf(all, lane === 'audit' ? 1 : 2)) {
       if (signal?.aborted) return;
       await Promise.all(group.map(look));
-      yield group.length;
+      yield group;
     }
   };
-  const progress = (): Verifying => ({
-    ...{ kind: 'verifying', checked: counts.checked, lost: counts.lost + missing.size },
-    ...(of === undefined ? {} : { of }),
-  });
-  /** Looks up again what is missing; reports what still is. */
-  async function* lookAgain(): AsyncGenerator<Lost | Verifying> {
-    if (missing.size === 0) return;
+  const progress = (): Verifying => {
+    const { checked, lost, back } = counts;
+    const isBack = [...suspects.keys()].filter(({ status }) => status === 'removed').length;
+    const sums = { lost: lost + suspects.size - isBack, back: back + isBack };
+    return { kind: 'verifying', checked, ...sums, ...(of !== undefined && { of }) };
+  };
+  /** Looks the suspects up again, and reports those that still deviate. */
+  async function* lookAgain(): AsyncGenerator<Deviation | Verifying> {
+    if (suspects.size === 0) return;
     yield progress();
     await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, holdMs(deps)), signal);
-    for await (const _ of lookAtAll([...missing.keys()]));
+    for await (const _ of lookAtAll([...suspects.keys()]));
     if (signal?.aborted) return;
-    for (const [item, why] of missing) {
+    for (const [item, why] of suspects) {
       if (!isCurrent(state, item)) continue;
-      counts.lost += 1;
       const { folder, path, url } = item;
       const isBack = item.status === 'removed';
+      const kind = isBack ? 'back' : 'lost';
+      counts[kind] += 1;
       if (repair) state.put(isBack ? removing(item, clock.now(), why) : lostLater(item, why, clock.now()));
       const what = isBack
         ? 'removed before and shown by the peer'
         : 'confirmed before and now lost by the peer';
       const then = repair ? `, ${isBack ? 'removed' : 'pushed'} again` : '';
-      log.warn(
-        { event: isBack ? 'back' : 'lost', folder, path, url },
-        `${what}${then}: ${placeName(item)}: ${why}`,
-      );
-      yield { kind: 'lost', file: placeName(item), url, why, repaired: repair };
+      log.warn({ event: kind, folder, path, url }, `${what}${then}: ${placeName(item)}: ${why}`);
+      yield { kind, file: placeName(item), url, why, repaired: repair };
     }
-    missing.clear();
+    suspects.clear();
     if (repair) await state.commit();
   }
   let reportedAt = clock.now();
   for await (const looked of lookAtAll(items)) {
-    counts.checked += looked;
+    counts.checked += looked.length;
+    counts.removed += looked.filter(({ status }) => status === 'removed').length;
     if (clock.now() - reportedAt >= REPORT_EVERY_MS) {
       reportedAt = clock.now();
       yield progress();
     }
-    if (missing.size >= MOST_MISSING) yield* lookAgain();
+    if (suspects.size >= MOST_SUSPECTS) yield* lookAgain();
   }
   yield* lookAgain();
   if (!signal?.aborted) yield { kind: 'verified', ...counts };
@@ -156,9 +201,16 @@ async function* groupsOf<T>(items: Iterable<T> | AsyncIterable<T>, size: number)
   if (group.length > 0) yield group;
 }
 
-function lostBecause({ sent }: ConfirmedItem, doc: Peerdoc | undefined): string | undefined {
+function lostBecause(
+  { evidence, sent }: ConfirmedItem,
+  doc: Peerdoc | undefined,
+  isDoubtful: boolean,
+): string | undefined {
   const shown = evidenceOf(doc, sent);
-  return shown.shown ? undefined : shown.why;
+  if (!shown.shown) return shown.why;
+  if (!isDoubtful || OF_ONE_VERSION.has(shown.kind)) return undefined;
+  const isAsConfirmed = shown.kind === 'loadDate' && shown.text === evidence.shown;
+  return isAsConfirmed ? undefined : 'the peer may have been sent a later version, which the state lost';
 }
 
 /** Why a removed document counts as having come back: not where it belongs to somebody else. */
@@ -178,85 +230,4 @@ function isCurrent(state: Pick<State, 'get'>, item: Verifiable): boolean {
   const now = state.get(item.folder, item.path);
   if (item.status === 'removed') return now?.status === 'removed' && now.since === item.since;
   return now?.status === 'confirmed' && now.sent.at === item.sent.at && now.sent.sha256 === item.sent.sha256;
-}
-
-/** A round of the audit comes so many times in `every`, but no more rarely than once an hour. */
-const ROUNDS = 100;
-const LONGEST_ROUND_MS = 3_600_000;
-const SHORTEST_ROUND_MS = 100;
-const AUDITED_META = 'auditedUntil';
-
-/**
- * Notices slowly, in the background, what the peer lost, and has it pushed again; on peers that may have a removed document
- * again, also that, and has it removed.
- *
- * *Resting* at first; `start` lets it look up every confirmed item once more in every `everyMs`, `stop` lets it rest again.
- *
- * Each item has a moment of its own in every `everyMs`, which its name decides; an item is looked up in the round in which
- * its moment passes. Until when that was done is remembered, so that moments that passed while nothing ran, or while the
- * peer was away, are made up for.
- */
-export class Audit {
-  readonly #deps: VerifyDeps;
-  #stopping = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
-
-  constructor(deps: VerifyDeps) {
-    this.#deps = deps;
-  }
-
-  /** @param everyMs in what time every confirmed item is looked up once more, in ms; 0 for never */
-  start(everyMs: number, onFailure: (error: unknown) => void): void {
-    if (everyMs === 0) return;
-    this.#stopping = new AbortController();
-    this.#loop = this.#run(everyMs, this.#stopping.signal).catch(onFailure);
-  }
-
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#loop;
-  }
-
-  async #run(everyMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, dialect, state } = this.#deps;
-    if (!(await dialect.known(signal))) return;
-    if (typeof state.meta(AUDITED_META) !== 'number') state.setMeta(AUDITED_META, clock.now());
-    const roundMs = Math.max(SHORTEST_ROUND_MS, Math.min(LONGEST_ROUND_MS, everyMs / ROUNDS));
-    while (!signal.aborted) {
-      await clock.sleep(roundMs, signal);
-      const to = clock.now();
-      const due = this.#due(Number(state.meta(AUDITED_META)), to, everyMs);
-      try {
-        for await (const _ of verify(due, this.#deps, { lane: 'audit', repair: true, signal }));
-      } catch (error) {
-        // The peer is away, or we stop: the next round makes up for it.
-        if (error instanceof PeersyncError || signal.aborted) continue;
-        throw error;
-      }
-      if (signal.aborted) return;
-      state.setMeta(AUDITED_META, to);
-      await state.commit();
-    }
-  }
-
-  /** The items whose moment is after `from` and not after `to`. */
-  async *#due(from: number, to: number, everyMs: number): AsyncGenerator<Verifiable> {
-    const { dialect, state } = this.#deps;
-    const status = ['confirmed', ...(dialect.current?.bringsBack ? (['removed'] as const) : [])] as const;
-    for await (const slice of state.entries.slices({ status })) {
-      for (const item of slice) {
-        const moment = share(placeName(item)) * everyMs;
-        if (Math.floor((to - moment) / everyMs) <= Math.floor((from - moment) / everyMs)) continue;
-        const isNew = item.since > from && item.since <= to;
-        if ((item.status === 'confirmed' || item.status === 'removed') && !isNew) yield item;
-      }
-    }
-  }
-}
-
-/** Where a name stands between 0 and 1: FNV-1a, which spreads similar names. */
-function share(name: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < name.length; i += 1) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
-  return (hash >>> 0) / 2 ** 32;
 }

@@ -38,6 +38,8 @@ export class Debouncer {
   readonly #waiting = new Map<string, Waiting>();
   readonly #stopping = new AbortController();
   #isLooking = false;
+  /** When the last round of looks that has ended began, in ms since the epoch. */
+  #lookedFrom = Number.NEGATIVE_INFINITY;
   /** Settled when nothing waits any more. */
   #looking: Promise<void> | undefined;
 
@@ -63,9 +65,9 @@ export class Debouncer {
     return this.#isLooking;
   }
 
-  /** What waits; a directory that something changed in ends in a slash. */
-  get paths(): Iterable<string> {
-    return this.#waiting.keys();
+  /** Every path that waits, and how the file there looked, if it was looked at. A directory that something changed in ends in a slash. */
+  *waiting(): Iterable<readonly [path: string, seen: FileStat | undefined]> {
+    for (const [path, { seen }] of this.#waiting) yield [path, seen?.stat];
   }
 
   /** How many files were written a moment ago. */
@@ -107,6 +109,22 @@ export class Debouncer {
   raced(path: string, stat: FileStat): void {
     const since = this.clock.now();
     this.#set(path, { due: since + this.#settleMs, isAsked: false, seen: { stat, since } });
+  }
+
+  /**
+   * Waits until everything that an event has named so far was looked at. What is not at rest goes on waiting, and events that come
+   * meanwhile are not waited for.
+   *
+   * @returns false where that takes longer than `limitMs`
+   */
+  async caughtUp(limitMs: number): Promise<boolean> {
+    const { signal } = this.#stopping;
+    const allDueAt = this.clock.now() + GATHER_MS;
+    while (this.busy && this.#lookedFrom < allDueAt) {
+      if (signal.aborted || this.clock.now() > allDueAt + limitMs) return false;
+      await this.clock.sleep(GATHER_MS, signal);
+    }
+    return true;
   }
 
   /** Forgets everything that waits. */
@@ -151,6 +169,7 @@ export class Debouncer {
       for (let i = 0; i < due.length; i += LOOKS_AT_ONCE)
         await Promise.all(due.slice(i, i + LOOKS_AT_ONCE).map((path) => this.#lookAt(path, now)));
       this.#isLooking = false;
+      this.#lookedFrom = now;
     }
   }
 

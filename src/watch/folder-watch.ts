@@ -7,6 +7,7 @@ import type { Trouble } from '../state/entry.js';
 import { Debouncer } from './debouncer.js';
 import { Deletions } from './deletions.js';
 import type { EventListener, FsEvents } from './fs-events.js';
+import { FolderMounts } from './mounts.js';
 import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
 import { FolderRoot } from './root.js';
 import { FolderRules, type PathProblem, Problems } from './rules.js';
@@ -48,11 +49,13 @@ const LONGEST_STEP_MS = 15 * 60_000;
  *   files that were written a moment ago settle. Every few seconds the root is checked, and after a time everything is
  *   scanned again.
  * - *Held*: the root is missing or another one, see FolderRoot. A full scan follows when it is back.
+ *   What is mounted below the root is held by itself, see FolderMounts.
  * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder is scanned more often,
  *   until a full scan has watched all that it met. A file of rules that cannot be read is tried every few seconds.
  */
 export class FolderWatch {
   readonly root: FolderRoot;
+  readonly mounts: FolderMounts;
   readonly deps: FolderDeps;
   readonly #reconciler: Reconciler;
   readonly #scanner: Scanner;
@@ -65,6 +68,8 @@ export class FolderWatch {
   /** What the peer refused at the last scan: what it takes decides what is to be read. */
   #refused = '';
   readonly #stopping = new AbortController();
+  /** Ends following what changes in state. */
+  #unfollow = () => {};
 
   /** @param openEvents undefined where changes are to be found by scans alone */
   constructor(
@@ -75,6 +80,7 @@ export class FolderWatch {
     const { clock, log } = deps;
     const { name } = folder;
     this.root = new FolderRoot(folder, deps);
+    this.mounts = new FolderMounts(folder, deps);
     this.deps = {
       ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
       problems: new Problems(name, clock, log),
@@ -82,20 +88,17 @@ export class FolderWatch {
         limitMs: LONGEST_STEP_MS,
         busy: () => this.#isLooking,
       }),
+      opening: new HealthCheck(`watches of ${name}`, `a directory of ${name} does not come to be watched`),
       debouncer: new Debouncer(folder.settle, clock, (path, isAsked) => this.#lookAt(path, isAsked)),
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
       mayLook: () => !this.#isStopped && this.root.isThere,
+      isUnmounted: (path) => this.mounts.isUnmounted(path),
       isCertain: async () => !(await this.#follow()) && this.deps.mayLook(),
-      onGone: (item) => this.#deletions.wasGone(item),
-      onBack: () => this.#deletions.isBack(),
       absolute: (path) => joinPath(this.root.real, path),
     };
     this.#reconciler = new Reconciler(this.deps);
-    const { debouncer } = this.deps;
-    const isNew = (path: string) => path.endsWith('/') || this.#reconciler.isNew(path);
-    const isCalm = () => !this.#reconciler.readsNew && ![...debouncer.paths].some(isNew);
-    this.#deletions = new Deletions(this.deps, isCalm, () => this.rescan());
-    this.#scanner = new Scanner(this.deps, this.#reconciler);
+    this.#deletions = new Deletions(this.deps, this.#reconciler.reading, () => this.rescan());
+    this.#scanner = new Scanner(this.deps, this.#reconciler, this.mounts);
   }
 
   /** Whether something is being looked at, read, waited for, or due to be. */
@@ -120,6 +123,10 @@ export class FolderWatch {
   }
 
   start(): void {
+    const { state } = this.deps;
+    this.#unfollow = state.onChange((after, before, { folder }) => {
+      if (folder === this.folder.name) this.#deletions.changed(after, before);
+    });
     void this.rescan();
     void this.#keepChecking();
   }
@@ -144,6 +151,7 @@ export class FolderWatch {
     const { events, debouncer } = this.deps;
     this.#stopping.abort();
     this.#deletions.stop();
+    this.#unfollow();
     await Promise.all([events?.close(), debouncer.stop(), this.#scans]);
   }
 
@@ -182,18 +190,19 @@ export class FolderWatch {
     }
   }
 
-  /** Checks the root, and scans everything when it is there and not what it was. @returns whether it is not */
+  /** Checks the root and what is mounted below it, and scans everything when that is there and not what it was. @returns whether it is not */
   async #follow(): Promise<boolean> {
     const isOther = await this.#checkRoot();
     if (isOther && this.deps.mayLook()) void this.rescan();
     return isOther;
   }
 
-  /** @returns whether the root stands otherwise than before, or is another one */
+  /** @returns whether the root, or what is mounted below it, stands otherwise than before, or is another one */
   async #checkRoot(): Promise<boolean> {
     const { digests, debouncer, events, changed, onStanding } = this.deps;
-    const { real } = this.root;
-    const isOther = await this.root.check();
+    const { isMeant, real } = this.root;
+    const isOtherRoot = await this.root.check();
+    const isOther = (this.root.isThere && (await this.mounts.check(isMeant))) || isOtherRoot;
     if (this.#isStopped || !isOther) return false;
     digests.clear();
     changed();

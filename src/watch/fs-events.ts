@@ -1,7 +1,8 @@
-import { once } from 'node:events';
 import { watch as watchDirectory } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FSWatcher } from 'chokidar';
+import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type DirectoryStat, look } from './lister.js';
 
@@ -19,16 +20,27 @@ const MOST_BY_CHOKIDAR = 250;
  */
 const LARGE_BYTES = 32_768;
 
-/** Resolves when the watch stands, to what ends it; rejects with what kept it from that. */
-type Opened = Promise<() => Promise<void> | void>;
+/**
+ * The time that chokidar has to open a watch, in ms. It never says that it is ready where a directory becomes a file just when it is
+ * opened (8 of 40 in a bare loop).
+ */
+const LONGEST_OPENING_MS = 10_000;
+/** The code of a watch that was not open in that time. */
+export const WATCH_LATE = 'WATCH_LATE';
+
+/** A watch of one library. */
+interface LibraryWatch {
+  /** Resolves when the watch stands; rejects with what kept it from that. It is settled after some seconds, whatever happens. */
+  readonly opened: Promise<void>;
+  close(): Promise<void> | void;
+}
 
 /** A watch that opens or stands. */
-interface Watch {
+interface Watch extends LibraryWatch {
   readonly identity: string;
   readonly byChokidar: boolean;
   /** The watched directories that stand in this one. */
   readonly below: Set<string>;
-  readonly opened: Opened;
 }
 
 /**
@@ -45,11 +57,14 @@ export class DirectoryEvents {
   readonly #mostByChokidar: number;
   readonly #watches = new Map<string, Watch>();
   readonly #closing = new Set<Promise<void>>();
+  /** Those that chokidar did not open in time; `fs.watch` serves them from then on. */
+  readonly #late = new Set<string>();
   #byChokidar = 0;
   #closed = false;
 
   constructor(
     private readonly listener: EventListener,
+    private readonly clock: Clock,
     mostByChokidar = MOST_BY_CHOKIDAR,
   ) {
     this.#mostByChokidar = process.platform !== 'linux' ? Number.POSITIVE_INFINITY : mostByChokidar;
@@ -64,7 +79,8 @@ export class DirectoryEvents {
    * Watches one directory, not what is below it; to be asked before the directory is listed. Watching it already is
    * fine, and if it is another one since, the old watch is replaced.
    *
-   * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), or CLOSED
+   * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), CLOSED, or WATCH_LATE, after which the next call
+   *   watches it in another way
    */
   async watch(directory: string): Promise<string> {
     const there = await look(directory);
@@ -86,8 +102,10 @@ export class DirectoryEvents {
       await watch.opened;
       return 'watched';
     } catch (error) {
+      const code = systemCode(error) ?? 'UNKNOWN';
+      if (code === WATCH_LATE) this.#late.add(directory);
       if (this.#watches.get(directory) === watch) this.unwatch(directory);
-      return systemCode(error) ?? 'UNKNOWN';
+      return code;
     }
   }
 
@@ -119,7 +137,7 @@ export class DirectoryEvents {
   /** Whether chokidar may watch a directory; it takes a backslash for a separator, and would watch another one. */
   #isForChokidar(directory: string, { size }: DirectoryStat): boolean {
     const isSmall = size < LARGE_BYTES || this.#mostByChokidar === Number.POSITIVE_INFINITY;
-    return isSmall && !directory.includes('\\');
+    return isSmall && !directory.includes('\\') && !this.#late.has(directory);
   }
 
   #open(directory: string, stat: DirectoryStat): Watch {
@@ -127,8 +145,10 @@ export class DirectoryEvents {
     const onEvent = (name: unknown) => this.#onEvent(directory, watch, name);
     // An error of a watch that stood means that it died: only looking helps.
     const onError = () => this.listener(directory, undefined);
-    const opened = (byChokidar ? openChokidar : openPlain)(directory, onEvent, onError);
-    const watch: Watch = { opened, byChokidar, identity: identityOf(stat), below: new Set() };
+    const { opened, close } = byChokidar
+      ? openChokidar(directory, this.clock, onEvent, onError)
+      : openPlain(directory, onEvent, onError);
+    const watch: Watch = { opened, close, byChokidar, identity: identityOf(stat), below: new Set() };
     if (byChokidar) this.#byChokidar += 1;
     return watch;
   }
@@ -152,18 +172,23 @@ export class DirectoryEvents {
     this.listener(directory, undefined);
   }
 
-  #close({ byChokidar, opened }: Watch): void {
+  #close({ byChokidar, close }: Watch): void {
     if (byChokidar) this.#byChokidar -= 1;
-    // Closed halfway through its opening, chokidar may leave a watch behind and never say that it is ready.
-    const closed: Promise<void> = opened
-      .then((close) => close())
+    // chokidar closed halfway through its opening leaves a watch behind, but never between two turns of the event loop.
+    const closed: Promise<void> = nextTurn()
+      .then(close)
       .catch(() => {})
       .finally(() => this.#closing.delete(closed));
     this.#closing.add(closed);
   }
 }
 
-async function openChokidar(directory: string, onEvent: (name: unknown) => void, onError: () => void) {
+function openChokidar(
+  directory: string,
+  clock: Clock,
+  onEvent: (name: unknown) => void,
+  onError: () => void,
+): LibraryWatch {
   const watcher = new FSWatcher({
     persistent: true,
     ignoreInitial: true,
@@ -173,22 +198,36 @@ async function openChokidar(directory: string, onEvent: (name: unknown) => void,
     // The scan looks for itself; chokidar would watch each file, too.
     ignored: (path) => path !== directory,
   });
+  let giveUp = (_: Error): void => {};
+  const opened = new Promise<void>((resolve, reject) => {
+    giveUp = reject;
+    watcher.on('error', reject);
+    watcher.once('ready', () => {
+      watcher.on('error', onError);
+      resolve();
+    });
+  });
   watcher.on('raw', (_event, name) => onEvent(name));
   watcher.add(directory);
-  try {
-    await once(watcher, 'ready');
-  } catch (error) {
-    await watcher.close();
-    throw error;
-  }
-  watcher.on('error', onError);
-  return () => watcher.close();
+  const late = Object.assign(new Error('chokidar does not say that it is ready'), { code: WATCH_LATE });
+  const timer = clock.after(LONGEST_OPENING_MS, () => giveUp(late), { background: true });
+  return {
+    opened: opened.finally(() => timer.cancel()),
+    close: () => {
+      giveUp(new Error('it was closed while it opened'));
+      return watcher.close();
+    },
+  };
 }
 
-async function openPlain(directory: string, onEvent: (name: unknown) => void, onError: () => void) {
-  const watcher = watchDirectory(directory, (_event, name) => onEvent(name));
-  watcher.on('error', onError);
-  return () => watcher.close();
+function openPlain(directory: string, onEvent: (name: unknown) => void, onError: () => void): LibraryWatch {
+  try {
+    const watcher = watchDirectory(directory, (_event, name) => onEvent(name));
+    watcher.on('error', onError);
+    return { opened: Promise.resolve(), close: () => watcher.close() };
+  } catch (error) {
+    return { opened: Promise.reject(error), close: () => {} };
+  }
 }
 
 /** The public face of DirectoryEvents, for another source of events. */

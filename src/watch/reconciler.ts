@@ -18,24 +18,25 @@ import type { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import {
   type Entry,
-  type GoneItem,
   gone,
   hasContent,
   isAway,
-  isAwayStatus,
+  isExcluded,
   isItem,
+  isMissing,
+  keptOutFor,
   mayHaveDocument,
   quarantined,
   read,
   skipped,
+  stillKeptOut,
   type Trouble,
 } from '../state/entry.js';
-import { statusOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 import type { Debouncer } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
 import type { List } from './lister.js';
-import { type Decision, type FolderRules, type Problems, trouble } from './rules.js';
+import { type Decision, type FolderRules, PRIVATE_KEY, type Problems, trouble } from './rules.js';
 
 /** The numbers of watching. */
 export const WATCH_POLICY = {
@@ -52,7 +53,7 @@ export const WATCH_POLICY = {
   /** So long after a file was found to be gone a scan shows whether it still is, in ms; for others may go with it. */
   deletionPauseMs: 1_000,
   /** Between two such scans of a folder, in ms. */
-  deletionScanMs: 30_000,
+  deletionScanMs: 10_000,
 };
 
 /** What all folders share. */
@@ -86,13 +87,14 @@ export interface FolderDeps extends WatchDeps {
   readonly digests: Map<string, number>;
   /** Of the scans and looks. */
   readonly health: HealthCheck;
+  /** Of the watches that are opened. */
+  readonly opening: HealthCheck;
   /** Whether the folder may be looked at. */
   readonly mayLook: () => boolean;
-  /** Checks the root; resolves to whether it is certainly the folder, so that what is not there was removed. */
+  /** Whether a path is on a file system below the root that is away: nothing is taken or concluded there. */
+  readonly isUnmounted: (path: string) => boolean;
+  /** Checks the root and what is mounted below it; resolves to whether it is certainly the folder, so that what is not there was removed. */
   readonly isCertain: () => Promise<boolean>;
-  /** To be called when a file is found to be gone, and when one is back. */
-  readonly onGone: (item: GoneItem) => void;
-  readonly onBack: () => void;
   /** Where a path of the folder stands, links on the way to the folder resolved. */
   readonly absolute: (path: string) => string;
 }
@@ -111,20 +113,15 @@ export class Reconciler {
   /** When the last full scan began that went to its end, in ms since the epoch. */
   scannedFrom = Number.NEGATIVE_INFINITY;
   readonly #beganAt: number;
-  readonly #reading = new Set<string>();
+  readonly #reading = new Map<string, FileStat>();
 
   constructor(private readonly deps: FolderDeps) {
     this.#beganAt = deps.clock.now();
   }
 
-  /** Whether a file is read, or waits for it, that has no item yet: it may be another one under a new name. */
-  get readsNew(): boolean {
-    return [...this.#reading].some((path) => this.isNew(path));
-  }
-
-  isNew(path: string): boolean {
-    const line = this.deps.state.entries.line(this.deps.folder.name, path);
-    return line === undefined || isAwayStatus(statusOf(line));
+  /** The files that are read, or wait for it, as they were found. */
+  get reading(): ReadonlyMap<string, FileStat> {
+    return this.#reading;
   }
 
   /** Whether files are read, or wait for it. */
@@ -140,8 +137,8 @@ export class Reconciler {
    * @param isInNew whether its directory is watched only since a moment ago: it was made, or moved there
    */
   file(path: string, file: string, stat: FileStat, isAsked: boolean, isInNew = false): void {
-    const { folder, rules, state, clock, debouncer, mayLook } = this.deps;
-    if (!mayLook()) return;
+    const { folder, rules, state, clock, debouncer, isUnmounted, mayLook } = this.deps;
+    if (!mayLook() || isUnmounted(path)) return;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
       this.excluded(path, decision.rule);
@@ -149,7 +146,7 @@ export class Reconciler {
     }
     const bySize = this.#troubleOfSize(stat);
     const before = state.get(folder.name, path);
-    const isSame = before !== undefined && !isAway(before) && sameStat(before.version, stat);
+    const isSame = before !== undefined && !isMissing(before) && sameStat(before.version, stat);
     if (isSame && bySize === undefined && !isAsked && this.#isSettled(before, decision)) return;
     if (!debouncer.atRest(path, stat)) this.#open(path);
     else if (bySize !== undefined) this.#keepOut(path, stat, bySize);
@@ -167,7 +164,7 @@ export class Reconciler {
   isDecidedBySize(path: string, stat: FileStat): boolean {
     if (this.#troubleOfSize(stat) === undefined) return false;
     const before = this.deps.state.get(this.deps.folder.name, path);
-    return before?.status !== 'skipped' || !sameStat(before.version, stat);
+    return keptOutFor(before) === undefined || before === undefined || !sameStat(before.version, stat);
   }
 
   #troubleOfSize({ size }: FileStat): Trouble | undefined {
@@ -191,23 +188,20 @@ export class Reconciler {
 
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
   async removed(entries: readonly Entry[]): Promise<void> {
-    const { folder, state, clock, rules, isCertain, onGone } = this.deps;
+    const { folder, state, clock, rules, isCertain, isUnmounted } = this.deps;
     const isKept = (entry: Entry) => isExcluded(entry) && !rules.decide(entry.path).take;
-    const live = entries.filter((entry) => !isAway(entry) && !isKept(entry));
+    const live = entries.filter((entry) => !isMissing(entry) && !isKept(entry));
     if (live.length === 0) return;
     const certain = await isCertain();
     for (const { path, version } of live) {
       const known = state.get(folder.name, path);
       // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
-      if (known === undefined || isAway(known) || !isDeepStrictEqual(known.version, version)) continue;
+      if (known === undefined || isMissing(known) || !isDeepStrictEqual(known.version, version)) continue;
       // The same file may come back with its directory, which then looks as it did.
       this.#open(path);
-      if (certain) {
-        if (mayHaveDocument(known)) {
-          const item = gone(known, clock.now());
-          state.put(item);
-          onGone(item);
-        } else state.remove(folder.name, path);
+      if (certain && !isUnmounted(path)) {
+        if (!mayHaveDocument(known)) state.remove(folder.name, path);
+        else if (known.status !== 'gone' && known.status !== 'removed') state.put(gone(known, clock.now()));
         this.#freed(path);
       }
     }
@@ -220,12 +214,15 @@ export class Reconciler {
 
   /** Whether nothing is left to do for a file that looks as it did. */
   #isSettled(before: Entry, to: Taken): boolean {
-    const { accepts } = this.deps;
+    const { accepts, folder } = this.deps;
     const { path } = before;
-    if (!isItem(before)) {
-      const { code, message } = before.trouble;
+    const keptOut = keptOutFor(before);
+    if (keptOut !== undefined) {
+      const { code, message } = keptOut;
+      if (code === PRIVATE_KEY) return folder.ignoreDefaults;
       return code === NO_WORDS || ENCODINGS.some((encoding) => accepts(encoding)?.message === message);
     }
+    if (!isItem(before)) return false;
     if (isWaitingForName(before)) {
       this.#open(path);
       return this.#holderOf(path) !== undefined;
@@ -240,14 +237,15 @@ export class Reconciler {
 
   /** Reads a file, once at a time: what was written behind the reading is found by another look. */
   async #read(path: string, file: string, stat: FileStat, notBefore: number): Promise<void> {
-    const { folder, hashQueue, debouncer, mayLook, log } = this.deps;
+    const { absolute, folder, hashQueue, debouncer, mayLook, log } = this.deps;
     if (this.#reading.has(path)) {
       debouncer.raced(path, stat);
       return;
     }
-    this.#reading.add(path);
+    this.#reading.set(path, stat);
     try {
-      const found = await hashQueue.read({ file, stat }, mayLook);
+      const linksWithin = folder.followSymlinks ? absolute('') : undefined;
+      const found = await hashQueue.read({ file, stat, linksWithin }, mayLook);
       if (found?.kind !== 'version') this.#open(path);
       if (found !== undefined && mayLook()) this.#wasRead(path, stat, found, notBefore);
     } catch (error) {
@@ -260,7 +258,7 @@ export class Reconciler {
   }
 
   #wasRead(path: string, stat: FileStat, found: Fingerprint, notBefore: number): void {
-    const { folder, state, clock, debouncer, rules, accepts, onBack } = this.deps;
+    const { folder, state, clock, debouncer, rules, accepts } = this.deps;
     if (found.kind === 'raced' || found.kind === 'busy') {
       debouncer.raced(path, stat);
       return;
@@ -279,13 +277,13 @@ export class Reconciler {
       return;
     }
     const { version } = found;
-    const refusal = accepts(version.encoding);
+    const isSecret = found.isPrivateKey && folder.ignoreDefaults;
+    const refusal = isSecret ? trouble.privateKey(folder.name) : accepts(version.encoding);
     const holder = refusal === undefined ? this.#holderOf(path) : undefined;
     if (refusal !== undefined) this.#keepOut(path, version, refusal);
     else if (holder !== undefined) this.#keepOut(path, version, trouble.sameDocument(holder), decision);
     else {
       const before = state.get(folder.name, path);
-      if (before?.status === 'gone') onBack();
       const restedAt = this.#restedAt(before, version, notBefore);
       this.#put(read(before, { ...decision, folder: folder.name, path }, version, clock.now(), restedAt));
     }
@@ -299,10 +297,10 @@ export class Reconciler {
   #restedAt(before: Entry | undefined, { ctimeMs }: FileStat, notBefore: number): number {
     const { clock, folder } = this.deps;
     const now = clock.now();
-    const isNew = before === undefined || isAway(before);
+    const isNew = before === undefined || isMissing(before);
     if (isNew && notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore) return now;
     const settledAt = Math.round(ctimeMs) - wallAheadMs(clock) + folder.settle;
-    const goneAt = before !== undefined && isAway(before) ? before.since : 0;
+    const goneAt = before !== undefined && isMissing(before) ? before.since : 0;
     return Math.min(now, Math.max(settledAt, this.#beganAt, goneAt));
   }
 
@@ -311,12 +309,15 @@ export class Reconciler {
     const { folder, state, clock, log } = this.deps;
     const stat = { size, mtimeMs, ctimeMs, ino };
     const before = state.get(folder.name, path);
-    const status = to === undefined ? 'skipped' : 'quarantined';
-    const isKnown = before?.status === status && before.trouble?.message === why.message;
-    if (isKnown && sameStat(before.version, stat)) return;
+    const known = before?.status === 'quarantined' ? before.trouble : keptOutFor(before);
+    const isAlike = (before?.status === 'quarantined') === (to !== undefined);
+    if (before !== undefined && isAlike && known?.message === why.message && sameStat(before.version, stat))
+      return;
     const at = { folder: folder.name, path };
     if (to === undefined) {
-      state.put(skipped(before, at, stat, why, clock.now()));
+      const isLeaving = before?.status === 'removing' && before.keptOut !== undefined;
+      const after = isLeaving ? stillKeptOut(before, stat, why) : skipped(before, at, stat, why, clock.now());
+      state.put(after);
       this.#freed(path);
       return;
     }
@@ -367,11 +368,6 @@ function otherForms(path: string): string[] {
     all = all.flatMap((above) => forms.map((form) => joinPath(above, form))).slice(0, MOST_FORMS);
   }
   return all.filter((form) => form !== path);
-}
-
-/** Whether a rule keeps the file out, of which the peer was sent a document. */
-function isExcluded(entry: Entry): boolean {
-  return entry.trouble?.code === trouble.excluded('').code;
 }
 
 /** Whether another name has the document of this file. */

@@ -83,7 +83,7 @@ export class FolderRoot {
   }
 }
 
-const isLive = (line: string) => !isAwayStatus(statusOf(line));
+export const isLive = (line: string) => !isAwayStatus(statusOf(line));
 
 type FolderName = Pick<FolderConfig, 'name' | 'path'>;
 
@@ -106,10 +106,14 @@ export async function rootAt(folder: FolderName, state: StateView, isMeant = fal
   return { dev, ino, isSame, replaced: isReplaced ? trouble.rootReplaced(path, name) : undefined };
 }
 
-/** Whether a file is as it is known, but for its inode: a copy on another disk has others. */
-async function hasKnownFiles({ name: folder, path: root }: FolderName, state: StateView): Promise<boolean> {
+/** Whether a file below a directory is as it is known, but for its inode: a copy on another disk has others. */
+export async function hasKnownFiles(
+  { name: folder, path: root }: FolderName,
+  state: StateView,
+  directory = '',
+): Promise<boolean> {
   let left = SAMPLE;
-  for await (const slice of state.entries.slices({ folder, where: isLive })) {
+  for await (const slice of state.entries.slices({ folder, directory, where: isLive })) {
     for (const { path, version } of slice) {
       const found = await lstat(`${root}/${path}`).catch(() => undefined);
       if (found?.size === version.size && found.mtimeMs === version.mtimeMs) return true;
@@ -125,6 +129,11 @@ export function wasSeen(folder: FolderName, state: StateView): boolean {
   return knownOf(folder, state)?.path === folder.path || hasRecords(folder, state);
 }
 
+/** The device of the root, as it was when it was there last. */
+export function rootDevice(folder: FolderName, state: StateView): number | undefined {
+  return knownOf(folder, state)?.dev;
+}
+
 function hasRecords({ name }: FolderName, state: StateView): boolean {
   const { gone: _, removing: _removing, removed: _removed, ...live } = state.counts(name);
   return Object.values(live).some((count) => count > 0);
@@ -138,7 +147,7 @@ function keyOf(name: string): string {
   return `watch.root.${name}`;
 }
 
-async function isEmptyDirectory(path: string): Promise<boolean> {
+export async function isEmptyDirectory(path: string): Promise<boolean> {
   for await (const _ of await opendir(path)) return false;
   return true;
 }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path/posix';
 import createIgnore, { type Ignore, type TestResult } from 'ignore';
 import type { FolderConfig } from '../config/config.js';
+import { DEFAULT_IGNORE } from '../config/default-ignore.js';
 import { documentUrl } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
@@ -10,10 +11,12 @@ import { type FileStat, fileStat, joinPath, sameStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { isWithin, shellWord } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
-import type { Trouble } from '../state/entry.js';
+import { EXCLUDED, type Trouble } from '../state/entry.js';
 import { directoriesAbove, isAbsence, look } from './lister.js';
 
 export const IGNORE_FILE = '.peersyncignore';
+/** The code of a file that is kept out as a private key. */
+export const PRIVATE_KEY = 'PRIVATE_KEY';
 
 /** Larger ones are no rules that a person wrote. */
 const LARGEST_BYTES = 1_048_576;
@@ -39,7 +42,7 @@ const ABSENT = { size: 0, mtimeMs: Number.POSITIVE_INFINITY, ctimeMs: Number.POS
  * Which files of a folder are taken, and for which collection. A file is skipped when
  *
  * - a `.peersyncignore` file of its directory or one above says so (the deepest that says anything wins, and `!pattern` takes
- *   back), or else a pattern of the folder's `ignore`, for the file or a directory that it stands in;
+ *   back), or else a pattern of the folder's `ignore`, or else of the defaults, for the file or a directory that it stands in;
  * - no pattern of `include` matches it;
  * - the first of `rules` that matches says `skip`.
  *
@@ -48,6 +51,7 @@ const ABSENT = { size: 0, mtimeMs: Number.POSITIVE_INFINITY, ctimeMs: Number.POS
  */
 export class FolderRules {
   readonly #ignore: PatternList;
+  readonly #defaults: PatternList;
   readonly #include: PatternList | undefined;
   /** Of each of `rules`. */
   readonly #matches: readonly PatternList[];
@@ -56,6 +60,7 @@ export class FolderRules {
 
   constructor(private readonly folder: FolderConfig) {
     this.#ignore = new PatternList(folder.ignore);
+    this.#defaults = new PatternList(folder.ignoreDefaults ? DEFAULT_IGNORE : []);
     const takesAll = folder.include.some((pattern) => pattern === '*' || pattern === '**');
     this.#include = takesAll ? undefined : new PatternList(folder.include);
     this.#matches = folder.rules.map(({ match }) => new PatternList([match]));
@@ -168,9 +173,14 @@ export class FolderRules {
       if (found.ignored) return `${where}: ${JSON.stringify(found.rule?.pattern)}`;
       if (found.unignored) return undefined;
     }
-    const { ignored, rule } = this.#ignore.test(path + end);
-    const pattern = JSON.stringify(rule?.pattern);
-    return ignored ? `ignore pattern ${pattern} of folder ${this.folder.name}` : undefined;
+    const own = this.#ignore.test(path + end);
+    if (own.ignored)
+      return `ignore pattern ${JSON.stringify(own.rule?.pattern)} of folder ${this.folder.name}`;
+    if (own.unignored) return undefined;
+    const { ignored, rule } = this.#defaults.test(path + end);
+    return ignored
+      ? `ignoreDefaults of folder ${this.folder.name}: ${JSON.stringify(rule?.pattern)}`
+      : undefined;
   }
 }
 
@@ -293,9 +303,14 @@ export const trouble = {
     hint: 'It is taken as soon as something is in it.',
   }),
   excluded: (folder: string) => ({
-    code: 'EXCLUDED',
+    code: EXCLUDED,
     message: 'A rule keeps it out, and the peer keeps what it was sent of it.',
     hint: `\`peersync forget ${shellWord(folder)} --remove\` removes such documents from the peer.`,
+  }),
+  privateKey: (folder: string) => ({
+    code: PRIVATE_KEY,
+    message: 'The file is a private key by its first line, and a peer may publish what it is given.',
+    hint: `Move it out of the folder. Where it is meant to be found, set "ignoreDefaults": false for the folder ${folder}.`,
   }),
   tooLarge: (size: number, limit: number) => ({
     code: 'TOO_LARGE',
@@ -320,6 +335,11 @@ export const trouble = {
     message: `The directory cannot be listed (${code}); what is in it is not known.`,
     hint: 'Give the user that peersync runs as the right to read and enter it.',
   }),
+  linkUnreadable: (code: string) => ({
+    code: 'LINK_UNREADABLE',
+    message: `The symbolic link cannot be followed (${code}); what it leads to is not known.`,
+    hint: 'Give the user that peersync runs as the right to enter the directories on the way, or remove the link.',
+  }),
   pathTooLong: () => ({
     code: 'PATH_TOO_LONG',
     message: 'The path is longer than the system allows; what is there cannot be read.',
@@ -341,10 +361,20 @@ export const trouble = {
     message: `The folder ${path} is not there or cannot be read (${code}); nothing is concluded from that.`,
     hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; a running daemon looks for it every few seconds and goes on by itself.`,
   }),
+  mountAway: (path: string, folder: string) => ({
+    code: 'MOUNT_AWAY',
+    message: `The file system that was mounted on ${path} is not there; nothing in the directory is taken, and nothing that was on it counts as removed.`,
+    hint: `Mount it; peersync goes on by itself. If it is gone for good, put any file into the directory and run \`peersync rescan ${shellWord(folder)}\`.`,
+  }),
   rootReplaced: (path: string, name: string) => ({
     code: 'FOLDER_REPLACED',
     message: `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
     hint: `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${shellWord(name)}\` takes what is there for the folder; an empty directory needs a file in it first.`,
+  }),
+  watchLate: () => ({
+    code: 'WATCH_LATE',
+    message: 'The watch of this directory did not come to stand in time; it was listed and watched anew.',
+    hint: 'Nothing is lost. If this comes again and again, see whether the disk is well (`dmesg`).',
   }),
   watchLimit: (code: string) => ({
     code: 'WATCH_LIMIT',

@@ -1,10 +1,13 @@
 import { realpath } from 'node:fs/promises';
 import { basename } from 'node:path/posix';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { messageOf, systemCode } from '../lib/errors.js';
 import { directoryOf, joinPath } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
-import { type Entry, isAway, type Trouble } from '../state/entry.js';
+import { type Entry, isMissing, type Trouble } from '../state/entry.js';
+import { WATCH_LATE } from './fs-events.js';
 import { type DirectoryStat, entriesOf, type Found, isAbsence, type Listing, look } from './lister.js';
+import type { FolderMounts } from './mounts.js';
 import type { FolderDeps, Reconciler } from './reconciler.js';
 import { IGNORE_FILE, trouble } from './rules.js';
 
@@ -43,6 +46,7 @@ export class Scanner {
   constructor(
     private readonly deps: FolderDeps,
     private readonly reconciler: Reconciler,
+    private readonly mounts: FolderMounts,
   ) {}
 
   /** Walks the whole folder. */
@@ -109,7 +113,7 @@ export class Scanner {
 
   /** Lists one directory, and returns those that stand in it and are to be entered. */
   async #visit(step: Step, met: Met): Promise<readonly Step[]> {
-    const { digests, rules, list, absolute, mayLook } = this.deps;
+    const { digests, rules, list, absolute, isCertain, mayLook } = this.deps;
     const { path, linked } = step;
     // A directory that is watched from now on is compared whole: it may have been away since it was scanned.
     const isNew = await this.#beginsToWatch(step);
@@ -125,7 +129,9 @@ export class Scanner {
       else if (path !== '') await this.#lookUp([path], false);
       return [];
     }
-    if (!mayLook()) return [];
+    // It is told by the check whether a file system is away, or is another one.
+    if (!linked && !this.mounts.met(path, listing.stat)) await isCertain();
+    if (!mayLook() || this.mounts.isUnmounted(`${path}/`)) return [];
     met.directories += 1;
     met.files += listing.files;
     // What was opened while it was listed is compared by the next scan.
@@ -142,9 +148,14 @@ export class Scanner {
 
   /** Watches a directory if it is to be watched and is not. @returns whether it is watched from now on */
   async #beginsToWatch({ path, linked }: Step, stat?: DirectoryStat): Promise<boolean> {
-    const { events, absolute } = this.deps;
+    const { events, absolute, opening } = this.deps;
     if (events === undefined || linked || events.watches(absolute(path), stat)) return false;
-    const result = await events.watch(absolute(path));
+    const watch = () => opening.during(() => events.watch(absolute(path)));
+    let result = await watch();
+    if (result === WATCH_LATE) {
+      this.#report(path, trouble.watchLate());
+      result = await watch();
+    }
     // Any other code (EACCES) is met, and reported, by the listing that follows.
     if (LIMITS.has(result)) this.#report('', trouble.watchLimit(result));
     return result === 'watched';
@@ -163,6 +174,7 @@ export class Scanner {
     const listed = new Set<string>();
     /** Those that the list alone does not decide. */
     const open: string[] = [];
+    const known = new Set(entries.knownDirectories(folder.name, directory));
     for (const { name, code } of listing.failed) {
       const path = joinPath(directory, name);
       digests.delete(directory);
@@ -175,7 +187,8 @@ export class Scanner {
     for (const { kind, name, stat } of entriesOf(listing)) {
       const path = joinPath(directory, name);
       listed.add(name);
-      if (kind === 'file' && !this.reconciler.isDecidedBySize(path, stat))
+      // A file in the place of a directory is looked up, for what is known below it is gone.
+      if (kind === 'file' && !known.has(name) && !this.reconciler.isDecidedBySize(path, stat))
         this.reconciler.file(path, absolute(path), stat, false, isNew);
       else if (kind === 'directory' && entries.line(folder.name, path) === undefined)
         steps.push(...(await this.#directory(path, linked)));
@@ -194,11 +207,10 @@ export class Scanner {
       });
     const isLive = (name: string) => {
       const entry = state.get(folder.name, joinPath(directory, name));
-      return entry === undefined || !isAway(entry);
+      return entry === undefined || !isMissing(entry);
     };
     await lookUp(open, () => true);
     await lookUp(entries.names(folder.name, directory), (name) => !listed.has(name) && isLive(name));
-    const known = [...entries.knownDirectories(folder.name, directory)];
     await lookUp(known, (name) => !listed.has(name));
     return steps;
   }
@@ -217,6 +229,7 @@ export class Scanner {
         continue;
       }
       const found = 'code' in there ? [] : await this.#found(path, there, linked, isAsked);
+      if (found === 'unknown') continue;
       if ('code' in there) {
         digests.delete(path);
         events?.unwatch(absolute(path));
@@ -238,18 +251,22 @@ export class Scanner {
     return steps;
   }
 
-  /** Hands over a file; returns a directory that is to be entered, and nothing for what is neither. */
+  /** Hands over a file; returns a directory that is to be entered, and nothing for what is neither; `unknown` proves nothing. */
   async #found(
     path: string,
     found: Found,
     linked: boolean,
     isAsked: boolean,
-  ): Promise<'file' | readonly Step[]> {
+  ): Promise<'file' | 'unknown' | readonly Step[]> {
     const { folder, digests, absolute } = this.deps;
     const isFollowed = found.kind === 'link' && folder.followSymlinks;
     // What it leads to may change without a trace here.
     if (isFollowed) digests.delete(directoryOf(path));
     const target = isFollowed ? await followLink(absolute(''), path) : undefined;
+    if (target !== undefined && 'code' in target) {
+      this.#report(path, trouble.linkUnreadable(target.code));
+      return 'unknown';
+    }
     const { kind, stat } = target ?? found;
     if (kind === 'file') {
       this.reconciler.file(path, target?.path ?? absolute(path), stat, isAsked);
@@ -300,6 +317,7 @@ export class Scanner {
   async #exclude(directory: string, rule: string): Promise<void> {
     const { folder, state, events, absolute, problems, rules } = this.deps;
     events?.unwatch(absolute(directory));
+    this.mounts.forget(directory);
     if (rules.forget(directory)) problems.resolve(joinPath(folder.path, directory));
     await inSlices(state.entries.underDirectory(folder.name, directory), async (entries) => {
       for (const { path } of entries) this.reconciler.excluded(path, rule);
@@ -324,19 +342,26 @@ async function inSlices<T>(items: Iterable<T>, work: (slice: readonly T[]) => Pr
  * Follows a link that stays inside the folder.
  *
  * @param root of the folder, absolute, all links resolved
- * @returns undefined for a link that leads nowhere, out of the folder, or to a directory that the link stands in
+ * @returns undefined for a link that leads nowhere, out of the folder, or to a directory that the link stands in; the system's code
+ *   where that cannot be found out
  */
 async function followLink(
   root: string,
   link: string,
-): Promise<(Found & { readonly path: string }) | undefined> {
+): Promise<(Found & { readonly path: string }) | { readonly code: string } | undefined> {
   try {
     const path = await realpath(joinPath(root, link));
     const directory = await realpath(joinPath(root, directoryOf(link)));
+    if (!isWithin(path, root)) return undefined;
     const found = await look(path);
-    if ('code' in found || !isWithin(path, root)) return undefined;
+    if ('code' in found) return leadsNowhere(found.code) ? undefined : found;
     return found.kind === 'directory' && isWithin(directory, path) ? undefined : { ...found, path };
-  } catch {
-    return undefined;
+  } catch (error) {
+    const code = systemCode(error) ?? messageOf(error);
+    return leadsNowhere(code) ? undefined : { code };
   }
+}
+
+function leadsNowhere(code: string): boolean {
+  return isAbsence(code) || code === 'ELOOP';
 }

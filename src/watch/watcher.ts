@@ -6,10 +6,11 @@ import type { HealthCheck } from '../lib/health.js';
 import type { Place } from '../state/entries.js';
 import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
+import type { UnmountedPart } from './mounts.js';
 import { WATCH_POLICY, type WatchDeps } from './reconciler.js';
 import type { PathProblem } from './rules.js';
 
-export type { FolderStatus, PathProblem, ScanReport };
+export type { FolderStatus, PathProblem, ScanReport, UnmountedPart };
 
 /** What may change while it watches. */
 export interface WatchSettings {
@@ -125,19 +126,36 @@ export class Watcher {
     return root && (root.isThere ? 'there' : 'missing');
   }
 
+  /** The path of a folder's root, links resolved; undefined for a folder that is not watched. */
+  rootOf(folder: string): string | undefined {
+    return this.#folders.get(folder)?.root.real;
+  }
+
+  /** The file systems, mounted below the roots of folders, that are away. */
+  unmounted(): readonly UnmountedPart[] {
+    return [...this.#folders.values()].flatMap(({ mounts }) => mounts.parts);
+  }
+
+  /** Whether a file is on a file system, mounted below the root of its folder, that is away. */
+  isUnmounted({ folder, path }: Place): boolean {
+    return this.#folders.get(folder)?.mounts.isUnmounted(path) === true;
+  }
+
   status(): readonly FolderStatus[] {
     return [...this.#folders.values()].map((folder) => folder.status());
   }
 
   /** Paths that could not be looked at; a limit of the system is told by the status of its folder. */
   problems(): readonly PathProblem[] {
-    const all = [...this.#folders.values()].flatMap(({ deps }) => deps.problems.list());
+    const folders = [...this.#folders.values()];
+    const all = folders.flatMap(({ deps, mounts }) => [...mounts.parts, ...deps.problems.list()]);
     return all.filter(({ trouble }) => trouble.code !== 'WATCH_LIMIT');
   }
 
   /** What must not stand still while it watches. */
   get health(): readonly HealthCheck[] {
-    return [this.#deps.hashQueue.health, ...[...this.#folders.values()].map(({ deps }) => deps.health)];
+    const ofFolders = [...this.#folders.values()].flatMap(({ deps }) => [deps.health, deps.opening]);
+    return [this.#deps.hashQueue.health, ...ofFolders];
   }
 
   /** Ends everything, and commits what is in state. */
@@ -149,7 +167,7 @@ export class Watcher {
   }
 
   #open(folder: FolderConfig): FolderWatch {
-    const { openEvents = (listener) => new DirectoryEvents(listener) } = this.options;
+    const { openEvents = (listener) => new DirectoryEvents(listener, this.#deps.clock) } = this.options;
     const counted = (listener: EventListener) =>
       openEvents((directory, name) => {
         this.#countEvent();

@@ -121,6 +121,7 @@ export function item(index: number, status: string): ItemLine {
     ...{ folder: 'papers', path, file: `/srv/library/papers/${path}`, status: status as Entry['status'] },
     ...{ since: NOW - (index + 3) * 7 * MIN, size: 4_000 + index * 977, sha256: undefined },
     url: `https://files.example.org/papers/${path}`,
+    isOlderSearchable: undefined,
     ...{ attempts: undefined, code: undefined, message: undefined, hint: undefined },
     ...(status === 'quarantined' ? { attempts: 3, code, message, hint } : {}),
     ...(status === 'skipped'

@@ -10,10 +10,10 @@ import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { yacyAddresses } from '../../src/peer/addresses.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
 import { packDocument } from '../../src/uplink/documents.js';
-import { gated } from '../../src/uplink/failure-attribution.js';
 
 const { yacy, standard } = DIALECTS;
 const BASE = 'https://files.example.org/canary/';
@@ -26,7 +26,7 @@ const FOLDERS = [
 const CONFIRMED = { status: 'confirmed', evidence: { kind: 'digest', shown: 'sha256 ab' } } as const;
 const UNSEEN = { status: 'unseen', message: 'the peer does not know the document' } as const;
 const error = new PeerError('PEER_FAILED', { url: BASE, what: 'failed', delivered: 'yes' });
-const behindGate = new PeersyncError(gated(LOCAL));
+const behindGate = new PeersyncError(yacyAddresses.dropped(LOCAL));
 
 /** What became of three documents and the one below the URL of the folder `vault`: all well, but for changes at one of them. */
 function withAt(what?: string, changes: Partial<Probed> = {}): readonly Probed[] {
@@ -50,10 +50,17 @@ describe('the report of a canary', () => {
   it('tells what works, how long the slowest took, and what it saw', () => {
     const report = reportOf(withAt(), yacy, 18_000);
     expect(report.canary).toMatchObject({
-      ...{ dialect: 'yacy', holdMs: 18_000, takesBinary: true, timeToVisibleMs: 3_000, dropped: [] },
+      ...{ dialect: 'yacy', holdMs: 18_000, takesBinary: true, timeToVisibleMs: 6_000, dropped: [] },
     });
     expect(report.findings.map(({ check, ok }) => `${check}: ${ok}`)).toEqual([
-      ...['plain text: true', 'PDF: true', 'non-ASCII text: true'],
+      ...[
+        'plain text: true',
+        'PDF: true',
+        'Word: true',
+        'Excel: true',
+        'e-mail: true',
+        'non-ASCII text: true',
+      ],
       ...['addresses of folder files: true', 'addresses of folder vault: true'],
     ]);
     expect(report.findings[0]?.message).toMatch(/^confirmed \(digest: sha256 ab\), \d+ words$/);
@@ -148,6 +155,9 @@ it('a canary that is confirmed is told also where later look-ups fail', async ()
   expect(findings.map(({ check, message }) => `${check}: ${message}`)).toEqual([
     expect.stringMatching(/^plain text: confirmed/),
     expect.stringMatching(/^PDF: confirmed/),
+    expect.stringMatching(/^Word: confirmed/),
+    expect.stringMatching(/^Excel: confirmed/),
+    expect.stringMatching(/^e-mail: confirmed/),
     expect.stringMatching(/^non-ASCII text: confirmed/),
   ]);
 });

@@ -37,3 +37,11 @@ it.each([
 ])('how many there are is told at the end (%#)', (answer, last) => {
   expect(searchText(answer, {}, {}).at(-1)).toBe(last);
 });
+
+it.each(['javascript:alert(1)', 'vscode://file/etc/passwd', 'mailto:a@example.org'])(
+  'an address of a scheme that may start programs is text and no link: %s',
+  (url) => {
+    const answer = { ...found, items: [{ ...item, url }] };
+    expect(searchText(answer, { isTTY: true }, { NO_COLOR: '1' }).join()).not.toContain('\x1b]8;;');
+  },
+);

@@ -35,6 +35,13 @@ it('status fits a terminal of 80 columns, and tells all of it', () => {
     expect(text).toContain(words);
 });
 
+it('status says how soon the peer shows a document only once it has shown one', () => {
+  const told = (timeToVisibleMs: number | undefined) =>
+    statusText(report({ uplink: { inFlight: 0, confirming: 0, timeToVisibleMs } }), NOW).join('\n');
+  expect(told(2_000)).toContain('The peer shows a document about 2s after a push.');
+  expect(told(undefined)).not.toContain('after a push');
+});
+
 const NONE = { removing: 0, removed: 0 };
 
 it('status in 80 columns cuts no name of a folder as long as there are columns of zeros', () => {

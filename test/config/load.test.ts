@@ -22,7 +22,7 @@ describe('a configuration', () => {
     });
     expect(config.confirm.hold).toBeUndefined();
     expect(fileURLToPath(config.folders[0]?.url ?? '')).toBe(`${directory}/inbox/`);
-    expect(config.folders[0]?.ignore).toEqual(expect.arrayContaining(['.git', '*~', '*.part', '\\#*#']));
+    expect(config.folders[0]).toMatchObject({ ignore: [], ignoreDefaults: true });
   });
 
   it('has its paths seen from the file and its URLs in normal form, and needs no secret to be read', async () => {
@@ -169,6 +169,7 @@ describe('a secret in the wrong place', () => {
 
   it.each([
     [auth('hunter2')],
+    [withValue('status', { token: 'hunter2' })],
     [auth(['hunter2'])],
     [auth({ env: 'hunter2 is mine' })],
     [auth({ plain: 'hunter2' })],

@@ -5,6 +5,7 @@ import {
   lstatSync,
   mkdirSync,
   renameSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -13,7 +14,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
-import { type Fingerprint, fingerprint, fingerprintNow, type ReadOrder } from '../../src/content/reader.js';
+import type { ReadOrder } from '../../src/content/open.js';
+import { type Fingerprint, fingerprint, fingerprintNow } from '../../src/content/reader.js';
 import { fileStat } from '../../src/lib/file.js';
 import { temporaryDirectory } from '../support/temp.js';
 
@@ -46,7 +48,24 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     const path = written(content);
     const sha256 = createHash('sha256').update(content).digest('hex');
     const version = { ...statOf(path), sha256, encoding: content.includes(0) ? 'binary' : 'utf-8' };
-    expect(await readAsIs(path)).toEqual({ kind: 'version', version });
+    expect(await readAsIs(path)).toEqual({ kind: 'version', version, isPrivateKey: false });
+  });
+
+  it.each([
+    ['-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n', true],
+    ['\n-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n', true],
+    ['\ufeff-----BEGIN PRIVATE KEY-----\r\nMIIEow\r\n', true],
+    ['-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBF\n', true],
+    [
+      '-----BEGIN CERTIFICATE-----\nMIID\n-----END CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----\nMHc\n',
+      true,
+    ],
+    ['PuTTY-User-Key-File-3: ssh-ed25519\n', true],
+    ['-----BEGIN CERTIFICATE-----\nMIID\n-----END CERTIFICATE-----\n', false],
+    ['-----BEGIN PUBLIC KEY-----\nMIIB\n', false],
+    ['A key begins with\n-----BEGIN PRIVATE KEY-----\n', false],
+  ])('of %j says whether it is a private key: %s', async (content, isPrivateKey) => {
+    expect(await readAsIs(written(content))).toMatchObject({ isPrivateKey });
   });
 
   it('is thrown away when the file is not the one that was found at rest', async () => {
@@ -74,6 +93,33 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     for (const other of [at('link'), at('directory'), at('pipe'), at('socket'), '/dev/zero'])
       expect(await readAsIs(other), other).toEqual({ kind: 'notRegular' });
     server.close();
+  });
+
+  it('is none of a file behind a link that stands in the place of a directory', async () => {
+    const root = temporaryDirectory();
+    mkdirSync(join(root, 'private'));
+    writeFileSync(join(root, 'private/secret'), 'hunter2');
+    symlinkSync('private', join(root, 'swapped'));
+    const file = join(root, 'swapped/secret');
+    expect(await read({ file, stat: statOf(file) })).toEqual({ kind: 'raced' });
+  });
+
+  it('is that of a file behind links where links are followed, and none of a file outside', async () => {
+    const root = temporaryDirectory();
+    mkdirSync(join(root, 'folder/files'), { recursive: true });
+    mkdirSync(join(root, 'private'));
+    writeFileSync(join(root, 'folder/files/note'), 'gulls');
+    writeFileSync(join(root, 'private/secret'), 'hunter2');
+    symlinkSync('files', join(root, 'folder/inside'));
+    symlinkSync('note', join(root, 'folder/files/again'));
+    symlinkSync('../private', join(root, 'folder/outside'));
+    const through = async (path: string) => {
+      const file = join(root, 'folder', path);
+      return await read({ file, stat: fileStat(statSync(file)), linksWithin: join(root, 'folder') });
+    };
+    expect(await through('inside/note')).toMatchObject({ kind: 'version' });
+    expect(await through('inside/again')).toMatchObject({ kind: 'version' });
+    expect(await through('outside/secret')).toEqual({ kind: 'notRegular' });
   });
 
   it("is none where the reading fails for a reason that is not the system's, and that is said", async () => {

@@ -184,6 +184,13 @@ it.each([
   expect((await readDocument(bytes, name))?.text).toBe(text);
 });
 
+it('leaves out the pages of a PDF behind what is enough', async () => {
+  const pages = pdf(...Array.from({ length: 9 }, (_, i) => `${'page '.repeat(10)}number${i}`));
+  const read = await readDocument(pages, 'a.pdf', 0, 100);
+  expect(read?.text).toContain('number1');
+  expect(read?.text).not.toContain('number8');
+});
+
 it('reads a line with a million blanks in no time', async () => {
   const line = word(`<w:p><w:t>a${' '.repeat(1e6)}b</w:t></w:p>`);
   expect(await cpuMs(() => readDocument(line, 'a.docx'))).toBeLessThan(5_000);

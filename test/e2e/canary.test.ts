@@ -32,7 +32,8 @@ describe('a canary at a YaCy', () => {
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     const { findings, canary } = found(ended);
     expect(findings).toMatchObject({
-      ...{ 'plain text': true, PDF: true, 'non-ASCII text': true, 'addresses of folder notes': true },
+      ...{ 'plain text': true, PDF: true, Word: true, Excel: true, 'e-mail': true, 'non-ASCII text': true },
+      'addresses of folder notes': true,
     });
     expect(canary).toMatchObject({ dialect: 'yacy', holdMs: 1_000, takesBinary: true, dropped: [] });
     // The peer takes back what it shows at first: that does not count.
@@ -41,7 +42,9 @@ describe('a canary at a YaCy', () => {
     const base = 'http://elsewhere.example.org/c/';
     expect(urls).toEqual(
       new Set([
-        ...['plain.txt', 'document.pdf', 'greetings.txt'].map((name) => base + name),
+        ...['plain.txt', 'document.pdf', 'document.docx', 'table.xlsx', 'message.eml', 'greetings.txt'].map(
+          (name) => base + name,
+        ),
         'http://notes.example.org/n/peersync-canary.txt',
       ]),
     );
@@ -59,6 +62,28 @@ describe('a canary at a YaCy', () => {
     expect(stdout).toContain('network.unit.domain');
     expect(stdout).toContain('Files of the folder vault would end in quarantine.');
   });
+
+  it.each([
+    ['local', 'public', { notes: 'http://notes.example.org/n/' }],
+    ['global', 'local', { vault: 'http://vault.local/', disk: 'file:///srv/disk/' }],
+  ] as const)(
+    'of a %s network says within seconds that all %s addresses are dropped, and does not wait for them',
+    async (network, reach, folders) => {
+      // Whoever waits for the hold waits for longer than the test.
+      const world = await YacyWorld.start({
+        peer: { network },
+        folders,
+        confirm: { hold: '2m', timeout: '5m' },
+      });
+      const { code, stdout } = await world.run(...CANARY, '--timeout', '30s');
+      expect(code).toBe(1);
+      for (const name of Object.keys(folders))
+        expect(stdout).toMatch(
+          new RegExp(`TROUBLE +addresses of folder ${name}: .*drops documents with ${reach} addresses`),
+        );
+      expect(stdout).toContain('network.unit.domain');
+    },
+  );
 
   it('pushes nothing when nobody agreed, or in the place of a file', async () => {
     const world = await YacyWorld.start();
@@ -95,7 +120,8 @@ describe('a canary at a peer of the standard', () => {
     const { run } = await atRemotePeer();
     const { code, stdout, stderr } = await run(...CANARY);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/ok +PDF: confirmed/);
+    for (const kind of ['PDF', 'Word', 'Excel', 'e-mail'])
+      expect(stdout).toMatch(new RegExp(`ok +${kind}: confirmed`));
     expect(stdout).toMatch(/ok +plain text: confirmed/);
     expect(stdout).toMatch(/ok +non-ASCII text: confirmed/);
     expect(stdout).toContain('text and the text of documents; other files are skipped');

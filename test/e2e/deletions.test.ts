@@ -45,6 +45,32 @@ it('the document of a removed file goes, with a daemon at once, and comes back w
   expect(await shown(names.slice(0, 3))).toBe(3);
 });
 
+it('the document of a file that became empty goes, and comes back with its text', async () => {
+  await confirmed(names.slice(0, 2));
+  await site.start();
+  site.drop('inbox/f00.txt', '');
+  await until(async () => (await shown(names.slice(0, 1))) === 0, 'it is removed');
+  await site.becomes('inbox/f00.txt', 'skipped');
+  expect((await site.why('inbox/f00.txt')).next).toContain('The older version was removed from the peer.');
+  site.drop('inbox/f00.txt', 'text again');
+  await site.confirmed('inbox/f00.txt');
+});
+
+it('the document of a file that became empty stays where its folder keeps it, until a person removes it', async () => {
+  await confirmed(names.slice(0, 2));
+  site.configure({ folders: [{ name: 'inbox', onDelete: 'keep' }] });
+  site.drop('inbox/f00.txt', '');
+  expect((await site.run('once')).code).toBe(0);
+  expect((await site.run('list')).stdout).toContain('An older version of it is still searchable.');
+  const why = (await site.run('why', 'inbox/f00.txt')).stdout;
+  expect(why).toMatch(/still searchable, and stays, .*`peersync forget inbox --remove`/);
+  expect(await shown(names.slice(0, 1))).toBe(1);
+  expect((await site.run('forget', 'inbox', '--remove', '--yes')).code).toBe(0);
+  expect((await site.run('once')).code).toBe(0);
+  expect(await counts()).toEqual({ confirmed: 1, skipped: 1 });
+  expect(await shown(names.slice(0, 1))).toBe(0);
+});
+
 it('the documents of very many removed files wait until a person approves it, also without a daemon', async () => {
   await confirmed(names);
   for (const name of names.slice(0, 25)) rmSync(site.path(name));

@@ -55,7 +55,7 @@ it('what commands answer with --json is as `schema --output` has it', async () =
     'table drop': ['woods', '--yes'],
   };
   const schema = JSON.parse((await run('schema', '--output')).stdout);
-  expect(schema).toMatchObject({ version: 2, $defs: { status: { type: 'object' } } });
+  expect(schema).toMatchObject({ version: 3, $defs: { status: { type: 'object' } } });
   for (const [command, more] of Object.entries(lines)) {
     const { stdout, stderr } = await run(...command.split(' '), ...more, '--json');
     const answers = stdout.trim().split('\n');

@@ -42,6 +42,21 @@ describe('a push', () => {
     expect(Date.parse(shown?.loadDate ?? '')).toBeGreaterThanOrEqual(before);
   });
 
+  it('of coloured text is found by its words, and shown without the colours', async () => {
+    const peer = await openPeer();
+    const data = '\x1b[31mErrorful\x1b[0m \x1b[1mdisk\x1b[m\n\x1b]8;;http://h/\x07linked\x1b]8;;\x07\n';
+    await push(peer, { [url]: data });
+    expect(await peerdoc(peer, url)).toMatchObject({
+      title: 'Errorful disk',
+      words: 3,
+      size: data.length,
+      digest: createHash('sha256').update(data).digest('hex'),
+    });
+    for (const query of ['errorful', 'disk', 'linked'])
+      expect(await answered(peer, '/search.json', { query })).toMatchObject({ total: 1 });
+    expect(await answered(peer, '/search.json', { query: '31merrorful' })).toMatchObject({ total: 0 });
+  });
+
   it('says of each item what is wrong with it, and takes the others', async () => {
     const peer = await openPeer();
     const long = `http://h/${'a'.repeat(17_000)}`;

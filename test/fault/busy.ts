@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFailed } from 'vitest';
@@ -7,7 +7,7 @@ import { afterwards } from '../support/afterwards.js';
 import type { Running } from '../support/cli.js';
 import type { ConfigParts } from '../support/config.js';
 import { Random } from '../support/random.js';
-import type { Recorded, ScriptedPeer } from '../support/scripted-peer.js';
+import type { PushedItem, Recorded, ScriptedPeer } from '../support/scripted-peer.js';
 import { type Listed, Site } from '../support/site.js';
 
 /** What the daemon of somebody busy has in its configuration. */
@@ -51,7 +51,7 @@ const LARGE_LINES = 6_000;
 
 /**
  * Somebody who never rests: creates, rewrites, replaces, slowly appends to, renames, moves, removes and puts back files
- * in some folders, and knows what each file holds. What is written is new every time, but for what is put back.
+ * in some folders, puts files in the place of directories and the other way round, and knows what each file holds. What is written is new every time, but for what is put back.
  */
 export class BusyUser {
   readonly #contents = new Map<string, string>();
@@ -100,8 +100,9 @@ export class BusyUser {
     else if (share < 0.55) this.write(file);
     else if (share < 0.7) this.#replace(file);
     else if (share < 0.78) this.#growing.set(file, random.between(2, 30));
-    else if (share < 0.86) this.#move(file, this.#newPath());
-    else if (share < 0.94) this.#remove(file);
+    else if (share < 0.84) this.#move(file, this.#newPath());
+    else if (share < 0.93) this.#remove(file);
+    else if (share < 0.95) this.#replaceDirectory(file);
     else this.#putBack();
   }
 
@@ -113,6 +114,28 @@ export class BusyUser {
     this.#contents.set(path, content);
   }
 
+  /** Puts a file in the place of the directory of a file, unless that is a whole folder. */
+  #replaceDirectory(file: string): void {
+    const directory = dirname(file);
+    if (directory.includes('/')) this.#put(directory, this.#newContent());
+  }
+
+  /** Makes the directory of a path; a file that stands in its place is removed, and so is a directory at the path itself. */
+  #makeWay(path: string): void {
+    for (let above = dirname(path); above !== '.'; above = dirname(above))
+      if (this.#contents.has(above)) this.#remove(above);
+    mkdirSync(dirname(this.#absolute(path)), { recursive: true });
+    if (statSync(this.#absolute(path), { throwIfNoEntry: false })?.isDirectory()) this.#removeDirectory(path);
+  }
+
+  #removeDirectory(directory: string): void {
+    for (const path of [...this.#contents.keys()].filter((path) => path.startsWith(`${directory}/`))) {
+      this.#removed.set(path, this.#contents.get(path) ?? '');
+      this.#forget(path);
+    }
+    rmSync(this.#absolute(directory), { recursive: true });
+  }
+
   #append(path: string): void {
     const line = this.#newLine();
     appendFileSync(this.#absolute(path), line);
@@ -120,7 +143,9 @@ export class BusyUser {
   }
 
   #move(from: string, to: string): void {
-    mkdirSync(dirname(this.#absolute(to)), { recursive: true });
+    this.#makeWay(to);
+    // The way may have been made by removing it.
+    if (!this.#contents.has(from)) return;
     renameSync(this.#absolute(from), this.#absolute(to));
     this.#contents.set(to, this.#contents.get(from) ?? '');
     this.#forget(from);
@@ -141,9 +166,8 @@ export class BusyUser {
   }
 
   #put(path: string, content: string): void {
-    const absolute = this.#absolute(path);
-    mkdirSync(dirname(absolute), { recursive: true });
-    writeFileSync(absolute, content);
+    this.#makeWay(path);
+    writeFileSync(this.#absolute(path), content);
     this.#contents.set(path, content);
   }
 
@@ -207,16 +231,10 @@ export class Ledger {
     this.#lives += 1;
     const wrong: string[] = [];
     const inThisLife = new Set<string>();
-    const pushed = requests.slice(this.#counted).filter(({ status }) => status !== 401);
-    for (const { url, digest } of pushed.flatMap(({ items }) => items)) {
-      const version = `${url} ${digest}`;
-      if (inThisLife.has(version)) wrong.push(`life ${this.#lives} pushed twice: ${version}`);
-      if (this.#confirmed.has(version))
-        wrong.push(`life ${this.#lives} pushed what was confirmed: ${version}`);
-      if (this.#pushed.has(version)) this.#again.add(version);
-      inThisLife.add(version);
-      this.#pushed.add(version);
-      this.#last.set(url, digest);
+    const sent = requests.slice(this.#counted).filter(({ status }) => status !== 401);
+    for (const request of sent) {
+      if (request.path === REMOVALS) for (const url of request.form.values()) this.#forget(url, inThisLife);
+      for (const item of request.items) this.#push(item, inThisLife, wrong);
     }
     this.#counted = requests.length;
     for (const { url, sha256 = '' } of listed.filter(isConfirmed)) {
@@ -226,7 +244,26 @@ export class Ledger {
     }
     return wrong;
   }
+
+  /** The document at a URL is removed: whatever it was, it may be pushed again. */
+  #forget(url: string, inThisLife: Set<string>): void {
+    for (const versions of [this.#pushed, this.#confirmed, inThisLife])
+      for (const version of versions) if (version.startsWith(`${url} `)) versions.delete(version);
+  }
+
+  #push({ url, digest }: PushedItem, inThisLife: Set<string>, wrong: string[]): void {
+    const version = `${url} ${digest}`;
+    if (inThisLife.has(version)) wrong.push(`life ${this.#lives} pushed twice: ${version}`);
+    if (this.#confirmed.has(version)) wrong.push(`life ${this.#lives} pushed what was confirmed: ${version}`);
+    if (this.#pushed.has(version)) this.#again.add(version);
+    inThisLife.add(version);
+    this.#pushed.add(version);
+    this.#last.set(url, digest);
+  }
 }
+
+/** Where documents are removed. */
+export const REMOVALS = '/api/remove_p.html';
 
 /** When something is done to a daemon: so many ms after something happened. */
 export interface Moment {

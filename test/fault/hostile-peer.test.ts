@@ -3,6 +3,7 @@ import { join, relative } from 'node:path';
 import { Readable } from 'node:stream';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { MirrorReport } from '../../src/mirror/record.js';
+import { MARKER } from '../../src/mirror/root.js';
 import { Running } from '../support/cli.js';
 import { type MirrorsSetting, openMirrors } from '../support/mirrors.js';
 import { answering, type Behaviour, type Call, halfAnAnswer } from '../support/scripted-peer.js';
@@ -33,14 +34,15 @@ beforeEach(async () => {
   site.proxy.behaviour = sound('prices');
 });
 
-/** Every file below a directory with its content; none of them is a link. */
+/** Every file below a directory with its content, but for the marker of a mirror root; none of them is a link. */
 function contents(directory: string): Map<string, string> {
   const found = new Map<string, string>();
   if (!existsSync(directory)) return found;
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
     expect(entry.isSymbolicLink()).toBe(false);
-    if (entry.isFile()) found.set(relative(directory, path), readFileSync(path, 'utf8'));
+    if (entry.isFile() && entry.name !== MARKER)
+      found.set(relative(directory, path), readFileSync(path, 'utf8'));
   }
   return found;
 }

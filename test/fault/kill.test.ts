@@ -1,7 +1,9 @@
+import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { PeerProcess } from '../support/peer-process.js';
 import type { Listed } from '../support/site.js';
+import { until } from '../support/wait.js';
 import { BUSY, busySite, inWords, isConfirmed, Ledger, Passing, randomMoment, settle } from './busy.js';
 
 const CRASHES = 25;
@@ -61,7 +63,18 @@ it(`a daemon that is killed together with its embedded peer, ${CRASHES_WITH_PEER
       expect(await peer.peerdoc(url)).toMatchObject({ url, digest: sha256 });
     await peer.running.kill('SIGKILL');
   }
+  const last = user.write('one/removed at last.txt');
   await settle(site, user);
+  rmSync(site.path(last));
+  await site.start();
+  const isRemoved = async () => {
+    // It may have gone within the same minute as very many others, which wait for a person.
+    const { folders } = await site.status();
+    if (folders[0]?.heldDeletes !== undefined) await site.run('approve-deletes', 'one', '--yes');
+    return (await site.list()).some(({ url, status }) => url === site.url(last) && status === 'removed');
+  };
+  await until(isRemoved, 'the document of a removed file is removed');
+  await site.stop();
   const peer = await PeerProcess.start(dir);
   await site.expectAllInPeer(peer);
   // What the user removed is removed from this peer, too, and was not while the file was there.

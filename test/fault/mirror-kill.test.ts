@@ -112,6 +112,6 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
   await until(isLast, 'what the peer has is there, and nothing changes any more');
   const versions = ['table.csv.1', 'table.csv.2'];
   const names = readdirSync(root).filter((name) => !name.includes('tmp'));
-  expect(names.sort()).toEqual(['share.bin', 'table.csv', ...versions]);
+  expect(names.sort()).toEqual(['.peersync-mirror.json', 'share.bin', 'table.csv', ...versions]);
   for (const version of versions) new Watched(join(root, version), FILES['table.csv']).look();
 }, 900_000);

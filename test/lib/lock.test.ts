@@ -1,7 +1,16 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
@@ -12,14 +21,25 @@ import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 
 let contenderProgram: string;
 
 const held = (holder: Holder) => new Error(describeHolder(holder));
 const take = (path: string, clock = systemClock) => takeLock(path, clock, held);
 const freshPath = () => join(temporaryDirectory(), 'lock');
-/** The names of the files where the lock is. */
-const around = (path: string) => readdirSync(dirname(path));
+/** The names of the files where the lock is, but for the socket of the one who has it. */
+function around(path: string): string[] {
+  const names = readdirSync(dirname(path));
+  const text = names.includes(basename(path)) ? readFileSync(path, 'utf8') : '{}';
+  const { nonce } = JSON.parse(text) as Partial<Holder>;
+  return names.filter((name) => name !== `lock.${nonce}.socket`);
+}
+
+/** As if the process that listens had another kernel, or a file system without sockets. */
+function withoutSocket(path: string, { nonce }: Holder): void {
+  rmSync(join(dirname(path), `lock.${nonce}.socket`));
+}
 
 /** The second lock that whoever replaces the dead holder of the first one has. */
 function guardOf(path: string): string {
@@ -50,6 +70,15 @@ async function contender(path: string) {
     },
   };
 }
+/** Writes a file so that its time is another one than before. */
+async function writeAnew(path: string, text: string): Promise<void> {
+  const before = statSync(path).mtimeMs;
+  while (statSync(path).mtimeMs === before) {
+    writeFileSync(path, text);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 type Contender = Awaited<ReturnType<typeof contender>>;
 
 const contenders = (path: string, count: number) =>
@@ -120,6 +149,7 @@ describe('a lock', () => {
     expect(await other.told('try')).toBe('won');
     const holder = JSON.parse(readFileSync(path, 'utf8'));
     writeFileSync(path, JSON.stringify({ ...holder, started: `${Number(holder.started) - 1}` }));
+    withoutSocket(path, holder);
     expect(await readLock(path)).toBeUndefined();
     expect((await take(path)).holder.pid).toBe(process.pid);
   });
@@ -130,6 +160,7 @@ describe('a lock', () => {
     const [pid] = await once(createInterface({ input: parent.stdout }), 'line');
     const { started: _, ...holder } = (await take(path)).holder;
     writeFileSync(path, JSON.stringify({ ...holder, pid: Number(pid) }));
+    withoutSocket(path, { ...holder });
     await expect.poll(() => readLock(path), { timeout: 60_000 }).toBeUndefined();
     expect(existsSync(`/proc/${pid}`)).toBe(true);
     await take(path);
@@ -174,6 +205,76 @@ describe('a lock', () => {
     expect(clock.elapsed()).toBeGreaterThanOrEqual(30_000);
     rmSync(guardOf(path));
     await take(path);
+  });
+
+  it('of another machine is taken when it was not written for a minute, and never while it is', async () => {
+    const path = freshPath();
+    const { holder, release } = await take(path);
+    await release();
+    const elsewhere = JSON.stringify({ ...holder, host: 'elsewhere', boot: 'another' });
+    writeFileSync(path, elsewhere);
+    const clock = new FakeClock();
+    let outcome = '';
+    const taking = () =>
+      take(path, clock).then(
+        () => {
+          outcome = 'taken';
+        },
+        (error: Error) => {
+          outcome = error.message;
+        },
+      );
+    // The file is really read, which takes time that this clock does not know.
+    const aSecond = async () => {
+      await until(() => clock.waiting > 0 || outcome !== '', 'it waits or has ended');
+      if (outcome === '') await clock.advance(1_000);
+    };
+    void taking();
+    for (let waited = 0; waited < 30_000; waited += 1_000) await aSecond();
+    expect(outcome).toBe('');
+    await writeAnew(path, elsewhere);
+    while (outcome === '') await aSecond();
+    expect(outcome).toContain(`pid ${process.pid} on elsewhere`);
+    outcome = '';
+    const begun = clock.elapsed();
+    void taking();
+    while (outcome === '') await aSecond();
+    expect(outcome).toBe('taken');
+    expect(clock.elapsed() - begun).toBeGreaterThan(50_000);
+    // One that has been silent for long is not waited for.
+    writeFileSync(path, elsewhere);
+    const before = Date.now() / 1_000 - 61;
+    utimesSync(path, before, before);
+    await take(path, new FakeClock());
+  });
+
+  it('whose holder died is free at once on the same machine, whatever the host name and the pids are', async () => {
+    const path = freshPath();
+    const other = await contender(path);
+    expect(await other.told('try')).toBe('won');
+    const holder = JSON.parse(readFileSync(path, 'utf8')) as Holder;
+    writeFileSync(
+      path,
+      JSON.stringify({ ...holder, host: 'elsewhere', pid: process.pid, pidNamespace: 'other' }),
+    );
+    await expect(take(path)).rejects.toThrow('on elsewhere');
+    await other.kill();
+    expect(await readLock(path)).toBeUndefined();
+    await take(path);
+    expect(around(path)).toEqual(['lock']);
+  });
+
+  it('is said not to be its own to a holder from whom it was taken', async () => {
+    const path = freshPath();
+    const clock = new FakeClock();
+    const lock = await take(path, clock);
+    const beats: boolean[] = [];
+    lock.onBeat = (isOwn) => void beats.push(isOwn);
+    while (beats.length < 1) await clock.advance(1_000);
+    rmSync(path);
+    while (beats.length < 2) await clock.advance(1_000);
+    expect(beats).toEqual([true, false]);
+    await lock.release();
   });
 
   it('is not taken from its new holder by the release of an old one', async () => {

@@ -1,5 +1,8 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
+import { MARKER } from '../../src/mirror/root.js';
 import type { Citation } from '../../src/peer/citation.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -90,7 +93,14 @@ describe('mirrored citations', () => {
     folder.knows(url, { sentences: [two, one], citing: [b, a] });
     await folder.once();
     const sentences = [one, { ...two, appearsIn: ['https://a/', 'https://b/'] }];
-    const told = { url, title: 'T', sentences, citing: [a, b], similar: [] };
+    const told = {
+      url,
+      title: 'T',
+      sentences,
+      citing: [a, b],
+      similar: [],
+      sha256: expect.stringMatching(/^[\da-f]{64}$/),
+    };
     expect(JSON.parse(folder.engine.read('citations/inbox/a.txt.json'))).toEqual(told);
     folder.knows(url, { sentences: [one, two], citing: [a, b] });
     expect(await folder.once()).toMatchObject({ changed: false });
@@ -106,6 +116,31 @@ describe('mirrored citations', () => {
     expect(folder.engine.files()).toEqual(['citations/inbox/b.txt.json']);
     expect(folder.engine.has('citations/inbox/never')).toBe(false);
     expect(folder.status?.alarm).toBeUndefined();
+  });
+
+  it('that somebody edited are kept as conflict files, before they are replaced or go; others are not', async () => {
+    const folder = await Folder.open(['a.txt', 'b.txt', 'c.txt']);
+    await folder.once();
+    const { engine } = folder;
+    const fileOf = (path: string) => `citations/inbox/${path}.json`;
+    const edited = Object.fromEntries(
+      ['a.txt', 'b.txt'].map((path) => [path, engine.read(fileOf(path)).replace('"T"', '"mine"')]),
+    );
+    for (const [path, text] of Object.entries(edited)) engine.write(fileOf(path), text);
+    await engine.forget();
+    rmSync(join(engine.root, MARKER));
+    await engine.open(SETTINGS);
+    for (const path of ['a.txt', 'b.txt', 'c.txt']) folder.confirm(path);
+    folder.remove('b.txt');
+    folder.knows(pendingRecord('c.txt').url, { title: 'another' });
+    const { conflicts = [] } = await folder.once();
+    const kept = conflicts.map(({ file }) => [file.replace(/\.json\.conflict-.*/, ''), engine.read(file)]);
+    expect(kept.sort()).toEqual([
+      ['citations/inbox/a.txt', edited['a.txt']],
+      ['citations/inbox/b.txt', edited['b.txt']],
+    ]);
+    expect(engine.files().filter((file) => file.includes('conflict'))).toHaveLength(2);
+    expect(engine.read(fileOf('a.txt'))).toContain('"T"');
   });
 
   it('are asked for as configured', async () => {
@@ -170,6 +205,19 @@ describe('mirrored citations', () => {
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.nextAt === nextPassAt, 'the next pass is planned');
     expect(folder.asked).toEqual(['a.txt']);
+  });
+
+  it('begin the next pass within a day though the clock was set back a day before a restart', async () => {
+    const clock = new FakeClock();
+    const folder = await Folder.open(['a.txt'], {}, clock);
+    await folder.once();
+    clock.set(-DAY);
+    clock.restart();
+    await folder.engine.open(SETTINGS);
+    folder.engine.start();
+    await clock.advance(MINUTE);
+    await settled(clock, () => (folder.status?.nextAt ?? 0) > clock.now(), 'the next pass is planned');
+    expect(folder.status?.nextAt).toBeLessThanOrEqual(clock.now() + DAY);
   });
 });
 

@@ -17,6 +17,7 @@ import { MirrorAlarm } from '../../src/mirror/errors.js';
 import type { MirrorDeps } from '../../src/mirror/mirror.js';
 import type { MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
+import { Overtaken } from '../../src/mirror/whole-file.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { FakePeer } from './engine.js';
@@ -99,6 +100,7 @@ export class Desk {
       this.known = followed.facts;
       return { kind: 'followed', changed: followed.changed, ...followed.facts };
     } catch (error) {
+      if (error instanceof Overtaken) return { kind: 'later' };
       if (!(error instanceof MirrorAlarm)) throw error;
       const { code, message, hint, conflicts = [] } = error;
       this.known = { ...this.known, conflicts, alarm: { code, message, hint, since: this.clock.now() } };

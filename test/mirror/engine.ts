@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -15,6 +16,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { MirrorPeer } from '../../src/mirror/mirror.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
+import { MARKER } from '../../src/mirror/root.js';
 import type { Citation, CitationOptions, CitationQuery } from '../../src/peer/citation.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { ShareQuery, ShareStream } from '../../src/peer/share.js';
@@ -47,6 +49,10 @@ export class FakePeer implements MirrorPeer {
   /** The shared objects; undefined for a peer that does not tell. */
   listed: readonly string[] | undefined;
   maxKeyBytes: number | undefined;
+  /** Whether the bytes of its tables were UTF-8. */
+  isUtf8 = true;
+  /** Keys that each table shows once more. */
+  twice: readonly string[] = [];
 
   async citation(query: CitationQuery, _options?: CitationOptions): Promise<Citation | undefined> {
     const of = 'url' in query ? query.url : query.hash;
@@ -99,7 +105,8 @@ export class FakePeer implements MirrorPeer {
         for (let at = 0; at < all.length; at += 500) yield all.slice(at, at + 500);
       }
       const all = [...rows].map(([pk, cells]) => row(pk, cells));
-      return use({ name: table, columns: this.columns, rows: groups(all) });
+      all.push(...this.twice.map((pk) => row(pk, { name: 'Twin' })));
+      return use({ name: table, columns: this.columns, rows: groups(all), isUtf8: () => this.isUtf8 });
     },
     set: async (table: string, rows: readonly TableRow[]): Promise<readonly TableRow[]> => {
       for (const { pk, cells } of rows) {
@@ -161,7 +168,7 @@ interface Settings {
 
 /** Mirrors of a peer, with a real root, state and queue. */
 export class Engine<P extends MirrorPeer = FakePeer> {
-  readonly root = join(temporaryDirectory(), 'mirror');
+  root = join(temporaryDirectory(), 'mirror');
   readonly stateDir = temporaryDirectory();
   /** The log: `warn: mirror prices: …`. */
   readonly said: string[] = [];
@@ -214,6 +221,13 @@ export class Engine<P extends MirrorPeer = FakePeer> {
     if (this.failure !== undefined) throw this.failure;
   }
 
+  /** Its state is lost. */
+  async forget(): Promise<void> {
+    await this.stop();
+    rmSync(this.stateDir, { recursive: true });
+    mkdirSync(this.stateDir);
+  }
+
   get mirrors(): Mirrors {
     return this.#parts.mirrors;
   }
@@ -264,9 +278,9 @@ export class Engine<P extends MirrorPeer = FakePeer> {
     return statSync(join(this.root, path)).mtimeMs;
   }
 
-  /** All files below the root. */
+  /** All files below the root, but for its marker. */
   files(): string[] {
-    return filesBelow(this.root);
+    return filesBelow(this.root).filter((name) => name !== MARKER);
   }
 
   get #parts() {

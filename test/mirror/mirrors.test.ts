@@ -1,10 +1,20 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/lib/clock.js';
 import { passes, records } from '../../src/mirror/plan.js';
+import { MARKER } from '../../src/mirror/root.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -135,16 +145,19 @@ it('a mirror that runs and asks the peer for nothing is busy by itself; one that
   const answer = hold(peer, 'share a');
   const setMeta = state.setMeta.bind(state);
   let busy: unknown;
+  let isOver = false;
   state.setMeta = (...record) => {
     busy = check?.busy;
+    isOver = JSON.stringify(record).includes('succeededAt');
     setMeta(...record);
   };
   const commit = state.commit.bind(state);
   let keep: (() => void) | undefined;
   state.commit = async () => {
-    await new Promise<void>((resolve) => {
-      keep = resolve;
-    });
+    if (isOver)
+      await new Promise<void>((resolve) => {
+        keep = resolve;
+      });
     await commit();
   };
   expect(check?.busy).toBe(false);
@@ -240,5 +253,255 @@ describe('the mirror root', () => {
       expect((await engine.once('a')).changed).toBe(true);
       rmSync(engine.root, { recursive: true });
     }
+  });
+});
+
+describe('a mirrored file that somebody edited', () => {
+  const SETTINGS = {
+    shares: [{ data: 'a' }],
+    tables: [{ table: 'prices-eu' }, { table: 'prices-us', edit: true, format: 'csv' }],
+  };
+  const CONTENT = {
+    'shares/a': 'object a',
+    'tables/prices-eu.csv': 'pk,price\napple,1\n',
+    'tables/prices-us.csv': 'pk,price\napple,1\n',
+  };
+  const EDITED = {
+    'shares/a': 'mine',
+    'tables/prices-eu.csv': 'pk,price\napple,2\n',
+    'tables/prices-us.csv': 'pk,price\napple,2\n',
+  };
+  /** What stands in the conflict files of a file. */
+  const kept = (engine: Engine, file: string) =>
+    engine.files().flatMap((name) => (name.startsWith(`${file}.conflict-`) ? [engine.read(name)] : []));
+
+  it('is kept as a conflict file where a new state mirrors there; what nobody edited needs none', async () => {
+    const { peer, engine } = three(A_MINUTE_LATER);
+    await engine.open(SETTINGS);
+    await engine.run();
+    for (const [file, text] of Object.entries(EDITED)) engine.write(file, text);
+    await engine.forget();
+    rmSync(join(engine.root, MARKER));
+    await engine.open(SETTINGS);
+    for (const { name, conflicts } of await engine.run())
+      expect([name, conflicts?.length]).toEqual([name, 1]);
+    for (const [file, text] of Object.entries(CONTENT)) {
+      expect(engine.read(file)).toBe(text);
+      expect(kept(engine, file)).toEqual([EDITED[file as keyof typeof EDITED]]);
+    }
+    expect(peer.writes).toEqual([]);
+    await engine.forget();
+    rmSync(join(engine.root, MARKER));
+    await engine.open(SETTINGS);
+    await engine.run();
+    expect(engine.files().filter((name) => name.includes('.conflict-'))).toHaveLength(3);
+  });
+
+  it('is listed until a person removes the conflict file, also where it was edited and the peer is right', async () => {
+    const { engine } = three();
+    await engine.open(shares('a'));
+    await engine.run();
+    engine.write('shares/a', 'mine');
+    const [report] = await engine.run();
+    const file = report?.conflicts?.[0]?.file ?? '';
+    expect(engine.read(file)).toBe('mine');
+    expect(engine.said.join()).toContain(`the file as it was edited is ${file}`);
+    expect((await engine.once('a')).conflicts).toHaveLength(1);
+    rmSync(join(engine.root, file));
+    expect((await engine.once('a')).conflicts).toBeUndefined();
+  });
+
+  it('is kept as well where the peer has it no more and a person accepts that', async () => {
+    const { peer, engine } = three();
+    await engine.open(SETTINGS);
+    await engine.run('a', 'prices-eu');
+    for (const file of ['shares/a', 'tables/prices-eu.csv'] as const) engine.write(file, EDITED[file]);
+    peer.objects.clear();
+    peer.tableRows.clear();
+    for (const name of ['a', 'prices-eu']) {
+      expect((await engine.once(name)).alarm).toBeDefined();
+      await engine.mirrors.accept(name);
+    }
+    expect(engine.has('shares/a') || engine.has('tables/prices-eu.csv')).toBe(false);
+    expect(kept(engine, 'shares/a')).toEqual(['mine']);
+    expect(kept(engine, 'tables/prices-eu.csv')).toEqual([EDITED['tables/prices-eu.csv']]);
+  });
+
+  it('is not one that a killed process had replaced, or had kept already', async () => {
+    const { peer, engine } = three();
+    await engine.open(shares('a'));
+    await engine.run();
+    engine.write('shares/a', 'mine');
+    const older = engine.state.meta('mirror/a');
+    await engine.run();
+    // Killed after the copy, before the file was replaced.
+    engine.state.setMeta('mirror/a', older);
+    engine.write('shares/a', 'mine');
+    expect((await engine.once('a')).conflicts).toHaveLength(1);
+    expect(kept(engine, 'shares/a')).toEqual(['mine']);
+    // Killed after the file was replaced, before that was on disk.
+    let writing: unknown;
+    const { setMeta } = engine.state;
+    engine.state.setMeta = (name, value) => {
+      if (value !== null && typeof value === 'object' && 'writing' in value) writing = value;
+      setMeta.call(engine.state, name, value);
+    };
+    peer.objects.set('a', { content: 'second' });
+    await engine.run();
+    setMeta.call(engine.state, 'mirror/a', writing as never);
+    // … and again before the next was in place.
+    peer.objects.set('a', { content: 'third' });
+    await engine.run();
+    setMeta.call(engine.state, 'mirror/a', writing as never);
+    engine.write('shares/a', 'second');
+    peer.objects.set('a', { content: 'fourth' });
+    await engine.run();
+    expect([engine.read('shares/a'), kept(engine, 'shares/a')]).toEqual(['fourth', ['mine']]);
+  });
+
+  it('again and again is left alone after a hundred copies', async () => {
+    const { engine } = three();
+    await engine.open(shares('a'));
+    await engine.run();
+    for (let n = 0; n < 100; n += 1) engine.write(`shares/a.conflict-2026-${n}`, `${n}`);
+    engine.write('shares/a', 'mine');
+    expect((await engine.once('a')).failure?.code).toBe('MIRROR_EDITED_AGAIN');
+    expect(engine.read('shares/a')).toBe('mine');
+  });
+
+  it('in the last moment is as it was left, and the next run keeps it', async () => {
+    const { engine } = three();
+    await engine.open(shares('a'));
+    await engine.run();
+    engine.write('shares/a', 'first');
+    const { commit } = engine.state;
+    let edits = 0;
+    engine.state.commit = async () => {
+      edits += 1;
+      if (edits === 1) engine.write('shares/a', 'and second');
+      await commit.call(engine.state);
+    };
+    await engine.run();
+    expect(engine.read('shares/a')).toBe('and second');
+    await engine.run();
+    expect(engine.read('shares/a')).toBe('object a');
+    expect(kept(engine, 'shares/a')).toContain('and second');
+  });
+});
+
+describe('a mirror root', () => {
+  const SETTINGS = { ...shares('a', 'b'), tables: [{ table: 'prices-eu', edit: true }] };
+
+  /** One that is mirrored into, and another daemon with a state of its own. */
+  async function two(root = (first: string) => first) {
+    const [one, other] = [three(), three(A_MINUTE_LATER)];
+    for (const name of ['a', 'b']) other.peer.objects.set(name, { content: `other ${name}` });
+    await one.engine.open(SETTINGS);
+    await one.engine.run();
+    other.engine.root = root(one.engine.root);
+    await other.engine.open(SETTINGS);
+    const alarms = async () =>
+      (await other.engine.run()).map(({ alarm, failure }) => (alarm ?? failure)?.code);
+    return { one: one.engine, other: other.engine, alarms };
+  }
+
+  it('belongs to one state: another one writes nothing there, under whatever name, and says whose it is', async () => {
+    const { one, other, alarms } = await two((root) => {
+      const path = join(temporaryDirectory(), 'link');
+      symlinkSync(root, path);
+      return path;
+    });
+    one.write('shares/a', 'mine');
+    const before = one.files().map((file) => [file, one.mtime(file)]);
+    expect(await alarms()).toEqual(['ROOT_TAKEN', 'ROOT_TAKEN', 'ROOT_TAKEN']);
+    expect(one.files().map((file) => [file, one.mtime(file)])).toEqual(before);
+    const { message, hint } = other.status('a')?.alarm ?? {};
+    expect(message).toContain(one.stateDir);
+    expect(hint).toContain('`peersync mirror accept a`');
+  });
+
+  it('is taken for all mirrors when a person accepts that of one, and then it is the other that waits', async () => {
+    const { one, other, alarms } = await two();
+    one.write('shares/a', 'mine');
+    await alarms();
+    other.start();
+    expect((await other.mirrors.accept('b')).alarm).toBeUndefined();
+    await until(() => other.mirrors.status().every(({ alarm }) => alarm === undefined), 'all go on');
+    expect([other.read('shares/a'), other.read('shares/b')]).toEqual(['other a', 'other b']);
+    expect(other.read(other.status('a')?.conflicts?.[0]?.file ?? '')).toBe('mine');
+    one.write('shares/b', 'mine as well');
+    for (const { alarm } of await one.run()) expect(alarm?.code).toBe('ROOT_TAKEN');
+    expect(one.read('shares/b')).toBe('mine as well');
+  });
+
+  it('of a state that was lost waits for a person', async () => {
+    const { engine } = three();
+    await engine.open(shares('a'));
+    await engine.run();
+    await engine.forget();
+    await engine.open(shares('a'));
+    expect((await engine.once('a')).alarm?.code).toBe('ROOT_TAKEN');
+    expect((await engine.mirrors.accept('a')).alarm).toBeUndefined();
+    expect((await engine.once('a')).alarm).toBeUndefined();
+  });
+
+  it('of a state that is killed right after it took the root is still its own', async () => {
+    const { engine } = three();
+    await engine.open(shares('a'));
+    const { commit } = engine.state;
+    engine.state.commit = async () => {
+      expect(existsSync(join(engine.root, MARKER))).toBe(false);
+      await commit.call(engine.state);
+      engine.state.commit = commit;
+    };
+    expect((await engine.once('a')).failure).toBeUndefined();
+    await engine.open(shares('a'));
+    expect((await engine.once('a')).alarm).toBeUndefined();
+  });
+
+  it.each(['', '{"owner":', '{"owner":""}', '[]', 'null'])(
+    "with the marker %j is nobody's who could be asked",
+    async (text) => {
+      const { engine } = three();
+      await engine.open(shares('a'));
+      await engine.run();
+      engine.write(MARKER, text);
+      expect((await engine.once('a')).alarm?.message).toContain(`${MARKER} cannot be read`);
+      await engine.mirrors.accept('a');
+      expect((await engine.once('a')).alarm).toBeUndefined();
+    },
+  );
+
+  it('whose marker was removed is taken again, by one of two', async () => {
+    const { one, other, alarms } = await two();
+    rmSync(join(one.root, MARKER));
+    const ends = await Promise.all([one.run(), alarms()]);
+    const isOnes = ends[0].every(({ alarm }) => alarm === undefined);
+    expect(ends[1].every((code) => code === (isOnes ? 'ROOT_TAKEN' : undefined))).toBe(true);
+    const loser = isOnes ? other : one;
+    for (const { alarm } of await loser.run()) expect(alarm?.code).toBe('ROOT_TAKEN');
+  });
+
+  it('within that of another state is refused', async () => {
+    const { alarms } = await two((root) => join(root, 'shares'));
+    const refused = 'MIRROR_ROOT_NESTED';
+    expect(await alarms()).toEqual([refused, refused, refused]);
+  });
+
+  it('around that of another state is used but for that', async () => {
+    const { alarms } = await two((root) => {
+      renameSync(root, `${root}-moved`);
+      mkdirSync(root);
+      renameSync(`${root}-moved`, join(root, 'shares'));
+      return root;
+    });
+    expect((await alarms()).sort()).toEqual(['MIRROR_ROOT_NESTED', 'MIRROR_ROOT_NESTED', undefined]);
+  });
+
+  it('keeps its marker from a mirror that is configured to stand there', async () => {
+    const { engine } = three();
+    await engine.open({ shares: [{ data: 'a', path: MARKER.toUpperCase() }] });
+    for (let i = 0; i < 2; i += 1) expect((await engine.once('a')).alarm).toBeUndefined();
+    expect(engine.files()).toHaveLength(1);
   });
 });

@@ -174,6 +174,53 @@ describe.each<[string, Rows | undefined, string | undefined]>([
   );
 });
 
+const MANY = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`k${n}`, { name: `n${n}` }]));
+const first = (count: number) => Object.fromEntries(Object.entries(MANY).slice(0, count));
+
+describe('a valid answer that is not the whole table', () => {
+  it.each([
+    ['ROWS_LOST', false, (peer: FakePeer) => peer.table('fruit', first(14))],
+    ['ROWS_LOST', true, (peer: FakePeer) => peer.table('fruit', first(14))],
+    [
+      'TABLE_NOT_UTF8',
+      false,
+      (peer: FakePeer) => Object.assign(peer, { isUtf8: false }).table('fruit', first(29)),
+    ],
+    [
+      'TABLE_NOT_UTF8',
+      true,
+      (peer: FakePeer) => Object.assign(peer, { isUtf8: false }).table('fruit', first(29)),
+    ],
+    ['KEYS_TWICE', false, (peer: FakePeer) => Object.assign(peer, { twice: ['k3'] })],
+  ])('is the alarm %s (edit: %s), until a person accepts it', async (code, edit, spoil) => {
+    const { peer, engine, once } = await fruit({ edit }, MANY);
+    const before = engine.read(FILE);
+    spoil(peer);
+    for (let i = 0; i < 2; i += 1) expect((await once()).alarm?.code).toBe(code);
+    expect(engine.read(FILE)).toBe(before);
+    expect(await engine.mirrors.accept('fruit')).toMatchObject({ changed: true });
+    for (let i = 0; i < 2; i += 1) expect((await once()).alarm).toBeUndefined();
+    Object.assign(peer, { isUtf8: true, twice: [] }).table('fruit', MANY);
+    expect((await once()).alarm).toBeUndefined();
+    expect(engine.read(FILE)).toBe(before);
+  });
+
+  it('is none where half of the rows are left, or only a few went', async () => {
+    const { peer, once } = await fruit({}, MANY);
+    for (const count of [15, 8, 1]) {
+      peer.table('fruit', first(count));
+      const { rows, alarm } = await once();
+      expect([rows, alarm]).toEqual([count, undefined]);
+    }
+  });
+
+  it('is seen by its keys also where rows stand in another order', async () => {
+    const { peer, once } = await fruit({ sortBy: ['name'] }, MANY);
+    peer.twice = ['k3'];
+    expect((await once()).alarm?.code).toBe('KEYS_TWICE');
+  });
+});
+
 it('lost columns are named, and only those count that are wanted', async () => {
   const { peer, engine, once } = await fruit();
   peer.table('fruit', { k1: { colour: 'red' } });
@@ -265,8 +312,9 @@ describe('an edited table', () => {
       await once();
       rmSync(join(engine.root, conflict?.file ?? ''));
       edit('pk,name\nk1,a word\n');
-      expect((await once()).conflicts ?? []).toEqual([]);
-      expect(engine.files()).toEqual([FILE]);
+      const [other] = (await once()).conflicts ?? [];
+      expect(engine.read(other?.file ?? '')).toBe('pk,name\nk1,a word\n');
+      expect(engine.files()).toEqual([FILE, other?.file]);
     },
   );
 

@@ -19,6 +19,7 @@ async function pageWith(...files: readonly string[]): Promise<PageAtWork> {
     const item = pendingRecord(path.join('/'), folder);
     page.state.put(quarantined(item, item, item.version, TROUBLE, AT));
   }
+  await page.state.commit();
   return page;
 }
 
@@ -27,14 +28,14 @@ function confirm(page: PageAtWork, ...paths: readonly string[]): void {
 }
 
 /** Every page of a question, followed to its end. */
-async function leaf(page: PageAtWork, query: string, meanwhile = () => {}): Promise<ItemLine[]> {
+async function leaf(page: PageAtWork, query: string, meanwhile = async () => {}): Promise<ItemLine[]> {
   const items: ItemLine[] = [];
   for (let after = ''; ; ) {
     const got = (await page.json(`/api/items?${query}${after}`)) as ItemsPage;
     items.push(...got.items);
     if (got.next === undefined) return items;
     after = `&after=${encodeURIComponent(got.next)}`;
-    meanwhile();
+    await meanwhile();
   }
 }
 
@@ -44,6 +45,7 @@ const names = async (...asked: Parameters<typeof leaf>): Promise<string[]> =>
 it('GET /api/status is what the command says, and how many paths are too many to be named', async () => {
   const page = await PageAtWork.start();
   page.state.put(pendingRecord('a.md'));
+  await page.state.commit();
   page.folders = page.folders.map((folder) => ({ ...folder, unnamedProblems: 2 }));
   const folders = [{ name: 'inbox', items: { pending: 1 } }, { name: 'notes' }];
   const truncated = { problems: { total: 4, shown: 0 } };
@@ -56,6 +58,7 @@ describe('GET /api/items', () => {
     const page = await pageWith('inbox/bad.md', 'notes/bad.md');
     const paths = Array.from({ length: 23 }, (_, i) => `d${i % 3}/${i}.md`);
     confirm(page, ...paths);
+    await page.state.commit();
     const all = [...paths, 'bad.md'].map((path) => `inbox/${path}`).concat('notes/bad.md');
     for (const limit of [1, 5, 23, 25, 500]) expect(await names(page, `limit=${limit}`)).toEqual(all.sort());
     expect(await names(page, 'limit=4&status=confirmed')).toHaveLength(23);
@@ -86,9 +89,10 @@ describe('GET /api/items', () => {
     const files = Array.from({ length: 10 }, (_, i) => `inbox/${i}.md`);
     const page = await pageWith(...files);
     let retried = 0;
-    const met = await names(page, 'status=quarantined&limit=3', () => {
+    const met = await names(page, 'status=quarantined&limit=3', async () => {
       for (let i = 0; i < 3 && retried < 6; i += 1, retried += 1)
         page.state.put(pendingRecord(`${retried}.md`));
+      await page.state.commit();
     });
     expect([...new Set(met)]).toEqual(files);
   });

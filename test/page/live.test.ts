@@ -66,6 +66,7 @@ describe('GET /api/live', () => {
     expect(following.of('samples')).toEqual([page.samples]);
     expect(following.of('recents')[0]).toContainEqual(expect.objectContaining({ message }));
     page.state.put(pendingRecord('a.md'));
+    await page.state.commit();
     await until(() => following.of('status').length === 2, 'the change came');
     expect(following.of('status')[1]).toMatchObject({ items: { pending: 1 } });
   });

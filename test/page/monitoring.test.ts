@@ -119,6 +119,7 @@ describe('GET /metrics', () => {
       alerts: [{ code: 'TIME_TO_SEARCH', collection: 'inbox', message: 'm', hint: 'h', since: 0 }],
     };
     for (const entry of lifeOf(pendingRecord('b.md'))) page.state.put(entry);
+    await page.state.commit();
     const reason = { kind: 'unreachable', message: 'It is away.' } as const;
     const circuit = { state: 'open', since: 0, reason, held: ['push'], tries: 3 } as const;
     page.queue = { ...page.queue, circuit: { ...circuit, held: ['push'] }, paused: { since: 0 } };

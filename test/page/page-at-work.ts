@@ -15,8 +15,8 @@ import { answers, LiveFeed } from '../../src/report/answers.js';
 import type { Sample, Statistics, StatisticsReport } from '../../src/report/statistics.js';
 import type { ConfigurationReport, DiskTrouble, Live } from '../../src/report/status.js';
 import { statusReport } from '../../src/report/status.js';
+import type { OpenFile } from '../../src/state/directory.js';
 import type { Place } from '../../src/state/entries.js';
-import type { OpenFile } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import type { FolderStatus, PathProblem } from '../../src/watch/watcher.js';
 import { queue } from '../browser/reports.js';
@@ -129,6 +129,7 @@ export class PageAtWork {
           return [{ folder: folder ?? 'inbox', files: 1, directories: 1, durationMs: 5 }];
         },
       },
+      audit: { repairProgress: undefined },
       mirrors: {
         status: () => this.mirrors,
         run: async function* (names: readonly string[] | undefined) {

@@ -41,6 +41,8 @@ it.each([
   ['XML', `<doc>${XML}</doc>`],
   ['RSS', `<rss><channel><title>Peer</title><link>http://peer/</link><item>${XML}</item></channel></rss>`],
   ['a definition list', `<dl>${rows((name, value) => `<dt>${name}:</dt><dd>${value}</dd>`)}</dl>`],
+  ['plain lines', rows((name, value) => `${name}: ${value}\n`)],
+  ['plain lines with equals signs', rows((name, value) => `dc:${name}=${value}\r\n`)],
   ['a table', `<table>${rows((name, value) => `<tr><th>${name}<td>${value}`)}</table>`],
 ])('a document is read from %s', (_, body) => {
   expect(read(body)).toMatchObject({ ...LISTED, loadDate: Date.parse(VALUES.loadDate) });
@@ -86,6 +88,8 @@ it.each<[string, string | Buffer, RegExp, PeerdocQuery?]>([
   ['another hash', realAnswer('peerdoc.xml'), /another document/, { urlhash: 'AAAAAAAAAAAA' }],
   ['an error page', realAnswer('error-500.html'), /does not say what it knows/],
   ['half a record', realAnswer('peerdoc.xml').subarray(0, 900), /breaks off/],
+  ['a text that speaks of the URL', `url: ${URL}\nis not in the index`, /does not say what it knows/],
+  ['an error in plain lines', `url: ${URL}\nerror: no such document`, /does not say what it knows/],
   ['another record', '{"status":"ok"}', /does not say what it knows/],
   ['an error beside the URL that was asked for', `{"url":"${URL}","error":"no such"}`, /does not say/],
   ['what was not found', `{"url":"${URL}","found":"false"}`, /does not say/],

@@ -56,6 +56,19 @@ it.each<[string, string | Buffer, readonly object[], string[]?]>([
   ],
   ['success of all', '{"count":2,"successall":"true"}', [OK, OK]],
   ['success of all in a list', '[{"count":2,"successall":"true"}]', [OK, OK]],
+  ['plain lines with colons', 'count: 2\nsuccessall: true\n', [OK, OK]],
+  ['plain lines with equals signs', 'count=2\r\nsuccessall = true\r\n\r\ncountfail=0', [OK, OK]],
+  [
+    'plain lines about several items, where all succeeded',
+    'count: 2\nsuccessall: true\nitem: 0\nsuccess: true\nitem: 1\nsuccess: true',
+    [OK, OK],
+  ],
+  [
+    'a refusal in plain lines',
+    'successall: false\n\nitem: 0\nurl: https://docs.example.org/a.txt\nsuccess: false\nmessage: no: it is full',
+    [no('no: it is full')],
+    [A],
+  ],
   ['a byte order mark', `\ufeff${failed('größer')}`, [no('größer')], [A]],
   ['ISO 8859-1 where it is no UTF-8', Buffer.from(failed('größer'), 'latin1'), [no('größer')], [A]],
   ['characters that JSON forbids', failed('\\u00e4').replace('{', '{"note":"a\tb\u0001\n",'), [no('ä')], [A]],
@@ -76,6 +89,14 @@ it.each<[string, string | Buffer, string?]>([
   ['an unknown word', '{"item-0":{"item":0,"success":"perhaps"},"item-1":{"item":1,"success":"true"}}'],
   ['too few counted', '{"count":1,"successall":"true"}'],
   ['some failed, and not which', '{"count":2,"countsuccess":1,"countfail":1}'],
+  ['plain lines that count otherwise', 'count: 1\nsuccessall: true'],
+  ['plain lines of several, and not which failed', 'count: 2\nsuccessall: false'],
+  ['plain lines about several items, and not about all', 'item: 0\nsuccess: true\nitem: 1\nsuccess: true'],
+  [
+    'plain lines with a sentence between them',
+    'count: 2\nsuccessall: true\nThe queue is full!',
+    'does not say',
+  ],
   ['half a JSON', '{"count":"2","successall":"true"', 'breaks off'],
   ['half a page', PAGE.slice(0, PAGE.indexOf('</table>')), 'breaks off'],
   ['a page of Jetty', '<html><body><h2>HTTP ERROR 500</h2><dl><dt>success<dd>true</dl></body></html>'],
@@ -89,7 +110,21 @@ it.each<[string, string | Buffer, string?]>([
 });
 
 it('an answer is refused at once, however long and odd it is', async () => {
-  const odd = ['<!-- a -->', ' ', '"', '{"', '":', '<?x ?>', '\\"', 'at (', '&#', '<!doctype ', '= : '];
+  const odd = [
+    '<!-- a -->',
+    ' ',
+    '"',
+    '{"',
+    '":',
+    '<?x ?>',
+    '\\"',
+    'at (',
+    '&#',
+    '<!doctype ',
+    '= : ',
+    'a:',
+    'a ',
+  ];
   const texts = odd.map((text) => text.repeat(20_000));
   for (const text of texts.flatMap((each) => [each, `<${each}`, `{"a":"${each}`]))
     expect(await refusalOf(() => read(text))).toMatch(/^PEER_ANSWER/);

@@ -238,3 +238,15 @@ describe('a table of a real peer', () => {
     expect(await keysIn(escapedKey, { keyBytes: 12 })).toEqual(['a"<']);
   });
 });
+
+it('tells whether its bytes were UTF-8, wherever they are cut', async () => {
+  const text = Buffer.from('{"rows":[{"pk":"k1","cells":{"name":"Müller"}}]}');
+  const latin1 = Buffer.from(text.toString(), 'latin1');
+  for (const [body, expected] of [[text, true] as const, [latin1, false] as const]) {
+    for (const size of [1, 65_536]) {
+      const table = await readTable(streamed(cut(body, size)), 'T');
+      for await (const group of table?.rows ?? []) expect(group).toHaveLength(1);
+      expect(table?.isUtf8()).toBe(expected);
+    }
+  }
+});

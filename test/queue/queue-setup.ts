@@ -1,4 +1,3 @@
-import { vi } from 'vitest';
 import {
   LANES,
   type Lane,
@@ -103,12 +102,9 @@ export class Gate {
   }
 }
 
-/** Lets time pass for a queue with rates, millisecond by millisecond: p-queue has the timers of Node, which `vi` has to fake. */
+/** Lets time pass millisecond by millisecond, for a queue with rates. */
 export async function pass(clock: FakeClock, ms: number): Promise<void> {
-  for (let i = 0; i < ms; i += 1) {
-    await clock.advance(1);
-    vi.advanceTimersByTime(1);
-  }
+  for (let i = 0; i < ms; i += 1) await clock.advance(1);
   await settle();
 }
 

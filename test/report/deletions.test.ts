@@ -1,9 +1,18 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { approve, forget } from '../../src/report/deletions.js';
 import { statusReport } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
-import { accepted, type Entry, gone, removed, removing, skipped } from '../../src/state/entry.js';
+import {
+  accepted,
+  type Entry,
+  gone,
+  removed,
+  removing,
+  type SkippedWithDocument,
+  skipped,
+} from '../../src/state/entry.js';
 import { heldDeletes, heldTrouble } from '../../src/watch/deletions.js';
 import { trouble } from '../../src/watch/rules.js';
 import { pendingRecord, sentOf } from '../state/records.js';
@@ -98,6 +107,38 @@ it('`why` says why the peer keeps the document of a removed file', async () => {
   expect(await next(moved)).toContain('`peersync forget inbox --remove`');
 });
 
+const emptied = excluded('a', trouble.empty());
+const leaving = removing(emptied as SkippedWithDocument, 9);
+
+it.each<[string, 'remove' | 'keep', Entry, RegExp]>([
+  [
+    'is kept, and what to do',
+    'keep',
+    emptied,
+    /still searchable, and stays, .*`peersync forget inbox --remove`/,
+  ],
+  ['waits for a scan', 'remove', { ...emptied, since: 20 }, /still searchable\. A full scan of the folder/],
+  ['is held', 'remove', emptied, /still searchable\. .*waits for `peersync approve-deletes inbox`/],
+  ['is being removed', 'remove', leaving, /^It is removed from the peer when the daemon runs/],
+  ['is gone', 'remove', removed(leaving, 9), /The older version was removed from the peer\.$/],
+  [
+    'is kept, for a rule excludes the file',
+    'remove',
+    excluded('a'),
+    /still searchable; `peersync forget inbox/,
+  ],
+])(
+  '`why` says of the older version of a file that became empty that it %s',
+  async (_, onDelete, entry, words) => {
+    const { config, inbox, state } = await world(onDelete, entry);
+    state.setMeta('watch.held-deletes.inbox', HELD);
+    writeFileSync(join(inbox, 'a'), '');
+    const why = await explain(join(inbox, 'a'), config, state, undefined);
+    expect(why.next).toMatch(words);
+    expect(why.trouble?.code).toMatch(/^(EMPTY|EXCLUDED)$/);
+  },
+);
+
 describe('forget', () => {
   const old = [goneAt('a', 1, 'old'), sent('b', 'old'), gone(pendingRecord('c', 'old'), 1)];
 
@@ -122,20 +163,27 @@ describe('forget', () => {
     expect(set.statuses()).toEqual({ b: 'accepted' });
   });
 
-  it('removes what rules exclude in a folder of the configuration, and what has another URL now', async () => {
+  it('removes what rules exclude in a folder of the configuration, what became empty, and what has another URL now', async () => {
     const moved = {
       ...goneAt('moved', 1),
       sent: { ...sent('moved').sent, url: 'https://old.example/moved' },
     };
-    const kept = [sent('live'), goneAt('gone', 1), excluded('empty', trouble.empty())];
-    const set = await world('keep', excluded('out'), moved, ...kept);
+    const kept = [sent('live'), goneAt('gone', 1)];
+    const empty = excluded('empty', trouble.empty());
+    const set = await world('keep', excluded('out'), empty, moved, ...kept);
     await expect(forget(set, { folder: 'inbox', remove: false })).rejects.toMatchObject({
       code: 'FOLDER_CONFIGURED',
     });
-    await forget(set, { folder: 'inbox', remove: true, atMost: 2 });
+    await forget(set, { folder: 'inbox', remove: true, atMost: 3 });
     expect(set.statuses()).toEqual({
-      ...{ out: 'removing', moved: 'removing', live: 'accepted', gone: 'gone', empty: 'skipped' },
+      out: 'removing',
+      empty: 'removing',
+      moved: 'removing',
+      live: 'accepted',
+      gone: 'gone',
     });
+    expect(set.state.get('inbox', 'empty')).toMatchObject({ keptOut: { code: 'EMPTY' } });
+    expect(set.state.get('inbox', 'out')).not.toHaveProperty('keptOut');
     expect(set.state.get('inbox', 'moved')).toMatchObject({ url: 'https://old.example/moved' });
   });
 });

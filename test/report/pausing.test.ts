@@ -93,6 +93,18 @@ describe('a pause', () => {
     expect(queue.status().paused).toBeUndefined();
   });
 
+  it('takes no longer than it was to where the clock was set back before a restart', async () => {
+    await started().pause(HOUR);
+    clock.set(-DAY);
+    const { queue } = started();
+    expect(queue.status().paused).toEqual({ since: clock.now(), until: clock.now() + HOUR });
+    await clock.advance(HOUR / 2);
+    // Not anew with each restart.
+    expect(started().queue.status().paused?.until).toBe(clock.now() + HOUR / 2);
+    await clock.advance(HOUR / 2);
+    expect(keptPause(state, clock.now())).toBeUndefined();
+  });
+
   it('goes on after a restart, for what is left of its time, and is over where that passed while nothing ran', async () => {
     const since = clock.now();
     const until = since + HOUR;

@@ -7,7 +7,7 @@ describe('time-to-search', () => {
     const d = await desk();
     await d.searchable(0, 'a');
     await d.clock.advance(SECOND);
-    d.touch('a', d.confirmed('a'));
+    await d.touch('a', d.confirmed('a'));
     expect(d.confirmed('a').version.ctimeMs).toBe(d.clock.now());
     expect(d.row().hour.count).toBe(1);
     expect(d.figures.totals).toEqual({ accepted: 1, confirmed: 1, quarantined: 0 });
@@ -22,14 +22,15 @@ describe('time-to-search', () => {
     const { waiting, oldestSince = 0 } = d.row();
     expect(waiting).toBe(4);
     expect(d.clock.now() - oldestSince).toBeGreaterThan(4 * MINUTE);
-    d.accept('a');
+    await d.accept('a');
     expect(d.row()).toMatchObject({ waiting: 4, oldestSince });
-    d.quarantine('b');
+    await d.quarantine('b');
     d.state.remove('f', 'c');
-    d.confirm('a');
+    await d.state.commit();
+    await d.confirm('a');
     expect(d.row().waiting).toBe(1);
     expect(d.clock.now() - (d.row().oldestSince ?? 0)).toBeLessThanOrEqual(MINUTE);
-    d.confirm('d');
+    await d.confirm('d');
     expect(d.row().waiting).toBe(0);
     expect(d.row()).not.toHaveProperty('oldestSince');
   });
@@ -38,7 +39,7 @@ describe('time-to-search', () => {
     const d = await desk();
     await d.drop('a', 'slow');
     await d.clock.advance(10 * SECOND);
-    d.confirm('a');
+    await d.confirm('a');
     const at = d.clock.now();
     // Its last record is not a confirmed one.
     await d.drop('a');
@@ -51,7 +52,7 @@ describe('time-to-search', () => {
       expect(d.row()).toEqual(before);
       expect(d.figures.report().lastConfirmedAt).toBe(at);
     }
-    d.confirm('slow');
+    await d.confirm('slow');
     expectNear(d.row().hour.p99Ms, 2 * MINUTE + 20 * SECOND);
     expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now());
     await d.close();
@@ -64,8 +65,9 @@ describe('time-to-search', () => {
     const d = await desk();
     for (const name of ['a', 'b', 'a', 'b', 'c']) await d.searchable(MINUTE, name);
     await d.drop('b');
-    d.find('late', d.clock.now() - 30 * HOUR);
+    await d.find('late', d.clock.now() - 30 * HOUR);
     d.state.put(gone(d.confirmed('c'), d.clock.now()));
+    await d.state.commit();
     const before = d.figures.report();
     expect(d.row().hour).toMatchObject({ count: 5 });
     const killed = d.figures;
@@ -78,13 +80,13 @@ describe('time-to-search', () => {
     const d = await desk();
     const waiting = () => d.figures.report().timeToSearch.reduce((sum, row) => sum + row.waiting, 0);
     for (let i = 0; i < 130; i += 1) {
-      d.find(`${i}`, d.clock.now(), `c${i}`);
-      if (i % 2 === 0) d.confirm(`${i}`);
+      await d.find(`${i}`, d.clock.now(), `c${i}`);
+      if (i % 2 === 0) await d.confirm(`${i}`);
     }
     expect(d.figures.report().timeToSearch).toHaveLength(101);
     expect(waiting()).toBe(65);
     expect(d.row('(others)')).toMatchObject({ waiting: 16, hour: { count: 15 } });
-    for (let i = 1; i < 130; i += 2) d.confirm(`${i}`);
+    for (let i = 1; i < 130; i += 2) await d.confirm(`${i}`);
     expect(waiting()).toBe(0);
   });
 });
@@ -93,7 +95,7 @@ it('samples tell what happened in each 10 s of the last hour', async () => {
   const d = await desk();
   await d.drop('a', 'b');
   await d.clock.advance(3 * SECOND);
-  d.confirm('a');
+  await d.confirm('a');
   await d.clock.advance(10 * SECOND);
   const [sample] = d.figures.samples;
   expect(sample).toMatchObject({ confirmed: 1, waiting: 1 });
@@ -114,11 +116,11 @@ it('monitoring reads what happened since the daemon began, and no acceptance tha
   await d.searchable(3 * SECOND, 'a');
   const item = d.confirmed('a');
   await d.drop('a');
-  d.touch('a', item);
+  await d.touch('a', item);
   expect(d.get('a')?.status).toBe('accepted');
-  d.confirm('a');
+  await d.confirm('a');
   await d.drop('b');
-  d.quarantine('b');
+  await d.quarantine('b');
   expect(d.figures.totals).toEqual({ accepted: 1, confirmed: 2, quarantined: 1 });
   expect(took).toEqual(['docs 3000', 'docs 0']);
 });
@@ -140,7 +142,7 @@ describe('alerts.timeToSearch', () => {
     await d.clock.advance(20 * MINUTE);
     expect(d.alerts).toMatchObject([{ since: alert?.since }]);
     expect(d.alerts[0]?.message).toMatch(/the oldest waits for 21m/);
-    d.quarantine('a');
+    await d.quarantine('a');
     await d.clock.advance(5 * MINUTE - 10 * SECOND);
     expect(d.alerts).toHaveLength(1);
     await d.clock.advance(30 * SECOND);
@@ -199,7 +201,7 @@ describe.each([0, 365 * DAY, -HOUR])('a clock that is set by %d ms while peersyn
     await d.clock.advance(20 * SECOND);
     d.clock.set(byMs);
     await d.clock.advance(20 * SECOND);
-    d.confirm('a');
+    await d.confirm('a');
     expect(d.row().day).toMatchObject({ count: 1 });
     expectNear(d.row().hour.p99Ms, 40 * SECOND);
     await d.clock.advance(30 * MINUTE);
@@ -227,7 +229,7 @@ it.each([-HOUR, -365 * DAY])(
     expect(d.row().waiting).toBe(1);
     await d.clock.advance(2 * MINUTE);
     expect(d.alerts).toEqual([]);
-    d.confirm('a');
+    await d.confirm('a');
     await d.searchable(10 * SECOND, 'c');
     expectNear(d.row().hour.p99Ms, 10 * SECOND);
     expect(d.row().waiting).toBe(0);
@@ -241,7 +243,7 @@ it('a night in which the machine is suspended counts for a file that waits, and 
   d.clock.suspend(8 * HOUR);
   await d.clock.advance(10 * SECOND);
   expect(d.row().hour.count).toBe(0);
-  d.confirm('b');
+  await d.confirm('b');
   expectNear(d.row().hour.p99Ms, 8 * HOUR);
   expect(d.row().day.count).toBe(2);
 });

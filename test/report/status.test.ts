@@ -66,6 +66,16 @@ describe('a condition', () => {
     expect(text).toMatch(/\nheld +The folder inbox is held: It is not there\. Since .*\n +Mount it\./);
   });
 
+  it('of a state that lost changes says how far the audit is that follows', () => {
+    const status = report({ repairAudit: { since: NOW - 60_000, checked: 1_200, of: 5_000 } });
+    const said = '1,200 of 5,000 documents were compared with the peer since.';
+    expect(status.conditions).toMatchObject([
+      { code: 'REPAIR_AUDIT', severity: 'warning', subject: 'state' },
+    ]);
+    expect(statusText(status, NOW).join('\n')).toContain(said);
+    expect(viewOf(status)).toContain(said);
+  });
+
   it('of a state whose disk is full is told wherever somebody looks, until there is space', async () => {
     const { config, disk, state, now } = await setUp();
     const full = `The state in ${config.state.dir} cannot grow: no space is left on its disk (ENOSPC).`;

@@ -51,6 +51,21 @@ describe('what happens next to a file is told', () => {
     );
   });
 
+  it('waiting for a file system below the folder that is not mounted, with and without a daemon', async () => {
+    const { config, inbox, state } = await setUp();
+    mkdirSync(join(inbox, 'disk'));
+    writeFileSync(join(inbox, 'a'), 'a');
+    for (const path of ['a', 'disk/a']) state.put(pendingRecord(path));
+    state.setMeta('watch.mounts.inbox', { root: inbox, mounts: [{ path: 'disk', dev: 1, ino: 1 }] });
+    for (const live of [undefined, liveWith({ dialect: 'standard' })]) {
+      const next = async (path: string) => (await explain(join(inbox, path), config, state, live)).next;
+      const away = `The file system that was mounted on ${inbox}/disk is not there`;
+      expect(await next('disk/a')).toContain(away);
+      expect(await next('disk/unknown')).toContain(away);
+      expect(await next('a')).toMatch(/^It is pushed/);
+    }
+  });
+
   it('waiting for a peer that is in trouble before its dialect is known, whatever asked for that', async () => {
     const { config, inbox, now, state } = await setUp();
     const reason = { kind: 'denied' as const, message: 'it asks for a password', hint: 'Check peer.auth.' };

@@ -109,11 +109,11 @@ export class Desk {
   async drop(...paths: string[]): Promise<void> {
     const changedAt = this.clock.now();
     await this.clock.advance(SETTLE);
-    for (const path of paths) this.find(path, changedAt);
+    for (const path of paths) await this.find(path, changedAt);
   }
 
   /** A file that was changed then is found now. */
-  find(path: string, changedAt: number, collection = 'docs'): void {
+  async find(path: string, changedAt: number, collection = 'docs'): Promise<void> {
     const to = { folder: 'f', path, url: `https://x.example/${path}`, collection };
     const version = {
       ...{ size: 1, mtimeMs: 0, ctimeMs: changedAt, ino: 1, encoding: 'utf-8' as const },
@@ -121,38 +121,43 @@ export class Desk {
     };
     const now = this.clock.now();
     this.state.put(read(this.get(path), to, version, now, Math.min(now, changedAt + SETTLE)));
+    await this.state.commit();
   }
 
   /** Files become searchable so long after they were at rest. */
   async searchable(afterMs: number, ...paths: string[]): Promise<void> {
     await this.drop(...paths);
     await this.clock.advance(afterMs);
-    for (const path of paths) this.confirm(path);
+    for (const path of paths) await this.confirm(path);
   }
 
-  accept(path: string): void {
+  async accept(path: string): Promise<void> {
     const item = this.#pending(path);
     const now = this.clock.now();
     this.state.put(accepted(item, { ...sentOf(item), at: now }, now));
+    await this.state.commit();
   }
 
-  confirm(path: string): void {
-    if (this.get(path)?.status === 'pending') this.accept(path);
+  async confirm(path: string): Promise<void> {
+    if (this.get(path)?.status === 'pending') await this.accept(path);
     const item = this.get(path);
     if (item?.status !== 'accepted') throw new Error(`${path} is ${item?.status}`);
     const now = this.clock.now();
     this.state.put(confirmed(item, { kind: 'digest', at: now, shown: 'it' }, now));
+    await this.state.commit();
   }
 
-  quarantine(path: string): void {
+  async quarantine(path: string): Promise<void> {
     const item = this.#pending(path);
     this.state.put(quarantined(item, item, item.version, TROUBLE, this.clock.now()));
+    await this.state.commit();
   }
 
   /** A confirmed file is found with the content that it had, changed now. */
-  touch(path: string, item: ConfirmedItem): void {
+  async touch(path: string, item: ConfirmedItem): Promise<void> {
     const now = this.clock.now();
     this.state.put(read(this.get(path), item, { ...item.version, ctimeMs: now }, now));
+    await this.state.commit();
   }
 
   get(path: string): Entry | undefined {

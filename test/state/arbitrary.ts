@@ -82,7 +82,10 @@ const pending = { ...item, status: fc.constant('pending' as const), version, not
 const removing = {
   ...item,
   status: fc.constant('removing' as const),
-  ...{ version: eitherVersion, notBefore: at, requestedAt: at },
+  version: eitherVersion,
+  notBefore: at,
+  requestedAt: at,
+  keptOut: trouble,
 };
 const skippedFile = {
   ...core,
@@ -97,7 +100,7 @@ const entries: readonly Arbitrary<Entry>[] = [
   any<ConfirmedItem>({ ...item, status: fc.constant('confirmed'), version, evidence }, ['trouble']),
   any<QuarantinedItem>({ ...item, status: fc.constant('quarantined'), version: eitherVersion }, ['sent']),
   any<GoneItem>({ ...item, status: fc.constant('gone'), version: eitherVersion }, ['sent', 'trouble']),
-  any<RemovingItem>(removing, ['sent', 'trouble', 'requestedAt']),
+  any<RemovingItem>(removing, ['sent', 'trouble', 'requestedAt', 'keptOut']),
   any<RemovedItem>({ ...item, status: fc.constant('removed'), version: eitherVersion }, ['sent', 'trouble']),
   any<SkippedFile>(skippedFile, ['sent']),
 ];

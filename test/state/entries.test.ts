@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Entries, LineStore } from '../../src/state/entries.js';
+import { Entries } from '../../src/state/entries.js';
 import type { Entry } from '../../src/state/entry.js';
-import { decode, encode, statusOf, type UrlBases } from '../../src/state/line.js';
+import { decode, encode, isSkippedUnsent, statusOf, type UrlBases } from '../../src/state/line.js';
+import { LineStore } from '../../src/state/line-store.js';
 import { anyEntry, anyFolder } from './arbitrary.js';
 import { lifeOf, pendingRecord } from './records.js';
 
@@ -14,6 +15,7 @@ describe('a record as a line of text', () => {
         const line = encode(entry, bases);
         expect(decode(line, entry.folder, entry.path, bases)).toStrictEqual(entry);
         expect(statusOf(line)).toBe(entry.status);
+        expect(isSkippedUnsent(line)).toBe(entry.status === 'skipped' && entry.sent === undefined);
       }),
       { numRuns: 1_000 },
     );

@@ -55,20 +55,21 @@ describe('the lock of a state directory', () => {
     await lockState(dir, { clock });
   });
 
-  it('says of a holder on another machine where it is, and which file to remove when that is no more', async () => {
+  it('says of a holder on another machine where it is', async () => {
     const dir = temporaryDirectory();
     const { holder } = await lockState(dir, { clock });
     writeFileSync(join(dir, 'lock'), JSON.stringify({ ...holder, host: `not-${hostname()}`, pid: NO_PID }));
     await expect(lockState(dir, { clock })).rejects.toMatchObject({
       code: 'STATE_LOCKED_ELSEWHERE',
       message: expect.stringContaining(`(pid ${NO_PID} on not-${hostname()}, since `),
-      hint: expect.stringContaining('remove the file "lock"'),
+      hint: expect.stringContaining('a minute at the most'),
     });
   });
 
   it('says so when the directory cannot be written, and leaves it as it is', async () => {
     const dir = temporaryDirectory();
-    const { holder } = await lockState(dir, { clock });
+    const { holder, release } = await lockState(dir, { clock });
+    await release();
     const dead = JSON.stringify({ ...holder, started: '1' });
     writeFileSync(join(dir, 'lock'), dead);
     chmodSync(dir, 0o500);

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { type Entry, skipped } from '../../src/state/entry.js';
 import { lineOf as framed } from '../../src/state/journal.js';
 import { State, type StateView } from '../../src/state/state.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { lifeOf, opened, pathsOf, pendingRecord } from './records.js';
@@ -31,7 +32,8 @@ async function stateOfThreeGenerations() {
   await step(1, 20, 25);
   const records = sorted(state);
   await state.close();
-  expect(readdirSync(dir).sort()).toEqual(['journal-2', 'journal-3', 'snapshot-2', 'snapshot-3']);
+  const files = ['acknowledged', 'journal-2', 'journal-3', 'snapshot-2', 'snapshot-3'];
+  expect(readdirSync(dir).sort()).toEqual(files);
   return { dir, records, snapshot: join(dir, 'snapshot-3'), journal: join(dir, 'journal-3') };
 }
 
@@ -265,5 +267,88 @@ describe('a damaged state', () => {
     await expect(opened(dir)).rejects.toMatchObject({ code, message });
     for (const name of readdirSync(copy))
       expect(readFileSync(join(dir, name)).equals(readFileSync(join(copy, name)))).toBe(true);
+  });
+});
+
+/** The newest journal ends in a line that was acknowledged; the size of the file before that line. */
+function beforeLastLine(journal: string): number {
+  return statSync(journal).size - Buffer.byteLength(linesOf(journal).at(-1) ?? '');
+}
+
+describe('a state that lost what had been on disk', () => {
+  type Files = Awaited<ReturnType<typeof stateOfThreeGenerations>>;
+
+  it.each<readonly [string, (files: Files) => unknown]>([
+    ['its journal', ({ journal }) => rmSync(journal)],
+    ['all of its journal', ({ journal }) => truncateSync(journal, 0)],
+    ['the end of its journal', ({ journal }) => truncateSync(journal, statSync(journal).size - 5)],
+    ['the last line of its journal', ({ journal }) => truncateSync(journal, beforeLastLine(journal))],
+    ['a bit of the last line of its journal', ({ journal }) => flip(journal, beforeLastLine(journal) + 20)],
+    ['the last newline of its journal', ({ journal }) => flip(journal, statSync(journal).size - 1)],
+    ['a line in the middle of its journal', ({ journal }) => flipInLine(journal, 3, 30)],
+    ['a bit of its snapshot', ({ snapshot }) => flip(snapshot, 400)],
+    [
+      'its snapshot and its journal',
+      ({ snapshot, journal }) => {
+        rmSync(snapshot);
+        rmSync(journal);
+      },
+    ],
+    [
+      'its snapshot, and the journal before',
+      ({ dir, snapshot }) => {
+        rmSync(snapshot);
+        rmSync(join(dir, 'journal-2'));
+      },
+    ],
+    [
+      'a bit of its snapshot, and one of the journal before',
+      ({ dir, snapshot }) => {
+        flip(snapshot, 400);
+        flipInLine(join(dir, 'journal-2'), 3, 30);
+      },
+    ],
+    [
+      'the end of its journal, and what tells how far that was acknowledged',
+      ({ dir, journal }) => {
+        rmSync(join(dir, 'acknowledged'));
+        truncateSync(journal, statSync(journal).size - 5);
+      },
+    ],
+    [
+      'the end of its journal, and a bit of what tells how far that was acknowledged',
+      ({ dir, journal }) => {
+        flip(join(dir, 'acknowledged'), 12);
+        truncateSync(journal, statSync(journal).size - 5);
+      },
+    ],
+  ])('knows so for good: %s', async (_, damage) => {
+    const files = await stateOfThreeGenerations();
+    damage(files);
+    const clock = new FakeClock();
+    const state = await opened(files.dir, { clock });
+    expect(state.repairedAt).toBe(clock.now());
+    // On disk, though nothing was committed since.
+    expect((await State.read(files.dir)).repairedAt).toBe(clock.now());
+    await expectMended(state, files.dir);
+    const at = clock.now();
+    await clock.advance(1_000);
+    expect((await opened(files.dir, { clock })).repairedAt).toBe(at);
+  });
+
+  it.each<readonly [string, (files: Files) => unknown]>([
+    ['nothing', () => {}],
+    ['what a crash tore', ({ journal }) => append(journal, lineOf(['-', 'inbox', '1']).slice(0, -3))],
+    [
+      'what a crash tore in more than one line',
+      ({ journal }) => append(journal, `xx${lineOf(['-', 'inbox', '1'])}0000 torn`),
+    ],
+    ['what tells how far its journal was acknowledged', ({ dir }) => rmSync(join(dir, 'acknowledged'))],
+  ])('is not one that lost %s', async (_, damage) => {
+    const files = await stateOfThreeGenerations();
+    damage(files);
+    const state = await opened(files.dir);
+    expect(state.repairedAt).toBeUndefined();
+    expect(sorted(state)).toEqual(files.records);
   });
 });

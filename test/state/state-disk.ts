@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import type { OpenFile } from '../../src/state/journal.js';
+import type { OpenFile } from '../../src/state/directory.js';
 
 function systemError(code: string): Error {
   return Object.assign(new Error(`${code}: injected`), { code });
@@ -20,7 +20,7 @@ export class DiskWithFaults {
   /** Whether cutting a file back fails. */
   truncateFails = false;
   #held: Promise<void> = Promise.resolve();
-  /** Every write: to which file, and how many bytes. */
+  /** Every write to a journal or a snapshot: to which file, and how many bytes. */
   readonly writes: { path: string; bytes: number }[] = [];
 
   /** Which files cannot be opened for want of space. */
@@ -67,7 +67,7 @@ export class DiskWithFaults {
         if (this.space === 0) throw systemError('ENOSPC');
         const fits = Math.min(length, this.space);
         this.space -= fits;
-        this.writes.push({ path, bytes: fits });
+        if (!path.endsWith('acknowledged')) this.writes.push({ path, bytes: fits });
         return await file.write(bytes, offset, fits, position);
       },
     };

@@ -2,9 +2,9 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, wri
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { OpenFile } from '../../src/state/directory.js';
 import { lockState } from '../../src/state/directory.js';
 import { type Entry, gone, removed, removing } from '../../src/state/entry.js';
-import type { OpenFile } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -82,14 +82,15 @@ describe('state', () => {
     const made = ['journal-2', 'snapshot-2'].flatMap((name) => [join(dir, `${name}.tmp`), dir]);
     expect(disk.synced.slice(1)).toEqual(made);
     expect(state.figures()).toMatchObject({ unsaved: 0, compactions: 1 });
-    expect(disk.writing).toBe(1);
+    // The journal, and how far it is acknowledged.
+    expect(disk.writing).toBe(2);
   });
 
   it('tells listeners of each change as it is made, until they stop listening', async () => {
     const state = await opened(temporaryDirectory());
     const heard: unknown[] = [];
-    const stop = state.onChange((after, before, { path }) =>
-      heard.push([after?.status, before?.status, path]),
+    const stop = state.onChange((after, statusBefore, { path }) =>
+      heard.push([after?.status, statusBefore, path]),
     );
     const [pending, accepted] = lifeOf(pendingRecord('a'));
     for (const entry of [pending, accepted, accepted]) state.put(entry);
@@ -100,6 +101,54 @@ describe('state', () => {
       ['pending', undefined, 'a'],
       ['accepted', 'pending', 'a'],
       [undefined, 'accepted', 'a'],
+    ]);
+  });
+
+  it('shows what is on disk beside what is in memory, and tells of each change that reached it', async () => {
+    const dir = temporaryDirectory();
+    const disk = new DiskWithFaults();
+    const state = await opened(dir, { open: disk.open });
+    const { committed } = state;
+    const told: unknown[] = [];
+    state.onCommit((after, before) => told.push([(after ?? before)?.path, before?.status, after?.status]));
+    const [pending, accepted, confirmed] = lifeOf(pendingRecord('sub/a'));
+    const other = pendingRecord('b', 'other');
+    for (const entry of [pending, other, pendingRecord('sub/gone')]) state.put(entry);
+    expect([...committed.entries.all()]).toEqual([]);
+    expect(committed.counts()).toMatchObject({ pending: 0 });
+    await state.commit();
+    expect(sorted(committed)).toEqual(sorted(state));
+    expect(committed.counts('inbox')).toMatchObject({ pending: 2 });
+    told.length = 0;
+
+    const release = disk.holdSyncs();
+    state.put(accepted);
+    state.remove('inbox', 'sub/gone');
+    const commit = state.commit();
+    await until(() => disk.heldSyncs === 1, 'the commit syncs');
+    state.put(confirmed);
+    state.remove('other', 'b');
+    const before = [pending, pendingRecord('sub/gone'), other];
+    expect(sorted(committed)).toEqual(before.sort((a, b) => (a.path < b.path ? -1 : 1)));
+    expect(committed.entries.size).toBe(3);
+    expect([...committed.entries.underDirectory('inbox', 'sub')]).toHaveLength(2);
+    release();
+    await commit;
+    expect(committed.get('inbox', 'sub/a')).toEqual(accepted);
+    expect(committed.get('inbox', 'sub/gone')).toBeUndefined();
+    expect(committed.get('other', 'b')).toEqual(other);
+    expect(committed.counts()).toMatchObject({ pending: 1, accepted: 1, confirmed: 0 });
+    disk.space = 0;
+    await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
+    expect(sorted(committed)).toEqual(sorted(await State.read(dir)));
+    disk.space = Number.POSITIVE_INFINITY;
+    await state.commit();
+    expect(sorted(committed)).toEqual([confirmed]);
+    expect(told).toEqual([
+      ['sub/a', 'pending', 'accepted'],
+      ['sub/gone', 'pending', undefined],
+      ['sub/a', 'accepted', 'confirmed'],
+      ['b', 'pending', undefined],
     ]);
   });
 
@@ -246,7 +295,7 @@ describe('compaction', () => {
     const before = sorted(state);
     await state.close();
     const files = [generation - 1, generation].flatMap((n) => [`journal-${n}`, `snapshot-${n}`]);
-    expect(readdirSync(dir).sort()).toEqual(files.sort());
+    expect(readdirSync(dir).sort()).toEqual(['acknowledged', ...files.sort()]);
     const again = await opened(dir);
     expect(sorted(again)).toEqual(before);
     expect(again.meta('peer')).toBe('yacy');
@@ -283,7 +332,7 @@ describe('compaction', () => {
     await until(() => readdirSync(dir).includes('snapshot-2.tmp'), 'the snapshot is being written');
     const givenUp = expect(compaction).rejects.toThrow();
     await state.close();
-    expect(readdirSync(dir).sort()).toEqual(['journal-1', 'journal-2']);
+    expect(readdirSync(dir).sort()).toEqual(['acknowledged', 'journal-1', 'journal-2']);
     await givenUp;
     expect((await State.read(dir)).entries.size).toBe(4_000);
   });

@@ -59,6 +59,8 @@ export class Site {
   readonly directory: string;
   readonly stateDirectory: string;
   config = '';
+  /** What the daemons that are started from now on have in their environment, beside what the tests have. */
+  daemonEnv: NodeJS.ProcessEnv = {};
   #folders: readonly Folder[] = [];
   #daemon: Daemon | undefined;
 
@@ -105,7 +107,8 @@ export class Site {
 
   /** Starts a daemon, and waits for nothing. */
   spawn(...args: readonly string[]): Daemon {
-    this.#daemon = new Daemon(['run', '--config', this.config, ...args], { life: this.life });
+    const { daemonEnv: env, life } = this;
+    this.#daemon = new Daemon(['run', '--config', this.config, ...args], { env, life });
     return this.#daemon;
   }
 

@@ -79,9 +79,9 @@ export function plainWords(content: Buffer): Set<string> {
 /** Text files of node_modules, and made up ones where there are not `count`. */
 export function realTexts(count: number): TreeFile[] {
   const files: TreeFile[] = [];
-  // What tools keep in hidden directories is no text of anybody, and changes while tests run.
+  // What tools keep in hidden directories is no text of anybody, and changes while tests run. Packages in packages are ignored.
   const paths = readdirSync(MODULES, { recursive: true, encoding: 'utf8' }).filter(
-    (path) => TEXT.test(path) && !/(^|\/)\./.test(path),
+    (path) => TEXT.test(path) && !/(^|\/)(\.|node_modules\/)/.test(path),
   );
   for (const path of paths.sort()) {
     if (files.length === count) return files;

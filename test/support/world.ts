@@ -202,7 +202,7 @@ export class World {
   /** A test may say what came of reading a batch. */
   packed: readonly Packed[] | undefined;
   /** What the first run has learned of the peer. */
-  timeToVisibleMs = 50;
+  timeToVisibleMs: number | undefined = 50;
   /** A test may give it one of its own. */
   clock: Clock = systemClock;
   /** By how much a fake clock goes on between two looks, in ms. */
@@ -246,6 +246,7 @@ export class World {
       embeddedPeer: onLookups && { peerdocs },
       dialect: this.dialect,
       packDocument: (...order) => this.packDocument(...order),
+      linksWithin: () => undefined,
       extracts: () => this.extracts,
       pack: async (order) => {
         await this.packs();

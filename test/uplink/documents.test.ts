@@ -1,11 +1,13 @@
-import { statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fingerprintNow } from '../../src/content/reader.js';
 import { type Encoding, fileStat } from '../../src/lib/file.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
-import { packDocument, rewritten, wayOf } from '../../src/uplink/documents.js';
+import { packAll, packDocument, rewritten, wayOf } from '../../src/uplink/documents.js';
+import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
@@ -21,20 +23,121 @@ const plain = (text: string) => as('plain', text);
 describe('a peer that takes only text', () => {
   it('gets it in UTF-8, and no type', () => {
     const way = (encoding: Encoding) => wayOf('a.html', encoding, bytes('<'), DIALECTS.standard.content);
-    expect(way('utf-8')).toMatchObject({ type: '', rewriting: undefined });
+    expect(way('utf-8').type).toBe('');
+    const file = Buffer.from('nothing special, é – 3');
+    expect(rewritten(file, way('utf-8').rewriting)).toBe(file);
     const utf16 = Buffer.from('\ufeff<b>ü', 'utf16le');
     expect(Buffer.from(rewritten(utf16, way('utf-16le').rewriting)).toString()).toBe('<b>ü');
   });
 });
 
-it('a document becomes a page, in which windows-1252 is no ISO 8859-1', async () => {
-  const file = join(temporaryDirectory(), 'a.rtf');
-  writeFileSync(file, "{\\rtf1\\ansi \\'93a < b\\'94 \\'80\\par c}");
+/** As terminals are told to show them, and how they look there. */
+const COLOURED: readonly (readonly [string, string])[] = [
+  ['\x1b[31mError\x1b[0m: \x1b[1;38;5;208mdisk\x1b[m full', 'Error: disk full'],
+  ['har\x1b[01;31m\x1b[Kbour\x1b[m\x1b[K', 'harbour'],
+  ['one\x1b[2Ctwo\x1b[10;20Hthree\x1b[?25lfour', 'one two three four'],
+  ['\x1b]8;;https://example.org/ü\x1b\\link\x1b]8;;\x1b\\ \x1b]0;a title\x07$ ls', 'link $ ls'],
+  ['\x1b(B\x1b[mplain\x1b)0', 'plain'],
+];
+/** What begins like a sequence and is none stays, but for the control character. */
+const NO_SEQUENCES: readonly (readonly [string, string])[] = [
+  ['\x1bword \x1b[', ' word  ['],
+  ['\x1b]no end\nnext', ' ]no end\nnext'],
+  [`\x1b]${'a'.repeat(5_000)}\x07`, ` ]${'a'.repeat(5_000)}\x07`],
+];
+
+describe('coloured text', () => {
+  it.each([...COLOURED, ...NO_SEQUENCES])('%j travels as it is read: %j', (text, shown) => {
+    const { rewriting } = wayOf('a.log', 'utf-8', bytes(text), DIALECTS.standard.content);
+    const sent = Buffer.from(rewritten(Buffer.from(text), rewriting)).toString();
+    expect(sent.replaceAll('\x1b', ' ')).toBe(shown);
+    expect(plain(text)).toBe(shown.replaceAll('\x07', ' '));
+  });
+
+  it('becomes text within a document, too', async () => {
+    const message = `From: a@b\nSubject: build\n\n${COLOURED.map(([text]) => text).join('\n')}\n`;
+    expect(await pageFor('a.eml', message)).toContain(COLOURED.map(([, shown]) => shown).join('<br>\n'));
+  });
+});
+
+function versionOf(name: string, content: string | Uint8Array) {
+  const file = join(temporaryDirectory(), name);
+  writeFileSync(file, content);
   const found = fingerprintNow({ file, stat: fileStat(statSync(file)) });
   if (found.kind !== 'version') throw new Error(`the file is ${found.kind}`);
-  const packed = await packDocument({ file, version: found.version, rules: DIALECTS.standard.content });
+  return { file, version: found.version };
+}
+
+async function pageFor(name: string, content: string): Promise<string> {
+  const order = { ...versionOf(name, content), rules: DIALECTS.standard.content, wanted: 'text' } as const;
+  const packed = await packDocument(order);
   if (packed.kind !== 'content' || !('encoded' in packed.text)) throw new Error(`it is ${packed.kind}`);
-  const page = new URLSearchParams(`page=${Buffer.from(packed.text.encoded)}`).get('page');
+  return new URLSearchParams(`page=${Buffer.from(packed.text.encoded)}`).get('page') ?? '';
+}
+
+describe('a document for a peer that takes files', () => {
+  const rules = DIALECTS.yacy.content;
+  const words = 'one two three four five six seven eight nine ten eleven twelve';
+  const packedAs = async (name: string, content: Uint8Array, isExtracted = false, read = packDocument) => {
+    const clock = new FakeClock();
+    const files = [{ ...versionOf(name, content), isExtracted }];
+    const packers = { clock, pack: async () => [], packDocument: read };
+    const [packed] = await packAll(packers, { rules, files, maxBytes: 1e6 });
+    if (packed?.kind !== 'content') return packed?.kind;
+    return `${packed.type.replace(/;.*/, '').replace(/.*\./, '')}, ${packed.words} words`;
+  };
+
+  it.each<[string, Uint8Array, string]>([
+    ['a.eml', eml(words), 'text/html, 18 words'],
+    ['a.epub', epub(words), 'text/html, 12 words'],
+    ['a.xlsx', xlsx(words.split(' ')), 'text/html, 15 words'],
+    ['a.pptx', pptx(words), 'text/html, 14 words'],
+    ['no ending', pptx(words), 'text/html, 14 words'],
+    ['a.docx', docx(words), 'document, 17 words'],
+    ['a.odt', openDocument('text', words), 'text, 15 words'],
+    ['a.rtf', rtf(words), 'application/rtf, 14 words'],
+    ['a.pdf', pdf(words), 'application/pdf, 12 words'],
+    ['long.pdf', pdf(...Array(9).fill(words.repeat(9))), 'application/pdf, 100 words'],
+    // Its words are told apart by more than blanks, and the peer counts blanks.
+    ['asian.docx', docx('東京、大阪、京都、'.repeat(9)), 'document, 6 words'],
+    ['scan.pdf', pdf(''), 'application/pdf, 0 words'],
+    ['broken.pdf', Buffer.from(pdf(words)).subarray(0, 200), 'application/pdf, undefined words'],
+  ])(
+    'travels as its text where the peer reads it badly, else as it is, counted: %s',
+    async (name, bytes, expected) => {
+      expect(await packedAs(name, bytes)).toBe(expected);
+    },
+  );
+
+  it('is read behind a link, where links are followed', async () => {
+    const { file, version } = versionOf('a.docx', docx(words));
+    const link = join(dirname(file), 'link.docx');
+    symlinkSync(file, link);
+    const files = [false, true].map((isExtracted) => {
+      return { file: link, version, linksWithin: dirname(file), isExtracted };
+    });
+    const packers = { clock: new FakeClock(), pack: async () => [], packDocument };
+    const packed = await packAll(packers, { rules, files, maxBytes: 1e6 });
+    expect(packed).toMatchObject(Array(2).fill({ kind: 'content', words: 17 }));
+  });
+
+  it('travels as its text where all of them do', async () => {
+    expect(await packedAs('a.docx', docx(words), true)).toBe('text/html, 17 words');
+    expect(await packedAs('asian.docx', docx('東京、大阪、京都、'.repeat(9)), true)).toBe(
+      'text/html, 6 words',
+    );
+  });
+
+  it('travels as it is, uncounted, where reading it takes too long, and not at all as a text', async () => {
+    const trouble = { code: 'DOCUMENT_TOO_LARGE', message: 'It takes too long.', hint: '' };
+    const slow = async () => ({ kind: 'refused', trouble }) as const;
+    expect(await packedAs('a.pdf', pdf(words), false, slow)).toBe('application/pdf, undefined words');
+    expect(await packedAs('a.xlsx', xlsx([words]), false, slow)).toBe('refused');
+  });
+});
+
+it('a document becomes a page, in which windows-1252 is no ISO 8859-1', async () => {
+  const page = await pageFor('a.rtf', "{\\rtf1\\ansi \\'93a < b\\'94 \\'80\\par c}");
   expect(page).toContain('<p>“a &lt; b” €<br>\nc</p>');
 });
 
@@ -88,7 +191,7 @@ describe('plain text for YaCy, which reads it as HTML', () => {
     ['&uuml; &amp;uuml; &#228; &copy;', '&uuml; &amp;uuml; &#228; &copy;'],
     ['R&D costs; a && b; &ltimes; Q&amp;A; &lt x', 'R＆D costs; a ＆＆ b; ＆ltimes; Q＆A; ＆lt x'],
     ['&#xzz; &#; &;', '＆#xzz; ＆#; ＆;'],
-    ['a\0b\x01c\x1b[1md\x7fe\x85f', 'a b c [1md e f'],
+    ['a\0b\x01c\x1b[1md\x7fe\x85f', 'a b cd e f'],
     ['tab\tline\nfeed\x0b\x0c\r\b.', 'tab\tline\nfeed\x0b\x0c\r\b.'],
     ['&#7;&#27;&#128;x', '   x'],
     ['\ufeffmarked \ufeff within', 'marked \ufeff within'],
@@ -114,6 +217,12 @@ describe('plain text for YaCy, which reads it as HTML', () => {
       '\uffff',
       '\ufeff',
       '\x85',
+      '\x1b',
+      '\x1b[3',
+      '1m',
+      '\x1b]8;',
+      '\x1b\\',
+      '\x07',
     ];
     const text = fc.string({ unit: fc.constantFrom(...some) });
     fc.assert(

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
+import { yacyAddresses } from '../../src/peer/addresses.js';
 import type { Dialect } from '../../src/peer/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import { accepted, type Entry, failed, type PendingItem } from '../../src/state/entry.js';
 import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
-import { FailureAttribution, Isolation, reachOf } from '../../src/uplink/failure-attribution.js';
+import { FailureAttribution, Isolation } from '../../src/uplink/failure-attribution.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
@@ -220,6 +221,13 @@ it.each(['', 'f1'])(
   },
 );
 
+it('suspects are pushed though the clock was set back a day before a restart', () => {
+  const peer = new Peer(['f0']);
+  peer.clock.set(-86_400_000);
+  peer.clock.restart();
+  expect(peer.isolation.isDue(false)).toBe(true);
+});
+
 describe('what is pushed beside suspects', () => {
   it('waits for a quarter of the hold and while they are pushed, and goes on between two rounds', async () => {
     const peer = new Peer(named(4));
@@ -330,5 +338,5 @@ it.each(
     .split('\n')
     .map((line) => line.trim().split(' ')),
 )('%s addresses are such as %s', (reach, ...urls) => {
-  for (const url of urls) expect([url, reachOf(url)]).toEqual([url, reach]);
+  for (const url of urls) expect([url, yacyAddresses.reachOf(url)]).toEqual([url, reach]);
 });

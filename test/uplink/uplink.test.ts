@@ -382,6 +382,19 @@ describe('an accepted item', () => {
     expect(w.peer.pushes.length).toBe(QUICK.push.attempts);
   });
 
+  it('tells how soon the peer shows it, which is not known before it has shown one', async () => {
+    const w = await world(QUICK, (it) => {
+      it.timeToVisibleMs = undefined;
+      it.peer.visibleAfter = 100_000;
+    });
+    w.write('a.txt', 'one');
+    await w.until(() => w.peer.lookups > 0, 'looked up');
+    expect(w.uplink.status().timeToVisibleMs).toBeUndefined();
+    w.peer.visibleAfter = 0;
+    await w.confirmed('a.txt');
+    expect(w.uplink.status().timeToVisibleMs).toBeGreaterThan(0);
+  });
+
   it('is looked up as soon as the peer shows it, however long its push takes', async () => {
     const w = await world();
     w.peer.onPush = () => w.clock.sleep(100).then(() => undefined);

@@ -7,7 +7,8 @@ import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import { type ConfirmedItem, removing } from '../../src/state/entry.js';
-import { Audit, type VerifyDeps, type VerifyOptions, verify } from '../../src/uplink/verify.js';
+import { Audit } from '../../src/uplink/audit.js';
+import { type VerifyDeps, type VerifyOptions, verify } from '../../src/uplink/verify.js';
 import { QUICK, unreachable, type World, world } from '../support/world.js';
 
 type LookUp = (url: string) => Promise<Peerdoc | undefined>;
@@ -61,7 +62,9 @@ describe('verify', () => {
   it('looks each item up once where all is there', async () => {
     const w = await confirmedWorld(20);
     const before = w.peer.lookups;
-    expect(await lines(w)).toEqual([{ kind: 'verified', checked: 20, lost: 0, failed: 0 }]);
+    expect(await lines(w)).toEqual([
+      { kind: 'verified', checked: 20, removed: 0, lost: 0, back: 0, failed: 0 },
+    ]);
     expect(w.peer.lookups - before).toBe(20);
   });
 

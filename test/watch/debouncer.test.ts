@@ -165,3 +165,36 @@ describe('a path', () => {
     expect(debouncer.busy).toBe(false);
   });
 });
+
+describe('who waits until it has caught up', () => {
+  it('waits for what events have named so far, and neither for files that are not at rest nor for later events', async () => {
+    const { clock, looked, debouncer, stat } = setUp((path) => {
+      if (path === 'named') debouncer.changed('', 'later');
+    });
+    debouncer.atRest('written', stat(0));
+    debouncer.changed('', 'named');
+    let isCaughtUp: boolean | undefined;
+    void debouncer.caughtUp(SETTLE).then((is) => {
+      isCaughtUp = is;
+    });
+    expect(isCaughtUp).toBeUndefined();
+    await clock.advance(120);
+    expect(looked).toContain('named');
+    expect(looked).not.toContain('written');
+    expect(isCaughtUp).toBe(true);
+  });
+
+  it('waits for nothing where nothing waits, and not longer than it wants', async () => {
+    const { clock, debouncer } = setUp(() => new Promise(() => {}));
+    expect(await debouncer.caughtUp(SETTLE)).toBe(true);
+    debouncer.changed('', 'a look at it that never ends');
+    let isCaughtUp: boolean | undefined;
+    void debouncer.caughtUp(SETTLE).then((is) => {
+      isCaughtUp = is;
+    });
+    await clock.advance(SETTLE - 100);
+    expect(isCaughtUp).toBeUndefined();
+    await clock.advance(200);
+    expect(isCaughtUp).toBe(false);
+  });
+});

@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { accepted, type Entry, gone, type PendingItem, type Sent } from '../../src/state/entry.js';
+import type { FolderConfig } from '../../src/config/config.js';
+import {
+  accepted,
+  type Entry,
+  gone,
+  keptOutFor,
+  type PendingItem,
+  removed,
+  type Sent,
+} from '../../src/state/entry.js';
 import { approveDeletes, heldDeletes } from '../../src/watch/deletions.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox, listHere } from './inbox.js';
@@ -35,6 +44,17 @@ describe('the document of a removed file', () => {
     const inbox = await sentInbox(['a', 'b']);
     await inbox.watcher.stop();
     inbox.remove('a');
+    await inbox.start({ hints: false });
+    inbox.expect({ a: 'removing', b: 'accepted' });
+  });
+
+  it('is to be removed though the clock was set back a day since the file went, and before a restart', async () => {
+    const inbox = await sentInbox(['a', 'b']);
+    await inbox.watcher.stop();
+    inbox.remove('a');
+    const item = inbox.get('a');
+    if (item?.status !== 'accepted') throw new Error('it was not accepted');
+    inbox.state.put(gone(item, Date.now() + 86_400_000));
     await inbox.start({ hints: false });
     inbox.expect({ a: 'removing', b: 'accepted' });
   });
@@ -79,7 +99,16 @@ describe('the document of a removed file', () => {
     [
       'a new file is not read yet, which may be the same',
       async (inbox) => {
-        inbox.write('c');
+        inbox.rename('../a', 'c');
+        await inbox.begin({ folder: { settle: 60_000 } });
+      },
+    ],
+    [
+      'a copy of it is not read yet',
+      async (inbox) => {
+        inbox.write('c', 'content of a');
+        const known = inbox.get('a');
+        if (known?.status === 'gone') inbox.state.put({ ...known, since: Date.now() });
         await inbox.begin({ folder: { settle: 60_000 } });
       },
     ],
@@ -98,7 +127,7 @@ describe('the document of a removed file', () => {
     const known = inbox.get('a');
     if (known?.status !== 'accepted') throw new Error('it was not sent');
     await inbox.watcher.stop();
-    inbox.remove('a');
+    inbox.rename('a', '../a');
     inbox.state.put(gone(known, known.since));
     await change(inbox);
     await inbox.watcher.rescan();
@@ -116,10 +145,13 @@ describe('the document of a removed file', () => {
 
   it('of a file that became empty before it went is to be removed, too', async () => {
     const inbox = await sentInbox(['a', 'b']);
+    await inbox.start({ folder: { onDelete: 'keep' } });
     inbox.truncate('a');
     await inbox.becomes({ a: 'skipped' });
     inbox.remove('a');
-    await inbox.becomes({ a: 'removing' });
+    await inbox.becomes({ a: 'gone' });
+    await inbox.start();
+    inbox.expect({ a: 'removing' });
   });
 
   it('is pushed anew when the file is back', async () => {
@@ -169,6 +201,23 @@ describe('very many removed files', () => {
     expect(held(inbox)).toBeUndefined();
   });
 
+  it('are those of one minute: what piled up over many is removed', async () => {
+    const inbox = await sentInbox([...many(40), ...many(25, 'e'), ...many(15, 'rest')]);
+    await inbox.watcher.stop();
+    inbox.remove('d', 'e');
+    const now = Date.now();
+    const goneAt = (path: string, at: number) => {
+      const known = inbox.get(path);
+      if (known?.status === 'accepted') inbox.state.put(gone(known, at));
+    };
+    for (const [i, path] of many(40).entries()) goneAt(path, now - 3_600_000 + 4_000 * i);
+    for (const [i, path] of many(25, 'e').entries()) goneAt(path, now - 300_000 + 2_000 * i);
+    await inbox.start({ hints: false });
+    expect([count(inbox, 'removing'), count(inbox, 'gone')]).toEqual([40, 25]);
+    expect(held(inbox)).toMatchObject({ files: 25, of: 80 });
+    inbox.expect({ 'd/f039': 'removing', 'e/f000': 'gone' });
+  });
+
   it('wait no longer when they come back', async () => {
     const inbox = await isHeld(await removeMany(25, 40));
     for (const path of many(10)) inbox.write(path);
@@ -202,6 +251,81 @@ describe('very many removed files', () => {
     await inbox.idle();
     expect(count(inbox, 'removing')).toBe(40);
     expect(held(inbox)).toBeUndefined();
+  });
+});
+
+describe('the document of a file that is there and kept out', () => {
+  it.each<[string, string, (inbox: Inbox) => void]>([
+    ['empty', 'EMPTY', (inbox) => inbox.truncate('a')],
+    ['binary', 'NOT_TEXT', (inbox) => inbox.write('a', Uint8Array.of(0, 1, 2, 255, 0))],
+    ['too large', 'TOO_LARGE', (inbox) => inbox.write('a', Buffer.alloc(1_048_577, 'a '))],
+  ])('is to be removed when the file became %s', async (_, code, change) => {
+    const inbox = await sentInbox(['a', 'b']);
+    change(inbox);
+    await inbox.becomes({ a: 'removing', b: 'accepted' });
+    expect(inbox.get('a')).toMatchObject({ keptOut: { code }, sent: { url: expect.anything() as unknown } });
+    await inbox.rescan();
+    inbox.expect({ a: 'removing' });
+  });
+
+  it.each<[string, Partial<FolderConfig>]>([
+    ['the folder keeps documents', { onDelete: 'keep' }],
+    ['the folder has another URL now', { url: 'https://new.example/' }],
+  ])('is left where it is while %s', async (_, folder) => {
+    const inbox = await sentInbox(['a', 'b']);
+    await inbox.start({ folder });
+    inbox.truncate('a');
+    await inbox.becomes({ a: 'skipped' });
+    await inbox.rescan();
+    inbox.expect({ a: 'skipped' });
+    expect(inbox.get('a')).toMatchObject({ sent: { url: expect.anything() as unknown } });
+  });
+
+  it('is removed also where the file was kept out when the watch began', async () => {
+    const inbox = await sentInbox(['a']);
+    await inbox.start({ folder: { onDelete: 'keep' } });
+    inbox.truncate('a');
+    await inbox.becomes({ a: 'skipped' });
+    await inbox.start();
+    inbox.expect({ a: 'removing' });
+  });
+
+  it('goes on being removed while the file changes and is kept out, and when it is removed itself', async () => {
+    const inbox = await sentInbox(['a', 'b']);
+    inbox.truncate('a');
+    await inbox.becomes({ a: 'removing' });
+    inbox.write('a', Uint8Array.of(0, 1, 255, 0));
+    await until(() => keptOutFor(inbox.get('a'))?.code === 'NOT_TEXT', 'it is known to be binary');
+    inbox.expect({ a: 'removing' });
+    inbox.remove('a');
+    await until(() => keptOutFor(inbox.get('a')) === undefined, 'it is known to be gone');
+    await inbox.becomes({ a: 'removing' });
+  });
+
+  it('is pushed anew when the file is text again, and the file is skipped when its document is removed', async () => {
+    const inbox = await sentInbox(['a', 'b']);
+    inbox.truncate('a');
+    inbox.truncate('b');
+    await inbox.becomes({ a: 'removing', b: 'removing' });
+    inbox.write('a', 'text again');
+    await inbox.becomes({ a: 'pending' });
+    const leaving = inbox.get('b');
+    if (leaving?.status === 'removing') inbox.state.put(removed(leaving, Date.now()));
+    await inbox.rescan();
+    inbox.expect({ b: 'skipped' });
+    expect(inbox.get('b')).not.toHaveProperty('sent');
+    inbox.write('b', 'text again');
+    await inbox.becomes({ b: 'pending' });
+  });
+
+  it('waits for a person where very many files became empty at once', async () => {
+    const inbox = await sentInbox(many(40));
+    for (const path of many(25)) inbox.truncate(path);
+    await until(() => held(inbox) !== undefined, 'they are held');
+    expect(held(inbox)).toMatchObject({ files: 25, of: 40 });
+    expect(count(inbox, 'skipped')).toBe(25);
+    for (const path of many(10)) inbox.write(path);
+    await inbox.becomes({ 'd/f000': 'accepted', 'd/f010': 'removing' });
   });
 });
 

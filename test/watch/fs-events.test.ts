@@ -1,11 +1,19 @@
-import { appendFileSync, lstatSync, mkdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, lstatSync, mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FSWatcher } from 'chokidar';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { DirectoryEvents } from '../../src/watch/fs-events.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+
+/** What takes seconds is over at once. */
+const fastClock: Clock = {
+  ...systemClock,
+  after: (ms, fn, options) => systemClock.after(ms / 20, fn, options),
+};
 
 /** Events below a new directory that has these directories; paths are relative to it. */
 function setUp(mostByChokidar?: number, ...directories: readonly string[]) {
@@ -13,7 +21,11 @@ function setUp(mostByChokidar?: number, ...directories: readonly string[]) {
   const at = (path: string) => join(root, path);
   for (const path of directories) mkdirSync(at(path));
   const seen: (string | undefined)[][] = [];
-  const events = new DirectoryEvents((directory, name) => seen.push([directory, name]), mostByChokidar);
+  const events = new DirectoryEvents(
+    (directory, name) => seen.push([directory, name]),
+    fastClock,
+    mostByChokidar,
+  );
   afterwards('test', () => events.close());
   const watch = (path: string) => events.watch(at(path));
   const names = (path: string) => seen.filter(([d]) => d === at(path)).map(([, name]) => name);
@@ -81,6 +93,28 @@ describe.each([
     expect([late, await watch('')]).toEqual(['CLOSED', 'CLOSED']);
     expect(events.watched).toBe(0);
   });
+});
+
+it('a directory that becomes a file just when it is opened holds nothing up, and is watched when it is one again', async () => {
+  const directories = Array.from({ length: 40 }, (_, i) => `d${i}`);
+  const { at, events, watch, named, write } = setUp(undefined, ...directories);
+  const answers = directories.map(async (path, i) => {
+    const answer = watch(path);
+    for (let turn = 0; turn < i; turn += 1) await nextTurn();
+    rmdirSync(at(path));
+    write(path);
+    return await answer;
+  });
+  const codes = ['watched', 'WATCH_LATE', 'ENOENT', 'ENOTDIR'];
+  for (const code of await Promise.all(answers)) expect(codes).toContain(code);
+  for (const path of directories) {
+    rmSync(at(path));
+    mkdirSync(at(path));
+    expect(await watch(path)).toBe('watched');
+    write(`${path}/in`);
+    await named(path, 'in');
+  }
+  expect(events.watched).toBe(40);
 });
 
 describe('a large directory', () => {

@@ -29,7 +29,7 @@ export const SETTLE_MS = 60;
 export function folderOf(path: string, changes: Partial<FolderConfig> = {}): FolderConfig {
   return {
     ...{ name: 'inbox', path, collection: 'inbox', url: 'https://files.example.org/inbox/' },
-    ...{ include: ['*'], ignore: ['.git', '*.part'], rules: [], settle: SETTLE_MS },
+    ...{ include: ['*'], ignore: ['.git', '*.part'], ignoreDefaults: false, rules: [], settle: SETTLE_MS },
     ...{
       maxFileSize: 1_048_576,
       followSymlinks: false,

@@ -1,8 +1,7 @@
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { afterwards } from '../support/afterwards.js';
+import { canMount, mount, run } from '../support/mounts.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox } from './inbox.js';
 
@@ -141,32 +140,7 @@ describe('a folder whose root', () => {
   });
 });
 
-const run = (...[command = '', ...options]: readonly string[]) =>
-  execFileSync(command, options, { stdio: 'ignore' });
-
-const canMount = (() => {
-  try {
-    run('unshare', '--mount', 'mount', '-t', 'tmpfs', 'x', '/mnt');
-    return true;
-  } catch {
-    return false;
-  }
-})();
-
 describe.skipIf(!canMount)('a folder on a disk that', () => {
-  /** Mounts a file system of its own, or another directory, on one; taken away at the end unless that was done. */
-  function mount(path: string, ...options: readonly string[]): () => void {
-    run('mount', ...(options.length > 0 ? options : ['-t', 'tmpfs', '-o', 'size=1m', 'peersync-test']), path);
-    let isMounted = true;
-    // At once, also while the watcher, which looks at its own times, has a directory of it open.
-    const unmount = () => {
-      if (isMounted) run('umount', '--lazy', path);
-      isMounted = false;
-    };
-    afterwards('test', unmount);
-    return unmount;
-  }
-
   /** Watches anew what was copied to another disk without one of its files. */
   async function copied(...options: string[]): Promise<Inbox> {
     const inbox = await new Inbox(['sub/a.txt', 'sub/b.txt']).start();

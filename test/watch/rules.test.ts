@@ -19,6 +19,7 @@ const RULES = {
   rules: [{ match: 'keep.md', collection: 'kept' }, SKIP, { match: '*.md', collection: 'notes' }],
 };
 const LITERAL = { ignore: ['\\#*#', 'exactly\\ ', 'line'] };
+const DEFAULTS = { ignore: ['!.env.example'], ignoreDefaults: true };
 const ODD_NAMES = ['a\nb', ' leading', '#x', '!x', 'back\\slash', '[x]', '...', '-', '\u{1f600}'];
 
 describe('the rules of a folder', () => {
@@ -46,6 +47,13 @@ describe('the rules of a folder', () => {
     ['a.txt', RULES, TAKEN],
     ['#auto#', LITERAL, 'ignore pattern "\\\\#*#" of folder inbox'],
     ['#auto#', { ignore: ['#*#'] }, 'ignore pattern "\\\\#*#" of folder inbox'],
+    ['deep/.env.local', DEFAULTS, 'ignoreDefaults of folder inbox: ".env*"'],
+    ['.env.example', DEFAULTS, TAKEN],
+    ['.ssh/config', DEFAULTS, 'ignoreDefaults of folder inbox: ".ssh/"'],
+    ['a/node_modules/b/readme.md', DEFAULTS, 'ignoreDefaults of folder inbox: "node_modules/"'],
+    ['keys/id_ed25519', DEFAULTS, 'ignoreDefaults of folder inbox: "id_ed25519"'],
+    ['keys/id_ed25519.pub', DEFAULTS, TAKEN],
+    ['.env', {}, TAKEN],
     ...[...ODD_NAMES, 'two\nline'].map((name): [string, object, string] => [name, LITERAL, TAKEN]),
   ])('decide about %j with %j', (path, changes, rule) => {
     const decision = rulesOf(changes).decide(path);

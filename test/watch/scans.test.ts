@@ -1,8 +1,11 @@
-import { chmodSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, lstatSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { FSWatcher } from 'chokidar';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { HashQueue } from '../../src/content/hash-queue.js';
+import { systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/file.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
@@ -18,7 +21,9 @@ import { busyIn, goesOn } from '../support/health.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { folderOf, gate, Inbox, listHere, refusesBinary } from './inbox.js';
+import { folderOf, gate, Inbox, listHere, refusesBinary, SETTLE_MS } from './inbox.js';
+
+const HOUR = 3_600_000;
 
 /** Lists, counts the entries that come to the event loop, and can be held after a list was made. */
 class PlayedList {
@@ -152,6 +157,35 @@ describe('a scan', () => {
     });
     inbox.expect({ d: 'pending', 'd/in.txt': 'gone' });
   });
+
+  it.each<[string, (inbox: Inbox) => unknown, 'pending' | 'skipped' | undefined]>([
+    ['a file', (inbox) => inbox.write('d'), 'pending'],
+    ['an empty file', (inbox) => inbox.write('d', ''), 'skipped'],
+    ['a link to a directory', (inbox) => inbox.link('kept', 'd'), undefined],
+    ['a pipe', (inbox) => execFileSync('mkfifo', [inbox.at('d')]), undefined],
+  ])(
+    'finds that all in a directory is gone where %s has its name, and that it is back with the directory',
+    async (_, replace, status) => {
+      const files = ['d/in.txt', 'd/deep/in.txt', 'd.txt', 'kept/a'];
+      const inbox = new Inbox(files);
+      await scanned(inbox);
+      for (const isAway of [false, true]) {
+        if (isAway) await inbox.watcher.stop();
+        inbox.rename('d', '../away');
+        replace(inbox);
+        // One that is not at rest is looked up by itself.
+        await until(() => Date.now() - lstatSync(inbox.at('d')).ctimeMs > 2 * SETTLE_MS, 'it is at rest');
+        if (isAway) await inbox.start({ hints: false });
+        else await inbox.rescan();
+        inbox.expect({ d: status, 'd/in.txt': 'gone', 'd/deep/in.txt': 'gone', 'd.txt': 'pending' });
+        inbox.remove('d');
+        inbox.rename('../away', 'd');
+        await inbox.rescan();
+        inbox.expect({ 'd/in.txt': 'pending', 'd/deep/in.txt': 'pending', 'kept/a': 'pending' });
+        expect([undefined, 'gone']).toContain(inbox.status('d'));
+      }
+    },
+  );
 
   it('does not take a file for empty, or for too large, that was it when its directory was listed', async () => {
     const files = { empty: '', large: 'x'.repeat(101) };
@@ -315,11 +349,19 @@ class PlayedEvents extends DirectoryEvents {
 function playedEvents(changes: Partial<Pick<PlayedEvents, 'limit' | 'held'>>) {
   const played = { events: undefined as PlayedEvents | undefined };
   const openEvents = (listener: EventListener) => {
-    played.events = Object.assign(new PlayedEvents(listener), changes);
+    played.events = Object.assign(new PlayedEvents(listener, systemClock), changes);
     return played.events;
   };
   return { played, openEvents };
 }
+
+/** Resolves when something is so, while time goes on. */
+async function passes(clock: FakeClock, isSo: () => boolean): Promise<void> {
+  for (let i = 0; i < 1_000 && !isSo(); i += 1) await clock.advance(1_000);
+  expect(isSo()).toBe(true);
+}
+
+afterEach(() => void vi.restoreAllMocks());
 
 /** Keeps the event loop from turning, as a long computation does. */
 function block(ms: number): void {
@@ -363,6 +405,29 @@ describe('lost fs events', () => {
     await inbox.becomes({ 'b.txt': 'pending', 'c.txt': 'pending' });
     await inbox.idle();
     expect(inbox.folder.lastScan).toBe(lastScan);
+  });
+
+  it('are none of a directory whose watch the library never opens: it is watched anew, and said', async () => {
+    const clock = new FakeClock(Date.now() + HOUR);
+    vi.spyOn(FSWatcher.prototype, 'add').mockImplementation(function (this: FSWatcher) {
+      return this;
+    });
+    const inbox = new Inbox(['a.txt', 'd/b.txt']);
+    // No check of the root asks for a second scan, which would find nothing to say any more.
+    await inbox.begin({ clock, policy: { rootCheckMs: HOUR } });
+    await passes(clock, () => inbox.status('d/b.txt') === 'pending');
+    expect(inbox.folder).toMatchObject({ directoriesWatched: 2 });
+    const trouble = { code: 'WATCH_LATE' };
+    expect(inbox.watcher.problems()).toMatchObject([
+      { path: inbox.root, trouble },
+      { path: inbox.at('d'), trouble },
+    ]);
+    inbox.write('d/later.txt');
+    await passes(clock, () => inbox.status('d/later.txt') === 'pending');
+    expect(inbox.said('warn:')).toBe(2);
+    const scan = inbox.watcher.rescan();
+    await passes(clock, () => inbox.watcher.problems().length === 0);
+    await scan;
   });
 
   it('are none of what appears while a directory comes to be watched', async () => {
@@ -409,6 +474,11 @@ describe('the health checks of the watcher', () => {
     expect(busyIn(inbox.watcher)).toContain('the scan of inbox does not go on');
     goesOn(inbox.watcher.health, 'folder inbox');
     expect(goesOn(inbox.watcher.health, 'folder inbox')).toBe(false);
+    // The watchdog's own limit, a minute and a half at most, and not that of a slow disk.
+    const opening = inbox.watcher.health.find(({ name }) => name === 'watches of inbox');
+    expect(opening).toMatchObject({ busy: true, options: {} });
+    goesOn(inbox.watcher.health, 'watches of inbox');
+    expect(goesOn(inbox.watcher.health, 'watches of inbox')).toBe(false);
     open();
     await inbox.becomes({ 'a.txt': 'pending' });
     expect(goesOn(inbox.watcher.health, 'folder inbox')).toBe(true);

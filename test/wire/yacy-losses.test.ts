@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { until } from '../support/wait.js';
@@ -38,6 +38,47 @@ describe('documents that the network of the peer does not take', () => {
   );
 });
 
+describe('documents of which the peer takes none, for all have addresses that its network does not take', () => {
+  it.each([
+    ['global', 'local', 'http://vault.local/', 'http://notes.example.org/'],
+    ['local', 'public', 'http://notes.example.org/', 'http://vault.local/'],
+  ] as const)(
+    'are told by all commands after twice the usual time where it is %s, and no more when it shows some',
+    async (network, reach, bad, good) => {
+      const world = await YacyWorld.start({ peer: { network }, folders: { bad, good } });
+      for (const name of ['a', 'b']) world.write(`bad/${name}.txt`, `note ${name}`);
+      const words = new RegExp(`with ${reach} addresses, such as \\S+, and has not shown any`);
+      const hint = '`peersync check --canary` tells within seconds';
+
+      const once = await world.run('once', '--timeout', '7s');
+      expect(once).toMatchObject({ code: 1, stdout: expect.stringMatching(words) });
+      expect(once.stdout).toContain(hint);
+      const status = await world.run('status');
+      expect(status.stdout).toMatch(words);
+      expect(status.stdout).toContain(hint);
+      const why = await world.run('why', join(world.directory, 'bad/a.txt'));
+      expect(why.stdout).toMatch(/^reason .*ADDRESSES_UNSEEN/m);
+      expect(why.stdout).toContain(hint);
+      const check = await world.run('check');
+      expect(check).toMatchObject({ code: 1, stdout: expect.stringMatching(words) });
+      expect(check.stdout).toContain(hint);
+
+      const daemon = world.start();
+      const conditions = async () => {
+        const { stdout } = await world.run('status', '--json');
+        return JSON.parse(stdout).conditions.map(({ code }: { code: string }) => code);
+      };
+      expect(await conditions()).toContain('ADDRESSES_UNSEEN');
+      world.write('good/c.txt', 'note c');
+      for (const name of ['a', 'b']) rmSync(join(world.directory, `bad/${name}.txt`));
+      await world.reached('gone', 2);
+      await world.reached('confirmed', 1);
+      expect(await conditions()).not.toContain('ADDRESSES_UNSEEN');
+      expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0 });
+    },
+  );
+});
+
 describe('a document that an administrator deleted', () => {
   it('is missed by verify, and pushed again by its repair', async () => {
     const world = await YacyWorld.start();
@@ -67,5 +108,53 @@ describe('a document that an administrator deleted', () => {
     expect(world.peer.kept(url)?.text).toBe('b');
     expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toHaveLength(4);
     expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0 });
+  });
+});
+
+describe('a document that was removed and is there again, as after a backup was restored', () => {
+  it('is reported by verify, and removed again by its repair', async () => {
+    const world = await YacyWorld.start({ each: { notes: { onDelete: 'remove' } } });
+    for (const name of ['a', 'b', 'c', 'd']) world.write(`notes/${name}.txt`, `note ${name}`);
+    expect(await world.run('once')).toMatchObject({ code: 0 });
+    const restore = world.peer.backup();
+    for (const name of ['a', 'b']) rmSync(join(world.directory, `notes/${name}.txt`));
+    expect(await world.run('once')).toMatchObject({ code: 0 });
+    const removed = { 'notes/a.txt': 'removed', 'notes/b.txt': 'removed' };
+    expect(await world.statuses()).toMatchObject(removed);
+    expect((await world.run('verify', '--all')).stdout).toBe(
+      '2 confirmed items looked up: all are there. 2 removed items looked up: none has come back.\n',
+    );
+    restore();
+    const [a, b] = [world.url('notes/a.txt'), world.url('notes/b.txt')];
+
+    const told = await world.run('verify', '--all', '--json');
+    expect(told.code).toBe(3);
+    const lines = told.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const last = lines.pop();
+    expect(lines.toSorted((one, other) => one.file.localeCompare(other.file))).toMatchObject([
+      { kind: 'back', file: 'notes/a.txt', url: a, repaired: false },
+      { kind: 'back', file: 'notes/b.txt', url: b, repaired: false },
+    ]);
+    expect(last).toEqual({ kind: 'verified', checked: 4, removed: 2, lost: 0, back: 2, failed: 0 });
+    expect(await world.statuses()).toMatchObject(removed);
+
+    const sampled = await world.run('verify', '--sample', '4');
+    expect(sampled.code).toBe(3);
+    expect(sampled.stdout).toMatch(/^back +notes\/a\.txt /m);
+    expect(sampled.stdout).toContain(
+      '2 removed items looked up, 2 back. `peersync verify --all --repair` removes again',
+    );
+
+    expect(await world.run('verify', '--all', '--repair')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('What is back is removed again by the daemon, or by `peersync once`'),
+    });
+    expect(await world.run('once')).toMatchObject({ code: 0 });
+    expect([a, b].map((url) => world.peer.kept(url))).toEqual([undefined, undefined]);
+    expect(await world.statuses()).toMatchObject(removed);
+    expect(await world.run('verify', '--all')).toMatchObject({ code: 0 });
   });
 });

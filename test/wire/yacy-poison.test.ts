@@ -106,7 +106,7 @@ describe('an innocent', () => {
 });
 
 describe('where the peer shows nothing at all', () => {
-  it('files are not parted again and again, and the reason is told as before', async () => {
+  it('files are not parted again and again, and the reason names their addresses', async () => {
     const world = await YacyWorld.start({
       folders: { notes: 'http://vault.local/' },
       push: { attempts: 2 },
@@ -115,7 +115,7 @@ describe('where the peer shows nothing at all', () => {
     for (let n = 0; n < 40; n += 1) world.write(`notes/${n}.txt`, `note ${n}: ${WORDS}`);
     expect(await world.run('once')).toMatchObject({ code: 3 });
     const why = await world.run('why', join(world.directory, 'notes/0.txt'));
-    expect(why.stdout).toContain('NOT_SHOWN');
+    expect(why.stdout).toContain('ADDRESSES_UNSEEN');
     expect(why.stdout).toContain('network.unit.domain');
     expect(pushesOf(world, '0.txt')).toBeLessThanOrEqual(3);
   });

@@ -3,7 +3,7 @@ import { DocumentError, type Extract, type Reader, TextCollector } from './reade
 /** PDF, page by page. Fonts and pictures are not drawn, and nothing in the file is run. */
 export const pdf: Reader = {
   name: 'PDF',
-  read: async (bytes): Promise<Extract> => {
+  read: async (bytes, _depth, enough): Promise<Extract> => {
     const { getDocument, PDFDateString, VerbosityLevel } = await pdfJs();
     let missing: string | undefined;
     /** Code tables for old fonts of Asian scripts; they are larger than all of peersync, and not shipped. */
@@ -23,7 +23,7 @@ export const pdf: Reader = {
     try {
       const document = await task.promise;
       const text = new TextCollector();
-      for (let number = 1; number <= document.numPages; number += 1) {
+      for (let number = 1; number <= document.numPages && text.length <= enough; number += 1) {
         const page = await document.getPage(number);
         const { items } = await page.getTextContent();
         // A soft hyphen in a PDF is one that is shown.

@@ -17,9 +17,10 @@ export interface Reader {
    * Reads a whole file. What is no text in it (pictures, sound) is left out.
    *
    * @param depth in how many other documents it is, as the attachment of a message
+   * @param enough characters after which the rest may be left out
    * @throws DocumentError for what it can name; any other error means that the file is damaged
    */
-  read(bytes: Uint8Array, depth: number): Promise<Extract> | Extract;
+  read(bytes: Uint8Array, depth: number, enough: number): Promise<Extract> | Extract;
 }
 
 /** Characters of one document; more is no document that anybody reads. */
@@ -39,6 +40,11 @@ export class DocumentError extends Error {
 export class TextCollector {
   readonly #pieces: string[] = [];
   #length = 0;
+
+  /** Characters that were gathered. */
+  get length(): number {
+    return this.#length;
+  }
 
   /** @throws DocumentError DOCUMENT_TOO_LARGE */
   add(text: string): void {

@@ -1,5 +1,6 @@
 import PostalMime, { type Address } from 'postal-mime';
-import { type DocumentKind, documentKind } from '../signatures.js';
+import type { DocumentKind } from '../../lib/file.js';
+import { documentKind } from '../signatures.js';
 import { epub, openDocument, sheets, slides, word } from './archives.js';
 import { readHtml } from './html.js';
 import { pdf } from './pdf.js';
@@ -52,8 +53,10 @@ const READERS: Readonly<Record<DocumentKind, Reader>> = {
 export type ReadDocument = Extract & { readonly reader: string };
 
 /**
- * Reads a document whole. What is damaged may take any time and memory: meant for a thread that can be ended.
+ * Reads a document. What is damaged may take any time and memory: meant for a thread that can be ended.
  *
+ * @param depth in how many other documents it is
+ * @param enough characters after which the rest may be left out
  * @returns undefined for what no reader reads
  * @throws DocumentError
  */
@@ -61,12 +64,13 @@ export async function readDocument(
   bytes: Uint8Array,
   name: string,
   depth = 0,
+  enough = Number.POSITIVE_INFINITY,
 ): Promise<ReadDocument | undefined> {
   const kind = documentKind(name, bytes);
   if (kind === undefined) return undefined;
   const reader = READERS[kind];
   try {
-    return { reader: reader.name, ...(await reader.read(bytes, depth)) };
+    return { reader: reader.name, ...(await reader.read(bytes, depth, enough)) };
   } catch (error) {
     if (error instanceof DocumentError) throw error;
     const why = error instanceof Error ? error.message : String(error);

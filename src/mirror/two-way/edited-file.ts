@@ -1,14 +1,15 @@
-import { constants, lstatSync } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
-import { basename, dirname, join, posix } from 'node:path';
-import { writeFileAtomic } from '../../lib/atomic.js';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
-import { type AlarmCode, type MirrorAlarm, onDisk } from '../errors.js';
+import { ConflictFiles } from '../conflict-files.js';
+import type { AlarmCode, MirrorAlarm } from '../errors.js';
 import type { Conflict } from '../record.js';
 import {
   type FileStamp,
-  hashOf,
+  lookAgain,
+  Overtaken,
   type ReplaceOptions,
   reach,
   removeWhole,
@@ -17,7 +18,6 @@ import {
   stampOf,
   statsAt,
   type Target,
-  temporaryOf,
   type WholeFile,
 } from '../whole-file.js';
 import { type MergeConflict, sha256Of } from './merge.js';
@@ -40,24 +40,23 @@ export interface ReadFile {
   readonly mode: number;
 }
 
-/** Somebody is writing the file, or wrote it between the reading and the replacing: it is as they left it. */
-export class Overtaken extends Error {}
-
 /**
  * The file that a person edits: read only while at rest, replaced only while it is what was read. What cannot be merged is saved as a
- * *conflict file*, a whole copy beside it. Once written these are the person's and never changed; a conflict *stands* for as long as
- * its file does.
+ * conflict file.
  */
 export class EditedFile {
   /** As the last run left it, or found it; undefined where there was none. */
   #left: FileStamp | undefined;
+  readonly #conflictFiles: ConflictFiles;
   #seen: { readonly stamp?: FileStamp; readonly since: number } = { since: 0 };
 
   constructor(
     private readonly target: Target,
     private readonly clock: Clock,
     private readonly alarm: (code: AlarmCode, detail: string) => MirrorAlarm,
-  ) {}
+  ) {
+    this.#conflictFiles = new ConflictFiles(target, clock);
+  }
 
   /** Makes no directories on the way: where the disk of the root is away, its mount point stays empty. */
   async looksEdited(): Promise<boolean> {
@@ -94,7 +93,10 @@ export class EditedFile {
     content: AsyncIterable<string>,
     options: Omit<ReplaceOptions, 'lastLook'>,
   ): Promise<WholeFile> {
-    const written = await replaceWhole(this.target, content, { ...options, lastLook: lookAgain(read) });
+    const written = await replaceWhole(this.target, content, {
+      ...options,
+      lastLook: (path) => lookAgain(path, read?.stamp),
+    });
     this.#left = written.file;
     return written;
   }
@@ -105,35 +107,19 @@ export class EditedFile {
    * @throws Overtaken when that is not what stands there any more
    */
   async remove(read: ReadFile, versions: number): Promise<void> {
-    await removeWhole(this.target, { versions, lastLook: lookAgain(read) });
+    await removeWhole(this.target, {
+      versions,
+      lastLook: (path) => lookAgain(path, read.stamp),
+    });
   }
 
   /**
-   * Writes a whole copy of the user's file beside it, as NAME.conflict-TIME; where there is one with the same content, that
-   * one does.
+   * Saves a conflict file.
    *
    * @returns its path, below the root
    */
-  async saveConflict({ bytes, mode }: Pick<ReadFile, 'bytes' | 'mode'>): Promise<string> {
-    const { root, path: file } = this.target;
-    const directory = dirname(await reach(this.target));
-    const sha256 = await sha256Of(bytes);
-    const paths = await this.#conflictFiles();
-    for (const path of paths) {
-      const name = join(directory, basename(path));
-      const stats = await statsAt(name);
-      const isSame = stats?.isFile() && stats.size === bytes.length && (await hashOf(name)) === sha256;
-      if (isSame) return path;
-    }
-    const time = new Date(this.clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
-    const first = `${file}.conflict-${time}`;
-    let path = first;
-    for (let i = 2; paths.includes(path); i += 1) path = `${first}-${i}`;
-    const temporary = temporaryOf(join(directory, basename(file)), 'conflict');
-    await onDisk(join(root, path), () =>
-      writeFileAtomic(join(directory, basename(path)), bytes, { mode, temporary }),
-    );
-    return path;
+  async saveConflict({ bytes, sha256, mode }: ReadFile): Promise<string> {
+    return await this.#conflictFiles.save(bytes, sha256, mode);
   }
 
   /**
@@ -150,19 +136,10 @@ export class EditedFile {
     const at = this.clock.now();
     const fresh = file === undefined ? [] : conflicts.slice(0, LISTED).map((each) => ({ ...each, file, at }));
     const all = [...known.filter((conflict) => conflict.file !== file), ...fresh];
-    return (await this.#conflictFiles()).flatMap((path) => {
+    return (await this.#conflictFiles.list()).flatMap((path) => {
       const listed = all.filter((conflict) => conflict.file === path);
       return listed.length > 0 ? listed : [{ pk: '', file: path, at }];
     });
-  }
-
-  /** The conflict files that a person has not removed yet, below the root, the oldest first. */
-  async #conflictFiles(): Promise<readonly string[]> {
-    const { path } = this.target;
-    const begin = `${posix.basename(path)}.conflict-`;
-    const names = await readdir(dirname(await reach(this.target)));
-    const ours = names.filter((name) => name.startsWith(begin)).sort();
-    return ours.map((name) => posix.join(posix.dirname(path), name));
   }
 
   async #readOnce(path: string): Promise<ReadFile | 'moving' | undefined> {
@@ -200,11 +177,4 @@ export class EditedFile {
     if (!sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };
     return this.clock.wall() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
   }
-}
-
-/** @returns what throws Overtaken when that is not what stands there */
-function lookAgain(read: ReadFile | undefined): (path: string) => void {
-  return (path) => {
-    if (!sameStamp(lstatSync(path, { throwIfNoEntry: false }), read?.stamp)) throw new Overtaken();
-  };
 }

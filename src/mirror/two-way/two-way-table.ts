@@ -9,7 +9,7 @@ import type { Followed, FollowOptions } from '../mirror.js';
 import type { Conflict, MirrorRecord } from '../record.js';
 import { AnyTableMirror, type Columns } from '../table.js';
 import { inGroups } from '../turns.js';
-import type { WholeFile } from '../whole-file.js';
+import { Overtaken, type WholeFile } from '../whole-file.js';
 import {
   type Base,
   type BaseContent,
@@ -22,7 +22,7 @@ import {
   NOTHING,
   type Stale,
 } from './base.js';
-import { EditedFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edited-file.js';
+import { EditedFile, LARGEST_EDITED, type ReadFile } from './edited-file.js';
 import { absorb, type Cells, type Grid, type Merge, merge, type Outbound, withKeys } from './merge.js';
 
 /** Rows that are written without giving way to other work. */
@@ -38,6 +38,7 @@ const LONGEST_NAME = 500;
 interface PeerTable {
   readonly columns: Columns;
   readonly grid: Grid;
+  readonly tolerated: readonly AlarmCode[];
 }
 
 /** One run: what it began from, and what it wrote to the peer, which is not missed afterwards. */
@@ -77,7 +78,7 @@ export class TwoWayTable extends AnyTableMirror {
   readonly #file = new EditedFile(this.target, this.deps.clock, this.#alarm);
   readonly #bases = new BaseStore(this.deps.stateDir, this.name, this.plan.source, this.deps.clock);
 
-  protected async sync(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+  override async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     try {
       const read = await this.#file.read(options.signal);
       return await this.#sync(read, { before, options, isWritten: false, left: 0 });
@@ -141,7 +142,8 @@ export class TwoWayTable extends AnyTableMirror {
       const removed = `Rows that were removed from the file came back (${quotedList(returned)})`;
       notes.push(`${removed}: "deletes" is off for this table.`);
     }
-    const facts = { rows, bytes, sha256, file, columns, conflicts: standing, notes };
+    const { tolerated } = after;
+    const facts = { rows, bytes, sha256, file, columns, tolerated, conflicts: standing, notes };
     return { kind: 'followed', changed, facts };
   }
 
@@ -208,9 +210,11 @@ export class TwoWayTable extends AnyTableMirror {
 
   /** @throws MirrorAlarm also EDIT_TOO_LARGE, EDIT_KEYS */
   async #readPeer(run: Run): Promise<PeerTable | undefined> {
-    const byOwnHand = run.isWritten ? ['COLUMNS_LOST', ...(run.left === 0 ? ['TABLE_EMPTY'] : [])] : [];
+    const byOwnHand = run.isWritten
+      ? ['COLUMNS_LOST', 'ROWS_LOST', ...(run.left === 0 ? ['TABLE_EMPTY'] : [])]
+      : [];
     const accepted = [...run.options.accepted, ...byOwnHand];
-    return await this.read(run.before, { ...run.options, accepted }, async (stored, columns) => {
+    return await this.read(run.before, { ...run.options, accepted }, async (stored, columns, tolerated) => {
       const rows = new Map<string, Cells>();
       const filled = new Set<string>();
       let size = 0;
@@ -231,7 +235,7 @@ export class TwoWayTable extends AnyTableMirror {
         }
       }
       run.left = rows.size;
-      return { columns, grid: { columns: [...filled].sort(), rows } };
+      return { columns, tolerated, grid: { columns: [...filled].sort(), rows } };
     });
   }
 

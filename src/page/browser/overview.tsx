@@ -192,6 +192,7 @@ export function Peer({ model }: Props) {
   const { status } = model;
   if (status === undefined) return null;
   const { peer, uplink } = status;
+  const { timeToVisibleMs } = uplink ?? {};
   const [shape, tone, words] = healthOf(status, model.now());
   const { running, limit, max } = peer.queue?.concurrency ?? { running: 0, limit: 0, max: 0 };
   const tryNow = async () => {
@@ -214,7 +215,10 @@ export function Peer({ model }: Props) {
         of={{
           'Search it at': peer.url,
           Speaks: peer.dialect === undefined ? 'not known yet' : DIALECTS[peer.dialect],
-          'Shows a document': uplink && `about ${duration(uplink.timeToVisibleMs)} after a push`,
+          'Shows a document':
+            timeToVisibleMs === undefined
+              ? 'not known yet'
+              : `about ${duration(timeToVisibleMs)} after a push`,
           Requests: `${count(running)} running; ${count(limit)} at a time${limit < max ? ` now, ${count(max)} at most` : ''}`,
         }}
       />

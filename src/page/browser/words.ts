@@ -205,7 +205,9 @@ export function mirrorTroubles(
 function conflictText(cells: readonly Conflict[], file: string): string {
   const named = cells.slice(0, NAMED).map(({ pk, column = '' }) => `${pk} ${column}`.trim());
   const more = cells.length > NAMED ? ` and ${count(cells.length - NAMED)} more` : '';
-  const which = named.some((name) => name !== '') ? ` (${named.join(', ')}${more})` : '';
+  if (named.every((name) => name === ''))
+    return `Somebody edited the file. It is as the peer has it again; the edited one is ${file}, which you can remove when you are done.`;
+  const which = ` (${named.join(', ')}${more})`;
   return `${counted(cells.length, 'cell')} changed on both sides${which}. The peer's value was kept; yours is in ${file}, which you can remove when you are done.`;
 }
 

@@ -115,6 +115,17 @@ export class DocumentIndex {
     for (const stage of [this.#buffer, this.#handedOver, this.#shown]) stage.delete(hash);
   }
 
+  /** A copy of what searches go through; calling it brings that back in the place of all that is there then. */
+  backup(): () => void {
+    this.commitAtOnce();
+    const kept = [...this.#shown];
+    return () => {
+      this.commitAtOnce();
+      this.#shown.clear();
+      for (const [hash, document] of kept) this.#shown.set(hash, document);
+    };
+  }
+
   /** The end of the process without a word: what was not handed over is gone, the rest is shown after the start. */
   crash(): void {
     this.#settle();

@@ -1,11 +1,12 @@
 import { markup } from './markup.js';
+import { officeText } from './office.js';
 import { pdfText } from './pdf.js';
 
 /** What the peer reads in a document; undefined where no parser can read it, and only the words of the URL are known. */
 export interface Parsed {
   readonly title: string;
   readonly text: string;
-  readonly doctype: 'h' | 't' | 'p';
+  readonly doctype: 'h' | 't' | 'p' | 'o';
 }
 
 const BY_EXTENSION: Readonly<Record<string, string>> = {
@@ -19,7 +20,8 @@ export function parse(url: string, contentType: string | undefined, data: Buffer
   const extension = /\.([a-z0-9]+)$/i.exec(url)?.[1]?.toLowerCase() ?? '';
   const [mime = '', ...parameters] = (contentType || BY_EXTENSION[extension] || '').split(';');
   const charset = /charset="?([^"; ]+)/i.exec(parameters.join(';'))?.[1];
-  switch (mime.trim().toLowerCase()) {
+  const type = mime.trim().toLowerCase();
+  switch (type) {
     case 'text/plain':
       return filtered(data, charset, 't');
     case 'text/html':
@@ -29,8 +31,10 @@ export function parse(url: string, contentType: string | undefined, data: Buffer
       const text = pdfText(data);
       return text === undefined ? undefined : { title: '', text, doctype: 'p' };
     }
-    default:
-      return undefined;
+    default: {
+      const text = officeText(type, data);
+      return text === undefined ? undefined : { title: '', text, doctype: 'o' };
+    }
   }
 }
 

@@ -141,6 +141,11 @@ export class YacyModel {
     this.#index.remove(hashOf(normalUrl(url)));
   }
 
+  /** Copies the index, as a backup does. @returns what restores it */
+  backup(): () => void {
+    return this.#index.backup();
+  }
+
   /** Ends as by `kill -9`. */
   async crash(): Promise<void> {
     await this.#unlisten();

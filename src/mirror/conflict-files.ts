@@ -1,0 +1,108 @@
+import { constants } from 'node:fs';
+import { copyFile, link, open, readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, posix } from 'node:path';
+import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
+import type { Clock } from '../lib/clock.js';
+import { MirrorError, onDisk } from './errors.js';
+import { hashOf, reach, statsAt, type Target, temporaryOf } from './whole-file.js';
+
+/** Copies of one file that `keep` makes: a program that writes into it again and again fills no disk. */
+const MOST_KEPT = 100;
+
+/**
+ * The *conflict files* of one mirrored file: whole copies beside it, as NAME.conflict-TIME, of what somebody wrote into it and
+ * what the peer does not have. Once written they are the person's and never changed; a conflict *stands* for as long as its file
+ * does. The same content is saved once.
+ */
+export class ConflictFiles {
+  constructor(
+    private readonly target: Target,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Those that a person has not removed yet, below the root, the oldest first. */
+  async list(): Promise<readonly string[]> {
+    const { path } = this.target;
+    const begin = `${posix.basename(path)}.conflict-`;
+    const names = await readdir(dirname(await reach(this.target)));
+    const ours = names.filter((name) => name.startsWith(begin)).sort();
+    return ours.map((name) => posix.join(posix.dirname(path), name));
+  }
+
+  /**
+   * Writes a copy of what was read from the file.
+   *
+   * @param sha256 of the bytes
+   * @returns its path, below the root
+   */
+  async save(bytes: Buffer, sha256: string, mode: number): Promise<string> {
+    const { directory, temporary, shown } = await this.#place();
+    const paths = await this.list();
+    const same = await this.#same(paths, directory, bytes.length, sha256);
+    if (same !== undefined) return same;
+    const path = this.#freePath(paths);
+    await onDisk(shown, () => writeFileAtomic(join(directory, basename(path)), bytes, { mode, temporary }));
+    return path;
+  }
+
+  /**
+   * Keeps the file that stands there, of any size, under a second name. A program that still has it open goes on writing into that.
+   *
+   * @param sha256 of its content
+   * @returns the path of the copy, below the root
+   * @throws MirrorError MIRROR_EDITED_AGAIN where there are too many already
+   */
+  async keep(sha256: string): Promise<string> {
+    const { directory, temporary, shown } = await this.#place();
+    const file = join(directory, basename(this.target.path));
+    const paths = await this.list();
+    return await onDisk(shown, async () => {
+      const size = (await statsAt(file))?.size;
+      const same = await this.#same(paths, directory, size, sha256);
+      if (same !== undefined) return same;
+      if (paths.length >= MOST_KEPT) throw new MirrorError('MIRROR_EDITED_AGAIN', shown, `${MOST_KEPT}`);
+      const path = this.#freePath(paths);
+      await rm(temporary, { force: true });
+      // A copy where the file system has no second names.
+      await link(file, temporary).catch(() => copyFile(file, temporary, constants.COPYFILE_EXCL));
+      const handle = await open(temporary, 'r');
+      await handle.sync().finally(() => handle.close());
+      await rename(temporary, join(directory, basename(path)));
+      await syncDirectory(directory);
+      return path;
+    });
+  }
+
+  async #place() {
+    const { root, path } = this.target;
+    const real = await reach(this.target);
+    return {
+      directory: dirname(real),
+      temporary: temporaryOf(real, 'conflict'),
+      /** For sentences. */
+      shown: join(root, path),
+    };
+  }
+
+  async #same(
+    paths: readonly string[],
+    directory: string,
+    size: number | undefined,
+    sha256: string,
+  ): Promise<string | undefined> {
+    for (const path of paths) {
+      const name = join(directory, basename(path));
+      const stats = await statsAt(name);
+      if (stats?.isFile() && stats.size === size && (await hashOf(name)) === sha256) return path;
+    }
+    return undefined;
+  }
+
+  #freePath(paths: readonly string[]): string {
+    const time = new Date(this.clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
+    const first = `${this.target.path}.conflict-${time}`;
+    let path = first;
+    for (let i = 2; paths.includes(path); i += 1) path = `${first}-${i}`;
+    return path;
+  }
+}

@@ -1,0 +1,180 @@
+import { randomBytes } from 'node:crypto';
+import { link, mkdir, readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import PQueue from 'p-queue';
+import { writeFileAtomic } from '../lib/atomic.js';
+import { systemCode } from '../lib/errors.js';
+import type { State } from '../state/state.js';
+import { MirrorAlarm, MirrorError, onDisk } from './errors.js';
+import { temporaryOf } from './whole-file.js';
+
+/** Names the state that mirrors into the directory in which it stands. Names of the peer never become this one. */
+export const MARKER = '.peersync-mirror.json';
+
+/** Where the last run wrote, and on which file system. */
+const ROOT = 'mirror-root';
+/** By which this state is known in markers. */
+const OWNER = 'mirror-owner';
+
+/** What a marker says; `owner` is undefined where it cannot be read as one. */
+interface Marker {
+  readonly owner: string | undefined;
+  /** Whose it is, in words. */
+  readonly whose: string;
+}
+
+export interface MirrorRootParts {
+  readonly state: State;
+  readonly stateDir: string;
+  /** Resolves when all changes of the state are on disk. */
+  commit(): Promise<void>;
+}
+
+/** The mirror that is about to run. */
+interface Asking {
+  readonly name: string;
+  /** Of its file below the root; it may hold `{…}`. */
+  readonly path: string;
+  /** Codes of alarms that a person accepts. */
+  readonly accepted: readonly string[];
+}
+
+/**
+ * The directory below which everything is mirrored. It belongs to one state: two that replace each other's files in turn would
+ * never end, and the edits of one look like the peer's to nobody.
+ *
+ * A root without a marker is *taken*: the marker is put there. One with the marker of another state, or with one that cannot be
+ * read, is an alarm; accepting it takes the root. A state that was lost left its marker: the new one is another state.
+ */
+export class MirrorRoot {
+  /** One at a time, so that one marker is written. */
+  readonly #checks = new PQueue({ concurrency: 1 });
+
+  constructor(private readonly parts: MirrorRootParts) {}
+
+  /**
+   * Makes the root where it is missing, and makes sure that it is there and ours.
+   *
+   * @throws MirrorError MIRROR_ROOT_AWAY, MIRROR_ROOT_NESTED; MirrorAlarm ROOT_TAKEN
+   */
+  async check(root: string, asking: Asking): Promise<void> {
+    await onDisk(root, () =>
+      this.#checks.add(async () => {
+        await this.#checkThere(root);
+        await this.#checkOurs(root, asking);
+      }),
+    );
+  }
+
+  /** Committed with the record of what was written. */
+  async remember(root: string): Promise<void> {
+    const { state } = this.parts;
+    const now = { path: root, device: (await stat(root)).dev };
+    if (!isDeepStrictEqual(state.meta(ROOT), now)) state.setMeta(ROOT, now);
+  }
+
+  /**
+   * Refuses to write into an empty mount point: files would fill the disk below it, and when the right one is back an old file that
+   * is edited would look like a person's edit. The root counts as away while it is empty, on another file system than when
+   * something was last written to it.
+   */
+  async #checkThere(root: string): Promise<void> {
+    const known = this.parts.state.meta(ROOT) as
+      | { readonly path?: unknown; readonly device?: unknown }
+      | undefined;
+    await mkdir(root, { recursive: true, mode: 0o755 });
+    if (known?.path !== root || known.device === (await stat(root)).dev) return;
+    if ((await readdir(root)).length === 0) throw new MirrorError('MIRROR_ROOT_AWAY', root);
+  }
+
+  async #checkOurs(root: string, { name, path, accepted }: Asking): Promise<void> {
+    const owner = await this.#owner();
+    const top = await realpath(root);
+    for (const directory of [...above(top), ...between(top, path)]) {
+      const marker = await markerIn(directory);
+      if (marker !== undefined && marker.owner !== owner)
+        throw new MirrorError('MIRROR_ROOT_NESTED', root, `${directory}, ${marker.whose}`);
+    }
+    const marker = (await markerIn(top)) ?? (await this.#take(top, owner));
+    if (marker === undefined || marker.owner === owner) return;
+    if (!accepted.includes('ROOT_TAKEN')) throw new MirrorAlarm('ROOT_TAKEN', name, root, marker.whose);
+    await writeFileAtomic(join(top, MARKER), this.#text(owner), {
+      mode: 0o644,
+      temporary: temporaryIn(top, owner),
+    });
+  }
+
+  /** On disk before a marker says it. */
+  async #owner(): Promise<string> {
+    const { state, commit } = this.parts;
+    const known = state.meta(OWNER);
+    if (typeof known === 'string') return known;
+    const owner = randomBytes(12).toString('hex');
+    state.setMeta(OWNER, owner);
+    await commit();
+    return owner;
+  }
+
+  /** Puts the marker into a root without one. @returns that of another state that was faster */
+  async #take(top: string, owner: string): Promise<Marker | undefined> {
+    const temporary = temporaryIn(top, owner);
+    const path = join(top, MARKER);
+    const text = this.#text(owner);
+    await writeFileAtomic(temporary, text, { mode: 0o644, temporary: `${temporary}.tmp` });
+    try {
+      await link(temporary, path);
+    } catch (error) {
+      if (systemCode(error) === 'EEXIST') return await markerIn(top);
+      // The file system has no second names.
+      await writeFileAtomic(path, text, { mode: 0o644, temporary: `${temporary}.tmp` });
+    } finally {
+      await rm(temporary, { force: true });
+    }
+    return undefined;
+  }
+
+  #text(owner: string): string {
+    const about = 'peersync mirrors into this directory, from this state alone.';
+    return `${JSON.stringify({ about, owner, state: this.parts.stateDir, host: hostname() }, undefined, 2)}\n`;
+  }
+}
+
+function temporaryIn(directory: string, owner: string): string {
+  return temporaryOf(join(directory, MARKER), `marker of ${owner}`);
+}
+
+/** All directories that a directory stands in. */
+function above(directory: string): readonly string[] {
+  const parent = dirname(directory);
+  return parent === directory ? [] : [parent, ...above(parent)];
+}
+
+/** The directories below the root that a path leads through, as far as it is known. */
+function between(root: string, path: string): readonly string[] {
+  const known = path.replace(/\{.*/s, '').split('/').slice(0, -1);
+  return known.map((_, i) => join(root, ...known.slice(0, i + 1)));
+}
+
+async function markerIn(directory: string): Promise<Marker | undefined> {
+  const path = join(directory, MARKER);
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    const code = systemCode(error) ?? '';
+    if (['ENOENT', 'ENOTDIR'].includes(code)) return undefined;
+    if (['EACCES', 'EPERM', 'EISDIR', 'ELOOP'].includes(code)) return '';
+    throw error;
+  });
+  return text === undefined ? undefined : parsed(text, path);
+}
+
+function parsed(text: string, path: string): Marker {
+  try {
+    const { owner, state, host }: Record<string, unknown> = JSON.parse(text);
+    if (typeof owner === 'string' && owner !== '')
+      return { owner, whose: `of the state in ${String(state)} on the host ${String(host)}` };
+  } catch {
+    // Told below, as one that says something else.
+  }
+  return { owner: undefined, whose: `whose marker ${path} cannot be read` };
+}

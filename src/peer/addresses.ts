@@ -1,0 +1,86 @@
+/** Where an address leads: into the network around the peer, or into the world. */
+export type Reach = 'local' | 'global';
+
+/** What a person is told of a document that is not shown. */
+interface Trouble {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+}
+
+/**
+ * How a peer tells addresses apart that takes documents of one reach only. It accepts those of the other reach as well, and drops them
+ * without a word.
+ */
+export interface AddressPolicy {
+  /** By the address alone: no name is looked up. */
+  reachOf(url: string): Reach;
+  /** An address of this reach that no folder has, for a document that only shows whether the peer takes such ones. */
+  probeUrl(reach: Reach): string;
+  /** Why the peer never shows the document at this address, while it takes documents of the other reach. */
+  dropped(url: string): Trouble;
+  /** Why the document at this address may never be shown, as long as none of its reach was. */
+  unseen(url: string): Trouble;
+  /** What to do about documents of this reach that the peer drops. */
+  hint(reach: Reach): string;
+}
+
+const LOCAL_SCHEME = /^(file|smb):/i;
+const HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i;
+const LOCAL_IP =
+  /^(127\.|10\.|192\.168\.|169\.254\.|0\.|172\.(1[6-9]|2\d|3[01])\.|\[(::1?\]|f[cd]|fe[89ab]))/i;
+/** Endings of names that no public server knows. */
+const LOCAL_NAME = /(^|\.)(localhost|local|internal|intranet|lan|corp|home|invalid|test|localdomain)$/i;
+
+const WORDS = { local: 'local', global: 'public' } as const;
+const OTHER = { local: 'global', global: 'local' } as const;
+const MODES = {
+  local: 'a YaCy in its usual mode shows public addresses only',
+  global: 'a YaCy in intranet mode shows local addresses only',
+} as const;
+
+/** A YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or `local` (an intranet). */
+export const yacyAddresses: AddressPolicy = {
+  reachOf(url) {
+    if (LOCAL_SCHEME.test(url)) return 'local';
+    const host = HOST.exec(url)?.[1] ?? '';
+    if (LOCAL_IP.test(host) || LOCAL_NAME.test(host)) return 'local';
+    const isSingleLabel = !host.includes('.') && !host.startsWith('[');
+    return isSingleLabel ? 'local' : 'global';
+  },
+
+  probeUrl: (reach) =>
+    reach === 'local'
+      ? 'http://localhost/peersync-canary/network.txt'
+      : 'http://peersync-canary.example.org/network.txt',
+
+  dropped(url) {
+    const reach = yacyAddresses.reachOf(url);
+    return {
+      code: 'DOMAIN_GATE',
+      message:
+        `The peer accepted it and never shows it, while it shows documents with ${WORDS[OTHER[reach]]} addresses: it drops ` +
+        `documents with ${WORDS[reach]} addresses, such as this one (${url}), without a word.`,
+      hint: `${yacyAddresses.hint(reach)} Then \`peersync retry\` the file.`,
+    };
+  },
+
+  unseen(url) {
+    const reach = yacyAddresses.reachOf(url);
+    return {
+      code: 'ADDRESSES_UNSEEN',
+      message:
+        `The peer accepted documents with ${WORDS[reach]} addresses, such as ${url}, and has not shown any yet. It may drop ` +
+        `them without a word: ${MODES[reach]}.`,
+      hint: `\`peersync check --canary\` tells within seconds whether it does. ${yacyAddresses.hint(reach)} Then \`peersync retry --all\`.`,
+    };
+  },
+
+  hint(reach) {
+    const mend =
+      reach === 'local'
+        ? 'give the folder a public `url`, or let YaCy take local addresses (network.unit.domain = local or any, its intranet mode)'
+        : 'give the folder a local `url`, or let YaCy take public addresses (network.unit.domain = global or any, not its intranet mode)';
+    return `A YaCy network takes either public or local addresses: ${mend}.`;
+  },
+};

@@ -1,0 +1,74 @@
+import type { FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { systemCode } from '../lib/errors.js';
+import type { OpenFile } from './directory.js';
+
+/** How far the newest journal was known to be on disk when somebody was last told so. */
+export interface Acknowledged {
+  readonly generation: number;
+  /** In bytes from the beginning of that journal. */
+  readonly end: number;
+}
+
+const NAME = 'acknowledged';
+/** Every text is as long as this, so that a new one replaces the one before in one write. */
+const TEXT_LENGTH = 40;
+const LENGTH = 8 + 1 + TEXT_LENGTH + 1;
+
+/**
+ * Keeps in a small file how far the journal was acknowledged, which tells a torn end from a lost one: what a crash tore was never
+ * acknowledged.
+ *
+ * It is written after the journal is synced and before anybody is told, and it is not synced itself. After `kill -9` it is exact.
+ * After a power cut it may be older: then a lost end may pass for a torn one, but nothing else.
+ */
+export class AcknowledgedFile {
+  #file: FileHandle | undefined;
+
+  constructor(
+    private readonly dir: string,
+    private readonly open: OpenFile,
+  ) {}
+
+  async write({ generation, end }: Acknowledged): Promise<void> {
+    this.#file ??= await this.#opened();
+    const text = `${generation} ${end}`.padEnd(TEXT_LENGTH);
+    await this.#file.write(Buffer.from(`${checksumOf(text)} ${text}\n`), 0, LENGTH, 0);
+  }
+
+  async close(): Promise<void> {
+    await this.#file?.close();
+    this.#file = undefined;
+  }
+
+  async #opened(): Promise<FileHandle> {
+    const path = join(this.dir, NAME);
+    return await this.open(path, 'r+').catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT') return this.open(path, 'w+', 0o600);
+      throw error;
+    });
+  }
+}
+
+/** Undefined where nothing tells: there is no such file, or it is damaged. */
+export async function readAcknowledged(dir: string, open: OpenFile): Promise<Acknowledged | undefined> {
+  const file = await open(join(dir, NAME), 'r').catch((error: unknown) => {
+    if (['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
+    throw error;
+  });
+  if (file === undefined) return undefined;
+  try {
+    const [checksum, ...rest] = (await file.readFile('utf8')).slice(0, LENGTH - 1).split(' ');
+    const text = rest.join(' ');
+    if (checksum !== checksumOf(text)) return undefined;
+    const [generation = 0, end = 0] = text.split(' ').map(Number);
+    return { generation, end };
+  } finally {
+    await file.close();
+  }
+}
+
+function checksumOf(text: string): string {
+  return crc32(text).toString(16).padStart(8, '0');
+}

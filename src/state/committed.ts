@@ -1,0 +1,203 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { directoryOf, joinPath } from '../lib/file.js';
+import type { Entries } from './entries.js';
+import { type Counts, EntriesReader, noCounts, type Placed } from './entries-reader.js';
+import type { Entry, Place } from './entry.js';
+import { decode, statusOf, type UrlBases } from './line.js';
+
+/** Sees each change of a record that has reached the disk. Must not throw. */
+export type CommitListener = (after: Entry | undefined, before: Entry | undefined) => void;
+
+/** So many changes are counted as written without a pause. */
+const SLICE = 1_000;
+
+/**
+ * Which records and small values are not on disk as they are in memory, and of a record the line that is there: undefined where
+ * there is none.
+ *
+ * A change *waits* from when it is made. A write takes all that wait; they are *being written* until it has ended, and then on disk,
+ * or they wait again. The row that is written is made late: it says what the record is by then.
+ */
+export class Changes {
+  #waiting = new Map<string, string | undefined>();
+  #writing = new Map<string, string | undefined>();
+
+  get size(): number {
+    return this.#waiting.size + this.#writing.size;
+  }
+
+  /** @param key `folder\0path` of a record, or the name of a small value */
+  add(key: string, onDisk?: string): void {
+    if (!this.#waiting.has(key)) this.#waiting.set(key, onDisk);
+  }
+
+  has(key: string): boolean {
+    return this.#writing.has(key) || this.#waiting.has(key);
+  }
+
+  /** The line on disk of a record that has changed. */
+  onDisk(key: string): string | undefined {
+    return this.#writing.has(key) ? this.#writing.get(key) : this.#waiting.get(key);
+  }
+
+  *keys(): Iterable<string> {
+    yield* this.#writing.keys();
+    for (const key of this.#waiting.keys()) if (!this.#writing.has(key)) yield key;
+  }
+
+  /** All that wait are being written from now on. */
+  take(): void {
+    this.#writing = this.#waiting;
+    this.#waiting = new Map();
+  }
+
+  /** What is being written, each as its row is made: that has in it what has changed meanwhile. */
+  *taken(): Iterable<string> {
+    for (const key of this.#writing.keys()) {
+      this.#waiting.delete(key);
+      yield key;
+    }
+  }
+
+  /** The write failed. */
+  giveBack(): void {
+    for (const [key, line] of this.#waiting) if (!this.#writing.has(key)) this.#writing.set(key, line);
+    this.#waiting = this.#writing;
+    this.#writing = new Map();
+  }
+
+  /** The write succeeded: so many changes are over. @returns them, each with the line that was on disk before */
+  *written(most: number): Iterable<readonly [key: string, before: string | undefined]> {
+    let left = most;
+    for (const change of this.#writing) {
+      if (left === 0) return;
+      left -= 1;
+      this.#writing.delete(change[0]);
+      yield change;
+    }
+  }
+
+  get isWriting(): boolean {
+    return this.#writing.size > 0;
+  }
+}
+
+/**
+ * The records as they are on disk, which is what people are told: a kill makes none of it untrue. They are those in memory, but for
+ * the changes that are not on disk.
+ */
+export class CommittedEntries extends EntriesReader {
+  readonly bases: UrlBases;
+  readonly #listeners = new Set<CommitListener>();
+  /** By how much the counts in memory are ahead of those on disk, by folder. */
+  readonly #ahead = new Map<string, Record<Entry['status'], number>>();
+
+  constructor(
+    private readonly inMemory: Entries,
+    private readonly changes: Changes,
+  ) {
+    super();
+    this.bases = inMemory.bases;
+  }
+
+  /** A record was changed in memory. */
+  changed(folder: string, path: string, before: string | undefined, after: string | undefined): void {
+    this.changes.add(keyOf(folder, path), before);
+    this.#count(folder, before, after, 1);
+  }
+
+  /** Calls `listener` for each change of a record that reaches the disk; returns how to stop that. */
+  onCommit(listener: CommitListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** The changes that were being written are on disk. */
+  async written(): Promise<void> {
+    while (this.changes.isWriting) {
+      for (const [key, before] of this.changes.written(SLICE)) this.#written(key, before);
+      if (this.changes.isWriting) await nextTurn();
+    }
+  }
+
+  #written(key: string, lineBefore: string | undefined): void {
+    const [folder = '', path] = key.split('\0');
+    if (path === undefined) return;
+    const line = this.line(folder, path);
+    this.#count(folder, lineBefore, line, -1);
+    if (this.#listeners.size === 0) return;
+    const before = lineBefore === undefined ? undefined : decode(lineBefore, folder, path, this.bases);
+    const after = line === undefined ? undefined : decode(line, folder, path, this.bases);
+    for (const listener of this.#listeners) listener(after, before);
+  }
+
+  line(folder: string, path: string): string | undefined {
+    const key = keyOf(folder, path);
+    return this.changes.has(key) ? this.changes.onDisk(key) : this.inMemory.line(folder, path);
+  }
+
+  *lines(folder?: string, directory = ''): Iterable<Placed> {
+    // First, so that whoever goes on behind one of them leaves nothing out.
+    yield* this.#forgotten(folder, directory);
+    for (const placed of this.inMemory.lines(folder, directory)) {
+      const key = this.changes.size === 0 ? '' : keyOf(placed[0], joinPath(placed[1], placed[2]));
+      if (!this.changes.has(key)) yield placed;
+      else {
+        const line = this.changes.onDisk(key);
+        if (line !== undefined) yield [placed[0], placed[1], placed[2], line];
+      }
+    }
+  }
+
+  counts(folder?: string): Counts {
+    const counts = { ...this.inMemory.counts(folder) };
+    for (const [name, ahead] of this.#ahead) {
+      if (folder !== undefined && name !== folder) continue;
+      for (const status of Object.keys(ahead) as Entry['status'][]) counts[status] -= ahead[status];
+    }
+    return counts;
+  }
+
+  *folders(): Iterable<string> {
+    const inMemory = new Set(this.inMemory.folders());
+    yield* inMemory;
+    for (const name of this.#ahead.keys()) if (!inMemory.has(name)) yield name;
+  }
+
+  *quarantinedPlaces(): Iterable<Place> {
+    for (const place of this.inMemory.quarantinedPlaces())
+      if (!this.changes.has(keyOf(place.folder, place.path))) yield place;
+    for (const key of this.changes.keys()) {
+      const line = this.changes.onDisk(key);
+      const [folder = '', path = ''] = key.split('\0');
+      if (line !== undefined && statusOf(line) === 'quarantined') yield { folder, path };
+    }
+  }
+
+  /** Those that are on disk, and not in memory any more. */
+  *#forgotten(wanted: string | undefined, below: string): Iterable<Placed> {
+    for (const key of this.changes.keys()) {
+      const line = this.changes.onDisk(key);
+      const [folder = '', path = ''] = key.split('\0');
+      if (line === undefined || this.inMemory.line(folder, path) !== undefined) continue;
+      if (wanted !== undefined && folder !== wanted) continue;
+      if (below !== '' && !path.startsWith(`${below}/`)) continue;
+      const directory = directoryOf(path);
+      yield [folder, directory, path.slice(directory === '' ? 0 : directory.length + 1), line];
+    }
+  }
+
+  #count(folder: string, before: string | undefined, after: string | undefined, by: 1 | -1): void {
+    let ahead = this.#ahead.get(folder);
+    if (ahead === undefined) {
+      ahead = noCounts();
+      this.#ahead.set(folder, ahead);
+    }
+    if (before !== undefined) ahead[statusOf(before)] -= by;
+    if (after !== undefined) ahead[statusOf(after)] += by;
+  }
+}
+
+function keyOf(folder: string, path: string): string {
+  return `${folder}\0${path}`;
+}
