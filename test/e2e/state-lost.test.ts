@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Running } from '../support/cli.js';
@@ -97,19 +98,23 @@ describe('a state directory that goes away under a running daemon', () => {
   });
 });
 
-/** Runs a command of peersync in another UTS and PID namespace, as a container does. */
-function inContainer(site: Site, ...args: readonly string[]): Running {
+/** Starts a daemon in PID and UTS namespaces of its own, as a container does. */
+function daemonInContainer(site: Site, host: string): Running {
   const program = join(import.meta.dirname, '../support/in-container.mjs');
-  return new Running([...args, '--config', site.config], { program, life: 'test' });
+  const env = { CONTAINER_HOSTNAME: host };
+  return new Running(['run', '--config', site.config], { program, env, life: 'test' });
 }
 
 describe(`the lock of the state${skipped(unshares, 'namespaces cannot be made')}`, () => {
-  it.skipIf(!unshares)(
-    'keeps out a second daemon in another PID namespace, also while the first is stopped',
-    async () => {
+  it.skipIf(!unshares).each([
+    ['with the same host name', hostname()],
+    ['with another host name', 'in-a-container'],
+  ])(
+    'keeps out a second daemon in another PID namespace %s, also while the first is stopped',
+    async (_name, host) => {
       const site = await confirmedSite();
       site.daemon.child.kill('SIGSTOP');
-      const refused = await inContainer(site, 'run').ended;
+      const refused = await daemonInContainer(site, host).ended;
       site.daemon.child.kill('SIGCONT');
       expect(refused.code).toBe(1);
       expect(refused.stderr).toContain('uses the state directory');
@@ -122,7 +127,7 @@ describe(`the lock of the state${skipped(unshares, 'namespaces cannot be made')}
     async () => {
       const site = await Site.begin();
       site.dropSome('a');
-      const first = inContainer(site, 'run');
+      const first = daemonInContainer(site, 'in-a-container');
       await first.says('confirmed');
       await first.kill('SIGKILL');
       await site.start();

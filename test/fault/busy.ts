@@ -159,7 +159,6 @@ export class BusyUser {
 
   #putBack(): void {
     for (const [path, content] of this.#removed) {
-      this.#removed.delete(path);
       this.#put(path, content);
       return;
     }
@@ -167,6 +166,8 @@ export class BusyUser {
 
   #put(path: string, content: string): void {
     this.#makeWay(path);
+    // Only a file that is missing is put back, so that no URL goes back to an older version.
+    this.#removed.delete(path);
     writeFileSync(this.#absolute(path), content);
     this.#contents.set(path, content);
   }
