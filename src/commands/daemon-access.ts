@@ -216,6 +216,7 @@ const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
   failing: 60_000,
   // For another try: it is seldom that this mends itself.
   denied: 8_000,
+  weak: 8_000,
 };
 /** Trouble that turns from one kind into another and back: as long as it takes for each kind once. */
 const GIVE_UP_AT_LAST_MS = Object.values(GIVE_UP_MS).reduce((sum, ms) => sum + ms);

@@ -114,12 +114,12 @@ export async function runningPeer(config: Config, log: Logger): Promise<PeerClie
 }
 
 async function clientFor(
-  { peer }: Config,
+  config: Config,
   log: Logger,
   embedded?: Pick<EmbeddedPeer, 'url' | 'credentials'>,
 ): Promise<PeerClient> {
   const { configuredPeer } = await import('../daemon/configured-peer.js');
-  return await configuredPeer(peer, { clock: systemClock, log }, embedded);
+  return await configuredPeer(config, { clock: systemClock, log }, embedded);
 }
 
 /** Throws the error on; of an answer that was too large it says which option is meant for it. */

@@ -41,6 +41,9 @@ const peer = section('The search service that documents go to.', {
       password: secretSchema.describe(
         'Where the password stands: `{ "env": "NAME" }`, `{ "file": "path" }` or `{ "credential": "name" }` (systemd\'s `LoadCredential=`); never the password itself. Prefer `credential` under systemd, `file` (mode 0600) elsewhere.',
       ),
+      allowBasic: flag(false).describe(
+        'Whether the password may travel in plain text (Basic) over http to another machine: everyone between can read it. Over https, to this machine and by Digest it always may. Set it only for a network that you trust.',
+      ),
     })
     .optional()
     .describe('Credentials for the peer, sent only to `peer.url`; the embedded peer needs none.'),

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Config } from '../config/config.js';
 import { resolveSecret } from '../config/secret.js';
 import type { Clock } from '../lib/clock.js';
@@ -15,6 +16,9 @@ import type { DialectSource } from '../uplink/deps.js';
 
 const BEGINNING = /(?=-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----)/;
 
+/** In the directory of the state: how each peer asked for the password. */
+const ACCESS_FILE = 'peer-access.json';
+
 /**
  * A client for the configured peer.
  *
@@ -22,17 +26,22 @@ const BEGINNING = /(?=-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----)/;
  * @throws PeersyncError when the password or the CA file cannot be read
  */
 export async function configuredPeer(
-  { url, dialect, auth, tls, timeouts, maxAnswer }: Config['peer'],
+  { peer, state }: Pick<Config, 'peer' | 'state'>,
   parts: { readonly clock: Clock; readonly log: Logger },
   embedded?: { readonly url: string; readonly credentials: Credentials },
 ): Promise<PeerClient> {
+  const { url, dialect, auth, tls, timeouts, maxAnswer } = peer;
   const common = { ...parts, timeouts, maxAnswer };
   if (embedded !== undefined) {
     const { credentials, url: baseUrl } = embedded;
     return new PeerClient({ ...common, dialect: 'standard', baseUrl, credentials });
   }
   return new PeerClient({
-    ...{ ...common, dialect, baseUrl: url },
+    ...common,
+    dialect,
+    baseUrl: url,
+    accessFile: join(state.dir, ACCESS_FILE),
+    allowBasic: auth?.allowBasic ?? false,
     ...(auth === undefined ? {} : { credentials: await configuredCredentials(auth, parts.log) }),
     ...(tls.ca === undefined ? {} : { tls: { ca: await readCa(tls.ca) } }),
   });

@@ -172,10 +172,10 @@ async function closeLost(state: State, dir: string, { clock, log }: OpenDeps): P
 
 /** A client for the configured peer, and its address; brings up the embedded one where that is the peer. */
 async function openPeer(state: State, { current, clock, log, shutdown, onFailure }: OpenDeps) {
-  const { peer } = current.config;
+  const { peer, state: place } = current.config;
   if (peer.url !== 'embedded') {
     const dialect = knownDialect(peer, state) ?? 'auto';
-    const client = await configuredPeer({ ...peer, dialect }, { clock, log });
+    const client = await configuredPeer({ peer: { ...peer, dialect }, state: place }, { clock, log });
     return { url: peer.url, client, linkTo: undefined };
   }
   const { dir, port, requireAuth } = peer.embedded;
@@ -183,7 +183,7 @@ async function openPeer(state: State, { current, clock, log, shutdown, onFailure
   shutdown.add('embedded peer', () => embedded.close());
   void embedded.exited.then((error) => error && onFailure(error));
   const { linkTo, url } = embedded;
-  return { url, linkTo, client: await configuredPeer(peer, { clock, log }, embedded) };
+  return { url, linkTo, client: await configuredPeer(current.config, { clock, log }, embedded) };
 }
 
 /** How many requests of a lane may be under way that is not configured. */

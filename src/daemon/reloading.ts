@@ -101,6 +101,7 @@ export class Reloading {
     if (config !== before) onReload();
     const changes: string[] = [];
     if (!restart.includes('peer.url') && config.peer.url !== 'embedded') {
+      client.allowBasic(config.peer.auth?.allowBasic ?? false);
       if (client.authenticate(access.credentials)) changes.push('peer.auth: other credentials');
       if (client.trust(access.ca)) changes.push('peer.tls.ca: other certificates');
     }

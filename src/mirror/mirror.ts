@@ -305,7 +305,7 @@ async function outcomeOf(
 }
 
 /** Failures that the queue logs once for everybody. */
-const OF_THE_PEER = ['PEER_UNREACHABLE', 'PEER_TIMEOUT', 'PEER_BUSY', 'PEER_AUTH'];
+const OF_THE_PEER = ['PEER_UNREACHABLE', 'PEER_TIMEOUT', 'PEER_BUSY', 'PEER_AUTH', 'PEER_AUTH_WEAK'];
 
 /** Logs what is new about a mirror, once: troubles when they begin and when they are over, and what changed. */
 function logRun(

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Clock } from '../lib/clock.js';
-import type { Logger } from '../lib/logger.js';
+import type { PeerAccess, SchemeName, Weakness } from './access.js';
 
 export interface Credentials {
   readonly username: string;
@@ -50,6 +50,12 @@ export function isSpoken(challenge: Challenge): boolean {
   if (scheme === 'basic') return true;
   const isWhole = parameters.has('realm') && parameters.has('nonce') && hashOf(challenge) !== undefined;
   return scheme === 'digest' && isWhole && /(^|[\s,])auth([\s,]|$)/i.test(parameters.get('qop') ?? 'auth');
+}
+
+/** The kind of a challenge that can be answered. */
+function nameOf(challenge: Challenge): SchemeName {
+  if (challenge.scheme === 'basic') return 'basic';
+  return hashOf(challenge) === 'sha256' ? 'digest-sha256' : 'digest-md5';
 }
 
 /**
@@ -123,6 +129,7 @@ const NONCE_USES = 1_000;
  *   MD5, Basic. A Digest nonce is used again and again, each time with the next count, by all requests together.
  * - A 401 to an answered challenge: the nonce was too old (`stale`), or the server forgot one that had worked: its new
  *   challenge is answered. Otherwise the credentials are wrong.
+ * - A challenge that `PeerAccess` forbids is not answered; what was known of the peer before stays.
  * - A nonce that will not last is given up before a body is sent with it (`renew`): a new one is asked for.
  *
  * The caller limits how often one request is sent.
@@ -135,24 +142,20 @@ export class Auth {
   /** Whether requests answer it without being asked. */
   #isAnswered = false;
   #isAdmitted = false;
-  #hasWarned = false;
 
   constructor(
     private readonly credentials: Credentials,
-    private readonly origin: URL,
-    private readonly log: Logger,
+    private readonly access: PeerAccess,
     private readonly clock: Clock,
   ) {}
 
   /** What the next request is to carry; undefined while no challenge is known. Counts as one use of a nonce. */
   authorize(method: string, uri: string): Authorization | undefined {
     const scheme = this.#isAnswered ? this.#scheme : undefined;
-    if (scheme === undefined) return undefined;
+    if (scheme === undefined || this.access.isExposedBy(nameOf(scheme.challenge))) return undefined;
     const { username, password } = this.credentials;
-    if (scheme.challenge.scheme === 'basic') {
-      this.#warnOfPlainText();
+    if (scheme.challenge.scheme === 'basic')
       return { header: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`, scheme };
-    }
     scheme.count += 1;
     const request = { method, uri, count: scheme.count, cnonce: randomBytes(12).toString('hex') };
     return { header: digestAuthorization(scheme.challenge, this.credentials, request), scheme };
@@ -170,18 +173,32 @@ export class Auth {
     this.#isAdmitted = false;
   }
 
-  /** The server let a protected request in, or one that carried `used`. */
-  admitted(used: Authorization | undefined): void {
+  /** The server let a request in that needs access, and carried `used`. */
+  async admitted(used: Authorization | undefined): Promise<void> {
     this.#isAdmitted = true;
-    if (used !== undefined) used.scheme.isProven = true;
+    if (used === undefined || used.scheme.isProven) return;
+    used.scheme.isProven = true;
+    await this.access.worked(nameOf(used.scheme.challenge));
   }
 
-  /** The server answered 401 to a request that carried `used`: whether sending it again can help. */
-  refused(header: string | readonly string[] | undefined, used: Authorization | undefined): boolean {
+  /**
+   * The server answered 401 to a request that carried `used`.
+   *
+   * @returns `again` where sending it once more can help, `refused` where it cannot, or why its
+   *   challenge is not answered
+   */
+  async refused(
+    header: string | readonly string[] | undefined,
+    used: Authorization | undefined,
+  ): Promise<'again' | 'refused' | Weakness> {
     const offered = this.#strongest(parseChallenges(header));
-    const again = offered !== undefined && this.#learn(offered, used?.scheme);
-    if (!again) this.#isAdmitted = false;
-    return again;
+    const name = offered && nameOf(offered.challenge);
+    const weakness = name && (await this.access.forbids(name));
+    if (name !== undefined && weakness === undefined) await this.access.wasAsked(name);
+    const again = offered !== undefined && weakness === undefined && this.#learn(offered, used?.scheme);
+    if (again) return 'again';
+    this.#isAdmitted = false;
+    return weakness ?? 'refused';
   }
 
   #learn(offered: Scheme, used: Scheme | undefined): boolean {
@@ -205,17 +222,6 @@ export class Auth {
     const digests = spoken.filter(({ scheme }) => scheme === 'digest');
     const challenge = digests.find((each) => hashOf(each) === 'sha256') ?? digests[0] ?? spoken[0];
     return challenge && { challenge, since: this.clock.now(), count: 0, isProven: false };
-  }
-
-  #warnOfPlainText(): void {
-    const { protocol, hostname, origin } = this.origin;
-    const isLoopback = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-    if (this.#hasWarned || protocol !== 'http:' || isLoopback) return;
-    this.#hasWarned = true;
-    this.log.warn(
-      { origin },
-      'The peer wants the password in plain text (Basic over http); use https, or Digest on the peer.',
-    );
   }
 }
 

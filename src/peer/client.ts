@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
+import { PeerAccess } from './access.js';
 import {
   type AnswerHead,
   allRecords,
@@ -36,7 +37,20 @@ export interface PeerClientOptions {
   readonly maxAnswer?: number;
   /** @default systemClock */
   readonly clock?: Clock;
-  /** @default silentLogger */
+  /**
+   * Whether Basic may carry the password over http to another machine: everyone between reads it.
+   *
+   * @default false
+   */
+  readonly allowBasic?: boolean;
+  /**
+   * A small file that remembers the strongest way in which each peer asked for the password, so that
+   * none is ever shown it in a weaker way (PEER_AUTH_WEAK). Several processes may use one.
+   *
+   * @default none: each client remembers by itself
+   */
+  readonly accessFile?: string;
+  /** Is told of an `accessFile` that cannot be read or written. @default silentLogger */
   readonly log?: Logger;
   /** How the peer speaks the API: one that is known already, or `auto` to find out. @default 'auto' */
   readonly dialect?: DialectName | 'auto';
@@ -85,6 +99,7 @@ export class PeerClient {
   /** Of the API; holds no credentials. */
   readonly baseUrl: string;
   readonly #http: Http;
+  readonly #access: PeerAccess;
   readonly #deletion: YacyDeletion;
   /** Whether the peer, as far as is known, has our page for removals. */
   #hasRemovalPage = true;
@@ -93,11 +108,13 @@ export class PeerClient {
 
   constructor(options: PeerClientOptions) {
     const { credentials, tls, maxAnswer = MAX_ANSWER, dialect = 'auto' } = options;
-    const { clock = systemClock, log = silentLogger } = options;
+    const { clock = systemClock, log = silentLogger, allowBasic = false, accessFile } = options;
     const base = new URL(options.baseUrl);
     const timeouts = { ...TIMEOUTS, ...options.timeouts };
     this.baseUrl = base.origin + base.pathname;
-    this.#http = new Http({ base, ca: tls?.ca, credentials, timeouts, maxAnswer, clock, log });
+    this.#access = new PeerAccess(base, { path: accessFile, log, allowBasic });
+    const access = this.#access;
+    this.#http = new Http({ base, ca: tls?.ca, credentials, timeouts, maxAnswer, clock, access });
     this.#deletion = new YacyDeletion(this.#http);
     if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
     this.tables = new PeerTables(this.#http, async (signal) => (await this.#spoken(signal)).tables, clock);
@@ -119,6 +136,11 @@ export class PeerClient {
    */
   authenticate(credentials: Credentials | undefined): boolean {
     return this.#http.authenticate(credentials);
+  }
+
+  /** Changes the option of that name for requests that begin from now on. */
+  allowBasic(isAllowed: boolean): void {
+    this.#access.allowBasic = isAllowed;
   }
 
   /**

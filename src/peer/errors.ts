@@ -7,6 +7,7 @@ const HINTS = {
   PEER_TIMEOUT: 'The peer is slow or hangs; if it is only slow, raise peer.timeouts.',
   PEER_AUTH:
     'Check peer.auth: the user name, and the password that it names; pages that end in _p need the administrator.',
+  PEER_AUTH_WEAK: 'Use https, or Digest on the peer.',
   PEER_BUSY: 'The peer asked for fewer requests; lower push.requestsPerSecond if it goes on.',
   PEER_REFUSED: 'The peer does not take this request; check peer.url and what the peer says.',
   PEER_TOO_LARGE: 'Lower push.maxBytes or push.maxItems, or raise the limit of the peer.',
@@ -51,6 +52,8 @@ export interface PeerErrorParts {
   readonly answer?: Uint8Array | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly item?: number | undefined;
+  /** What to do, where that is known better than by the code alone. */
+  readonly hint?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -68,7 +71,7 @@ export class PeerError extends PeersyncError {
   readonly item: number | undefined;
 
   constructor(code: PeerErrorCode, parts: PeerErrorParts) {
-    const { what, answer, status, delivered, retryAfterMs, item, cause } = parts;
+    const { what, answer, status, delivered, retryAfterMs, item, hint = HINTS[code], cause } = parts;
     const url = new URL(parts.url);
     url.username = '';
     url.password = '';
@@ -77,7 +80,7 @@ export class PeerError extends PeersyncError {
     super({
       code,
       message: `${url.href} ${what}${answer ? shown(answer) : ''}`,
-      hint: HINTS[code],
+      hint,
       exitCode: EXIT_CODES[code] ?? EXIT.failure,
       details: Object.fromEntries(Object.entries(details).filter(([, value]) => value !== undefined)),
       ...(cause === undefined ? {} : { cause }),

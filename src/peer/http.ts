@@ -4,8 +4,8 @@ import { rootCertificates } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, errors } from 'undici';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
+import type { PeerAccess, Weakness } from './access.js';
 import {
   ACCEPT_RECORDS,
   type AnswerHead,
@@ -74,7 +74,7 @@ export interface HttpOptions {
   /** Bytes of an answer that is read whole. */
   readonly maxAnswer: number;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly access: PeerAccess;
 }
 
 /** By this the limit of the whole exchange is longer where the answer is read while it comes. */
@@ -130,11 +130,11 @@ export class Http {
    * @returns whether they are others
    */
   authenticate(credentials: Credentials | undefined): boolean {
-    const { base, log, clock } = this.#options;
+    const { access, clock } = this.#options;
     const { username, password } = this.#credentials ?? {};
     if (credentials?.username === username && credentials?.password === password) return false;
     this.#credentials = credentials;
-    this.#auth = credentials && new Auth(credentials, base, log, clock);
+    this.#auth = credentials && new Auth(credentials, access, clock);
     return true;
   }
 
@@ -160,7 +160,7 @@ export class Http {
    * The whole answer, whatever its status, but for a 401 that cannot be answered.
    *
    * @throws PeerError PEER_UNREACHABLE, PEER_TIMEOUT, PEER_ANSWER (not HTTP, or encoded), PEER_ANSWER_TOO_LARGE,
-   *   PEER_SOURCE, PEER_ABORTED, PEER_AUTH
+   *   PEER_SOURCE, PEER_ABORTED, PEER_AUTH, PEER_AUTH_WEAK
    */
   async ask(request: PeerRequest): Promise<HttpAnswer> {
     return await this.#admitted(request, (exchange, head) => exchange.whole(head));
@@ -191,17 +191,22 @@ export class Http {
   async #admitted<T>(request: PeerRequest, use: Use<T>): Promise<T> {
     if (request.isProtected && request.body !== undefined) await this.#introduce(request);
     const auth = request.isAnonymous ? undefined : this.#auth;
+    // A page that lets everyone in proves nothing.
+    let needsAccess = request.isProtected;
     for (let authorized = 0; ; ) {
       const used = auth?.authorize(request.method, this.#path(request.path));
       if (used !== undefined) authorized += 1;
       const done = await this.#send(request, used?.header, async (exchange, head) => {
         if (head.status === 401 && !request.isAnonymous) {
           await exchange.whole(head);
-          const again = auth?.refused(head.headers['www-authenticate'], used) ?? false;
-          if (again && authorized < MOST_AUTHORIZED) return undefined;
-          throw refusedError(head, auth !== undefined);
+          needsAccess = true;
+          const outcome = await auth?.refused(head.headers['www-authenticate'], used);
+          if (outcome === 'again' && authorized < MOST_AUTHORIZED) return undefined;
+          throw typeof outcome === 'object'
+            ? weakError(head, outcome)
+            : refusedError(head, auth !== undefined);
         }
-        if (used !== undefined || request.isProtected) auth?.admitted(used);
+        if (needsAccess) await auth?.admitted(used);
         return { value: await use(exchange, head) };
       });
       if (done !== undefined) return done.value;
@@ -574,6 +579,11 @@ function refusedError({ url, status, headers, delivered }: AnswerHead, hasCreden
   else if (!offered.includes('basic') && !offered.includes('digest'))
     what = `asks for a kind of access that is not spoken here (401, ${offered.join(', ') || 'no challenge'})`;
   return new PeerError('PEER_AUTH', { url, what, status, delivered });
+}
+
+/** The error for a 401 that would be answered, were that safe. */
+function weakError({ url, status, delivered }: AnswerHead, { what, hint }: Weakness): PeerError {
+  return new PeerError('PEER_AUTH_WEAK', { url, what, hint, status, delivered });
 }
 
 /** Waits for work that others wait for too; the signal ends only the waiting. */

@@ -5,13 +5,14 @@ import { durationText } from '../lib/units.js';
 import { LANES, type Lane, type Outcome, type QueuePolicy } from './options.js';
 
 /** The outcomes that open the circuit when there are enough of them. */
-export type TroubleKind = 'unreachable' | 'failing' | 'denied';
+export type TroubleKind = 'unreachable' | 'failing' | 'denied' | 'weak';
 
 /** What a peer in trouble does, as the end of a sentence that begins with it. */
 export const TROUBLE_WORDS: Readonly<Record<TroubleKind, string>> = {
   unreachable: 'does not answer',
   failing: 'answers with errors',
   denied: 'refuses the credentials',
+  weak: 'asks for the password in a way that is not safe',
 };
 
 /** What went wrong with the peer, in the words of the error that showed it. */

@@ -41,7 +41,7 @@ export const DEFAULT_POLICY = {
    * of this kind. One reset connection happens to every peer, so `unreachable` waits for the second; a refused
    * password is no accident.
    */
-  openAfter: { unreachable: 2, failing: 5, denied: 1, busy: 1 },
+  openAfter: { unreachable: 2, failing: 5, denied: 1, weak: 1, busy: 1 },
   /**
    * First and longest wait before a probe, doubled by each that fails, in ms; shortened by up to half at random. Peers lock out those
    * who insist on refused credentials. A peer that is busy may name another wait (Retry-After).
@@ -50,6 +50,7 @@ export const DEFAULT_POLICY = {
     unreachable: { first: 1000, longest: 60_000 },
     failing: { first: 1000, longest: 60_000 },
     denied: { first: 5000, longest: 300_000 },
+    weak: { first: 5000, longest: 300_000 },
     busy: { first: 1000, longest: 60_000 },
   },
   /** From 0 to 1, for jitter. */
@@ -73,6 +74,8 @@ export type Outcome =
   | { readonly kind: 'busy'; readonly retryAfterMs?: number }
   /** The peer refused the credentials. */
   | { readonly kind: 'denied' }
+  /** The peer asks for the password in a way that shows it to others: it was not sent. */
+  | { readonly kind: 'weak' }
   /** The request was aborted by its caller; says nothing about the peer. */
   | { readonly kind: 'aborted' };
 

@@ -134,6 +134,7 @@ export function pushFailure(error: unknown, begun: boolean): 'stale' | 'returned
     case 'PEER_AUTH':
       // What stands before a peer may forbid (403) a single document for what is in it.
       return status === 403 ? 'failed' : 'returned';
+    case 'PEER_AUTH_WEAK':
     case 'PEER_BUSY':
       return 'returned';
     case 'PEER_UNREACHABLE':
@@ -158,6 +159,7 @@ export const MISFITS: ReadonlySet<string> = new Set(['PEER_ANSWER', 'PEER_REFUSE
 /** What the errors of the peer client say about the peer; of the others, that it answered. */
 const OUTCOMES: Readonly<Partial<Record<PeerErrorCode, Exclude<Outcome['kind'], 'busy'>>>> = {
   ...{ PEER_UNREACHABLE: 'unreachable', PEER_TIMEOUT: 'unreachable', PEER_AUTH: 'denied' },
+  PEER_AUTH_WEAK: 'weak',
   ...{ PEER_FAILED: 'failing', PEER_REFUSED: 'failing' },
   ...{ PEER_ANSWER: 'failing', PEER_ANSWER_TOO_LARGE: 'failing' },
   ...{ PEER_SOURCE: 'aborted', PEER_ABORTED: 'aborted' },

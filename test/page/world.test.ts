@@ -79,6 +79,7 @@ describe('the top of the page', () => {
     ['unreachable', 'does not answer'],
     ['failing', 'answers with errors'],
     ['denied', 'refuses the credentials'],
+    ['weak', 'asks for the password in a way that is not safe'],
   ] as const)('says with a peer that is %s what waits, why, and what happens next', (kind, words) => {
     const reason = { kind, message: 'connect ECONNREFUSED', hint: 'Look whether it runs.' };
     const times = { since: NOW - 3 * MIN, nextProbeAt: NOW + 12_000, tries: 9 };

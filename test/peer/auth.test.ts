@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { silentLogger } from '../../src/lib/logger.js';
 import { isSpoken, parseChallenges } from '../../src/peer/auth.js';
 import type { PeerClientOptions } from '../../src/peer/client.js';
 import type { TextSource } from '../../src/peer/form.js';
@@ -259,18 +258,6 @@ describe('an introduction', () => {
 });
 
 describe('a password', () => {
-  it('in plain text to another machine without TLS is warned of, once', async () => {
-    const warnings: string[] = [];
-    const log = { ...silentLogger, warn: (_: object, message: string) => void warnings.push(message) };
-    const { server } = await asking(BASIC);
-    // This name of every interface is no loopback name, and leads to the same server.
-    const [far, near] = [server.url.replace('127.0.0.1', '0.0.0.0'), server.url].map((url) =>
-      clientOf(url, { credentials: CREDENTIALS, log }),
-    );
-    for (const client of [far, far, near]) await client?.push([ITEM]);
-    expect(warnings).toEqual([expect.stringContaining('plain text (Basic over http)')]);
-  });
-
   it('shows neither in the client nor in an error', async () => {
     const server = await TestServer.http((_, response) => response.writeHead(401, WANTED).end());
     const credentials = { username: 'admin', password: 'hunter2' };

@@ -58,6 +58,7 @@ describe('a closed circuit', () => {
     ['unreachable', 2],
     ['failing', 5],
     ['denied', 1],
+    ['weak', 1],
   ] as const)('opens when the peer is %s %i times in a row', (kind, times) => {
     const wire = wired();
     wire.pass('push', kind, times - 1);

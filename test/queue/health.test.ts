@@ -3,7 +3,7 @@ import type { RequestQueue } from '../../src/queue/request-queue.js';
 import { busyIn, goesOn } from '../support/health.js';
 import { bad, Gate, openQueue, settle, slots } from './queue-setup.js';
 
-const AT_ONCE = { openAfter: { unreachable: 1, failing: 1, denied: 1, busy: 1 } };
+const AT_ONCE = { openAfter: { unreachable: 1, failing: 1, denied: 1, weak: 1, busy: 1 } };
 const AWAY = () => Promise.reject(bad('unreachable'));
 const isMoving = ({ health }: RequestQueue) => goesOn(health, 'request push');
 

@@ -50,7 +50,7 @@ export function slots(concurrency: number): Record<Lane, LaneLimits> {
 /** The policy of a queue that waits for a peer in trouble as long as this, of whatever kind the trouble is. */
 export function waitMs(first: number, longest: number): QueuePolicy['waitMs'] {
   const wait = { first, longest };
-  return { unreachable: wait, failing: wait, denied: wait, busy: wait };
+  return { unreachable: wait, failing: wait, denied: wait, weak: wait, busy: wait };
 }
 
 /** A queue on a fake clock, without jitter (waits are as long as they can be) and what it logs for a person. */

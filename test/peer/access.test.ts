@@ -1,0 +1,253 @@
+import { chownSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.js';
+import { PeerAccess } from '../../src/peer/access.js';
+import type { PeerClientOptions } from '../../src/peer/client.js';
+import { afterwards } from '../support/afterwards.js';
+import { makeCertificate } from '../support/certificate.js';
+import { loggerTo } from '../support/logger.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { ACCEPTED, CREDENTIALS, clientOf, DigestServer, ITEM, OK, serving, TestServer } from './support.js';
+
+const WEAK = { code: 'PEER_AUTH_WEAK' };
+const BASIC = { 'www-authenticate': 'Basic realm="r"' };
+
+/** Whether the password came in plain text. */
+const isShownTo = ({ requests }: TestServer) =>
+  requests.some(({ headers }) => headers.authorization?.startsWith('Basic'));
+
+/** Takes any password by Basic. */
+const basic: Parameters<typeof serving>[0] = ({ headers }, response) => {
+  if (headers.authorization?.startsWith('Basic')) response.end(ACCEPTED);
+  else response.writeHead(401, BASIC).end('no');
+};
+
+/** A peer with Digest, and somebody before it who may ask for the password in plain text instead. */
+async function between(rules: Parameters<typeof DigestServer.start>[0] = {}) {
+  const digest = await DigestServer.start(rules);
+  const way = { strips: false };
+  const server = await TestServer.http((request, response, n) => {
+    if (way.strips) basic(request, response, n);
+    else void handOn(request, response);
+  });
+  const handOn = async (
+    { method, url, headers, body }: Parameters<Parameters<typeof TestServer.http>[0]>[0],
+    response: Parameters<Parameters<typeof TestServer.http>[0]>[1],
+  ) => {
+    const { authorization, 'content-type': type } = headers;
+    const sent = { ...(authorization && { authorization }), ...(type && { 'content-type': type }) };
+    const answer = await fetch(digest.url + url, { method, headers: sent, ...(body && { body }) });
+    response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
+  };
+  const accessFile = join(temporaryDirectory(), 'peer-access.json');
+  const client = (more: Partial<PeerClientOptions> = {}) =>
+    clientOf(server.url, { credentials: CREDENTIALS, accessFile, ...more });
+  return { accessFile, client, digest, server, way };
+}
+
+describe('a peer that asked for Digest and asks for Basic', () => {
+  it('never gets the password in plain text, and works again once it asks for Digest', async () => {
+    const { client, server, way } = await between();
+    const asking = client();
+    expect(await asking.push([ITEM])).toMatchObject(OK);
+    way.strips = true;
+    for (let times = 0; times < 3; times += 1) await expect(asking.push([ITEM])).rejects.toMatchObject(WEAK);
+    asking.authenticate({ ...CREDENTIALS, password: 'renewed' });
+    await expect(asking.push([ITEM])).rejects.toMatchObject(WEAK);
+    asking.authenticate(CREDENTIALS);
+    way.strips = false;
+    expect(await asking.push([ITEM])).toMatchObject(OK);
+    expect(isShownTo(server)).toBe(false);
+  });
+
+  it('does not get it after a restart either', async () => {
+    const { accessFile, client, server, way } = await between();
+    await client().push([ITEM]);
+    way.strips = true;
+    for (const work of [() => client().push([ITEM]), () => client().tables.list()])
+      await expect(work()).rejects.toMatchObject({ ...WEAK, status: 401 });
+    expect(isShownTo(server)).toBe(false);
+    expect(statSync(accessFile).mode & 0o777).toBe(0o600);
+    expect(readFileSync(accessFile, 'utf8')).not.toContain(CREDENTIALS.password);
+  });
+
+  it('does not get it where the password was wrong for Digest', async () => {
+    const { client, digest, server, way } = await between();
+    digest.password = 'another';
+    await expect(client().push([ITEM])).rejects.toMatchObject({ code: 'PEER_AUTH' });
+    way.strips = true;
+    await expect(client().push([ITEM])).rejects.toMatchObject(WEAK);
+    expect(isShownTo(server)).toBe(false);
+  });
+
+  it('gets it once a person removes the file as the hint says, also from a client that is at work', async () => {
+    const { accessFile, client, server, way } = await between();
+    const asking = client();
+    await asking.push([ITEM]);
+    way.strips = true;
+    const hint = expect.stringContaining(`\`rm ${accessFile}\``);
+    const message = expect.stringContaining('asks for Basic (401), and asked for Digest with MD5 before');
+    await expect(asking.push([ITEM])).rejects.toMatchObject({ ...WEAK, hint, message });
+    rmSync(accessFile);
+    expect(await asking.push([ITEM])).toMatchObject(OK);
+    expect(isShownTo(server)).toBe(true);
+    expect(readFileSync(accessFile, 'utf8')).toContain('"basic"');
+  });
+
+  it('is not fallen for with MD5 instead of SHA-256 either', async () => {
+    const { accessFile, client, server } = await between({ algorithm: 'SHA-256' });
+    await client().push([ITEM]);
+    const weaker = await DigestServer.start();
+    const text = readFileSync(accessFile, 'utf8').replace(server.url, weaker.url);
+    writeFileSync(accessFile, text);
+    const message = expect.stringContaining('asks for Digest with MD5');
+    const asking = clientOf(weaker.url, { credentials: CREDENTIALS, accessFile });
+    await expect(asking.push([ITEM])).rejects.toMatchObject({ ...WEAK, message });
+    expect(weaker.log).toEqual(['GET -']);
+  });
+});
+
+it('a peer with Basic that asked for Digest for a while, and let nobody in, gets Basic as before', async () => {
+  let nonce: number | undefined;
+  const accessFile = join(temporaryDirectory(), 'access');
+  const { client } = await serving(
+    (request, response, n) => {
+      // Other pages let everyone in.
+      if (nonce === undefined || !request.url.includes('_p.')) basic(request, response, n);
+      else response.writeHead(401, { 'www-authenticate': `Digest realm="r", nonce="${nonce++}"` }).end();
+    },
+    { credentials: CREDENTIALS, accessFile },
+  );
+  await client.push([ITEM]);
+  nonce = 0;
+  await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_AUTH' });
+  await client.peerdoc({ url: ITEM.url }).catch(() => {});
+  nonce = undefined;
+  await client.push([ITEM]).catch(() => {});
+  expect(await client.push([ITEM])).toMatchObject(OK);
+});
+
+describe('Basic over http to another machine', () => {
+  /** This name of every interface is no loopback name, and leads to the same server. */
+  const elsewhere = ({ url }: TestServer) => url.replace('127.0.0.1', '0.0.0.0');
+
+  it('is not spoken unless that is allowed, which takes effect at once', async () => {
+    const server = await TestServer.http(basic);
+    const client = clientOf(elsewhere(server), { credentials: CREDENTIALS });
+    const told = {
+      ...WEAK,
+      message: expect.stringContaining('in plain text (Basic over http, 401); it was not sent'),
+      hint: expect.stringContaining('peer.auth.allowBasic'),
+    };
+    for (let times = 0; times < 2; times += 1) await expect(client.push([ITEM])).rejects.toMatchObject(told);
+    expect(isShownTo(server)).toBe(false);
+    client.allowBasic(true);
+    expect(await client.push([ITEM])).toMatchObject(OK);
+    client.allowBasic(false);
+    const before = server.requests.length;
+    await expect(client.push([ITEM])).rejects.toMatchObject(told);
+    expect(isShownTo({ requests: server.requests.slice(before) } as TestServer)).toBe(false);
+    const allowed = clientOf(elsewhere(server), { credentials: CREDENTIALS, allowBasic: true });
+    expect(await allowed.push([ITEM])).toMatchObject(OK);
+  });
+
+  it('is not spoken after Digest, also where it is allowed', async () => {
+    const { client, server, way } = await between();
+    await client().push([ITEM]);
+    way.strips = true;
+    await expect(client({ allowBasic: true }).push([ITEM])).rejects.toMatchObject(WEAK);
+    expect(isShownTo(server)).toBe(false);
+  });
+
+  it('is what http to any name but those of loopback is', () => {
+    const isExposed = (url: string) =>
+      new PeerAccess(new URL(url), { allowBasic: false, path: undefined, log: silentLogger }).isExposedBy(
+        'basic',
+      );
+    for (const own of ['localhost', '127.0.0.1', '127.9.8.7', '127.1', '[::1]'])
+      expect(isExposed(`http://${own}:8090/`), own).toBe(false);
+    for (const other of ['peer', '10.0.0.1', '0.0.0.0', '[::]', '127.0.0.1.example.org', 'peer.localhost'])
+      expect(isExposed(`http://${other}:8090/`), other).toBe(true);
+    expect(isExposed('https://peer.example.org/')).toBe(false);
+  });
+});
+
+it('Basic over https needs nothing', async () => {
+  const own = makeCertificate();
+  const server = createServer(own, ({ headers }, response) => {
+    if (headers.authorization) response.end(ACCEPTED);
+    else response.writeHead(401, BASIC).end();
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  afterwards('test', () => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const client = clientOf(url, { credentials: CREDENTIALS, tls: { ca: own.cert } });
+  expect(await client.push([ITEM])).toMatchObject(OK);
+});
+
+describe('the file that remembers', () => {
+  it.each(['', 'not JSON', '[]', 'null', '{"a": 1}'])(
+    'is written anew where it holds %j',
+    async (content) => {
+      const { accessFile, client, server, way } = await between();
+      writeFileSync(accessFile, content);
+      const said: string[] = [];
+      const log = loggerTo(said);
+      expect(await client({ log }).push([ITEM])).toMatchObject(OK);
+      const warned = content.startsWith('{')
+        ? []
+        : [expect.stringMatching(/^warn: .*peer-access.json.*cannot be read/)];
+      expect(said).toEqual(warned);
+      way.strips = true;
+      await expect(client().push([ITEM])).rejects.toMatchObject(WEAK);
+      expect(JSON.parse(readFileSync(accessFile, 'utf8'))).toMatchObject({ [server.url]: 'digest-md5' });
+    },
+  );
+
+  it('holds several peers, and no credentials that stand in a URL', async () => {
+    const { accessFile, client, server } = await between();
+    const other = await TestServer.http(basic);
+    await client().push([ITEM]);
+    const named = other.url.replace('http://', 'http://admin:hunter2@');
+    await clientOf(`${named}/peer/`, { credentials: CREDENTIALS, accessFile }).push([ITEM]);
+    const known = { [server.url]: 'digest-md5', [`${other.url}/peer`]: 'basic' };
+    expect(JSON.parse(readFileSync(accessFile, 'utf8'))).toEqual(known);
+  });
+
+  it('that cannot be written leaves the client with what it saw, and is warned of once', async () => {
+    const { accessFile, client, server, way } = await between();
+    const said: string[] = [];
+    // Nothing is renamed over a directory.
+    const path = join(accessFile, '..');
+    const asking = client({ accessFile: path, log: loggerTo(said) });
+    await asking.push([ITEM]);
+    way.strips = true;
+    await expect(asking.push([ITEM])).rejects.toMatchObject(WEAK);
+    expect(isShownTo(server)).toBe(false);
+    expect(said).toHaveLength(1);
+    expect(readdirSync(path)).toEqual([]);
+  });
+
+  it('is not made in a directory that is not there, nor by root in one of another user', async () => {
+    const { client, server, way } = await between();
+    const directory = temporaryDirectory();
+    const own = temporaryDirectory();
+    const clients = [client({ accessFile: join(directory, 'missing', 'access') })];
+    if (process.geteuid?.() === 0) {
+      chownSync(own, 65_534, 65_534);
+      clients.push(client({ accessFile: join(own, 'access') }));
+    }
+    for (const asking of clients) await asking.push([ITEM]);
+    expect([...readdirSync(directory), ...readdirSync(own)]).toEqual([]);
+    way.strips = true;
+    for (let times = 0; times < 2; times += 1)
+      for (const asking of clients) await expect(asking.push([ITEM])).rejects.toMatchObject(WEAK);
+    expect(isShownTo(server)).toBe(false);
+  });
+});
