@@ -10,10 +10,14 @@ async function drain(): Promise<void> {
   for (let i = 0; i < 20; i += 1) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
+/** By so many ms the wall clock of every fake clock jumps between two readings, ahead and back; by hand, for the loops. */
+const SWING_MS = Number(process.env.PEERSYNC_TEST_WALL_SWING_MS ?? 0);
+
 /** Time that stands still until `advance` is called. */
 export class FakeClock implements Clock {
   #now: number;
   #wallAheadMs = 0;
+  #swingMs = SWING_MS / 2;
   #elapsed = 0;
   readonly #due = new Set<Due>();
 
@@ -26,7 +30,8 @@ export class FakeClock implements Clock {
   }
 
   wall(): number {
-    return this.#now + this.#wallAheadMs;
+    this.#swingMs = -this.#swingMs;
+    return this.#now + this.#wallAheadMs + this.#swingMs;
   }
 
   /** How long it ran, in ms; stands still while the machine is suspended. */
