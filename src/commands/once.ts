@@ -15,7 +15,7 @@ import { lastingTrouble, openAlone, peerInTrouble } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import * as option from './option.js';
 import { Progress, type Step } from './terminal.js';
-import { counted, fewOf, safe } from './text.js';
+import { counted, fewOf, numberText, safe } from './text.js';
 
 const TICK_MS = 100;
 /** The conditions that a run names at its end; the others it says otherwise. */
@@ -95,7 +95,7 @@ interface Run {
  *   over; and the reason that `signal` aborts with
  */
 async function settle(daemon: Daemon, run: Run): Promise<void> {
-  const { mirrors, state, uplink, watcher } = daemon.parts;
+  const { audit, mirrors, state, uplink, watcher } = daemon.parts;
   const { signal } = run;
   let isScanned = false;
   const held = () => watcher.status().filter((folder) => folder.state === 'held');
@@ -112,7 +112,8 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   const items = async () => {
     await watcher.idle();
     isScanned = true;
-    while (!isAtRest() && !signal.aborted) await systemClock.sleep(TICK_MS, signal);
+    const isOver = () => isAtRest() && audit.repairProgress === undefined;
+    while (!isOver() && !signal.aborted) await systemClock.sleep(TICK_MS, signal);
   };
   const mirrored = async (isChosen: (kind: MirrorReport['kind']) => boolean) => {
     const names = mirrors.status().flatMap(({ kind, name }) => (isChosen(kind) ? name : []));
@@ -194,6 +195,14 @@ function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isSca
     );
   }
   if (now <= deadline) return;
+  const { repairProgress } = parts.audit;
+  if (waiting === 0 && repairProgress !== undefined) {
+    const { checked, of } = repairProgress;
+    throw unfinished(
+      'TIMEOUT',
+      `The state was repaired, and ${numberText(checked)} of ${counted(of, 'document')} were compared with the peer after ${timeout}.`,
+    );
+  }
   if (waiting === 0)
     throw unfinished(
       'TIMEOUT',

@@ -88,7 +88,8 @@ export class Daemon implements Live {
     // A long answer is called off at once: the next run asks for it again, and what is to be pushed does not wait for it.
     shutdown.add('mirrors', () => mirrors.stop());
     if (follow) mirrors.start(onFailure);
-    if (follow) audit.start(current.config.audit.every, onFailure);
+    // `once` does the audit after a repair, too: without it, what is known is not certain.
+    audit.start(follow ? current.config.audit.every : 0, onFailure);
     shutdown.add('audit', () => audit.stop());
     const page = new StatusPage({ live: this, ask, feed, env: process.env, onUrl: this.parts.linkTo });
     shutdown.add('status page', () => page.stop());

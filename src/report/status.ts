@@ -323,7 +323,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       message: `The state lost changes, so that what it says of some documents may be old: ${numberText(checked)} of ${counted(of, 'document')} were compared with the peer since.`,
       hint: status.running
         ? 'It goes on by itself; what differs is pushed, or removed, again.'
-        : '`peersync run` goes on with that; what differs is pushed, or removed, again.',
+        : '`peersync once` or `peersync run` goes on with that; what differs is pushed, or removed, again.',
       since,
     });
   }
