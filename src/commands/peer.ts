@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../config/config.js';
+import type { EmbeddedAccess } from '../daemon/configured-peer.js';
 import type { EmbeddedPeer, EmbeddedPeerOptions } from '../embedded/embedded-peer.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
@@ -113,11 +114,7 @@ export async function runningPeer(config: Config, log: Logger): Promise<PeerClie
   return await clientFor(config, log, { url, credentials: { username: 'admin', password } });
 }
 
-async function clientFor(
-  config: Config,
-  log: Logger,
-  embedded?: Pick<EmbeddedPeer, 'url' | 'credentials'>,
-): Promise<PeerClient> {
+async function clientFor(config: Config, log: Logger, embedded?: EmbeddedAccess): Promise<PeerClient> {
   const { configuredPeer } = await import('../daemon/configured-peer.js');
   return await configuredPeer(config, { clock: systemClock, log }, embedded);
 }

@@ -16,25 +16,32 @@ import type { DialectSource } from '../uplink/deps.js';
 
 const BEGINNING = /(?=-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----)/;
 
+/** How the embedded peer is reached: by its socket, where this process has it, else by its URL. */
+export interface EmbeddedAccess {
+  readonly url: string;
+  readonly socketPath?: string | undefined;
+  readonly credentials: Credentials;
+}
+
 /** In the directory of the state: how each peer asked for the password. */
 const ACCESS_FILE = 'peer-access.json';
 
 /**
  * A client for the configured peer.
  *
- * @param embedded address and credentials of the embedded peer, where that is the peer
+ * @param embedded how the embedded peer is reached, where that is the peer
  * @throws PeersyncError when the password or the CA file cannot be read
  */
 export async function configuredPeer(
   { peer, state }: Pick<Config, 'peer' | 'state'>,
   parts: { readonly clock: Clock; readonly log: Logger },
-  embedded?: { readonly url: string; readonly credentials: Credentials },
+  embedded?: EmbeddedAccess,
 ): Promise<PeerClient> {
   const { url, dialect, auth, tls, timeouts, maxAnswer } = peer;
   const common = { ...parts, timeouts, maxAnswer };
   if (embedded !== undefined) {
-    const { credentials, url: baseUrl } = embedded;
-    return new PeerClient({ ...common, dialect: 'standard', baseUrl, credentials });
+    const { credentials, socketPath, url: baseUrl } = embedded;
+    return new PeerClient({ ...common, dialect: 'standard', baseUrl, socketPath, credentials });
   }
   return new PeerClient({
     ...common,

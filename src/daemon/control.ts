@@ -1,19 +1,16 @@
-import { constants } from 'node:fs';
-import { chmod, type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { type ErrorParts, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { listenInPrivate, openSocketPath } from '../lib/socket.js';
 import { durationText } from '../lib/units.js';
 import type { Answerer, Question } from '../report/answers.js';
 
-/** A directory of its own, which only the daemon's user enters: a socket is open to all until its mode is set. */
-const SOCKET_DIRECTORY = 'control';
-const SOCKET_NAME = join(SOCKET_DIRECTORY, 'socket');
-/** The kernel's limit for a socket's path is 107 bytes. */
-const LONGEST_PATH = 100;
+/** Below the directory of the state. */
+const DIRECTORY = 'control';
+const NAME = 'socket';
 const PATIENCE_MS = 60_000;
 
 /**
@@ -27,28 +24,19 @@ export async function openControl(
   answer: Answerer,
   log: Logger,
 ): Promise<() => Promise<void>> {
-  const directory = await openDirectory(stateDirectory);
-  const path = socketPath(stateDirectory, directory);
-  const own = join(stateDirectory, SOCKET_DIRECTORY);
-  await mkdir(own, { recursive: true });
-  await chmod(own, 0o700);
-  await rm(path, { force: true });
   const server = createServer((request, response) => {
     answerRequest(request, response, answer).catch((error: unknown) => {
       log.debug({ error: messageOf(error) }, 'a command went away before its answer');
       response.destroy();
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(path, resolve);
-  });
+  const socket = await listenInPrivate(server, join(stateDirectory, DIRECTORY), NAME);
   return async () => {
     await new Promise((resolve) => {
       server.close(resolve);
       server.closeAllConnections();
     });
-    await directory.close();
+    await socket.close();
   };
 }
 
@@ -108,13 +96,12 @@ export async function askDaemonText(
   question: Question,
   { patienceMs = PATIENCE_MS, signal }: AskOptions = {},
 ): Promise<AsyncIterable<string> | undefined> {
-  const directory = await openDirectory(stateDirectory).catch((error: unknown) => {
+  const socket = await openSocketPath(stateDirectory, join(DIRECTORY, NAME)).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw cannotOpen(error, stateDirectory);
   });
-  if (directory === undefined) return undefined;
-  const path = socketPath(stateDirectory, directory);
-  const response = await send(path, question, patienceMs, signal).finally(() => directory.close());
+  if (socket === undefined) return undefined;
+  const response = await send(socket.path, question, patienceMs, signal).finally(() => socket.close());
   if (response === undefined || response.statusCode === 200) return response && readText(response);
   for await (const error of parsed(readText(response))) throw new PeersyncError(error as ErrorParts);
   throw cannotAsk(`status ${response.statusCode}`);
@@ -161,17 +148,6 @@ async function* readText(stream: IncomingMessage): AsyncGenerator<string> {
 
 async function* parsed(text: AsyncIterable<string>): AsyncGenerator<unknown> {
   for await (const lines of text) for (const line of lines.trimEnd().split('\n')) yield JSON.parse(line);
-}
-
-function openDirectory(path: string): Promise<FileHandle> {
-  return open(path, constants.O_RDONLY | constants.O_DIRECTORY);
-}
-
-/** A long path goes by way of the open directory, which Linux shows under a short name. */
-function socketPath(directory: string, handle: FileHandle): string {
-  const path = join(directory, SOCKET_NAME);
-  if (Buffer.byteLength(path) <= LONGEST_PATH || process.platform !== 'linux') return path;
-  return `/proc/self/fd/${handle.fd}/${SOCKET_NAME}`;
 }
 
 /** The daemon and a command could not talk. */

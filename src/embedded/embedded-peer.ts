@@ -61,7 +61,8 @@ export async function startEmbeddedPeer({ log, ...options }: EmbeddedPeerOptions
     await exited;
     cut.cancel();
   };
-  return { url: first.url, credentials: first.credentials, exited, linkTo, close };
+  const { url, socketPath, credentials } = first;
+  return { url, socketPath, credentials, exited, linkTo, close };
 }
 
 /** The worker's error, which comes here as plain data. */
@@ -84,7 +85,7 @@ async function lockDirectory(dir: string): Promise<Lock> {
   }
 }
 
-interface Ready extends Pick<PeerInstance, 'url' | 'credentials'> {
+interface Ready extends Pick<PeerInstance, 'url' | 'socketPath' | 'credentials'> {
   readonly type: 'ready';
 }
 

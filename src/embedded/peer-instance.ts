@@ -28,6 +28,8 @@ export interface PeerOptions extends ServerOptions {
 export interface PeerInstance {
   /** Its base URL on this machine, without a slash at the end. */
   readonly url: string;
+  /** The same for this process alone, by a socket that other users cannot reach; undefined where there can be none. */
+  readonly socketPath: string | undefined;
   readonly credentials: { readonly username: string; readonly password: string };
   /** Has the pages link to the daemon's status page, or to none. */
   linkTo(statusUrl: string | undefined): void;
@@ -92,7 +94,8 @@ export async function openPeerInstance(
     const linkTo = (statusUrl: string | undefined): void => {
       site.statusUrl = statusUrl;
     };
-    return { url: server.url, credentials: { username: USERNAME, password }, linkTo, close };
+    const { url, socketPath } = server;
+    return { url, socketPath, credentials: { username: USERNAME, password }, linkTo, close };
   } catch (error) {
     database.close();
     if (systemCode(error) === 'EADDRINUSE') throw new EmbeddedError(failures.portInUse(port));

@@ -1,9 +1,12 @@
-import { STATUS_CODES } from 'node:http';
+import { type Server, STATUS_CODES } from 'node:http';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { listenInPrivate, type SocketPath } from '../lib/socket.js';
 import { isForeign, webServer } from '../web/server.js';
 import { admit } from './access.js';
 import { type Database, isDiskTrouble } from './database.js';
@@ -30,6 +33,8 @@ export interface PeerDeps {
 }
 
 export interface ServerOptions {
+  /** Where it has a socket, too, for programs of this user; without it there is none. */
+  readonly dir?: string;
   /** On loopback; 0 takes any free port. */
   readonly port: number;
   /** Whether the search page and document information need the administrator as well. @default false */
@@ -51,6 +56,11 @@ export interface ServerTimeouts {
 
 export interface PeerServer {
   readonly url: string;
+  /**
+   * A socket for programs of this user, whose connections nobody else can hold; undefined where there
+   * can be none.
+   */
+  readonly socketPath: string | undefined;
   /** Takes no more connections, lets answers under way end, and cuts what remains. */
   close(): Promise<void>;
 }
@@ -138,10 +148,15 @@ export class Context {
   }
 }
 
-/** Opens the HTTP side of the peer on loopback: who may ask, for what, how much; the handlers do the rest. @throws the system's error */
+/**
+ * Opens the HTTP side of the peer on loopback, and on a socket in `dir`: who may ask, for what, how
+ * much; the handlers do the rest.
+ *
+ * @throws the system's error where it cannot listen on loopback
+ */
 export async function openServer(
   handlers: Readonly<Record<string, Handler>>,
-  { port, requireAuthEverywhere = false, timeouts: given }: ServerOptions,
+  { dir, port, requireAuthEverywhere = false, timeouts: given }: ServerOptions,
   deps: PeerDeps,
 ): Promise<PeerServer> {
   const { clock, log, password, site } = deps;
@@ -185,14 +200,40 @@ export async function openServer(
     });
   const url = await app.listen({ host: HOST, port });
   app.server.on('error', (error) => log.error({ err: messageOf(error) }, 'The listener failed'));
+  const local = dir === undefined ? undefined : await listenLocally(app.server, join(dir, 'local'), log);
   return {
     url,
+    socketPath: local?.path,
     close: async () => {
       const cut = clock.after(timeouts.close, () => app.server.closeAllConnections());
-      await app.close();
+      await Promise.all([app.close(), local?.close()]);
       cut.cancel();
     },
   };
+}
+
+/**
+ * Has the server take connections from a socket in `directory`, too: those of its port are shared by
+ * all programs of the machine.
+ */
+async function listenLocally(
+  server: Server,
+  directory: string,
+  log: Logger,
+): Promise<SocketPath | undefined> {
+  const listener = createServer({ allowHalfOpen: true }, (socket) => server.emit('connection', socket));
+  try {
+    const { path, close } = await listenInPrivate(listener, directory, 'socket');
+    const closed = () => new Promise((resolve) => listener.close(resolve));
+    return { path, close: () => closed().then(close) };
+  } catch (error) {
+    const why = messageOf(error);
+    log.warn(
+      { directory, err: why },
+      `No socket can be made in ${directory} (${why}): peersync asks its own peer by the port, whose connections other accounts of this machine can hold`,
+    );
+    return undefined;
+  }
 }
 
 function send(body: Body, { request, reply, as, deps }: Context): FastifyReply {

@@ -16,4 +16,5 @@ parentPort?.on('message', (message: ToWorker) => {
   if (message === 'close') void peer.close().then(() => parentPort?.close());
   else peer.linkTo(message.statusUrl);
 });
-say({ type: 'ready', url: peer.url, credentials: peer.credentials });
+const { url, socketPath, credentials } = peer;
+say({ type: 'ready', url, socketPath, credentials });

@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { link, open, readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { connect, createServer, type Server } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Clock, systemClock, type Timer } from './clock.js';
 import { systemCode } from './errors.js';
+import { listenOn, openSocketPath, type SocketPath } from './socket.js';
 
 /** Who holds a lock. That it lives is asked at its socket; pid and host are mainly for people. */
 export interface Holder {
@@ -43,8 +44,6 @@ const BEAT_MS = 5_000;
 const SILENT_MS = 60_000;
 /** How often a holder that cannot be asked is looked at, in ms. */
 const LOOK_MS = 1_000;
-/** The kernel's limit for the path of a socket is 107 bytes. */
-const LONGEST_SOCKET_PATH = 100;
 
 /**
  * Takes the lock that is the file `path`, in a directory that is there, for this process.
@@ -65,24 +64,24 @@ export async function takeLock(path: string, clock: Clock, held: (holder: Holder
   const holder: Holder = { ...(await thisProcess()), since: clock.now(), nonce };
   const own = `${path}.${nonce}.tmp`;
   const text = `${JSON.stringify(holder)}\n`;
-  const server = await listen(socketPath(path, nonce));
+  const stopListening = await listen(path, nonce);
   try {
     await writeFile(own, text, { mode: 0o600, flag: 'wx' });
     const other = await claim(path, own, clock);
     if (other !== undefined) throw held(other);
   } catch (error) {
-    server?.close();
+    stopListening?.();
     throw error;
   } finally {
     await rm(own, { force: true }).catch(() => undefined);
   }
-  return heldLock(path, text, { holder, server, clock });
+  return heldLock(path, text, { holder, stopListening, clock });
 }
 
 function heldLock(
   path: string,
   text: string,
-  { holder, server, clock }: { holder: Holder; server: Server | undefined; clock: Clock },
+  { holder, stopListening, clock }: { holder: Holder; stopListening: (() => void) | undefined; clock: Clock },
 ): Lock {
   let timer: Timer | undefined;
   let isOver = false;
@@ -94,7 +93,7 @@ function heldLock(
       timer?.cancel();
       // Before nobody listens any more, so that whoever asks finds no dead holder.
       if ((await contentOf(path).catch(() => undefined)) === text) await rm(path, { force: true });
-      server?.close();
+      stopListening?.();
     },
   };
   const beat = async () => {
@@ -165,8 +164,8 @@ async function claim(path: string, own: string, clock: Clock): Promise<Holder | 
     if (rival === undefined) {
       if ((await contentOf(path)) === found) {
         await rename(guard, path);
-        const left = holder === undefined ? undefined : socketPath(path, holder.nonce);
-        if (left !== undefined) await rm(left, { force: true });
+        const left = holder === undefined ? undefined : socketName(holder.nonce);
+        if (left !== undefined) await rm(join(dirname(path), left), { force: true });
         return undefined;
       }
       await rm(guard, { force: true });
@@ -222,7 +221,7 @@ async function beatOf(path: string): Promise<number> {
 /** Whether a holder lives, as far as the kernel knows it; undefined for one of another machine, or of before a boot. */
 async function askedLife(path: string, holder: Holder): Promise<boolean | undefined> {
   const here = await thisProcess();
-  const answer = await listens(socketPath(path, holder.nonce));
+  const answer = await listens(path, holder.nonce);
   if (answer === 'yes') return true;
   const isSameKernel = holder.boot === undefined ? isHere(holder) : holder.boot === here.boot;
   if (answer === 'no' && holder.boot !== undefined && isSameKernel) return false;
@@ -256,28 +255,42 @@ async function thisProcess(): Promise<Omit<Holder, 'since' | 'nonce'>> {
   };
 }
 
-/** Where the holder of a lock listens; undefined where the path would be too long, or the nonce is none. */
-function socketPath(path: string, nonce: string): string | undefined {
-  const socket = join(dirname(path), `lock.${nonce}.socket`);
-  const isNonce = /^[0-9a-f]{16}$/.test(nonce);
-  return isNonce && Buffer.byteLength(socket) <= LONGEST_SOCKET_PATH ? socket : undefined;
+/** The name of the socket beside a lock on which its holder listens; undefined where the nonce is none. */
+function socketName(nonce: string): string | undefined {
+  return /^[0-9a-f]{16}$/.test(nonce) ? `lock.${nonce}.socket` : undefined;
 }
 
-/** Listens for as long as the process lives; nothing is said. Undefined where the file system has no sockets. */
-async function listen(path: string | undefined): Promise<Server | undefined> {
-  if (path === undefined) return undefined;
+/** Where the holder of a lock listens; undefined where that cannot be. */
+async function socketOf(path: string, nonce: string): Promise<SocketPath | undefined> {
+  const name = socketName(nonce);
+  return name === undefined ? undefined : await openSocketPath(dirname(path), name).catch(() => undefined);
+}
+
+/**
+ * Listens for as long as the process lives; nothing is said.
+ *
+ * @returns what ends that; undefined where the file system has no sockets
+ */
+async function listen(path: string, nonce: string): Promise<(() => void) | undefined> {
+  const place = await socketOf(path, nonce);
+  if (place === undefined) return undefined;
   const server = createServer((socket) => socket.destroy());
-  return await new Promise((resolve) => {
-    server.once('error', () => resolve(undefined));
-    server.listen(path, () => resolve(server.unref()));
-  });
+  try {
+    await listenOn(server, place.path);
+  } catch {
+    await place.close();
+    return undefined;
+  }
+  server.unref();
+  return () => void server.close(() => void place.close());
 }
 
 /** Whether somebody listens: `no` where a socket is left that nobody of this machine listens on. */
-async function listens(path: string | undefined): Promise<'yes' | 'no' | 'unknown'> {
-  if (path === undefined) return 'unknown';
-  return await new Promise((resolve) => {
-    const socket = connect(path, () => {
+async function listens(path: string, nonce: string): Promise<'yes' | 'no' | 'unknown'> {
+  const place = await socketOf(path, nonce);
+  if (place === undefined) return 'unknown';
+  const answer = new Promise<'yes' | 'no' | 'unknown'>((resolve) => {
+    const socket = connect(place.path, () => {
       socket.destroy();
       resolve('yes');
     });
@@ -287,6 +300,7 @@ async function listens(path: string | undefined): Promise<'yes' | 'no' | 'unknow
       resolve(code === 'ECONNREFUSED' ? 'no' : code === 'EAGAIN' ? 'yes' : 'unknown');
     });
   });
+  return await answer.finally(() => place.close());
 }
 
 function parse(text: string): Holder | undefined {

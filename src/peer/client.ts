@@ -28,6 +28,8 @@ import { PeerTables } from './tables.js';
 export interface PeerClientOptions {
   /** `{base_url}` of the API: http or https, no credentials, query or fragment. */
   readonly baseUrl: string;
+  /** A Unix socket on which the peer is reached instead of the host and the port of `baseUrl`. @default none */
+  readonly socketPath?: string | undefined;
   readonly credentials?: Credentials;
   /** `ca`: certificates (PEM text) trusted besides the usual ones. */
   readonly tls?: { readonly ca?: string };
@@ -107,14 +109,23 @@ export class PeerClient {
   #detection: Promise<Dialect> | undefined;
 
   constructor(options: PeerClientOptions) {
-    const { credentials, tls, maxAnswer = MAX_ANSWER, dialect = 'auto' } = options;
+    const { credentials, socketPath, tls, maxAnswer = MAX_ANSWER, dialect = 'auto' } = options;
     const { clock = systemClock, log = silentLogger, allowBasic = false, accessFile } = options;
     const base = new URL(options.baseUrl);
     const timeouts = { ...TIMEOUTS, ...options.timeouts };
     this.baseUrl = base.origin + base.pathname;
     this.#access = new PeerAccess(base, { path: accessFile, log, allowBasic });
     const access = this.#access;
-    this.#http = new Http({ base, ca: tls?.ca, credentials, timeouts, maxAnswer, clock, access });
+    this.#http = new Http({
+      base,
+      socketPath,
+      ca: tls?.ca,
+      credentials,
+      timeouts,
+      maxAnswer,
+      clock,
+      access,
+    });
     this.#deletion = new YacyDeletion(this.#http);
     if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
     this.tables = new PeerTables(this.#http, async (signal) => (await this.#spoken(signal)).tables, clock);

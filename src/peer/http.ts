@@ -66,6 +66,8 @@ export interface PeerRequest {
 export interface HttpOptions {
   /** `{base_url}` of the API. */
   readonly base: URL;
+  /** Where connections lead, if not to the host and the port of `base`. */
+  readonly socketPath: string | undefined;
   /** PEM text of certificates that are trusted besides the usual ones. */
   readonly ca: string | undefined;
   /** Undefined where none are configured. */
@@ -254,7 +256,7 @@ export class Http {
 
   #open(path: string): Connection {
     if (this.#isClosed) throw calledOff(this.url(path), 'no');
-    const connection = new Connection(this.#options.base.origin, this.#ca, this.#options.timeouts.connect);
+    const connection = new Connection(this.#options, this.#ca);
     this.#all.add(connection);
     return connection;
   }
@@ -280,13 +282,12 @@ class Connection {
   #socket: Socket | undefined;
 
   constructor(
-    origin: string,
+    { base, socketPath, timeouts }: HttpOptions,
     readonly ca: string | undefined,
-    connectMs: number,
   ) {
     const trusted = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
-    const connect = buildConnector({ timeout: connectMs, ...trusted });
-    this.client = new Client(origin, {
+    const connect = buildConnector({ timeout: timeouts.connect, socketPath: socketPath ?? null, ...trusted });
+    this.client = new Client(base.origin, {
       connect: (to, callback) =>
         connect(to, (...result) => {
           if (result[0] === null && result[1] !== null) this.#adopt(result[1]);

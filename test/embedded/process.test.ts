@@ -1,8 +1,21 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { inflateRawSync } from 'node:zlib';
 import sqlite from 'node-sqlite3-wasm';
 import { describe, expect, it } from 'vitest';
@@ -14,10 +27,22 @@ import { findDocuments } from '../../src/embedded/query.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { PeersyncError } from '../../src/lib/errors.js';
 import { type Logger, silentLogger } from '../../src/lib/logger.js';
+import { PeerClient } from '../../src/peer/client.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { AskedTable, builtPeer, builtStart, type Peer, peerdoc, push, search, send } from './support.js';
+import {
+  AskedTable,
+  basic,
+  builtPeer,
+  builtStart,
+  FORM,
+  type Peer,
+  peerdoc,
+  push,
+  search,
+  send,
+} from './support.js';
 
 async function start(
   dir: string,
@@ -92,6 +117,59 @@ describe('an embedded peer', () => {
     expect(readFileSync(path, 'utf8')).toMatch(/^[\w-]{32}\n$/);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(statSync(dir).mode & 0o777).toBe(0o700);
+  });
+
+  it('is reached by a socket that only its user enters, also by a long path and after it was killed', async () => {
+    const dir = join(temporaryDirectory(), 'x'.repeat(150));
+    await (await spawnPeer(dir)).kill();
+    expect(existsSync(join(dir, 'local', 'socket'))).toBe(true);
+    const { close, credentials, socketPath, url: baseUrl } = await start(dir);
+    expect(statSync(join(dir, 'local')).mode & 0o777).toBe(0o700);
+    const client = new PeerClient({ baseUrl, credentials, dialect: 'standard', socketPath });
+    const item = { url: 'http://h/', collection: 'c', data: Buffer.from('by the socket') };
+    expect(await client.push([item])).toMatchObject({ results: [{ ok: true }] });
+    expect(await client.peerdoc({ url: item.url })).toBeDefined();
+    const elsewhere = new PeerClient({ baseUrl: 'http://127.0.0.1:9', dialect: 'standard', socketPath });
+    expect(await elsewhere.peerdoc({ url: item.url })).toBeDefined();
+    await Promise.all([client.close(), elsewhere.close(), close()]);
+    expect(existsSync(join(dir, 'local'))).toBe(false);
+  });
+
+  it('lets what is asked by its socket end before it closes', async () => {
+    const peer = await start(temporaryDirectory());
+    const body = 'url-0=http://h/&collection-0=c&data-0=slow';
+    const headers = { ...FORM, authorization: basic(peer), 'content-length': body.length };
+    const sent = request({
+      socketPath: peer.socketPath,
+      path: '/api/push_p.json',
+      method: 'POST',
+      headers: { ...headers, host: 'localhost', expect: '100-continue' },
+      agent: false,
+    });
+    const answered = once(sent, 'response');
+    sent.flushHeaders();
+    await once(sent, 'continue');
+    const closed = peer.close();
+    await until(() => !existsSync(String(peer.socketPath)), 'it takes no more connections');
+    sent.end(body);
+    const [answer] = (await answered) as [IncomingMessage];
+    expect([answer.statusCode, await json(answer)]).toEqual([
+      200,
+      expect.objectContaining({ successall: 'true' }),
+    ]);
+    await closed;
+  });
+
+  it('goes on with its port, and says so, where a link is in the place of its socket', async () => {
+    const [dir, other] = [temporaryDirectory(), temporaryDirectory()];
+    symlinkSync(other, join(dir, 'local'));
+    const warnings: string[] = [];
+    const log = { ...silentLogger, warn: (_: object, message: string) => void warnings.push(message) };
+    const peer = await start(dir, { log });
+    expect(peer.socketPath).toBeUndefined();
+    expect(warnings).toEqual([expect.stringContaining(`No socket can be made in ${join(dir, 'local')} (`)]);
+    expect(readdirSync(other)).toEqual([]);
+    expect((await send(peer, '/')).status).toBe(200);
   });
 
   it('takes the password its owner wrote, warns where others can read it, and refuses a poor one', async () => {

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -113,6 +114,25 @@ describe('a lock', () => {
     expect(await readLock(path)).toBeUndefined();
     expect(await other.told('try')).toBe('won');
     expect(await readLock(path)).toMatchObject({ pid: other.pid });
+  });
+
+  it('has its socket by a long path, too, which tells that its holder lives or was killed', async () => {
+    const directory = join(temporaryDirectory(), 'x'.repeat(200));
+    mkdirSync(directory);
+    const path = join(directory, 'lock');
+    const other = await contender(path);
+    expect(await other.told('try')).toBe('won');
+    const names = () => readdirSync(directory).filter((name) => name.endsWith('.socket'));
+    expect(names()).toHaveLength(1);
+    // No process that is seen from here has this number, as if it were in another container.
+    const text = readFileSync(path, 'utf8');
+    writeFileSync(path, text.replace(/"pid":\d+/, '"pid":999999999'));
+    await expect(take(path)).rejects.toThrow('pid 999999999');
+    await other.kill();
+    const lock = await take(path);
+    expect(names()).toEqual([`lock.${lock.holder.nonce}.socket`]);
+    await lock.release();
+    await until(() => names().length === 0, 'the socket is gone');
   });
 
   it('goes to exactly one of 10 at once, again and again as its holders are killed', async () => {
