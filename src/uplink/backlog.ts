@@ -16,8 +16,8 @@ const URL_TAKEN_MS = 1_000;
  * most of the due ones have left. At first everything is beyond. So memory does not follow how much waits.
  */
 export class ReadyQueue<T> {
-  protected readonly due = new Map<string, T>();
-  protected readonly later = new Map<string, { readonly value: T; readonly timer: Timer }>();
+  readonly #due = new Map<string, T>();
+  readonly #later = new Map<string, { readonly value: T; readonly timer: Timer }>();
   /** Whether anything had to be left beyond. */
   hasOverflowed = false;
   /**
@@ -43,28 +43,33 @@ export class ReadyQueue<T> {
 
   /** Whether nothing falls due unless it is added. */
   get isIdle(): boolean {
-    const held = this.due.size + this.later.size;
+    const held = this.#due.size + this.#later.size;
     return held === 0 && this.#pass === undefined && this.#nextPass === Number.POSITIVE_INFINITY;
   }
 
   get hasDue(): boolean {
-    return this.due.size > 0;
+    return this.#due.size > 0;
   }
 
   /** The first that fell due. */
   get first(): T | undefined {
-    if (this.due.size === 0) return undefined;
-    while (!this.due.has(this.#first)) {
-      this.#keys ??= this.due.keys();
+    if (this.#due.size === 0) return undefined;
+    while (!this.#due.has(this.#first)) {
+      this.#keys ??= this.#due.keys();
       const next = this.#keys.next();
       if (next.done) this.#keys = undefined;
       else this.#first = next.value;
     }
-    return this.due.get(this.#first);
+    return this.#due.get(this.#first);
+  }
+
+  /** The due ones, the first that fell due first; each may be deleted as it comes. */
+  get allDue(): Iterable<readonly [key: string, value: T]> {
+    return this.#due;
   }
 
   get(key: string): T | undefined {
-    return this.due.get(key) ?? this.later.get(key)?.value;
+    return this.#due.get(key) ?? this.#later.get(key)?.value;
   }
 
   /**
@@ -76,28 +81,33 @@ export class ReadyQueue<T> {
     this.delete(key);
     const leftMs = Math.ceil(at - this.clock.now());
     const isDue = leftMs <= 0;
-    if (isBounded && (isDue ? this.due : this.later).size >= this.most) {
+    if (isBounded && (isDue ? this.#due : this.#later).size >= this.most) {
       this.hasOverflowed = true;
       const passInMs = isDue ? 0 : Math.max(leftMs, BETWEEN_PASSES_MS);
       this.#nextPass = Math.min(this.#nextPass, this.clock.now() + passInMs);
       return;
     }
-    if (isDue) this.due.set(key, value);
+    if (isDue) this.#due.set(key, value);
     else {
       const goOn = () => {
         this.put(key, value, at, isBounded);
         this.onDue();
       };
       const timer = this.clock.after(Math.min(leftMs, LONGEST_WAIT_MS), goOn, { background: true });
-      this.later.set(key, { value, timer });
+      this.#later.set(key, { value, timer });
     }
   }
 
   delete(key: string): void {
-    this.due.delete(key);
-    if (this.due.size === 0) this.#keys = undefined;
-    this.later.get(key)?.timer.cancel();
-    this.later.delete(key);
+    this.#due.delete(key);
+    if (this.#due.size === 0) this.#keys = undefined;
+    this.#later.get(key)?.timer.cancel();
+    this.#later.delete(key);
+  }
+
+  deleteAll(where: (value: T) => boolean): void {
+    for (const [key, value] of this.#due) if (where(value)) this.delete(key);
+    for (const [key, { value }] of this.#later) if (where(value)) this.delete(key);
   }
 
   /** Begins the pass anew. */
@@ -117,7 +127,7 @@ export class ReadyQueue<T> {
   }
 
   get #mayPass(): boolean {
-    return this.due.size < this.most / 2;
+    return this.#due.size < this.most / 2;
   }
 
   /** The next entries of the pass, in a slice that takes a few milliseconds: `put` what is not held yet. */
@@ -130,24 +140,38 @@ export class ReadyQueue<T> {
   }
 }
 
+/** Documents are read by programs of their own, which may take minutes; text waits for none of them. */
+export type PushLane = 'text' | 'document';
+
+function laneOf({ version }: PendingItem): PushLane {
+  return version.encoding === 'document' ? 'document' : 'text';
+}
+
 /**
- * Which pending items are to be pushed next, those first that came first. Held are their places only: an item is read from the state
- * when its turn comes, and a place whose item is no longer pending does no harm.
+ * Holds which pending items are to be pushed next, by lane, those first that came first. It holds only their places: an item is read
+ * from the state when its turn comes, and a place whose item is no longer pending does no harm.
  *
  * Nothing of a folder is held while that is missing or left the configuration; when folders change, a pass takes it up.
  *
  * An item that was taken is *out* until `giveBack`. Until then neither it nor another one for the same URL is taken: after
  * a folder got another name or URL, what left for the old one could come to the peer last.
  */
-export class Backlog extends ReadyQueue<Place> {
+export class Backlog {
   readonly #deps: UplinkDeps;
+  readonly #lanes: Readonly<Record<PushLane, ReadyQueue<Place>>>;
   /** Of each item that is out where it goes, and its record: the very same object as long as nobody changed it. */
   readonly #out = new Map<string, { readonly url: string; entry: Entry | undefined }>();
   readonly #urls = new Set<string>();
 
   constructor(deps: UplinkDeps, onDue: () => void) {
-    super(deps.clock, deps.held ?? HELD, () => this.#pending(), onDue);
     this.#deps = deps;
+    const laneOf = (lane: PushLane) =>
+      new ReadyQueue<Place>(deps.clock, deps.held ?? HELD, () => this.#pending(lane), onDue);
+    this.#lanes = { text: laneOf('text'), document: laneOf('document') };
+  }
+
+  get #queues(): readonly ReadyQueue<Place>[] {
+    return Object.values(this.#lanes);
   }
 
   /** How many items are out. */
@@ -155,8 +179,27 @@ export class Backlog extends ReadyQueue<Place> {
     return this.#out.size;
   }
 
-  override get isIdle(): boolean {
-    return this.#out.size === 0 && super.isIdle;
+  get isIdle(): boolean {
+    return this.#out.size === 0 && this.#queues.every(({ isIdle }) => isIdle);
+  }
+
+  hasDue(lane: PushLane): boolean {
+    return this.#lanes[lane].hasDue;
+  }
+
+  /** How long until a pass over the state is to begin, in ms. */
+  get nextPassInMs(): number {
+    return Math.min(...this.#queues.map(({ nextPassInMs }) => nextPassInMs));
+  }
+
+  /** Whether a pass over the state is to go on, or to begin. */
+  get wantsMore(): boolean {
+    return this.#queues.some(({ wantsMore }) => wantsMore);
+  }
+
+  /** The next pending items of the state, in a slice that takes a few milliseconds: `add` what is not held yet. */
+  async more(): Promise<Iterable<Entry>> {
+    return (await this.#queues.find(({ wantsMore }) => wantsMore)?.more()) ?? [];
   }
 
   isOut(place: Place): boolean {
@@ -165,7 +208,7 @@ export class Backlog extends ReadyQueue<Place> {
 
   /** Whether it has its turn already, or is out. */
   holds(place: Place): boolean {
-    return this.isOut(place) || this.get(keyOf(place)) !== undefined;
+    return this.isOut(place) || this.#queues.some((queue) => queue.get(keyOf(place)) !== undefined);
   }
 
   /** The record of an item that is out, as it stands now. */
@@ -181,17 +224,25 @@ export class Backlog extends ReadyQueue<Place> {
   }
 
   /** @param waitMs how long it waits in any case */
-  add({ folder, path, notBefore }: PendingItem, waitMs = 0): void {
+  add(item: PendingItem, waitMs = 0): void {
     const { clock, settings } = this.#deps;
+    const { folder, path, notBefore } = item;
     if (!this.#isHere(folder)) return;
     const leftMs = Math.max(waitMs, Math.min(notBefore - clock.now(), longestPutOffMs(settings)));
     const place = { folder, path };
-    this.put(keyOf(place), place, clock.now() + leftMs);
+    const key = keyOf(place);
+    // A file may become a document, or text, while it waits.
+    this.delete(key);
+    this.#lanes[laneOf(item)].put(key, place, clock.now() + leftMs);
   }
 
-  /** Offers the items that are due one after the other until one is not accepted; those that are go out. */
-  take(accepts: (item: PendingItem) => boolean): void {
-    for (const [key, { folder, path }] of this.due) {
+  delete(key: string): void {
+    for (const queue of this.#queues) queue.delete(key);
+  }
+
+  /** Offers the due items of a lane one after the other until one is not accepted; those that are go out. */
+  take(accepts: (item: PendingItem) => boolean, lane: PushLane = 'text'): void {
+    for (const [key, { folder, path }] of this.#lanes[lane].allDue) {
       const item = this.#isHere(folder) ? this.#deps.state.get(folder, path) : undefined;
       const isWaiting = item?.status === 'pending' && item.inFlight === undefined && !this.#out.has(key);
       if (!isWaiting) this.delete(key);
@@ -231,18 +282,22 @@ export class Backlog extends ReadyQueue<Place> {
   }
 
   foldersChanged(): void {
-    for (const [key, { folder }] of this.due) if (!this.#isHere(folder)) this.delete(key);
-    for (const [key, { value }] of this.later) if (!this.#isHere(value.folder)) this.delete(key);
-    this.startOver();
+    for (const queue of this.#queues) {
+      queue.deleteAll(({ folder }) => !this.#isHere(folder));
+      queue.startOver();
+    }
   }
 
   #isHere(folder: string): boolean {
     return this.#deps.standing(folder) === 'there';
   }
 
-  async *#pending(): AsyncGenerator<Iterable<Entry>> {
+  async *#pending(lane: PushLane): AsyncGenerator<Iterable<Entry>> {
     const { entries } = this.#deps.state;
-    for (const folder of [...entries.folders()])
-      if (this.#isHere(folder)) yield* entries.slices({ folder, status: ['pending'] });
+    for (const folder of [...entries.folders()]) {
+      if (!this.#isHere(folder)) continue;
+      for await (const slice of entries.slices({ folder, status: ['pending'] }))
+        yield [...slice].filter((entry) => entry.status === 'pending' && laneOf(entry) === lane);
+    }
   }
 }

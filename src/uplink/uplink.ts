@@ -16,7 +16,7 @@ import {
   skipped,
   type Trouble,
 } from '../state/entry.js';
-import { Backlog } from './backlog.js';
+import { Backlog, type PushLane } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';
 import { Background, keyOf, stillPending, type UplinkDeps } from './deps.js';
@@ -32,6 +32,7 @@ const SCAN_PAUSE_MS = 10_000;
 const STALE_PAUSE_MS = 2_000;
 /** How soon to look again for suspects that are not due yet, or whose folder is missing, in ms. */
 const POLL_MS = 5_000;
+const LANES: readonly PushLane[] = ['text', 'document'];
 /** A text with fewer words is not told from one whose text the peer dropped. */
 const FEWEST_WORDS = 10;
 /** Two clocks are hardly ever further apart, in ms. */
@@ -56,8 +57,8 @@ export interface UplinkStatus {
  * are looked up, items in flight are looked up before they are pushed again) and follows every change of the state from then on;
  * `stop` ends the loops once what is under way has settled, which stopping the queue brings about.
  *
- * One producer takes items from the backlog when the queue has room, until a batch is full (in number or bytes) or has waited for
- * `push.linger`. The batch is read, its items are marked as in flight on disk, it is sent, and the results are brought to the state
+ * One producer takes items of one lane from the backlog when the queue has room, until a batch is full (in number or bytes) or has
+ * waited for `push.linger`. The lanes, text and documents, take turns; while documents are read, text goes on. The batch is read, its items are marked as in flight on disk, it is sent, and the results are brought to the state
  * and to the disk. Then what the peer accepted is looked up by the confirm loop, and so is what is still in flight; what is pending is
  * due again.
  *
@@ -81,6 +82,10 @@ export class Uplink {
   #loops: Promise<unknown> = Promise.resolve();
   #unsubscribe: () => void = () => {};
   #isRunning = false;
+  /** How many batches of documents are being read. */
+  #reading = 0;
+  /** The lane of the last batch that was taken from the backlog. */
+  #lastLane: PushLane = 'document';
   /** Whether suspects are pushed, and nothing else. */
   #isApart = false;
 
@@ -176,16 +181,14 @@ export class Uplink {
   async #step(signal: AbortSignal): Promise<void> {
     const { queue } = this.#deps;
     if (this.#backlog.wantsMore) await this.#takeUpMore();
-    const isDue = this.#backlog.hasDue;
-    if (this.#isolation.isDue(isDue)) {
+    const lane = this.#nextLane();
+    if (this.#isolation.isDue(this.#hasDue)) {
       await this.#pushApart(signal);
-    } else if (isDue && !this.#isFull) {
+    } else if (lane !== undefined) {
       await queue.ready('push', signal);
-      const batch = await this.#gather(signal);
-      const isDocument = ({ version }: PendingItem) => version.encoding === 'document';
-      // What is text already does not wait until documents are read.
-      for (const part of [batch.filter((item) => !isDocument(item)), batch.filter(isDocument)])
-        if (part.length > 0) this.#work.start(this.#deliver(part));
+      const batch = await this.#gather(lane, signal);
+      this.#lastLane = lane;
+      if (batch.length > 0) this.#work.start(this.#deliver(batch, lane));
     } else if (!this.#backlog.wantsMore) {
       const waitMs = this.#backlog.nextPassInMs;
       await this.#work.wait(this.#isolation.isIdle ? waitMs : Math.min(waitMs, POLL_MS));
@@ -197,19 +200,33 @@ export class Uplink {
       if (!this.#backlog.holds(entry)) this.#takeUp(entry, entry);
   }
 
-  /** One batch more than may travel is made ready, so that none waits for the disk. */
-  get #isFull(): boolean {
-    return this.#work.size > this.#deps.settings.push.concurrency;
+  get #hasDue(): boolean {
+    return LANES.some((lane) => this.#backlog.hasDue(lane));
+  }
+
+  /** The lane whose turn it is, if a batch can be taken from one. */
+  #nextLane(): PushLane | undefined {
+    const open = LANES.filter((lane) => this.#backlog.hasDue(lane) && !this.#isFull(lane));
+    return open.find((lane) => lane !== this.#lastLane) ?? open[0];
+  }
+
+  /**
+   * One batch more than may travel is made ready, so that none waits for the disk. Batches of documents that are being read do not
+   * count: there is one of them at most.
+   */
+  #isFull(lane: PushLane): boolean {
+    if (lane === 'document' && this.#reading > 0) return true;
+    return this.#work.size - this.#reading > this.#deps.settings.push.concurrency;
   }
 
   /** Whether something is due, and nothing keeps it from being pushed. */
   #mayPush(): boolean {
-    if (this.#isApart || this.#isFull || !this.#backlog.hasDue) return false;
+    if (this.#isApart || this.#nextLane() === undefined) return false;
     return !this.#isolation.isDue(true) && this.#deps.queue.hasRoom('push');
   }
 
   /** Takes due items until the batch is full or has waited for `push.linger`. */
-  async #gather(signal: AbortSignal): Promise<PendingItem[]> {
+  async #gather(lane: PushLane, signal: AbortSignal): Promise<PendingItem[]> {
     const { clock, settings } = this.#deps;
     const { maxItems, maxBytes, linger } = settings.push;
     const batch: PendingItem[] = [];
@@ -226,7 +243,7 @@ export class Uplink {
       return true;
     };
     for (;;) {
-      this.#backlog.take(accepts);
+      this.#backlog.take(accepts, lane);
       const left = end - clock.now();
       if (isFull || left <= 0 || signal.aborted) return batch;
       if (this.#backlog.wantsMore) await this.#takeUpMore();
@@ -243,7 +260,7 @@ export class Uplink {
       this.#backlog.takeOut(item);
       await queue.ready('push', signal);
       // A synchronous push of a URL that its network does not take is an error to a YaCy.
-      await this.#deliver([item], this.#attribution.hasShownLike(item.url));
+      await this.#deliver([item], 'text', this.#attribution.hasShownLike(item.url));
       return this.#confirm.commitIndex(clock.now());
     }, signal);
     this.#isApart = false;
@@ -252,13 +269,14 @@ export class Uplink {
   /** @param synchronous whether the peer is to answer only when it has indexed the batch */
   async #deliver(
     batch: readonly PendingItem[],
+    lane: PushLane,
     synchronous = this.#deps.settings.push.synchronous,
   ): Promise<void> {
     const { dialect, state } = this.#deps;
     const spoken = dialect.current;
     if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
     this.#pushing.progress();
-    const documents = await this.#packing.during(() => this.#prepare(batch, spoken.content));
+    const documents = await this.#packing.during(() => this.#read(batch, lane, spoken.content));
     await state.commit();
     const before = this.#attribution.successes;
     const results = await sendBatch(this.#deps, documents, spoken, synchronous);
@@ -272,6 +290,22 @@ export class Uplink {
     await state.commit();
     this.#confirm.watch(taken);
     for (const item of batch) this.#release(item);
+  }
+
+  /** Prepares a batch of a lane; a batch of documents is counted as being read meanwhile. */
+  async #read(
+    batch: readonly PendingItem[],
+    lane: PushLane,
+    rules: ContentRules,
+  ): Promise<PreparedDocument[]> {
+    if (lane === 'text') return await this.#prepare(batch, rules);
+    this.#reading += 1;
+    try {
+      return await this.#prepare(batch, rules);
+    } finally {
+      this.#reading -= 1;
+      this.#work.notify();
+    }
   }
 
   /** An item that is out as it stands now, if it is still to be pushed. */

@@ -103,7 +103,7 @@ it('an item that is left alone for a while is not due before, unless it changes'
   const item = at(pendingRecord('a'), clock.now());
   await fill();
   add(item, 10_000);
-  expect([backlog.hasDue, backlog.isIdle]).toEqual([false, false]);
+  expect([backlog.hasDue('text'), backlog.isIdle]).toEqual([false, false]);
   await clock.advance(9_999);
   expect(take()).toBeUndefined();
   add(item);
@@ -161,7 +161,7 @@ it('what is due is not kept back by more than can be held that is due later', as
   put(at(pendingRecord('now'), clock.now()));
   await fill();
   expect(takeAll()).toEqual(['now']);
-  expect([backlog.hasDue, backlog.isIdle]).toEqual([false, false]);
+  expect([backlog.hasDue('text'), backlog.isIdle]).toEqual([false, false]);
   await clock.advance(60_000);
   const late: string[] = [];
   for (;;) {
@@ -263,3 +263,37 @@ it.each(['never', 'until it is empty'])(
     expect(left.filter((value) => value.deref() !== undefined).length).toBeLessThan(10);
   },
 );
+
+it('documents wait in a lane of their own, and change lanes when their file does', async () => {
+  const { add, backlog, clock, fill, put, take } = setting();
+  const pending = (path: string, encoding: 'utf-8' | 'document') => {
+    const item = at(pendingRecord(path), clock.now());
+    return { ...item, version: { ...item.version, encoding } };
+  };
+  const documents = (): string[] => {
+    const taken: string[] = [];
+    backlog.take(({ path }) => taken.push(path) > 0, 'document');
+    return taken;
+  };
+  add(pending('a', 'document'));
+  add(pending('b', 'utf-8'));
+  expect([backlog.hasDue('text'), backlog.hasDue('document')]).toEqual([true, true]);
+  expect(take()).toBe('b');
+  expect(backlog.hasDue('text')).toBe(false);
+  add(pending('a', 'utf-8'));
+  expect(documents()).toEqual([]);
+  expect(take()).toBe('a');
+
+  // More than can be held: each lane takes up its own from the state.
+  for (let i = 0; i < 2 * HELD; i += 1) {
+    put(pending(`d${i}`, 'document'));
+    put(pending(`t${i}`, 'utf-8'));
+  }
+  const seen = new Set<string>();
+  while (seen.size < 4 * HELD) {
+    await fill();
+    const some = [...documents(), take()].filter((path) => path !== undefined);
+    expect(some).not.toEqual([]);
+    for (const path of some) seen.add(path);
+  }
+});

@@ -52,6 +52,27 @@ describe('a pending item', () => {
     await w.until(() => w.statusOf('a.pdf') === 'skipped', 'the document was read');
   });
 
+  it('does not wait while documents are read, however many there are', async () => {
+    const reading = deferred();
+    const w = await world();
+    w.packDocument = async () => {
+      await reading.promise;
+      return { kind: 'wordless', reader: 'PDF' };
+    };
+    const documents = Array.from({ length: 100 }, (_, i) => `${i}.pdf`);
+    for (const path of documents) w.write(path, 'slow', 'document');
+    await w.until(() => w.uplink.status().inFlight > 0, 'documents are read');
+    for (const path of ['a.txt', 'b.txt', 'c.txt']) {
+      w.write(path, 'hello');
+      await w.confirmed(path);
+    }
+    // Only what is being read has left the backlog.
+    expect(w.uplink.status().inFlight).toBe(10);
+    reading.resolve();
+    for (const path of documents)
+      await w.until(() => w.statusOf(path) === 'skipped', 'the documents were read');
+  });
+
   it('costs little more than one look-up when the peer shows documents with a delay', async () => {
     const w = await world(patient());
     w.peer.visibleAfter = 200;
