@@ -20,7 +20,7 @@ import { isAway, read } from '../state/entry.js';
 import { State } from '../state/state.js';
 import { classify } from '../uplink/batch-sender.js';
 import type { UplinkPeer } from '../uplink/deps.js';
-import { DocumentThreads } from '../uplink/document-threads.js';
+import { DocumentProcesses } from '../uplink/document-processes.js';
 import { cannotTravel, type Packers, pack } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
 import { trouble } from '../watch/rules.js';
@@ -260,7 +260,7 @@ export async function deliver<File extends ReadFile>(
   const directory = await mkdtemp(join(tmpdir(), 'peersync-push-'));
   const state = await State.open(directory, { clock, log });
   const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
-  const documents = new DocumentThreads(new URL('../document-thread.js', import.meta.url), clock);
+  const documents = new DocumentProcesses(new URL('../document-process.js', import.meta.url), clock, log);
   const changed = new Set<string>();
   const uplink = new Uplink({
     ...{ state, queue, peer, clock, log, pack: async (order) => pack(order) },

@@ -19,7 +19,7 @@ import { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
 import { classify } from '../uplink/batch-sender.js';
 import type { UplinkDeps } from '../uplink/deps.js';
-import { DocumentThreads } from '../uplink/document-threads.js';
+import { DocumentProcesses } from '../uplink/document-processes.js';
 import { cannotTravel } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
 import { listIn } from '../watch/lister.js';
@@ -101,7 +101,7 @@ export async function openParts(deps: OpenDeps) {
   shutdown.add('threads', async () => {
     for (const thread of [fileThread, ...listThreads]) await thread.close();
   });
-  const documents = new DocumentThreads(new URL('../document-thread.js', import.meta.url), clock);
+  const documents = new DocumentProcesses(new URL('../document-process.js', import.meta.url), clock, log);
   // What is still to be read would keep the uplink from stopping.
   shutdown.signal.addEventListener('abort', () => void documents.close(), { once: true });
   const files = new HealthCheck('file thread', 'the thread that reads files gives no answer', {

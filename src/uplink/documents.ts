@@ -173,7 +173,7 @@ const WHOLE_BYTES = 256 * 1024;
 const DOCUMENTS_MS = 10_000;
 
 /**
- * Reads files for their way: small ones all at once in a thread, large ones each by itself, and documents as their threads read them.
+ * Reads files for their way: small ones all at once in a thread, large ones each by itself, and documents as their processes read them.
  * A small document may become a large text, and take its time: when the batch is full or has waited, the rest is left for the next one.
  *
  * @param onProgress called whenever one was read that takes long
@@ -247,7 +247,7 @@ const WORD = /[\p{L}\p{N}]+/gu;
 const COUNTED_TEXT = 4_000;
 
 /**
- * Reads a document with its reader, and makes a page of what it says or counts its words. Blocks, and may take any time and memory: meant for a thread that
+ * Reads a document with its reader, and makes a page of what it says or counts its words. Blocks, and may take any time and memory: meant for a process that
  * can be ended.
  */
 export async function packDocument(order: DocumentOrder): Promise<Packed> {

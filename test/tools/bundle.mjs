@@ -12,7 +12,7 @@ const [compiled, dist] = [join(root, '.build'), join(root, 'dist')];
 rmSync(dist, { recursive: true, force: true });
 const { output } = await build({
   input: Object.fromEntries(
-    ['cli', 'index', 'file-thread', 'document-thread', 'embedded/worker'].map((name) => [
+    ['cli', 'index', 'file-thread', 'document-process', 'embedded/worker'].map((name) => [
       name,
       join(compiled, `${name}.js`),
     ]),

@@ -11,7 +11,7 @@ const allowed = {
   cli: 'commands config lib',
   index: 'peer lib',
   'file-thread': 'content watch uplink lib',
-  'document-thread': 'uplink lib',
+  'document-process': 'content uplink lib',
   commands: 'daemon report watch uplink mirror content queue state peer config lib',
   daemon: 'page report watch uplink mirror queue state peer config embedded lib',
   page: 'web report watch uplink mirror queue state peer config lib',

@@ -1,0 +1,102 @@
+import { writeFileSync } from 'node:fs';
+import { constants, getPriority, setPriority } from 'node:os';
+import { createInterface } from 'node:readline';
+import { isMainThread, Worker } from 'node:worker_threads';
+import { systemClock } from './lib/clock.js';
+import { messageOf } from './lib/errors.js';
+import { frame } from './lib/frames.js';
+import type { DocumentRequest } from './uplink/document-answer.js';
+import type { Packed } from './uplink/documents.js';
+
+/**
+ * A process that reads documents (PDF, office, e-mail), one at a time. `DocumentProcesses` starts it, writes an order
+ * as one line of JSON, and reads the answer as a frame.
+ *
+ * A damaged or hostile document may keep the main thread in a loop and may fill the memory. A second thread therefore
+ * ends the process when it takes too much memory, and when the daemon that started it is gone.
+ */
+
+/** RSS of the process, in bytes. */
+const MOST_MEMORY = 350 * 2 ** 20;
+/** A process that takes more than this after a document starts anew, so that the next document has the same memory, in bytes. */
+const TIDY_MEMORY = 175 * 2 ** 20;
+/** Time between two looks at the memory, in ms. A reader can fill about 40 MB in it. */
+const LOOK_MS = 20;
+/** How far the process steps back behind the daemon. */
+const BACKGROUND_NICE = 5;
+
+if (isMainThread) await serve(process.argv[2]);
+else watch();
+
+/** Ends the process, also while its main thread runs in a loop. */
+function watch(): void {
+  const parent = process.ppid;
+  const look = () => {
+    const isAlone = process.ppid !== parent;
+    if (isAlone || process.memoryUsage.rss() > MOST_MEMORY) process.kill(process.pid, 'SIGKILL');
+    systemClock.after(LOOK_MS, look);
+  };
+  look();
+}
+
+/** @param parent the process that started this one */
+async function serve(parent: string | undefined): Promise<void> {
+  // The daemon may be gone before there was a thread to notice it.
+  if (parent !== `${process.ppid}`) process.exit(1);
+  // A stop of the service, or Ctrl-C, reaches all its processes. The daemon ends this one, and blames no document for it.
+  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => {});
+  giveWay();
+  new Worker(new URL(import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1 },
+  });
+  // Libraries write about damaged files to the console, and the standard output belongs to the answers.
+  console.log = console.info = console.debug = console.warn = console.error = () => {};
+  // PDF.js leaves rejected promises of a damaged file without a handler. The promise that matters rejects as well.
+  process.on('unhandledRejection', () => {});
+  const { packDocument, unreadableDocument } = await import('./uplink/documents.js');
+  await import('./content/readers/readers.js');
+  const write = (header: object, body?: Uint8Array) => {
+    for (const piece of frame(header, body)) process.stdout.write(piece);
+  };
+  write({ ready: true });
+  const refused = (...why: Parameters<typeof unreadableDocument>): Packed => ({
+    kind: 'refused',
+    trouble: unreadableDocument(...why),
+  });
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { id, mostBytes, order } = JSON.parse(line) as DocumentRequest;
+    let packed = await packDocument(order).catch((error: unknown) =>
+      refused('DOCUMENT_BROKEN', messageOf(error).slice(0, 300)),
+    );
+    let body = encodedOf(packed);
+    if (body !== undefined && body.length > mostBytes) {
+      packed = refused('DOCUMENT_TOO_LARGE', 'it has too much text');
+      body = undefined;
+    }
+    const isLast = process.memoryUsage.rss() > TIDY_MEMORY;
+    write({ id, packed: { ...packed, text: undefined }, isLast }, body);
+    if (isLast) break;
+  }
+  // The watching thread keeps the process alive. The write ends when everything before it was written.
+  process.stdout.write('', () => process.exit(0));
+}
+
+/** The text of a document, encoded for its way. */
+function encodedOf(packed: Packed): Uint8Array | undefined {
+  if (packed.kind !== 'content' || !('encoded' in packed.text)) return undefined;
+  return packed.text.encoded;
+}
+
+/** Lets the daemon go first where there are fewer cores than work, and last where the system ends a process for want of memory. */
+function giveWay(): void {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', '1000');
+  } catch {
+    // There is no such file on other systems than Linux.
+  }
+  try {
+    setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + BACKGROUND_NICE));
+  } catch {
+    // Where the system does not allow it, as in the unit for a user, both compete.
+  }
+}

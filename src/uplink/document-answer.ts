@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import type { Frame } from '../lib/frames.js';
+import type { DocumentOrder, Packed } from './documents.js';
+
+/** What a process that reads documents is asked, as one line of JSON. */
+export interface DocumentRequest {
+  /** Stands in the answer as well. */
+  readonly id: number;
+  readonly order: DocumentOrder;
+  /** Bytes that the text of the document may have, encoded for its way. */
+  readonly mostBytes: number;
+}
+
+const count = z.number().int().nonnegative();
+const short = z.string().max(1_000);
+const words = count;
+
+/** What such a process answers. The text of the document, encoded for its way, is the body of the message. */
+const ANSWER = z.object({
+  id: count,
+  packed: z.discriminatedUnion('kind', [
+    z.object({
+      kind: z.literal('content'),
+      size: count,
+      digest: z.string().regex(/^[0-9a-f]{64}$/),
+      type: z.enum(['', 'text/html; charset=UTF-8']),
+      words,
+      extracted: z.object({ reader: short, words }),
+    }),
+    z.object({ kind: z.literal('wordless'), reader: short }),
+    z.object({ kind: z.literal('counted'), words }),
+    z.object({
+      kind: z.literal('refused'),
+      trouble: z.object({
+        code: z.enum(['DOCUMENT_ENCRYPTED', 'DOCUMENT_BROKEN', 'DOCUMENT_TOO_LARGE']),
+        message: short,
+        hint: short,
+      }),
+    }),
+    z.object({ kind: z.literal('stale') }),
+    z.object({ kind: z.literal('tooLarge') }),
+    z.object({ kind: z.literal('unreadable'), code: short }),
+  ]),
+  /** Whether the process ends after this answer. */
+  isLast: z.boolean(),
+});
+
+/** What came of a document. */
+export interface DocumentAnswer {
+  readonly packed: Packed;
+  /** Whether the process ends after this answer. */
+  readonly isLast: boolean;
+}
+
+/**
+ * Reads an answer. The process may be in the hands of the document that it reads, so that every field is checked.
+ *
+ * @throws Error for what is no answer to this order
+ */
+export function answerOf({ body, header }: Frame, { id, order }: DocumentRequest): DocumentAnswer {
+  const { isLast, packed, ...answer } = ANSWER.parse(header);
+  if (answer.id !== id) throw new Error('it answered another order');
+  if (packed.kind !== 'content') return { packed, isLast };
+  const { encoding } = order.rules;
+  return { packed: { ...packed, text: { encoding, size: packed.size, encoded: body } }, isLast };
+}
