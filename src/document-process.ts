@@ -1,7 +1,8 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
-import { isMainThread, Worker } from 'node:worker_threads';
+import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import { systemClock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import { frame } from './lib/frames.js';
@@ -17,9 +18,9 @@ import type { Packed } from './uplink/documents.js';
  */
 
 /** RSS of the process, in bytes. */
-const MOST_MEMORY = 350 * 2 ** 20;
+const MOST_MEMORY = 384 * 2 ** 20;
 /** A process that takes more than this after a document starts anew, so that the next document has the same memory, in bytes. */
-const TIDY_MEMORY = 175 * 2 ** 20;
+const TIDY_MEMORY = 192 * 2 ** 20;
 /** Time between two looks at the memory, in ms. A reader can fill about 40 MB in it. */
 const LOOK_MS = 20;
 /** How far the process steps back behind the daemon. */
@@ -37,6 +38,7 @@ function watch(): void {
     systemClock.after(LOOK_MS, look);
   };
   look();
+  parentPort?.postMessage('watching');
 }
 
 /** @param parent the process that started this one */
@@ -46,9 +48,10 @@ async function serve(parent: string | undefined): Promise<void> {
   // A stop of the service, or Ctrl-C, reaches all its processes. The daemon ends this one, and blames no document for it.
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => {});
   giveWay();
-  new Worker(new URL(import.meta.url), {
+  const watcher = new Worker(new URL(import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1 },
   });
+  const watching = once(watcher, 'message');
   // Libraries write about damaged files to the console, and the standard output belongs to the answers.
   console.log = console.info = console.debug = console.warn = console.error = () => {};
   // PDF.js leaves rejected promises of a damaged file without a handler. The promise that matters rejects as well.
@@ -58,6 +61,7 @@ async function serve(parent: string | undefined): Promise<void> {
   const write = (header: object, body?: Uint8Array) => {
     for (const piece of frame(header, body)) process.stdout.write(piece);
   };
+  await watching;
   write({ ready: true });
   const refused = (...why: Parameters<typeof unreadableDocument>): Packed => ({
     kind: 'refused',

@@ -248,14 +248,12 @@ const COUNTED_TEXT = 4_000;
 
 /**
  * Reads a document with its reader, and makes a page of what it says or counts its words. Blocks, and may take any time and memory: meant for a process that
- * can be ended.
+ * can be ended. One document at a time: the next one is read into the same memory.
  */
 export async function packDocument(order: DocumentOrder): Promise<Packed> {
   const { file, linksWithin, rules, version, wanted } = order;
-  const found = readWhole({ file, stat: version, linksWithin });
-  if (!Buffer.isBuffer(found)) return refused(found);
-  // The next file would be read into the same memory while this one is waited for.
-  const bytes = Buffer.from(found);
+  const bytes = readWhole({ file, stat: version, linksWithin });
+  if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
   try {
     const { readDocument } = await import('../content/readers/readers.js');

@@ -15,8 +15,8 @@ export const pdf: Reader = {
     }
     const task = getDocument({
       CMapReaderFactory,
-      // It keeps what it is given.
-      data: new Uint8Array(bytes),
+      // PDF.js takes the memory of an array that is all of it, and copies a part of one.
+      data: new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength),
       ...{ disableFontFace: true, isEvalSupported: false, useSystemFonts: false, stopAtErrors: false },
       verbosity: VerbosityLevel.ERRORS,
     });

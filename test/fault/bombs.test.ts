@@ -1,0 +1,111 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { docx } from '../content/documents.js';
+import { afterwards } from '../support/afterwards.js';
+import { Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { peersync } from '../support/warm-cli.js';
+import { bombs } from './bombs.js';
+
+/** PEERSYNC_BOMB_RUNS sets how often all of it is done. */
+const RUNS = Number(process.env.PEERSYNC_BOMB_RUNS ?? 1);
+const ROUNDS = 3;
+/** Memory of the daemon and all its processes, in MB. */
+const MOST_MEMORY_MB = 1_024;
+
+interface Listed {
+  readonly path: string;
+  readonly status: string;
+  readonly code?: string;
+  readonly message?: string;
+}
+
+/** RSS of a process and of those that it started, in MB. */
+function memory(pid: number): number {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+    const own = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+    return children.split(' ').reduce((sum, child) => sum + (child === '' ? 0 : memory(Number(child))), own);
+  } catch {
+    // It ended meanwhile.
+    return 0;
+  }
+}
+
+it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
+  'all bombs at once cost their own items: a note and a document beside them are confirmed, and memory is bounded (run %i)',
+  async () => {
+    const directory = temporaryDirectory();
+    const config = writeConfig(directory, {
+      peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+    });
+    const inbox = (name: string) => join(directory, 'inbox', name);
+    const hostile: string[] = [];
+    for (let round = 1; round <= ROUNDS; round += 1)
+      for (const [name, bytes] of Object.entries(bombs(round))) {
+        writeFileSync(inbox(name), bytes);
+        hostile.push(name);
+      }
+    const list = async () => {
+      const { stdout } = await peersync(['list', '--json', '-c', config]);
+      return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Listed]));
+    };
+    const statusOf = async (path: string) => (await list()).find((each) => each.path === path)?.status;
+
+    const daemon = new Running(['run', '-c', config]);
+    const pid = daemon.child.pid ?? 0;
+    let most = 0;
+    const sampling = setInterval(() => {
+      most = Math.max(most, memory(pid));
+    }, 25);
+    afterwards('test', () => clearInterval(sampling));
+    await daemon.says(/search it at/);
+    await until(async () => (await list()).some(({ status }) => status === 'quarantined'), 'a bomb went off');
+
+    const droppedAt = performance.now();
+    writeFileSync(inbox('note.md'), 'a note beside them');
+    writeFileSync(inbox('innocent.docx'), docx('an innocent document'));
+    await until(async () => (await statusOf('note.md')) === 'confirmed', 'the note is confirmed');
+    const noteSeconds = (performance.now() - droppedAt) / 1000;
+
+    let listed: Listed[] = [];
+    await until(
+      async () => {
+        listed = await list();
+        const waits = listed.some(({ status }) => status === 'pending' || status === 'accepted');
+        return listed.length === hostile.length + 2 && !waits;
+      },
+      'each file has come to rest',
+      600_000,
+    );
+    const seconds = (performance.now() - droppedAt) / 1000;
+    const outcomes = new Map(listed.map(({ code, path, status }) => [path, code ?? status]));
+    const of = (outcome: string) => [...outcomes.values()].filter((each) => each === outcome).length;
+    console.log(
+      `${hostile.length} bombs: ${of('DOCUMENT_TOO_LARGE')} too large, ${of('DOCUMENT_BROKEN')} broken,`,
+      `${of('NO_WORDS')} without words, ${of('confirmed') - 2} harmless; note after ${noteSeconds.toFixed(1)} s;`,
+      `all after ${seconds.toFixed(0)} s; most memory ${Math.round(most)} MB`,
+    );
+    expect(outcomes.get('innocent.docx')).toBe('confirmed');
+    for (const { code, message, path, status } of listed)
+      if (status === 'quarantined')
+        expect([path, code, message]).toEqual([
+          path,
+          expect.stringMatching(/^DOCUMENT_(TOO_LARGE|BROKEN)$/),
+          expect.stringMatching(/^No text can be read from the file: .+\.$/),
+        ]);
+    for (const name of ['declared.docx', 'text.docx', 'unclosed.docx', 'page.pdf', 'twice.pdf', 'groups.rtf'])
+      for (let round = 1; round <= ROUNDS; round += 1)
+        expect([name, outcomes.get(`${round}-${name}`)]).toEqual([name, 'DOCUMENT_TOO_LARGE']);
+    expect(most).toBeGreaterThan(100);
+    expect(most).toBeLessThan(MOST_MEMORY_MB);
+    // The figure is 5 s; other programs of the machine may slow it down.
+    expect(noteSeconds).toBeLessThan(RUNS > 1 ? 5 : 30);
+    expect((await daemon.kill('SIGTERM')).code).toBe(0);
+    expect(daemon.stderr).not.toMatch(/Abort|FATAL|Error:/);
+  },
+  900_000,
+);
