@@ -95,6 +95,24 @@ end
 complete -f -c peersync -a '(__peersync_complete)'
 ###-end-peersync-completions-###`;
 
+/**
+ * The script for bash. That of yargs puts names with blanks between double quotes, where bash runs what stands in `$(…)`: here a
+ * name is written as bash itself quotes it.
+ */
+const BASH_SCRIPT = `###-begin-peersync-completions-###
+_peersync_completions()
+{
+    local current="\${COMP_WORDS[COMP_CWORD]}" names name quoted
+    mapfile -t names < <(peersync --get-yargs-completions "\${COMP_WORDS[@]}")
+    COMPREPLY=()
+    for name in "\${names[@]}"; do
+        quoted=$(printf '%q' "$name")
+        if [[ $name == "$current"* || $quoted == "$current"* ]]; then COMPREPLY+=("$quoted"); fi
+    done
+}
+complete -o bashdefault -o default -F _peersync_completions peersync
+###-end-peersync-completions-###`;
+
 const SHELLS: readonly string[] = ['bash', 'zsh', 'fish'];
 
 /** The script for the shell that is named, else for the one in `$SHELL`, else for bash, as where there is no `$SHELL`. */
@@ -114,6 +132,7 @@ export const completionCommand = define({
     // The only place where yargs looks for it.
     process.env.SHELL = shell;
     if (shell === 'fish') print(FISH_SCRIPT);
+    else if (shell === 'bash') print(BASH_SCRIPT);
     else yargs().scriptName('peersync').showCompletionScript();
     return EXIT.done;
   },

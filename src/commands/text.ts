@@ -1,9 +1,9 @@
 import displayWidth from 'string-width';
-import { counted, numberText } from '../lib/text.js';
+import { counted, numberText, visible as safe } from '../lib/text.js';
 import { durationText, wallClockText } from '../lib/units.js';
 import type { TableRow } from '../peer/table.js';
 
-export { counted, displayWidth, numberText };
+export { counted, displayWidth, numberText, safe };
 
 const FEW = 3;
 
@@ -26,17 +26,6 @@ export function dueText(at: number, now: number): string {
 /** The time of day here. */
 export function clockText(at: number): string {
   return wallClockText(at).slice(-8);
-}
-
-/** A path or name for a terminal: control characters, which could write anything there, are shown as escapes. */
-export function safe(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, (c) => {
-    const code = c.charCodeAt(0);
-    return code < 256
-      ? `\\x${code.toString(16).padStart(2, '0')}`
-      : `\\u${code.toString(16).padStart(4, '0')}`;
-  });
 }
 
 /**

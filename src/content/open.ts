@@ -1,4 +1,4 @@
-import { constants, readlinkSync, realpathSync, type Stats } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat, sameStat } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
@@ -13,6 +13,9 @@ import { isWithin } from '../lib/text.js';
  */
 
 const DESCRIPTORS = '/proc/self/fd';
+/** `O_PATH` of Linux: no right to list the directory is needed. Node does not name it. */
+const O_PATH = 0o10000000;
+const DIRECTORY_FLAGS = constants.O_DIRECTORY | constants.O_NOFOLLOW | O_PATH;
 /** Codes that say nothing of the file. */
 const PASSING = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN', 'EINTR', 'EBUSY', 'ESTALE']);
 
@@ -72,7 +75,28 @@ export function within(directory: string, path: string): string {
 /** Whether the file behind a descriptor stands at a path in which no part is a link. */
 export function isAt(fd: number, path: string): boolean {
   const opened = pathOfDescriptor(fd) ?? realpathSync.native(path);
-  return opened === path || canonical(opened) === canonical(path);
+  if (opened === path) return true;
+  // File systems that ignore case, such as mounts from Windows, may name a file as another program wrote its name.
+  if (canonical(opened) !== canonical(path)) return false;
+  return process.platform === 'linux' ? isAtByParts(fd, path) : true;
+}
+
+/** Walks to the path part by part, which no link can lead astray, and compares what is there. */
+function isAtByParts(fd: number, path: string): boolean {
+  let at = openSync('/', DIRECTORY_FLAGS);
+  try {
+    const parts = path.split('/').filter((part) => part !== '');
+    for (const [i, part] of parts.entries()) {
+      const flags = i === parts.length - 1 ? READ_FLAGS : DIRECTORY_FLAGS;
+      const next = openSync(`${DESCRIPTORS}/${at}/${part}`, flags);
+      closeSync(at);
+      at = next;
+    }
+    const [opened, found] = [fstatSync(fd), fstatSync(at)];
+    return opened.ino === found.ino && opened.dev === found.dev;
+  } finally {
+    closeSync(at);
+  }
 }
 
 /** The path of an open file as the system knows it; undefined on systems without /proc. */
@@ -85,7 +109,7 @@ function pathOfDescriptor(fd: number): string | undefined {
   }
 }
 
-/** File systems that ignore case, such as mounts from Windows, may name a file as somebody else wrote its name. */
+/** The same for all spellings of a path that some file system takes for one. */
 function canonical(path: string): string {
   return path.normalize('NFC').toLowerCase();
 }

@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs';
 import type { DestinationStream } from 'pino';
 import type { Logger } from '../lib/logger.js';
+import { visible } from '../lib/text.js';
 
 /** From the most words to none. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -74,13 +75,7 @@ function journalLine(line: string): string {
 
 /** Several lines behind one another, with what would act on a terminal, or turn the words around, written out. */
 function oneLine(text: string): string {
-  return text
-    .replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' | ')
-    .replaceAll('\t', ' ')
-    .replace(
-      /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu,
-      (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-    );
+  return visible(text.replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' | ').replaceAll('\t', ' '));
 }
 
 /** What a command says to a person who reads it in a journal: each line with the priority of errors. */

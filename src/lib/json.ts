@@ -23,6 +23,36 @@ export function parseJson(text: string): JsonResult {
   return { value: JSON.parse(text) };
 }
 
+/** What `parseBounded` throws before it reads anything. */
+export class NestedTooDeeply extends Error {}
+
+/**
+ * `JSON.parse` for a text from outside: nested lists of megabytes would keep it busy for seconds.
+ *
+ * @throws NestedTooDeeply for what is nested more deeply than `deepest`; SyntaxError for what is no JSON
+ */
+export function parseBounded(text: string, deepest = DEEPEST): unknown {
+  if (isDeeper(text, deepest)) throw new NestedTooDeeply(`more than ${deepest} levels of nesting`);
+  return JSON.parse(text);
+}
+
+/** Whether a text has more open brackets at once than that; right up to its first fault, where `JSON.parse` ends. */
+function isDeeper(text: string, deepest: number): boolean {
+  let depth = 0;
+  let isInString = false;
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code === QUOTE) isInString = !isInString;
+    else if (isInString) {
+      if (code === BACKSLASH) i += 1;
+    } else if (code === BRACE || code === BRACKET) {
+      depth += 1;
+      if (depth > deepest) return true;
+    } else if (code === BRACE + 2 || code === BRACKET + 2) depth -= 1;
+  }
+  return false;
+}
+
 /** What is wrong with a text, at an offset of it. */
 export class OffsetFault extends Error {
   constructor(
@@ -34,6 +64,9 @@ export class OffsetFault extends Error {
 }
 
 const DEEPEST = 64;
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+/** Those that open; two further on stand those that close. */
+const [BRACKET, BRACE] = [0x5b, 0x7b];
 const NUMBER_OR_LITERAL = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null)(?![-+.\w])/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these may not stand in a string.
 const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;

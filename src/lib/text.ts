@@ -18,6 +18,21 @@ export function shellWord(name: string): string {
   return /^[\w./:@%+,-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
 }
 
+/**
+ * What acts on a terminal, turns the words around or is not seen at all: controls, marks of direction, joiners, fillers, tags.
+ */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|[\u{e0100}-\u{e01ef}]/gu;
+
+/** A text for a person, with what would not be seen as it is written out: `\x1b`, `\u200b`, `\u{e0041}`. */
+export function visible(text: string): string {
+  return text.replace(UNSEEN, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    const digits = code.toString(16);
+    if (code > 0xffff) return `\\u{${digits}}`;
+    return code < 256 ? `\\x${digits.padStart(2, '0')}` : `\\u${digits.padStart(4, '0')}`;
+  });
+}
+
 /** Whether an absolute path is `directory` or lies below it. */
 export function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`);

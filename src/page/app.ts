@@ -52,8 +52,8 @@ const SIGNED_IN = `<!doctype html><html lang="en"><meta charset="utf-8"><meta ht
 
 /** The server of the status page, with all its routes; it does not listen yet. */
 export async function pageApp(deps: PageDeps, options: AppOptions): Promise<FastifyInstance> {
-  const { clock, log } = deps.live;
-  const guard = new Guard(options.token, clock, log, options.address);
+  const { log } = deps.live;
+  const guard = new Guard(options.token, deps.live, options.address);
   const app = webServer(LIMITS, {
     bodyLimit: LARGEST_BODY,
     requestTimeout: REQUEST_MS,
@@ -121,7 +121,7 @@ function pageRoutes(app: FastifyInstance, guard: Guard, assets: ReadonlyMap<stri
   });
 
   app.post('/sign-out', async ({ headers }, reply) => {
-    reply.header('set-cookie', guard.noSession(headers));
+    reply.header('set-cookie', guard.endSession(headers));
     return {};
   });
 }

@@ -1,10 +1,12 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import type { Live } from '../report/status.js';
+import type { State } from '../state/state.js';
 import { isForeign, isRight, isSame } from '../web/server.js';
 
 /** What every error is answered with: one sentence what happened, one what to do. */
@@ -95,6 +97,9 @@ function pathOf({ routeOptions, url }: FastifyRequest): string {
 const SAY_AGAIN_MS = 60_000;
 /** How long a browser stays signed in, in ms. */
 const SESSION_MS = 30 * 86_400_000;
+const ENDED_META = 'endedSessions';
+/** So many are remembered; only who has the token can make more. */
+const MOST_ENDED = 1_000;
 
 /**
  * Decides who gets in.
@@ -105,8 +110,9 @@ const SESSION_MS = 30 * 86_400_000;
  *
  * With and without, only the page itself changes anything: a browser says where a request comes from.
  *
- * A session is its end and a signature that only who has the token could make: nothing is remembered of it, it
- * survives a restart, and another token ends them all. It is not the token, nor does it lead there sooner than guessing.
+ * A session is its end, a name, and a signature that only who has the token could make: it survives a restart, and another
+ * token ends them all. It is not the token, nor does it lead there sooner than guessing. Only the names of sessions that
+ * were signed out are remembered, until they would have ended by themselves.
  */
 export class Guard {
   readonly #token: string | undefined;
@@ -114,13 +120,19 @@ export class Guard {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #address: () => Listen;
+  readonly #ended: EndedSessions;
   #saidAt = Number.NEGATIVE_INFINITY;
 
   /**
    * @param token undefined where everybody who reaches the page is let in
    * @param address where the server really listens
    */
-  constructor(token: string | undefined, clock: Clock, log: Logger, address: () => Listen) {
+  constructor(
+    token: string | undefined,
+    { clock, log, parts }: Pick<Live, 'clock' | 'log' | 'parts'>,
+    address: () => Listen,
+  ) {
+    this.#ended = new EndedSessions(parts.state);
     this.#token = token;
     this.#key = createHmac('sha256', token ?? '')
       .update('peersync status page session')
@@ -161,12 +173,13 @@ export class Guard {
 
   /** What `set-cookie` says when a session begins. */
   newSession(headers: IncomingHttpHeaders): string {
-    const end = String(this.#clock.now() + SESSION_MS);
-    return this.#cookie(headers, `${end}.${this.#sign(end)}`, SESSION_MS / 1_000);
+    const session = `${this.#clock.now() + SESSION_MS}-${randomBytes(12).toString('hex')}`;
+    return this.#cookie(headers, `${session}.${this.#sign(session)}`, SESSION_MS / 1_000);
   }
 
-  /** What `set-cookie` says when a session is over. */
-  noSession(headers: IncomingHttpHeaders): string {
+  /** Ends the session of a browser, for whoever has its cookie. @returns what `set-cookie` says then */
+  endSession(headers: IncomingHttpHeaders): string {
+    for (const session of this.#sessionsOf(headers)) this.#ended.add(session, this.#clock.now());
     return this.#cookie(headers, '', 0);
   }
 
@@ -188,6 +201,19 @@ export class Guard {
     return createHmac('sha256', this.#key).update(what).digest('hex');
   }
 
+  /** The sessions that a browser shows, and that are not over. */
+  #sessionsOf(headers: IncomingHttpHeaders): readonly string[] {
+    return text(headers.cookie)
+      .split(';')
+      .flatMap((pair) => {
+        const [name = '', value = ''] = pair.trim().split('=');
+        const [session = '', signature = ''] = value.split('.');
+        const isOurs = name === this.#cookieName || name === `__Host-${this.#cookieName}`;
+        if (!isOurs || !isSame(signature, this.#sign(session))) return [];
+        return endOf(session) > this.#clock.now() && !this.#ended.has(session) ? [session] : [];
+      });
+  }
+
   #checkHost({ headers }: FastifyRequest): void {
     const listen = this.#address();
     const own = listen.host.includes(':') ? `[${listen.host}]` : listen.host;
@@ -200,16 +226,35 @@ export class Guard {
   }
 
   async #checkToken({ headers, ip }: FastifyRequest): Promise<void> {
-    for (const pair of text(headers.cookie).split(';')) {
-      const [name = '', session = ''] = pair.trim().split('=');
-      const [end = '', signature = ''] = session.split('.');
-      const isOurs = name === this.#cookieName || name === `__Host-${this.#cookieName}`;
-      if (isOurs && isSame(signature, this.#sign(end)) && Number(end) > this.#clock.now()) return;
-    }
+    if (this.#sessionsOf(headers).length > 0) return;
     const bearer = /^Bearer +(.+)$/i.exec(text(headers.authorization))?.[1];
     if (bearer === undefined) throw new PageError('TOKEN_NEEDED');
     // What a header holds beyond ASCII comes byte by byte.
     if (!(await this.knows(ip, Buffer.from(bearer, 'latin1').toString()))) throw new PageError('TOKEN_WRONG');
+  }
+}
+
+/** When a session ends by itself, in ms since the epoch. */
+function endOf(session: string): number {
+  return Number(session.split('-', 1)[0]);
+}
+
+/** Names of sessions that were signed out before their end. */
+class EndedSessions {
+  constructor(private readonly state: Pick<State, 'meta' | 'setMeta'>) {}
+
+  has(session: string): boolean {
+    return this.#names.includes(session);
+  }
+
+  add(session: string, now: number): void {
+    const others = this.#names.filter((name) => endOf(name) > now).slice(-MOST_ENDED);
+    this.state.setMeta(ENDED_META, [...others, session]);
+  }
+
+  get #names(): readonly string[] {
+    const names = this.state.meta(ENDED_META);
+    return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
   }
 }
 

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { DomHandler, ElementType, Parser } from 'htmlparser2';
+import { NestedTooDeeply, parseBounded } from '../lib/json.js';
 import { parseUrl } from '../lib/text.js';
 import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
 
@@ -170,19 +171,29 @@ export function decoded(body: Buffer): string {
 
 /** Deeper answers are of no peer. */
 const DEEPEST = 64;
+const TOO_DEEP = 'gave an answer that is nested too deeply';
+
+/** Longer answers are not mended, in characters: for five million that would take a second. */
+const LONGEST_MENDED = 500_000;
 
 /** JSON, and what templates without escaping make of it. It must still be whole: every brace closed. */
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
-  } catch {
-    try {
-      return JSON.parse(mendedJson(text));
-    } catch {
-      const how = /[}\]]$/.test(text) ? 'cannot be read' : 'breaks off';
-      throw new Unreadable(`gave an answer in JSON that ${how}`);
-    }
+    return parseBounded(text, DEEPEST);
+  } catch (error) {
+    if (error instanceof NestedTooDeeply) throw new Unreadable(TOO_DEEP);
+    return parseMended(text);
   }
+}
+
+function parseMended(text: string): unknown {
+  try {
+    if (text.length <= LONGEST_MENDED) return parseBounded(mendedJson(text), DEEPEST);
+  } catch (error) {
+    if (error instanceof NestedTooDeeply) throw new Unreadable(TOO_DEEP);
+  }
+  const how = /[}\]]$/.test(text) ? 'cannot be read' : 'breaks off';
+  throw new Unreadable(`gave an answer in JSON that ${how}`);
 }
 
 /** YaCy escapes nothing: a text ends at the first quote behind which a text may end, and all in it belongs to it. */
@@ -202,7 +213,7 @@ function mendedJson(text: string): string {
 }
 
 function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
-  if (depth > DEEPEST) throw new Unreadable('gave an answer that is nested too deeply');
+  if (depth > DEEPEST) throw new Unreadable(TOO_DEEP);
   const fields: Field[] = [];
   const records: AnswerRecord[] = [];
   const members = isObject(json) ? Object.entries(json) : [[name, json] as const];
@@ -364,8 +375,7 @@ class Tree extends DomHandler {
   readonly open: string[] = [];
 
   override onopentag(name: string, attributes: Record<string, string>): void {
-    if (this.open.push(name) > DEEPEST_ELEMENT)
-      throw new Unreadable('gave an answer that is nested too deeply');
+    if (this.open.push(name) > DEEPEST_ELEMENT) throw new Unreadable(TOO_DEEP);
     super.onopentag(name, attributes);
   }
 

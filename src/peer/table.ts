@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { parseBounded } from '../lib/json.js';
 import { isObject, type StreamedAnswer, Unreadable } from './answer.js';
 import { PeerError } from './errors.js';
 
@@ -278,7 +279,7 @@ function rowOf(json: unknown): TableRow {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBounded(text);
   } catch {
     throw new Unreadable('gave an answer in JSON that cannot be read, or breaks off');
   }

@@ -45,7 +45,7 @@ export class AcknowledgedFile {
   async #opened(): Promise<FileHandle> {
     const path = join(this.dir, NAME);
     return await this.open(path, 'r+').catch((error: unknown) => {
-      if (systemCode(error) === 'ENOENT') return this.open(path, 'w+', 0o600);
+      if (systemCode(error) === 'ENOENT') return this.open(path, 'wx+', 0o600);
       throw error;
     });
   }

@@ -25,6 +25,10 @@ const TABLE = {
     'The state in {dir} belongs to {detail}: what root writes there, that user could not read any more.',
     "Type `sudo -u '{detail}' peersync …`. Where root is to have it from now on, as in a container: `chown -R root {dir}`.",
   ],
+  STATE_OPEN_TO_OTHERS: [
+    'Other users may write in the state directory {dir} (mode {detail}): they could have peersync read and write other files.',
+    'Take that right from them (`chmod go-w {dir}`), or set state.dir to a directory below it, which is then made.',
+  ],
   STATE_FULL: [
     'The state in {dir} cannot grow: no space is left on its disk ({detail}).',
     'Free some space there; nothing is lost, and a running daemon goes on by itself.',
@@ -67,6 +71,9 @@ export class StateError extends PeersyncError {
     });
   }
 }
+
+/** Permission bits of a directory. */
+const WRITABLE_BY_OTHERS = 0o022;
 
 const BY_SYSTEM_CODE: Readonly<Record<string, keyof typeof TABLE>> = {
   ENOSPC: 'STATE_FULL',
@@ -126,7 +133,7 @@ export async function listStateFiles(dir: string) {
  * Root is kept from the state of another user: its files would be root's, and unreadable for whoever they are for. Some file
  * systems give all that is written to one user; whose the lock became shows that.
  *
- * @throws StateError STATE_LOCKED, STATE_LOCKED_ELSEWHERE, STATE_OF_ANOTHER_USER, STATE_UNWRITABLE, STATE_FULL,
+ * @throws StateError STATE_LOCKED, STATE_LOCKED_ELSEWHERE, STATE_OPEN_TO_OTHERS, STATE_OF_ANOTHER_USER, STATE_UNWRITABLE, STATE_FULL,
  *   STATE_NOT_A_DIRECTORY
  */
 export async function lockState(dir: string, { clock }: { readonly clock: Clock }): Promise<Lock> {
@@ -134,6 +141,9 @@ export async function lockState(dir: string, { clock }: { readonly clock: Clock 
     new StateError(isHere(holder) ? 'STATE_LOCKED' : 'STATE_LOCKED_ELSEWHERE', dir, describeHolder(holder));
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
+    const { mode } = await stat(dir);
+    if ((mode & WRITABLE_BY_OTHERS) !== 0 && process.platform !== 'win32')
+      throw new StateError('STATE_OPEN_TO_OTHERS', dir, (mode & 0o7777).toString(8));
     const lock = await takeLock(join(dir, 'lock'), clock, held);
     const owner = process.geteuid?.() === 0 ? await ownerOfState(dir) : undefined;
     if (owner === undefined || owner.uid === 0) return lock;

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -23,6 +24,9 @@ export type Json =
   | null
   | readonly Json[]
   | { readonly [name: string]: Json | undefined };
+
+/** For a file that is begun anew, and is no link to another one. */
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
 /** Everything that survives a restart: what lowdb holds in `data`. */
 export class StateData {
@@ -132,7 +136,10 @@ export class JournalAdapter implements Adapter<StateData> {
         const torn = newest.bytes - newest.soundBytes;
         if (torn > 0)
           this.repairs.push(`The last ${torn} bytes of journal-${sizes.generation} were torn and cut off.`);
-        const file = await this.#open(pathOf(this.#dir, 'journal', sizes.generation), 'r+');
+        const file = await this.#open(
+          pathOf(this.#dir, 'journal', sizes.generation),
+          constants.O_RDWR | constants.O_NOFOLLOW,
+        );
         this.#journal = new LinesFile(file, this.#policy.writeBytes, newest.soundBytes);
         await file.truncate(newest.soundBytes);
         await file.sync();
@@ -307,7 +314,7 @@ export class JournalAdapter implements Adapter<StateData> {
     const path = pathOf(this.#dir, peersync, generation);
     const created = this.#options.clock.now();
     const header = JSON.stringify({ peersync, ...VERSIONS, generation, created });
-    const file = await this.#open(`${path}.tmp`, 'w', 0o600);
+    const file = await this.#open(`${path}.tmp`, NEW_FILE, 0o600);
     const made = new LinesFile(file, this.#policy.writeBytes);
     try {
       await made.append(sealed(header, texts));

@@ -38,7 +38,7 @@ describe('the log', () => {
     expect(lines).toEqual([
       '<7>a detail',
       '<6>confirmed inbox/größe.txt (1s after its push)',
-      '<4>two | lines,\\u001b[31m red and\\u0007 a bell',
+      '<4>two | lines,\\x1b[31m red and\\x07 a bell',
       '<3>broken',
       expect.stringMatching(/^<3>the thread broke down: no \| Error: no \| at /),
     ]);
@@ -58,7 +58,7 @@ describe('the log', () => {
     const asked = { PEERSYNC_LOG: 'pretty', NO_COLOR: '1' };
     const pretty = await said((journal) => ({ ...asked, JOURNAL_STREAM: journal }));
     expect(pretty).toMatch(/^\[\d\d:\d\d:\d\d\] DEBUG: a detail\n/);
-    expect(pretty).toContain('] WARN: two | lines,\\u001b[31m red and\\u0007 a bell\n');
+    expect(pretty).toContain('] WARN: two | lines,\\x1b[31m red and\\x07 a bell\n');
     expect(pretty.trimEnd().split('\n')).toHaveLength(5);
   });
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CLI, peersync } from '../support/cli.js';
@@ -23,7 +23,7 @@ function inBash(words: readonly string[], cwd: string): string[] {
       `peersync() { "$NODE" "$CLI" "$@"; }
        source "$SCRIPT"
        COMP_WORDS=(peersync "$@"); COMP_CWORD=$#
-       _peersync_yargs_completions
+       _peersync_completions
        printf '%s\\n' "\${COMPREPLY[@]}"`,
       'bash',
       ...words,
@@ -76,12 +76,27 @@ describe('bash completes', () => {
     const elsewhere = temporaryDirectory();
     const named = ['-c', join(cwd, 'config.json')];
     expect(inBash(['rescan', 'in'], cwd)).toEqual(['inbox']);
-    expect(inBash(['list', '--folder', ''], cwd)).toEqual(['inbox', '"my notes"']);
+    expect(inBash(['list', '--folder', ''], cwd)).toEqual(['inbox', 'my\\ notes']);
     expect(inBash(['mirror', ''], cwd)).toEqual(['accept', 'prices', 'stock']);
     expect(inBash(['mirror', 'accept', 'st'], cwd)).toEqual(['stock']);
     expect(inBash([...named, 'rescan', 'in'], elsewhere)).toEqual(['inbox']);
     expect(inBash(['rescan', ''], elsewhere)).toEqual([]);
   }, 240_000);
+
+  it('a name that bash would run as text that it does not run', () => {
+    const directory = temporaryDirectory();
+    const made = join(directory, 'made');
+    const name = 'a $(touch made) `touch made` b';
+    const peer = { url: 'embedded', embedded: { dir: './peer', port: 0 } };
+    writeConfig(directory, { peer, folders: [{ name, collection: 'c' }] });
+    const [offered = ''] = inBash(['rescan', 'a'], directory);
+    const { stdout } = spawnSync('bash', ['-c', `printf %s ${offered}`], {
+      cwd: directory,
+      encoding: 'utf8',
+    });
+    expect(stdout).toBe(name);
+    expect(existsSync(made)).toBe(false);
+  });
 
   it('files where files belong, which is bash to do', () => {
     const cwd = place();

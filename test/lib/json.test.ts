@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseJson } from '../../src/lib/json.js';
+import { NestedTooDeeply, parseBounded, parseJson } from '../../src/lib/json.js';
 
 function faultOf(text: string): string {
   const result = parseJson(text);
@@ -69,5 +69,29 @@ describe('JSON', () => {
       }),
       { numRuns: 1000 },
     );
+  });
+});
+
+describe('JSON from outside', () => {
+  it('is read as by JSON.parse', () => {
+    const same = fc.property(fc.jsonValue(), (value) => {
+      const text = JSON.stringify(value);
+      expect(parseBounded(text, 1_000)).toEqual(JSON.parse(text));
+    });
+    fc.assert(same);
+  });
+
+  it('may have brackets in its strings, and not more of them open at once than it is allowed', () => {
+    const text = JSON.stringify({ a: `${'[{'.repeat(1_000)}\\"[`, b: [[{}]] });
+    expect(parseBounded(text, 4)).toEqual(JSON.parse(text));
+    expect(() => parseBounded(text, 3)).toThrow(NestedTooDeeply);
+    expect(() => parseBounded('[[["a', 3)).toThrow(SyntaxError);
+  });
+
+  it('that is nothing but brackets is refused at once', () => {
+    const text = '['.repeat(15_000_000);
+    const began = performance.now();
+    expect(() => parseBounded(text)).toThrow(NestedTooDeeply);
+    expect(performance.now() - began).toBeLessThan(500);
   });
 });

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { numberText, shellWord } from '../../src/lib/text.js';
+import { numberText, shellWord, visible } from '../../src/lib/text.js';
 import { wallClockText } from '../../src/lib/units.js';
 
 test('a number and a moment are written as the tables of Intl would have them', () => {
@@ -15,6 +15,14 @@ test('a number and a moment are written as the tables of Intl would have them', 
 
 test('a moment that no calendar has is told, and no error', () => {
   expect(wallClockText(1e18)).toContain('NaN');
+});
+
+test('what is not seen in a name, or turns it around, is written out; letters, marks and emoji stay', () => {
+  const hidden = 'a\u001b[31m\u0007\n\u200b\u200f\u202e\u2060\u2066\ufeff\u{e0041}\u{e0100}\u3164';
+  expect(visible(hidden)).toBe(
+    'a\\x1b[31m\\x07\\x0a\\u200b\\u200f\\u202e\\u2060\\u2066\\ufeff\\u{e0041}\\u{e0100}\\u3164',
+  );
+  for (const name of ['Bücher', 'e\u0301', '文書', 'शब्द', '❤️', '👍🏽']) expect(visible(name)).toBe(name);
 });
 
 test('a name in a command that a person copies is one word of a shell', () => {

@@ -126,6 +126,17 @@ describe('with a token, the page', () => {
     expect(out.headers.get('set-cookie')).toMatch(/=; Path=\/; Max-Age=0;/);
   });
 
+  it('ends a session with its sign-out, also for who has a copy of it, and no other session', async () => {
+    const page = await PageAtWork.start({ token: TOKEN });
+    const [one, other] = [cookieOf(await page.signIn(TOKEN)), cookieOf(await page.signIn(TOKEN))];
+    expect(one).not.toBe(other);
+    await page.post('/sign-out', {}, { cookie: one });
+    expect(await page.status('/api/status', { cookie: one })).toBe(401);
+    expect(await page.status('/api/status', { cookie: other })).toBe(200);
+    // As after a restart: what is remembered is part of the state.
+    expect(page.state.meta('endedSessions')).toEqual([expect.stringMatching(/^\d+-[0-9a-f]{24}$/)]);
+  });
+
   it('gives a session that travels by TLS alone where a server in front was asked by TLS', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const headers = { 'x-forwarded-proto': 'https' };

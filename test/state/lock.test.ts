@@ -55,6 +55,21 @@ describe('the lock of a state directory', () => {
     await lockState(dir, { clock });
   });
 
+  it.each([0o777, 0o1777, 0o770, 0o775])(
+    'refuses a directory that others can write in (mode %o)',
+    async (mode) => {
+      const dir = temporaryDirectory();
+      chmodSync(dir, mode);
+      await expect(lockState(dir, { clock })).rejects.toMatchObject({
+        code: 'STATE_OPEN_TO_OTHERS',
+        hint: expect.stringContaining(`chmod go-w ${dir}`),
+      });
+      expect(readdirSync(dir)).toEqual([]);
+      const below = join(dir, 'own');
+      await (await lockState(below, { clock })).release();
+    },
+  );
+
   it('says of a holder on another machine where it is', async () => {
     const dir = temporaryDirectory();
     const { holder } = await lockState(dir, { clock });
