@@ -18,9 +18,9 @@ import type { Packed } from './uplink/documents.js';
  */
 
 /** RSS of the process, in bytes. */
-const MOST_MEMORY = 384 * 2 ** 20;
+const MOST_MEMORY = 352 * 2 ** 20;
 /** A process that takes more than this after a document starts anew, so that the next document has the same memory, in bytes. */
-const TIDY_MEMORY = 192 * 2 ** 20;
+const TIDY_MEMORY = 176 * 2 ** 20;
 /** Time between two looks at the memory, in ms. A reader can fill about 40 MB in it. */
 const LOOK_MS = 20;
 /** How far the process steps back behind the daemon. */

@@ -15,6 +15,7 @@ import type { Finding } from './canary.js';
 import { answer, define, prepare, UsageError } from './context.js';
 import { readState, runningStatus } from './daemon-access.js';
 import * as option from './option.js';
+import { openToOthers } from './other-accounts.js';
 import { nameMaxSize, runningPeer } from './peer.js';
 import { onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
@@ -111,6 +112,14 @@ async function* checkMachine(config: Config): AsyncGenerator<Finding> {
   if (shares.length + tables.length + citations.length > 0)
     yield await checkWritable('mirror root', root, 'mirror.root');
   yield* checkPorts(config);
+  const others = await openToOthers(config);
+  if (others !== undefined)
+    yield {
+      check: 'other accounts',
+      ok: true,
+      message: `others can log in to this machine (${others.accounts})`,
+      hint: `They ${others.open.join('. They ')}.`,
+    };
 }
 
 /**

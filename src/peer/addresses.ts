@@ -59,8 +59,8 @@ export const yacyAddresses: AddressPolicy = {
     return {
       code: 'DOMAIN_GATE',
       message:
-        `The peer accepted it and never shows it, while it shows documents with ${WORDS[OTHER[reach]]} addresses: it drops ` +
-        `documents with ${WORDS[reach]} addresses, such as this one (${url}), without a word.`,
+        `The peer never shows it, while it shows documents with ${WORDS[OTHER[reach]]} addresses: it takes no ` +
+        `documents with ${WORDS[reach]} addresses, such as this one (${url}).`,
       hint: `${yacyAddresses.hint(reach)} Then \`peersync retry\` the file.`,
     };
   },

@@ -230,7 +230,7 @@ function nextOfSkipped(file: SkippedFile, folder: FolderConfig, state: StateView
   if (!isToBeRemoved(file, folder))
     return `${nothing} ${searchable}, and stays, for the folder had another URL then; ${forget} removes such documents.`;
   return isHeld(file, folder, state)
-    ? `${searchable}. Very many files were removed at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
+    ? `${searchable}. Very many files were removed or emptied at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
     : `${searchable}. A full scan of the folder is to show that the file is still like this; then the document is removed from the peer.`;
 }
 
@@ -248,7 +248,7 @@ function nextOfGone(item: GoneItem, folder: FolderConfig, state: StateView): str
   if (state.entries.ownerOf(item.sent.url, item) !== undefined)
     return `${keeps} for it is that of another file now.`;
   return isHeld(item, folder, state)
-    ? `Very many files were removed at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
+    ? `Very many files were removed or emptied at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
     : 'A full scan of the folder is to show that the file is still not there; then the document is removed from the peer.';
 }
 

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import PQueue from 'p-queue';
 import type { Clock, Timer } from '../lib/clock.js';
@@ -27,11 +26,12 @@ const FLAGS = ['--max-old-space-size=256', '--max-semi-space-size=4'];
 const MEMORY_SIGNALS = new Set<NodeJS.Signals | null>(['SIGABRT', 'SIGILL', 'SIGKILL', 'SIGTRAP']);
 
 /**
- * Processes that make text of documents. A hostile document ends at most the process that reads it: that costs the
+ * Processes that make text of documents, one after the other. A hostile document ends at most the process that reads it: that costs the
  * document, and the next one is read by a new process.
  */
 export class DocumentProcesses {
-  readonly #queue: PQueue;
+  /** One document at a time: two processes together would take more memory than a small machine has. */
+  readonly #queue = new PQueue({ concurrency: 1 });
   /** Processes without work, the last used one last. */
   readonly #idle: ReaderProcess[] = [];
   readonly #all = new Set<ReaderProcess>();
@@ -42,10 +42,7 @@ export class DocumentProcesses {
     private readonly program: URL,
     private readonly clock: Clock,
     private readonly log: Logger,
-  ) {
-    // A second process only where there are cores for both of them and the event loop.
-    this.#queue = new PQueue({ concurrency: availableParallelism() > 2 ? 2 : 1 });
-  }
+  ) {}
 
   /**
    * Reads one document when a process is free, unless it is not wanted any more by then. Never rejects. Once this is

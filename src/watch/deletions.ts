@@ -364,7 +364,7 @@ function crowdedSeconds(found: ReadonlyMap<string, readonly Unapproved[]>, limit
 export function heldTrouble(folder: string, { examples, files, of }: HeldDeletes) {
   return {
     code: 'DELETES_HELD',
-    message: `${numberText(files)} of ${numberText(of)} files of the folder ${folder} were removed at once, such as ${examples.join(', ')}; the peer keeps their documents until you approve that.`,
+    message: `${numberText(files)} of ${numberText(of)} files of the folder ${folder} were removed or emptied at once, such as ${examples.join(', ')}; the peer keeps their documents until you approve that.`,
     hint: `\`peersync approve-deletes ${shellWord(folder)}\` removes the documents; files that come back end this.`,
   };
 }

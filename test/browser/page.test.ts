@@ -120,7 +120,9 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await page.getByRole('heading', { name: rest(31) }).waitFor();
     rmSync(site.path('inbox/old'), { recursive: true });
     const folders = page.locator('#folders');
-    await folders.getByText(/^30 of 31 files were removed at once: old\/.* and 27 more\. Their/).waitFor();
+    await folders
+      .getByText(/^30 of 31 files were removed or emptied at once: old\/.* and 27 more\. Their/)
+      .waitFor();
     await page.locator('.detail code', { hasText: 'peersync approve-deletes inbox' }).waitFor();
     await folders.getByRole('button', { name: 'Remove 30 documents of inbox from the peer' }).click();
     const dialog = page.getByRole('dialog', { name: 'Remove 30 documents of inbox from the peer?' });

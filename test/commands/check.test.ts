@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { Finding } from '../../src/commands/canary.js';
 import { checkFolder, checkMirrored, checkWritable } from '../../src/commands/check.js';
+import { openToOthers } from '../../src/commands/other-accounts.js';
 import type { ShareMirrorConfig } from '../../src/config/config.js';
 import { checkConfig } from '../../src/config/load.js';
 import type { PeerClient } from '../../src/peer/client.js';
@@ -70,4 +71,27 @@ it('check warns of a state that others can read or write', async () => {
     expect(await checked(path)).toMatchObject({ ok: true, hint: `Close it to them: chmod 700 ${path}` });
   }
   expect((await checkWritable('mirror root', path, 'mirror.root')).hint).toBeUndefined();
+});
+
+it('other people who can log in reach what is open on loopback, until the configuration closes it', async () => {
+  const passwd = join(temporaryDirectory(), 'passwd');
+  const lines = [
+    'root:x:0:0::/root:/bin/bash',
+    'www:x:33:33::/:/bin/bash',
+    'git:x:1500:1500::/:/usr/sbin/nologin',
+  ];
+  writeFileSync(passwd, `${lines.join('\n')}\n`);
+  const config = (requireAuth: boolean, token: string | undefined) =>
+    ({
+      peer: { url: 'embedded', embedded: { requireAuth } },
+      status: { listen: '127.0.0.1:1', token },
+    }) as never;
+  expect(await openToOthers(config(false, undefined), passwd)).toBeUndefined();
+  writeFileSync(passwd, `${lines.join('\n')}\nann:x:60001:60001:Ann:/home/ann:/bin/bash\n`);
+  expect(await openToOthers(config(false, undefined), passwd)).toEqual({
+    accounts: 'ann',
+    open: [expect.stringContaining('requireAuth'), expect.stringContaining('status.token')],
+  });
+  expect((await openToOthers(config(true, undefined), passwd))?.open).toHaveLength(1);
+  expect(await openToOthers(config(true, 'secret'), passwd)).toBeUndefined();
 });

@@ -7,6 +7,7 @@ import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
 import { answer, define, type Given, type GlobalOptions, isThere, UsageError } from '../context.js';
 import * as option from '../option.js';
+import { openToOthers } from '../other-accounts.js';
 import { named } from '../text.js';
 import {
   assertOurs,
@@ -195,6 +196,9 @@ async function adviceFor(job: Job): Promise<string[]> {
         `Use a credential for ${what}: a service does not inherit the environment variable ${secret.env}.`,
       );
   }
+  const others = await openToOthers(config);
+  for (const way of others?.open ?? [])
+    advice.push(`Others who can log in to this machine (${others?.accounts}) ${way}.`);
   const lingers = join('/var/lib/systemd/linger', userInfo().username);
   if (site.scope === 'user' && !(await isThere(lingers)))
     advice.push(`It runs while you are logged in; for always: loginctl enable-linger ${basename(lingers)}`);

@@ -223,7 +223,7 @@ function Held({
   const { examples, files, of } = held;
   const documents = counted(files, 'document');
   const more = files > examples.length ? ` and ${count(files - examples.length)} more` : '';
-  const text = `${count(files)} of ${count(of)} files were removed at once: ${examples.join(', ')}${more}.`;
+  const text = `${count(files)} of ${count(of)} files were removed or emptied at once: ${examples.join(', ')}${more}.`;
   const approve = async () => {
     await post('/api/approve-deletes', { folder: name, files } satisfies ApproveDeletesRequest);
     return `${documents} of ${name} ${files === 1 ? 'is' : 'are'} removed from the peer.`;
