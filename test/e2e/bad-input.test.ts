@@ -145,7 +145,7 @@ describe('a state directory', () => {
     const state = join(directory, 'state');
     mkdirSync(state, { mode: 0o700 });
     try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k', 'tmpfs', state], { stdio: 'pipe' });
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k,mode=700', 'tmpfs', state], { stdio: 'pipe' });
     } catch {
       return; // no right to mount here either
     }

@@ -58,7 +58,7 @@ describe('a canary at a YaCy', () => {
     expect(stdout).toMatch(
       /ok +addresses of folder notes: http:\/\/notes\.example\.org\/n\/peersync-canary\/plain\.txt/,
     );
-    expect(stdout).toMatch(/TROUBLE +addresses of folder vault: .*drops documents with local addresses/);
+    expect(stdout).toMatch(/TROUBLE +addresses of folder vault: .*takes no documents with local addresses/);
     expect(stdout).toContain('network.unit.domain');
     expect(stdout).toContain('Files of the folder vault would end in quarantine.');
   });
@@ -79,7 +79,7 @@ describe('a canary at a YaCy', () => {
       expect(code).toBe(1);
       for (const name of Object.keys(folders))
         expect(stdout).toMatch(
-          new RegExp(`TROUBLE +addresses of folder ${name}: .*drops documents with ${reach} addresses`),
+          new RegExp(`TROUBLE +addresses of folder ${name}: .*takes no documents with ${reach} addresses`),
         );
       expect(stdout).toContain('network.unit.domain');
     },

@@ -43,7 +43,7 @@ describe('the command line', () => {
     // As under cron, in a container or on a build machine, which have no SHELL.
     const completion = async (SHELL: string | undefined, ...shell: string[]) =>
       (await peersync(['completion', ...shell], { env: { SHELL } })).stdout;
-    expect(await completion(undefined)).toContain('_peersync_yargs_completions');
+    expect(await completion(undefined)).toContain('_peersync_completions');
     expect(await completion('/bin/zsh')).toContain('#compdef peersync');
     expect(await completion('/bin/bash', 'zsh')).toContain('#compdef peersync');
     expect(await peersync(['completion', 'csh'])).toMatchObject({

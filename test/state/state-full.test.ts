@@ -207,7 +207,7 @@ describe(`a file system of one megabyte${mounts ? '' : ' (skipped: mounting need
     'that fills up makes commits fail, and lets them succeed when there is room',
     async () => {
       const dir = temporaryDirectory();
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir]);
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', dir]);
       try {
         writeFileSync(join(dir, 'other'), Buffer.alloc(500_000));
         const state = await opened(join(dir, 'state'));
@@ -238,7 +238,7 @@ describe(`a file system of one megabyte${mounts ? '' : ' (skipped: mounting need
 function canMount(): boolean {
   const dir = temporaryDirectory();
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir], { stdio: 'ignore' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', dir], { stdio: 'ignore' });
     execFileSync('umount', [dir]);
     return true;
   } catch {
