@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { constants, getPriority, setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import { systemClock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import { frame } from './lib/frames.js';
+import { giveWay } from './lib/work-thread.js';
 import type { DocumentRequest } from './uplink/document-answer.js';
 import type { Packed } from './uplink/documents.js';
 
@@ -23,17 +23,16 @@ const MOST_MEMORY = 352 * 2 ** 20;
 const TIDY_MEMORY = 176 * 2 ** 20;
 /** Time between two looks at the memory, in ms. A reader can fill about 40 MB in it. */
 const LOOK_MS = 20;
-/** How far the process steps back behind the daemon. */
-const BACKGROUND_NICE = 5;
+/** The process that started this one, as it says itself. */
+const PARENT = Number(process.argv[2]);
 
-if (isMainThread) await serve(process.argv[2]);
+if (isMainThread) await serve();
 else watch();
 
 /** Ends the process, also while its main thread runs in a loop. */
 function watch(): void {
-  const parent = process.ppid;
   const look = () => {
-    const isAlone = process.ppid !== parent;
+    const isAlone = process.ppid !== PARENT;
     if (isAlone || process.memoryUsage.rss() > MOST_MEMORY) process.kill(process.pid, 'SIGKILL');
     systemClock.after(LOOK_MS, look);
   };
@@ -41,13 +40,14 @@ function watch(): void {
   parentPort?.postMessage('watching');
 }
 
-/** @param parent the process that started this one */
-async function serve(parent: string | undefined): Promise<void> {
-  // The daemon may be gone before there was a thread to notice it.
-  if (parent !== `${process.ppid}`) process.exit(1);
+/** Reads one document for each line of the standard input. */
+async function serve(): Promise<void> {
+  // The daemon may be gone before there is a thread to notice it.
+  if (process.ppid !== PARENT) process.exit(1);
   // A stop of the service, or Ctrl-C, reaches all its processes. The daemon ends this one, and blames no document for it.
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => {});
   giveWay();
+  endFirst();
   const watcher = new Worker(new URL(import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1 },
   });
@@ -91,16 +91,11 @@ function encodedOf(packed: Packed): Uint8Array | undefined {
   return packed.text.encoded;
 }
 
-/** Lets the daemon go first where there are fewer cores than work, and last where the system ends a process for want of memory. */
-function giveWay(): void {
+/** Makes this the first process that the system ends for want of memory. */
+function endFirst(): void {
   try {
     writeFileSync('/proc/self/oom_score_adj', '1000');
   } catch {
     // There is no such file on other systems than Linux.
-  }
-  try {
-    setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + BACKGROUND_NICE));
-  } catch {
-    // Where the system does not allow it, as in the unit for a user, both compete.
   }
 }

@@ -2,13 +2,14 @@ import { readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.js';
 import { fewOf } from './text.js';
 
-/** The ids of people's accounts; those below are of the system, and the last is nobody's. */
-const [FIRST_PERSON, NOBODY] = [1_000, 65_534];
+/** People's accounts have ids from here; those below are of the system. */
+const FIRST_PERSON = 1_000;
+const NOBODY = 65_534;
 const NO_LOGIN = /\/(nologin|false|true|sync)$/;
 
 /**
- * What other accounts of this machine reach on loopback, and how to close it; nothing where no other account can log in, or
- * none is known. Accounts of a directory service are not seen.
+ * Tells what other accounts of this machine reach on loopback, and how to close it; undefined where nothing is open, or no
+ * other account can log in. Accounts of a directory service are not seen.
  *
  * @param passwd the accounts, as in /etc/passwd
  */

@@ -10,7 +10,7 @@ const EMPTY = Buffer.alloc(0);
 
 /** One message. */
 export interface Frame {
-  /** What the line says. It comes from the other process and is not checked. */
+  /** The line of JSON, as it came from the other process: not checked. */
   readonly header: unknown;
   readonly body: Buffer;
 }
@@ -72,7 +72,7 @@ export class FrameReader {
   }
 }
 
-/** What the header tells of the body, in bytes. */
+/** Reads from the header how many bytes the body has. */
 function sizeOf(header: unknown): number | undefined {
   if (typeof header !== 'object' || header === null || !('bytes' in header)) return undefined;
   const { bytes } = header;

@@ -23,7 +23,7 @@ export function parseJson(text: string): JsonResult {
   return { value: JSON.parse(text) };
 }
 
-/** What `parseBounded` throws before it reads anything. */
+/** Thrown by `parseBounded` before it reads anything. */
 export class NestedTooDeeply extends Error {}
 
 /**
@@ -39,13 +39,10 @@ export function parseBounded(text: string, deepest = DEEPEST): unknown {
 /** Whether a text has more open brackets at once than that; right up to its first fault, where `JSON.parse` ends. */
 function isDeeper(text: string, deepest: number): boolean {
   let depth = 0;
-  let isInString = false;
   for (let i = 0; i < text.length; i += 1) {
     const code = text.charCodeAt(i);
-    if (code === QUOTE) isInString = !isInString;
-    else if (isInString) {
-      if (code === BACKSLASH) i += 1;
-    } else if (code === BRACE || code === BRACKET) {
+    if (code === QUOTE) i = endOfString(text, i);
+    else if (code === BRACE || code === BRACKET) {
       depth += 1;
       if (depth > deepest) return true;
     } else if (code === BRACE + 2 || code === BRACKET + 2) depth -= 1;
@@ -64,9 +61,22 @@ export class OffsetFault extends Error {
 }
 
 const DEEPEST = 64;
-const [QUOTE, BACKSLASH] = [0x22, 0x5c];
-/** Those that open; two further on stand those that close. */
-const [BRACKET, BRACE] = [0x5b, 0x7b];
+/** Finds the quote that closes the string begun at `start`, or the end of the text. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let before = end - 1;
+    while (text.charCodeAt(before) === BACKSLASH) before -= 1;
+    // An even number of backslashes escape each other.
+    if ((end - before) % 2 === 1) return end;
+  }
+  return text.length;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/** The codes of `[` and `{`; those of `]` and `}` are two higher. */
+const BRACKET = 0x5b;
+const BRACE = 0x7b;
 const NUMBER_OR_LITERAL = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null)(?![-+.\w])/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these may not stand in a string.
 const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;

@@ -19,7 +19,7 @@ export function shellWord(name: string): string {
 }
 
 /**
- * What acts on a terminal, turns the words around or is not seen at all: controls, marks of direction, joiners, fillers, tags.
+ * Characters that act on a terminal, turn the words around or are not seen: controls, marks of direction, joiners, fillers, tags.
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|[\u{e0100}-\u{e01ef}]/gu;
 

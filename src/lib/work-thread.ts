@@ -31,12 +31,10 @@ export class WorkThread {
   /**
    * @param program a module that calls `serve`
    * @param onBreakdown hears of an error that ended the thread
-   * @param heapMb the most that its heap may take
    */
   constructor(
     private readonly program: URL,
     private readonly onBreakdown: (error: Error) => void = () => {},
-    private readonly heapMb?: number,
   ) {}
 
   /** How many orders it has not answered. */
@@ -64,9 +62,7 @@ export class WorkThread {
   #start(): Running {
     this.#idle?.cancel();
     if (this.#running !== undefined) return this.#running;
-    const { heapMb, program } = this;
-    const limit = heapMb === undefined ? {} : { maxOldGenerationSizeMb: heapMb };
-    const worker = new Worker(program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB, ...limit } });
+    const worker = new Worker(this.program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
     const running: Running = { worker, waiting: [] };
     // Orders are answered in turn.
     worker.on('message', (value: unknown) => {
@@ -112,7 +108,7 @@ export function serve(work: Readonly<Record<string, (order: never) => unknown>>)
 }
 
 /** Lets the event loop go first where there are fewer cores than threads. On Linux alone a thread has a priority of its own. */
-function giveWay(): void {
+export function giveWay(): void {
   if (process.platform !== 'linux') return;
   try {
     setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + BACKGROUND_NICE));

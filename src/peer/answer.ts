@@ -173,7 +173,7 @@ export function decoded(body: Buffer): string {
 const DEEPEST = 64;
 const TOO_DEEP = 'gave an answer that is nested too deeply';
 
-/** Longer answers are not mended, in characters: for five million that would take a second. */
+/** Longest answer that is mended, in characters: seven million took 2 s. */
 const LONGEST_MENDED = 500_000;
 
 /** JSON, and what templates without escaping make of it. It must still be whole: every brace closed. */

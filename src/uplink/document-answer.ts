@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Frame } from '../lib/frames.js';
 import type { DocumentOrder, Packed } from './documents.js';
 
-/** What a process that reads documents is asked, as one line of JSON. */
+/** An order for a process that reads documents, written as one line of JSON. */
 export interface DocumentRequest {
   /** Stands in the answer as well. */
   readonly id: number;
@@ -15,7 +15,7 @@ const count = z.number().int().nonnegative();
 const short = z.string().max(1_000);
 const words = count;
 
-/** What such a process answers. The text of the document, encoded for its way, is the body of the message. */
+/** The header of its answer. The text of the document, encoded for its way, is the body of the message. */
 const ANSWER = z.object({
   id: count,
   packed: z.discriminatedUnion('kind', [
@@ -45,7 +45,7 @@ const ANSWER = z.object({
   isLast: z.boolean(),
 });
 
-/** What came of a document. */
+/** An answer that was checked. */
 export interface DocumentAnswer {
   readonly packed: Packed;
   /** Whether the process ends after this answer. */
@@ -58,9 +58,13 @@ export interface DocumentAnswer {
  * @throws Error for what is no answer to this order
  */
 export function answerOf({ body, header }: Frame, { id, order }: DocumentRequest): DocumentAnswer {
-  const { isLast, packed, ...answer } = ANSWER.parse(header);
+  const { data: answer } = ANSWER.safeParse(header);
+  if (answer === undefined) throw new Error('it answered in a wrong form');
   if (answer.id !== id) throw new Error('it answered another order');
+  const { isLast, packed } = answer;
   if (packed.kind !== 'content') return { packed, isLast };
+  // Text never becomes shorter by its encoding.
+  if (packed.size > body.length) throw new Error('it answered with less text than it says');
   const { encoding } = order.rules;
   return { packed: { ...packed, text: { encoding, size: packed.size, encoded: body } }, isLast };
 }

@@ -32,9 +32,8 @@ const MEMORY_SIGNALS = new Set<NodeJS.Signals | null>(['SIGABRT', 'SIGILL', 'SIG
 export class DocumentProcesses {
   /** One document at a time: two processes together would take more memory than a small machine has. */
   readonly #queue = new PQueue({ concurrency: 1 });
-  /** Processes without work, the last used one last. */
-  readonly #idle: ReaderProcess[] = [];
-  readonly #all = new Set<ReaderProcess>();
+  /** The process that runs, with or without work. */
+  #reader: ReaderProcess | undefined;
   readonly #closing = new AbortController();
 
   /** @param program what runs in each process; see `document-process.ts` */
@@ -51,8 +50,7 @@ export class DocumentProcesses {
   async read(order: DocumentOrder, isWanted = () => true): Promise<Packed | undefined> {
     return await this.#queue.add(async () => {
       if (!isWanted()) return undefined;
-      const used = this.#idle.pop();
-      const packed = used === undefined ? undefined : await this.#readWith(used, order);
+      const packed = this.#reader && (await this.#readWith(this.#reader, order));
       if (packed !== undefined) return packed;
       // A document is to blame for a failure only where the process had read nothing else before.
       const fresh = await this.#start();
@@ -60,10 +58,10 @@ export class DocumentProcesses {
     });
   }
 
-  /** Ends all processes at once. */
+  /** Ends the process at once. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all([...this.#all].map((reader) => reader.kill()));
+    await this.#reader?.kill();
   }
 
   /** Starts a process, again and again until there is one. @returns undefined once this is closed */
@@ -72,7 +70,7 @@ export class DocumentProcesses {
     for (let pauseMs = RESTART_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_RESTART_MS)) {
       if (signal.aborted) return undefined;
       const reader = new ReaderProcess(this.program);
-      this.#all.add(reader);
+      this.#reader = reader;
       void reader.ended.then(() => this.#forget(reader));
       const limit = this.clock.after(START_MS, () => void reader.kill());
       try {
@@ -94,19 +92,16 @@ export class DocumentProcesses {
   }
 
   #forget(reader: ReaderProcess): void {
-    this.#all.delete(reader);
-    const at = this.#idle.indexOf(reader);
-    if (at !== -1) this.#idle.splice(at, 1);
+    if (this.#reader === reader) this.#reader = undefined;
   }
 
-  /** Keeps a process for the next document, and ends it when none comes. */
+  /** Ends a process when no other document comes for a while. */
   #keep(reader: ReaderProcess): void {
     const end = () => {
       this.#forget(reader);
       void reader.kill();
     };
     reader.idle = this.clock.after(IDLE_MS, end, { background: true });
-    this.#idle.push(reader);
   }
 
   /** @returns undefined where the process failed, perhaps because of what it had read before */
@@ -120,7 +115,8 @@ export class DocumentProcesses {
     });
     try {
       const { isLast, packed } = await reader.ask(order);
-      if (!isLast) this.#keep(reader);
+      if (isLast) this.#forget(reader);
+      else this.#keep(reader);
       return packed;
     } catch (error) {
       await reader.kill();
@@ -170,12 +166,12 @@ class ReaderProcess {
 
   constructor(program: URL) {
     this.#process = spawn(process.execPath, [...FLAGS, fileURLToPath(program), `${process.pid}`], {
-      // Nothing of the daemon's environment: it may hold passwords, and options for the daemon alone.
+      // The daemon's environment may hold passwords, and options for the daemon alone.
       env: { MALLOC_ARENA_MAX: '2', ...(process.env.TZ === undefined ? {} : { TZ: process.env.TZ }) },
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     const { stdin, stdout } = this.#process;
-    // Where the process is gone, its end tells that.
+    // A pipe that breaks tells nothing more than the end of the process.
     stdin?.on('error', () => {});
     stdout?.on('error', () => {});
     stdout?.on('data', (bytes: Buffer) => this.#take(bytes));

@@ -195,12 +195,21 @@ export async function packAll(
   };
   const isDocument = ({ version }: PackFile) => version.encoding === 'document';
   const isSmall = (each: PackFile) => !isDocument(each) && each.version.size <= WHOLE_BYTES;
-  const documents = files.map((each) => (isDocument(each) ? packEither(each, rules, readOne) : undefined));
-  const small = (await pack({ rules, files: files.filter(isSmall) })).values();
+  const readDocuments = async () => {
+    const read: (Packed | undefined)[] = [];
+    for (const each of files.filter(isDocument)) read.push(await packEither(each, rules, readOne));
+    return read;
+  };
+  const [smallOnes, documentsRead] = await Promise.all([
+    pack({ rules, files: files.filter(isSmall) }),
+    readDocuments(),
+  ]);
+  const small = smallOnes.values();
+  const documents = documentsRead.values();
   const packed: (Packed | undefined)[] = [];
-  for (const [i, each] of files.entries()) {
+  for (const each of files) {
     if (isSmall(each)) packed.push(small.next().value ?? STALE);
-    else packed.push(await (documents[i] ?? streamed(each, rules)));
+    else packed.push(isDocument(each) ? documents.next().value : await streamed(each, rules));
     onProgress();
   }
   return packed;
