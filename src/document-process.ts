@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { isMainThread, parentPort, Worker } from 'node:worker_threads';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { systemClock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import { frame } from './lib/frames.js';
@@ -23,16 +23,18 @@ const MOST_MEMORY = 352 * 2 ** 20;
 const TIDY_MEMORY = 176 * 2 ** 20;
 /** Time between two looks at the memory, in ms. A reader can fill about 40 MB in it. */
 const LOOK_MS = 20;
-/** The process that started this one, as it says itself. */
-const PARENT = Number(process.argv[2]);
 
-if (isMainThread) await serve();
-else watch();
+if (isMainThread) await serve(process.argv[2]);
+else watch(workerData as number);
 
-/** Ends the process, also while its main thread runs in a loop. */
-function watch(): void {
+/**
+ * Ends the process, also while its main thread runs in a loop.
+ *
+ * @param parent the process id of the daemon
+ */
+function watch(parent: number): void {
   const look = () => {
-    const isAlone = process.ppid !== PARENT;
+    const isAlone = process.ppid !== parent;
     if (isAlone || process.memoryUsage.rss() > MOST_MEMORY) process.kill(process.pid, 'SIGKILL');
     systemClock.after(LOOK_MS, look);
   };
@@ -40,15 +42,22 @@ function watch(): void {
   parentPort?.postMessage('watching');
 }
 
-/** Reads one document for each line of the standard input. */
-async function serve(): Promise<void> {
+/**
+ * Reads one document for each line of the standard input.
+ *
+ * @param starter the process id of the daemon, as the daemon wrote it
+ */
+async function serve(starter: string | undefined): Promise<void> {
+  const parent = process.ppid;
   // The daemon may be gone before there is a thread to notice it.
-  if (process.ppid !== PARENT) process.exit(1);
+  if (starter !== `${parent}`) process.exit(1);
   // A stop of the service, or Ctrl-C, reaches all its processes. The daemon ends this one, and blames no document for it.
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => {});
   giveWay();
   endFirst();
   const watcher = new Worker(new URL(import.meta.url), {
+    // A thread does not see the arguments of the process.
+    workerData: parent,
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1 },
   });
   const watching = once(watcher, 'message');
