@@ -1,3 +1,4 @@
+import { lstat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -101,10 +102,26 @@ export async function askDaemonText(
     throw cannotOpen(error, stateDirectory);
   });
   if (socket === undefined) return undefined;
+  await refuseForeign(stateDirectory);
   const response = await send(socket.path, question, patienceMs, signal).finally(() => socket.close());
   if (response === undefined || response.statusCode === 200) return response && readText(response);
   for await (const error of parsed(readText(response))) throw new PeersyncError(error as ErrorParts);
   throw cannotAsk(`status ${response.statusCode}`);
+}
+
+/**
+ * Refuses to ask a socket that another user offers: its answers would pass for those of the daemon.
+ * A daemon makes the directory with mode 0700, so that another user's is one that nobody else enters,
+ * unless the file system gives all files to one user.
+ */
+async function refuseForeign(stateDirectory: string): Promise<void> {
+  const user = process.geteuid?.();
+  const directory = join(stateDirectory, DIRECTORY);
+  const found = await lstat(directory).catch(() => undefined);
+  if (found === undefined || user === undefined || user === 0) return;
+  const isPrivate = (found.mode & 0o077) === 0;
+  if (found.isDirectory() && (found.uid === user || isPrivate)) return;
+  throw cannotAsk(undefined, `${directory} is not a directory of this user`);
 }
 
 function send(

@@ -1,8 +1,9 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { join, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
 import { type ErrorParts, EXIT, messageOf } from '../lib/errors.js';
+import { isOpenToOthers } from '../lib/file.js';
 import { type Holder, type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
 import { EmbeddedError, failures } from './errors.js';
@@ -25,7 +26,7 @@ const CLOSE_MS = 10_000;
  * Starts a peer in a thread of its own, so that indexing stops nobody else. It ends with this process in every case.
  *
  * @throws EmbeddedError EMBEDDED_PORT_IN_USE, EMBEDDED_PORT_REFUSED, EMBEDDED_DIR_UNWRITABLE, EMBEDDED_DIR_LOCKED,
- *   EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
+ *   EMBEDDED_DIR_OPEN_TO_OTHERS, EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
  */
 export async function startEmbeddedPeer({ log, ...options }: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
   const dir = resolvePath(options.dir);
@@ -77,6 +78,8 @@ function failureOf(error: Error & Partial<ErrorParts>): EmbeddedError {
 async function lockDirectory(dir: string): Promise<Lock> {
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
+    const { mode } = await stat(dir);
+    if (isOpenToOthers(mode)) throw new EmbeddedError(failures.directoryOpenToOthers(dir, mode));
     const held = (holder: Holder) => new EmbeddedError(failures.directoryLocked(dir, holder));
     return await takeLock(join(dir, 'peer.lock'), systemClock, held);
   } catch (error) {

@@ -1,5 +1,6 @@
 import { type ErrorParts, EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { describeHolder, type Holder, isHere } from '../lib/lock.js';
+import { shellWord } from '../lib/text.js';
 
 /** What can keep an embedded peer from starting, or end it. */
 export class EmbeddedError extends PeersyncError {}
@@ -23,6 +24,14 @@ export const failures = {
     code: 'EMBEDDED_DIR_UNWRITABLE',
     message: `The embedded peer cannot write to its directory ${dir}: ${systemCode(cause) ?? messageOf(cause)}.`,
     hint: 'Give the user that runs peersync write access to it, free space on its disk, or name another directory.',
+    details: { dir },
+  }),
+  directoryOpenToOthers: (dir: string, mode: number): ErrorParts => ({
+    code: 'EMBEDDED_DIR_OPEN_TO_OTHERS',
+    message:
+      `Other users may write in the embedded peer's directory ${dir} (mode ${(mode & 0o7777).toString(8)}): ` +
+      'they could replace its password and its documents.',
+    hint: `Take that right from them (\`chmod go-w ${shellWord(dir)}\`), or name a directory below it, which is then made.`,
     details: { dir },
   }),
   directoryLocked: (dir: string, holder: Holder): ErrorParts =>

@@ -26,6 +26,11 @@ export type Encoding = (typeof ENCODINGS)[number];
 /** The kinds of document that a reader makes text of. */
 export type DocumentKind = 'pdf' | 'word' | 'slides' | 'sheets' | 'openDocument' | 'epub' | 'rtf' | 'mail';
 
+/** Whether a directory with these permissions lets users write in it who do not own it. */
+export function isOpenToOthers(mode: number): boolean {
+  return (mode & 0o022) !== 0 && process.platform !== 'win32';
+}
+
 /** `a/b` of `a` and `b`, either of which may be the empty path: the folder itself. */
 export function joinPath(directory: string, name: string): string {
   return directory === '' || name === '' ? directory + name : `${directory}/${name}`;

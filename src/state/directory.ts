@@ -2,12 +2,17 @@ import { mkdir, type open, readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { isOpenToOthers } from '../lib/file.js';
 import { describeHolder, type Holder, isHere, type Lock, readLock, takeLock } from '../lib/lock.js';
+import { shellWord } from '../lib/text.js';
 
 /** How files are opened; a parameter so that a test can let a disk fail. */
 export type OpenFile = typeof open;
 
-/** By code: what happened and what to do, with `{dir}` and `{detail}` (who, what or why). */
+/**
+ * By code: what happened and what to do. `{dir}` is the directory, `{word}` the same as a shell takes
+ * it, and `{detail}` says who, what or why.
+ */
 const TABLE = {
   STATE_LOCKED: [
     'Another peersync ({detail}) uses the state directory {dir}.',
@@ -23,11 +28,11 @@ const TABLE = {
   ],
   STATE_OF_ANOTHER_USER: [
     'The state in {dir} belongs to {detail}: what root writes there, that user could not read any more.',
-    "Type `sudo -u '{detail}' peersync …`. Where root is to have it from now on, as in a container: `chown -R root {dir}`.",
+    "Type `sudo -u '{detail}' peersync …`. Where root is to have it from now on, as in a container: `chown -R root {word}`.",
   ],
   STATE_OPEN_TO_OTHERS: [
     'Other users may write in the state directory {dir} (mode {detail}): they could have peersync read and write other files.',
-    'Take that right from them (`chmod go-w {dir}`), or set state.dir to a directory below it, which is then made.',
+    'Take that right from them (`chmod go-w {word}`), or set state.dir to a directory below it, which is then made.',
   ],
   STATE_FULL: [
     'The state in {dir} cannot grow: no space is left on its disk ({detail}).',
@@ -59,8 +64,9 @@ const TABLE = {
 export class StateError extends PeersyncError {
   /** @param hint what to do, where that is known better than the table knows it */
   constructor(code: keyof typeof TABLE, dir: string, detail: string, hint?: string, cause?: unknown) {
+    const values: Readonly<Record<string, string>> = { dir, word: shellWord(dir), detail };
     const filled = (text: string) =>
-      text.replace(/\{(dir|detail)\}/g, (_, name) => (name === 'dir' ? dir : detail));
+      text.replace(/\{(dir|word|detail)\}/g, (_, name: string) => values[name] ?? '');
     super({
       code,
       message: filled(TABLE[code][0]),
@@ -71,9 +77,6 @@ export class StateError extends PeersyncError {
     });
   }
 }
-
-/** Permission bits of a directory. */
-const WRITABLE_BY_OTHERS = 0o022;
 
 const BY_SYSTEM_CODE: Readonly<Record<string, keyof typeof TABLE>> = {
   ENOSPC: 'STATE_FULL',
@@ -98,7 +101,7 @@ export async function stateError(error: unknown, dir: string, did: 'read' | 'wri
     const [owner, whole] = [await ownerOf(path), await ownerOf(dir)];
     if (owner !== undefined) detail = `EACCES: ${basename(path)} belongs to ${owner.name}`;
     if (owner !== undefined && whole !== undefined && owner.uid !== whole.uid)
-      hint = `Give it back: \`sudo chown -R ${whole.name.replace('#', '')} ${dir}\`; give commands by \`sudo -u '${whole.name}' peersync …\`, then it stays so.`;
+      hint = `Give it back: \`sudo chown -R ${whole.name.replace('#', '')} ${shellWord(dir)}\`; give commands by \`sudo -u '${whole.name}' peersync …\`, then it stays so.`;
   }
   return new StateError(code, dir, detail, hint, error);
 }
@@ -142,8 +145,7 @@ export async function lockState(dir: string, { clock }: { readonly clock: Clock 
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const { mode } = await stat(dir);
-    if ((mode & WRITABLE_BY_OTHERS) !== 0 && process.platform !== 'win32')
-      throw new StateError('STATE_OPEN_TO_OTHERS', dir, (mode & 0o7777).toString(8));
+    if (isOpenToOthers(mode)) throw new StateError('STATE_OPEN_TO_OTHERS', dir, (mode & 0o7777).toString(8));
     const lock = await takeLock(join(dir, 'lock'), clock, held);
     const owner = process.geteuid?.() === 0 ? await ownerOfState(dir) : undefined;
     if (owner === undefined || owner.uid === 0) return lock;

@@ -108,6 +108,26 @@ describe('the control socket', () => {
     await expect(ask(ends)).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
   });
 
+  it.runIf(process.geteuid?.() === 0)('does not ask a socket that another user offers', async () => {
+    const directory = temporaryDirectory();
+    for (const each of [directory, dirname(directory)]) chmodSync(each, 0o755);
+    await ask(() => ['a lie'], undefined, directory);
+    const control = join(directory, 'control');
+    chmodSync(control, 0o777);
+    chmodSync(join(control, 'socket'), 0o777);
+    const nobody = 65_534;
+    process.seteuid?.(nobody);
+    try {
+      await expect(read(directory)).rejects.toMatchObject({
+        code: 'CONTROL_FAILED',
+        message: expect.stringContaining(`${control} is not a directory of this user`),
+      });
+    } finally {
+      process.seteuid?.(0);
+    }
+    expect(await read(directory)).toEqual(['a lie']);
+  });
+
   it('tells a person who may not look into the state whom to be', () => {
     const refused = Object.assign(new Error('permission denied'), { code: 'EACCES' });
     const error = cannotOpen(refused, '/var/lib/peersync/state');

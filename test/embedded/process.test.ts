@@ -188,6 +188,17 @@ describe('an embedded peer', () => {
     expect(await failure(dir)).toMatchObject({ code: 'EMBEDDED_PASSWORD_UNUSABLE' });
   });
 
+  it.each([0o777, 0o1777, 0o775])('refuses a directory that others can write in (mode %o)', async (mode) => {
+    const dir = temporaryDirectory();
+    chmodSync(dir, mode);
+    expect(await failure(dir)).toMatchObject({
+      code: 'EMBEDDED_DIR_OPEN_TO_OTHERS',
+      message: expect.stringContaining(`(mode ${mode.toString(8)})`),
+      hint: expect.stringContaining(`\`chmod go-w ${dir}\``),
+    });
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
   it('keeps a second one out of its directory, and lets it in afterwards', async () => {
     const dir = temporaryDirectory();
     const first = await start(dir);
@@ -339,7 +350,7 @@ describe('an embedded peer', () => {
     const dir = join(temporaryDirectory(), 'small');
     mkdirSync(dir);
     const run = (command: string, ...args: string[]) => spawnSync(command, args, { stdio: 'ignore' }).status;
-    if (run('mount', '-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', dir) !== 0)
+    if (run('mount', '-t', 'tmpfs', '-o', 'size=3m,mode=0700', 'tmpfs', dir) !== 0)
       return context.skip('a small file system can be mounted by root only');
     try {
       const peer = await start(dir);

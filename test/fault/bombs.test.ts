@@ -1,10 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { docx } from '../content/documents.js';
 import { afterwards } from '../support/afterwards.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { MemoryLimit } from '../support/memory-limit.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
@@ -15,6 +16,12 @@ const RUNS = Number(process.env.PEERSYNC_BOMB_RUNS ?? 1);
 const ROUNDS = 3;
 /** Memory of the daemon and all its processes, in MB. */
 const MOST_MEMORY_MB = 1_024;
+
+/** Reads `MemoryMax=` of the unit, in bytes. */
+function memoryOfUnit(): number {
+  const unit = readFileSync(resolve(import.meta.dirname, '../../systemd/peersync.service'), 'utf8');
+  return Number(/^MemoryMax=(\d+)G$/m.exec(unit)?.[1]) * 2 ** 30;
+}
 
 interface Listed {
   readonly path: string;
@@ -55,8 +62,10 @@ it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
     };
     const statusOf = async (path: string) => (await list()).find((each) => each.path === path)?.status;
 
+    const unit = MemoryLimit.of(memoryOfUnit());
     const daemon = new Running(['run', '-c', config]);
     const pid = daemon.child.pid ?? 0;
+    unit?.take(pid);
     let most = 0;
     const sampling = setInterval(() => {
       most = Math.max(most, memory(pid));
@@ -87,7 +96,8 @@ it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
     console.log(
       `${hostile.length} bombs: ${of('DOCUMENT_TOO_LARGE')} too large, ${of('DOCUMENT_BROKEN')} broken,`,
       `${of('NO_WORDS')} without words, ${of('confirmed') - 2} harmless; note after ${noteSeconds.toFixed(1)} s;`,
-      `all after ${seconds.toFixed(0)} s; most memory ${Math.round(most)} MB`,
+      `all after ${seconds.toFixed(0)} s; most memory ${Math.round(most)} MB;`,
+      `within the memory of the unit: ${unit === undefined ? 'not tried, no control group can be made' : 'yes'}`,
     );
     expect(outcomes.get('innocent.docx')).toBe('confirmed');
     for (const { code, message, path, status } of listed)
@@ -102,6 +112,7 @@ it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
         expect([name, outcomes.get(`${round}-${name}`)]).toEqual([name, 'DOCUMENT_TOO_LARGE']);
     expect(most).toBeGreaterThan(100);
     expect(most).toBeLessThan(MOST_MEMORY_MB);
+    expect(unit?.killed ?? 0).toBe(0);
     // The figure is 5 s; other programs of the machine may slow it down.
     expect(noteSeconds).toBeLessThan(RUNS > 1 ? 5 : 30);
     expect((await daemon.kill('SIGTERM')).code).toBe(0);

@@ -1,4 +1,12 @@
-import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -65,6 +73,12 @@ describe('the lock of a state directory', () => {
         hint: expect.stringContaining(`chmod go-w ${dir}`),
       });
       expect(readdirSync(dir)).toEqual([]);
+      const blank = join(temporaryDirectory(), 'of others');
+      mkdirSync(blank);
+      chmodSync(blank, mode);
+      await expect(lockState(blank, { clock })).rejects.toMatchObject({
+        hint: expect.stringContaining(`\`chmod go-w '${blank}'\``),
+      });
       const below = join(dir, 'own');
       await (await lockState(below, { clock })).release();
     },
