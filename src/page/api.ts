@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { MirrorReport } from '../mirror/record.js';
 import type { QueueStatus } from '../queue/request-queue.js';
 import type { Answerer, LiveFeed, Requests } from '../report/answers.js';
@@ -74,11 +74,36 @@ const MOST_FOLLOWERS = 32;
 /** Who has not read what was sent for so long is not there any more, in ms; a status is sent every 15 s. */
 const SLOW_MS = 30_000;
 
-/** The routes below `/api`. @param followers whoever follows at the moment */
+/** The browsers that follow the page at the moment, each with the request that it began by. */
+export class Followers {
+  readonly #all = new Map<AbortController, FastifyRequest>();
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  /** @returns aborted when the connection is closed, or the follower is ended */
+  add(request: FastifyRequest, reply: FastifyReply): AbortSignal {
+    const end = new AbortController();
+    this.#all.set(end, request);
+    reply.raw.on('close', () => {
+      end.abort();
+      this.#all.delete(end);
+    });
+    return end.signal;
+  }
+
+  /** Ends the followers whose request is one of these. */
+  endIf(isOver: (request: FastifyRequest) => boolean): void {
+    for (const [end, request] of this.#all) if (isOver(request)) end.abort();
+  }
+}
+
+/** The routes below `/api`. */
 export function apiRoutes(
   app: FastifyInstance,
   { ask, feed, live }: PageDeps,
-  followers: Set<AbortController>,
+  followers: Followers,
   slowMs = SLOW_MS,
 ): void {
   /** All lines of an answer. */
@@ -99,16 +124,11 @@ export function apiRoutes(
     // Behind an answer that has not ended it would not be seen that its connection is closed.
     if (reply.raw.socket === null) throw new PageError('BAD_REQUEST');
     if (followers.size >= MOST_FOLLOWERS) throw new PageError('TOO_MANY_FOLLOWERS');
-    const end = new AbortController();
-    followers.add(end);
-    reply.raw.on('close', () => {
-      end.abort();
-      followers.delete(end);
-    });
+    const signal = followers.add(request, reply);
     request.raw.setTimeout(slowMs);
     // A server in between is not to collect events before it passes them on.
     reply.type('text/event-stream; charset=utf-8').header('x-accel-buffering', 'no');
-    return reply.send(Readable.from(eventsOf(feed, end.signal), { objectMode: false, highWaterMark: 1 }));
+    return reply.send(Readable.from(eventsOf(feed, signal), { objectMode: false, highWaterMark: 1 }));
   });
 
   app.post('/api/retry', ({ body }) => only('retry', body));

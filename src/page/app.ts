@@ -10,7 +10,7 @@ import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
 import { type Live, readyReasons } from '../report/status.js';
 import { type WebLimits, webServer } from '../web/server.js';
-import { apiRoutes, type PageDeps } from './api.js';
+import { apiRoutes, Followers, type PageDeps } from './api.js';
 import { answerOf, Guard, PageError } from './guard.js';
 import type { Metrics } from './metrics.js';
 
@@ -75,15 +75,20 @@ export async function pageApp(deps: PageDeps, options: AppOptions): Promise<Fast
     if (isLinkWithToken(request) && guard.hasToken) return;
     await guard.check(request);
   });
-  const followers = new Set<AbortController>();
-  pageRoutes(app, guard, await readAssets(deps.assetsDirectory));
+  const followers = new Followers();
+  pageRoutes(app, guard, followers, await readAssets(deps.assetsDirectory));
   apiRoutes(app, deps, followers);
   monitorRoutes(app, deps.live, () => followers.size, options.metrics);
   return app;
 }
 
 /** The page itself, its files, and the way in. */
-function pageRoutes(app: FastifyInstance, guard: Guard, assets: ReadonlyMap<string, Asset>): void {
+function pageRoutes(
+  app: FastifyInstance,
+  guard: Guard,
+  followers: Followers,
+  assets: ReadonlyMap<string, Asset>,
+): void {
   app.get('/', async (request, reply) => {
     const { token } = request.query as { readonly token?: unknown };
     // A link with the token in it is the way in for who does not want to type it.
@@ -121,7 +126,9 @@ function pageRoutes(app: FastifyInstance, guard: Guard, assets: ReadonlyMap<stri
   });
 
   app.post('/sign-out', async ({ headers }, reply) => {
-    reply.header('set-cookie', guard.endSession(headers));
+    const ended = guard.endSession(headers);
+    followers.endIf((request) => guard.isSignedOut(request));
+    reply.header('set-cookie', await ended);
     return {};
   });
 }

@@ -177,10 +177,20 @@ export class Guard {
     return this.#cookie(headers, `${session}.${this.#sign(session)}`, SESSION_MS / 1_000);
   }
 
-  /** Ends the session of a browser, for whoever has its cookie. @returns what `set-cookie` says then */
-  endSession(headers: IncomingHttpHeaders): string {
-    for (const session of this.#sessionsOf(headers)) this.#ended.add(session, this.#clock.now());
+  /**
+   * Ends the session of a browser, for whoever has its cookie.
+   *
+   * @returns the header `set-cookie` for the answer, once the end is on disk
+   * @throws PeersyncError STATE_FULL where it holds meanwhile, and is not on disk yet
+   */
+  async endSession(headers: IncomingHttpHeaders): Promise<string> {
+    await this.#ended.add(this.#sessionsOf(headers), this.#clock.now());
     return this.#cookie(headers, '', 0);
+  }
+
+  /** Whether a request was let in by a session that ended since. */
+  isSignedOut({ headers }: FastifyRequest): boolean {
+    return this.#token !== undefined && !headers.authorization && this.#sessionsOf(headers).length === 0;
   }
 
   /**
@@ -241,15 +251,16 @@ function endOf(session: string): number {
 
 /** Names of sessions that were signed out before their end. */
 class EndedSessions {
-  constructor(private readonly state: Pick<State, 'meta' | 'setMeta'>) {}
+  constructor(private readonly state: Pick<State, 'meta' | 'setMeta' | 'commit'>) {}
 
   has(session: string): boolean {
     return this.#names.includes(session);
   }
 
-  add(session: string, now: number): void {
+  async add(sessions: readonly string[], now: number): Promise<void> {
     const others = this.#names.filter((name) => endOf(name) > now).slice(-MOST_ENDED);
-    this.state.setMeta(ENDED_META, [...others, session]);
+    this.state.setMeta(ENDED_META, [...others, ...sessions]);
+    await this.state.commit('person');
   }
 
   get #names(): readonly string[] {

@@ -25,9 +25,6 @@ export type Json =
   | readonly Json[]
   | { readonly [name: string]: Json | undefined };
 
-/** For a file that is begun anew, and is no link to another one. */
-const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
-
 /** Everything that survives a restart: what lowdb holds in `data`. */
 export class StateData {
   readonly entries = new Entries();
@@ -314,7 +311,8 @@ export class JournalAdapter implements Adapter<StateData> {
     const path = pathOf(this.#dir, peersync, generation);
     const created = this.#options.clock.now();
     const header = JSON.stringify({ peersync, ...VERSIONS, generation, created });
-    const file = await this.#open(`${path}.tmp`, NEW_FILE, 0o600);
+    await rm(`${path}.tmp`, { force: true });
+    const file = await this.#open(`${path}.tmp`, 'wx', 0o600);
     const made = new LinesFile(file, this.#policy.writeBytes);
     try {
       await made.append(sealed(header, texts));

@@ -1,9 +1,20 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { writeFileAtomic } from '../../src/lib/atomic.js';
 import { temporaryDirectory } from '../support/temp.js';
+
+it('a file is never written through a link that is in the place of the temporary one', async () => {
+  const directory = temporaryDirectory();
+  const other = join(directory, 'other');
+  writeFileSync(other, 'kept');
+  const temporary = join(directory, 'new.tmp');
+  symlinkSync(other, temporary);
+  const path = join(directory, 'file');
+  await writeFileAtomic(path, 'new', { temporary });
+  expect([readFileSync(path, 'utf8'), readFileSync(other, 'utf8')]).toEqual(['new', 'kept']);
+});
 
 it('a file is replaced when what takes its place is on disk, and not before, and its directory is synced', async () => {
   const path = join(temporaryDirectory(), 'file');

@@ -66,6 +66,18 @@ describe('a private socket', () => {
     expect(statSync(own).mode & 0o777).toBe(0o700);
   });
 
+  it('goes on after a connection that it could not take', async () => {
+    const directory = temporaryDirectory();
+    const server = createServer((socket) => socket.end('here'));
+    const socket = await listenInPrivate(server, join(directory, 'own'), 'socket');
+    afterwards('test', async () => {
+      await new Promise((resolve) => server.close(resolve));
+      await socket.close();
+    });
+    server.emit('error', Object.assign(new Error('too many open files'), { code: 'EMFILE' }));
+    expect(await heard(directory)).toBe('here');
+  });
+
   it('replaces what a killed process left, and a link, but not what that leads to', async () => {
     const directory = temporaryDirectory();
     const [own, other] = [join(directory, 'own'), join(directory, 'other')];

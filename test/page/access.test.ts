@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { INDEX, PageAtWork } from './page-at-work.js';
@@ -133,8 +135,36 @@ describe('with a token, the page', () => {
     await page.post('/sign-out', {}, { cookie: one });
     expect(await page.status('/api/status', { cookie: one })).toBe(401);
     expect(await page.status('/api/status', { cookie: other })).toBe(200);
-    // As after a restart: what is remembered is part of the state.
-    expect(page.state.meta('endedSessions')).toEqual([expect.stringMatching(/^\d+-[0-9a-f]{24}$/)]);
+    await page.post('/sign-out', {}, { cookie: other });
+    for (const cookie of [one, other]) expect(await page.status('/api/status', { cookie })).toBe(401);
+    // The ended sessions are on disk, and so outlive a restart.
+    const name = expect.stringMatching(/^\d+-[0-9a-f]{24}$/);
+    const onDisk = await State.read(join(page.directory, 'state'));
+    expect(onDisk.meta('endedSessions')).toEqual([name, name]);
+  });
+
+  it('ends with a session what follows the page by it, and nothing else', async () => {
+    const page = await PageAtWork.start({ token: TOKEN });
+    const ended: string[] = [];
+    const follow = async (name: string, headers: Record<string, string>) => {
+      const { body } = await page.fetch('/api/live', { headers });
+      const reader = body?.getReader();
+      await reader?.read();
+      const toEnd = async () => {
+        while ((await reader?.read())?.done === false);
+        ended.push(name);
+      };
+      void toEnd().catch(() => {});
+    };
+    const [one, other] = [cookieOf(await page.signIn(TOKEN)), cookieOf(await page.signIn(TOKEN))];
+    await follow('one', { cookie: one });
+    await follow('other', { cookie: other });
+    await follow('program', bearer(TOKEN));
+    await page.post('/sign-out', {}, { cookie: one });
+    await until(() => ended.length > 0, 'a follower is ended');
+    await page.post('/sign-out', {}, { cookie: other });
+    await until(() => ended.length > 1, 'the other one is ended as well');
+    expect(ended).toEqual(['one', 'other']);
   });
 
   it('gives a session that travels by TLS alone where a server in front was asked by TLS', async () => {

@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { fastify } from 'fastify';
 import { describe, expect, it } from 'vitest';
-import { apiRoutes, type PageDeps } from '../../src/page/api.js';
+import { apiRoutes, Followers, type PageDeps } from '../../src/page/api.js';
 import { LiveFeed, type LiveLine } from '../../src/report/answers.js';
 import type { Live, StatusReport } from '../../src/report/status.js';
 import { pendingRecord } from '../state/records.js';
@@ -118,7 +118,7 @@ async function talkative(lines: number, slowMs: number) {
     }
   }
   const app = fastify({ forceCloseConnections: true });
-  const followers = new Set<AbortController>();
+  const followers = new Followers();
   const feed = { follow, textOf: (line: LiveLine) => JSON.stringify(line) };
   apiRoutes(app, { feed } as unknown as PageDeps, followers, slowMs);
   await app.listen({ host: '127.0.0.1', port: 0 });

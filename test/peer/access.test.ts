@@ -1,4 +1,13 @@
-import { chownSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -95,6 +104,19 @@ describe('a peer that asked for Digest and asks for Basic', () => {
     expect(await asking.push([ITEM])).toMatchObject(OK);
     expect(isShownTo(server)).toBe(true);
     expect(readFileSync(accessFile, 'utf8')).toContain('"basic"');
+  });
+
+  it('does not get it where it asked for Basic first, and let somebody in by Digest since', async () => {
+    const { client, server, way } = await between();
+    way.strips = true;
+    expect(await client().push([ITEM])).toMatchObject(OK);
+    way.strips = false;
+    expect(await client().push([ITEM])).toMatchObject(OK);
+    way.strips = true;
+    const before = server.requests.length;
+    await expect(client().push([ITEM])).rejects.toMatchObject(WEAK);
+    const later = server.requests.slice(before).map(({ headers }) => headers.authorization);
+    expect(later).toEqual([undefined]);
   });
 
   it('is not fallen for with MD5 instead of SHA-256 either', async () => {
@@ -232,6 +254,17 @@ describe('the file that remembers', () => {
     expect(isShownTo(server)).toBe(false);
     expect(said).toHaveLength(1);
     expect(readdirSync(path)).toEqual([]);
+  });
+
+  it('is written by the next challenge once it can be', async () => {
+    const path = join(temporaryDirectory(), 'peer-access.json');
+    const url = 'http://peer.example.org';
+    const access = new PeerAccess(new URL(url), { path, allowBasic: false, log: silentLogger });
+    mkdirSync(path);
+    await access.wasAsked('digest-md5');
+    rmdirSync(path);
+    await access.wasAsked('digest-md5');
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ [url]: 'digest-md5' });
   });
 
   it('is not made in a directory that is not there, nor by root in one of another user', async () => {

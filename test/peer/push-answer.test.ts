@@ -110,6 +110,13 @@ it.each<[string, string | Buffer, string?]>([
   expect(refusal).toContain(words);
 });
 
+it('JSON with quotes that are not escaped is mended up to a length, and refused beyond', async () => {
+  const quoting = (length: number) =>
+    `{"note":"a "quote" in ${'x'.repeat(length)}","count":"2","successall":"true"}`;
+  expect(read(quoting(100_000))).toEqual([OK, OK]);
+  expect(await refusalOf(() => read(quoting(600_000)))).toContain('cannot be read');
+});
+
 it('an answer is refused at once, however long and odd it is', async () => {
   const odd = [
     '<!-- a -->',

@@ -202,6 +202,7 @@ it.each<[string | Buffer, string]>([
   ['{"table":"U","rows":[]}', 'another table'],
   ['{"rows":[{"pk":"a"}],"table":"U"}', 'another table'],
   [`[{"pk":"k","a":${'['.repeat(100_000)}`, 'PEER_ANSWER'],
+  [`[{"pk":"k","a":${'['.repeat(65)}${']'.repeat(65)}}]`, 'cannot be read'],
   ['', 'an empty answer'],
   ['<tables><table name="U"></table></tables>', 'another table'],
   [one('<row pk="\0\0"></row>'), 'key'],

@@ -1,4 +1,13 @@
-import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -134,6 +143,19 @@ describe('a damaged state', () => {
     state.put(pendingRecord('new'));
     await state.close();
     expect((await opened(dir)).repairs).toEqual([]);
+  });
+
+  it('begins no file through a link in its place', async () => {
+    const { dir } = await stateOfThreeGenerations();
+    const other = join(dir, 'other');
+    writeFileSync(other, 'kept');
+    const state = await opened(dir);
+    for (const kind of ['journal', 'snapshot']) symlinkSync(other, join(dir, `${kind}-4.tmp`));
+    state.put(pendingRecord('new'));
+    await state.compact();
+    await state.close();
+    expect(readFileSync(other, 'utf8')).toBe('kept');
+    expect(sorted(await State.read(dir)).map(({ path }) => path)).toContain('new');
   });
 
   it('passes over damaged lines among sound ones, counts them, and writes itself anew', async () => {
