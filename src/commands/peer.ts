@@ -110,7 +110,8 @@ export async function runningPeer(config: Config, log: Logger): Promise<PeerClie
   const status = await runningStatus(config.state.dir);
   if (status === undefined) return undefined;
   const password = (await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')).trim();
-  const { url } = status.peer;
+  // The password goes to this machine, whatever the answer says.
+  const url = `http://127.0.0.1:${new URL(status.peer.url).port}`;
   return await clientFor(config, log, { url, credentials: { username: 'admin', password } });
 }
 

@@ -1,9 +1,11 @@
 /**
- * Patterns in gitignore syntax for what nobody wants to find by a search: secrets first of all, for a peer may publish what it
- * is given. `folders[].ignoreDefaults` switches them off.
+ * Patterns in gitignore syntax, whatever the case of letters, for what nobody wants to find by a
+ * search: secrets first of all, because a peer may publish its documents.
+ * `folders[].ignoreDefaults` switches them off.
  */
 export const DEFAULT_IGNORE: readonly string[] = [
   // secrets
+  '*.env',
   '.env*',
   '.ssh/',
   '.gnupg/',
@@ -11,17 +13,49 @@ export const DEFAULT_IGNORE: readonly string[] = [
   '.kube/',
   '.docker/',
   '.password-store/',
+  '.azure/',
+  '.config/gcloud/',
+  '.config/gh/',
+  '.config/rclone/',
+  '.terraform.d/',
   '.netrc',
+  '_netrc',
   '.pgpass',
+  'pgpass.conf',
+  '.my.cnf',
   '.git-credentials',
+  '.npmrc',
+  '.pypirc',
+  '.s3cfg',
+  '.boto',
+  '.dockercfg',
+  '.htpasswd',
+  '.vault-token',
+  '.terraformrc',
+  '*.tfstate',
+  '*.tfstate.*',
+  '*.tfvars',
+  '.cargo/credentials*',
+  '.gem/credentials',
+  '.m2/settings.xml',
+  '.*_history',
+  'credentials.json',
+  'secrets.yml',
+  'secrets.yaml',
+  'logins.json',
+  'passwords.csv',
   'id_rsa',
   'id_dsa',
   'id_ecdsa',
   'id_ed25519',
+  'id_*.old',
+  'id_*.bak',
   '*.kdbx',
   '*.ppk',
   '*.p12',
   '*.pfx',
+  '*.jks',
+  '*.keystore',
   // version control, packages and caches
   '.git',
   '.hg',

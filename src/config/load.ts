@@ -129,7 +129,11 @@ function shown(path: readonly PropertyKey[], value: unknown): string {
   return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text);
 }
 
-/** User, password and query of a URL are not shown: people keep tokens in all of them. */
+/**
+ * Hides user, password and query of a URL, where people keep tokens, also of a URL that lacks its
+ * scheme.
+ */
 function withoutCredentials(text: string): string {
-  return /^[a-z][a-z+.-]*:/i.test(text) ? text.replace(/\/\/.*@/s, '//***@').replace(/\?.*/s, '?***') : text;
+  const withoutUser = text.replace(/^([a-z][a-z+.-]*:\/\/).*@|^[^/]*:.*@/is, '$1***@');
+  return withoutUser.replace(/^([a-z][a-z+.-]*:[^?]*)\?.*|\?[^?]*=.*/is, '$1?***');
 }

@@ -142,7 +142,7 @@ const folder = z.strictObject({
       'Files and directories that are left out: patterns in gitignore syntax, beside `.peersyncignore` files and `ignoreDefaults`. A pattern with `!` in front takes back what the defaults leave out, such as `"!.env.example"`.',
     ),
   ignoreDefaults: flag(true).describe(
-    `Whether the usual secrets, caches and files of editors are left out: private keys, by name and by their first line, and ${DEFAULT_IGNORE.map((pattern) => `\`${pattern}\``).join(' ')}. Switch it off only where nothing in the folder is secret.`,
+    `Whether the usual secrets, caches and files of editors are left out: private keys, by name and by content, and, whatever the case of letters, ${DEFAULT_IGNORE.map((pattern) => `\`${pattern}\``).join(' ')}. Switch it off only where nothing in the folder is secret.`,
   ),
   rules: z
     .array(rule, { error: 'a list of rules' })

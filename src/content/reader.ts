@@ -13,7 +13,8 @@ import {
   refusalFor,
   within,
 } from './open.js';
-import { documentKind, HEAD_BYTES, isPrivateKey } from './signatures.js';
+import { holdsPrivateKey, KEY_BYTES } from './private-key.js';
+import { documentKind } from './signatures.js';
 
 /**
  * The one reader of files that belong to the user.
@@ -31,7 +32,7 @@ export type Fingerprint =
   | {
       readonly kind: 'version';
       readonly version: FileStat & { readonly sha256: string; readonly encoding: Encoding };
-      readonly isPrivateKey: boolean;
+      readonly holdsPrivateKey: boolean;
     }
   | Refusal;
 
@@ -103,7 +104,7 @@ export function fingerprintNow(order: ReadOrder): Fingerprint {
     detector.write(bytes);
     const encoding = encodingOf(order.file, bytes, detector);
     const version = { ...order.stat, sha256: hash('sha256', bytes, 'hex'), encoding };
-    return { kind: 'version', version, isPrivateKey: isPrivateKey(bytes) };
+    return { kind: 'version', version, holdsPrivateKey: holdsPrivateKey(bytes) };
   } catch (error) {
     return refusalFor(error);
   }
@@ -121,7 +122,7 @@ export async function fingerprint(order: ReadOrder, onPiece: () => void = () => 
   try {
     for await (const piece of pieces(order)) {
       onPiece();
-      if (head.length === 0) head = Buffer.from(piece.subarray(0, HEAD_BYTES));
+      if (head.length === 0) head = Buffer.from(piece.subarray(0, KEY_BYTES));
       sha256.update(piece);
       detector.write(piece);
     }
@@ -130,7 +131,7 @@ export async function fingerprint(order: ReadOrder, onPiece: () => void = () => 
   }
   const encoding = encodingOf(order.file, head, detector);
   const version = { ...order.stat, sha256: sha256.digest('hex'), encoding };
-  return { kind: 'version', version, isPrivateKey: isPrivateKey(head) };
+  return { kind: 'version', version, holdsPrivateKey: holdsPrivateKey(head) };
 }
 
 function encodingOf(file: string, head: Uint8Array, detector: EncodingDetector): Encoding {

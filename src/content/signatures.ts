@@ -65,15 +65,6 @@ export function isSigned(head: Uint8Array): boolean {
   return signatureOf(latin1(head.subarray(0, SIGNATURE_BYTES))) !== undefined;
 }
 
-/** Also of a bundle, in which a certificate may stand first. */
-const PRIVATE_KEY =
-  /^(?:\xef\xbb\xbf)?\s*(?:-----BEGIN (?:[\s\S]*-----BEGIN )?[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d)/;
-
-/** Whether a file is a private key (PEM, OpenSSH, OpenPGP, PuTTY) by its first line. @param head as for `signedType` */
-export function isPrivateKey(head: Uint8Array): boolean {
-  return PRIVATE_KEY.test(latin1(head.subarray(0, HEAD_BYTES)));
-}
-
 /** @param head the first `HEAD_BYTES` of the file, or all of a shorter one */
 export function signedType(head: Uint8Array): Signed | undefined {
   const begin = latin1(head);

@@ -1,11 +1,10 @@
-import { lstat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { type ErrorParts, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { listenInPrivate, openSocketPath } from '../lib/socket.js';
+import { ForeignSocket, listenInPrivate, openOwnSocketPath } from '../lib/socket.js';
 import { durationText } from '../lib/units.js';
 import type { Answerer, Question } from '../report/answers.js';
 
@@ -97,31 +96,16 @@ export async function askDaemonText(
   question: Question,
   { patienceMs = PATIENCE_MS, signal }: AskOptions = {},
 ): Promise<AsyncIterable<string> | undefined> {
-  const socket = await openSocketPath(stateDirectory, join(DIRECTORY, NAME)).catch((error: unknown) => {
+  const directory = join(stateDirectory, DIRECTORY);
+  const socket = await openOwnSocketPath(directory, NAME).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw cannotOpen(error, stateDirectory);
   });
   if (socket === undefined) return undefined;
-  await refuseForeign(stateDirectory);
   const response = await send(socket.path, question, patienceMs, signal).finally(() => socket.close());
   if (response === undefined || response.statusCode === 200) return response && readText(response);
   for await (const error of parsed(readText(response))) throw new PeersyncError(error as ErrorParts);
   throw cannotAsk(`status ${response.statusCode}`);
-}
-
-/**
- * Refuses to ask a socket that another user offers: its answers would pass for those of the daemon.
- * A daemon makes the directory with mode 0700, so that another user's is one that nobody else enters,
- * unless the file system gives all files to one user.
- */
-async function refuseForeign(stateDirectory: string): Promise<void> {
-  const user = process.geteuid?.();
-  const directory = join(stateDirectory, DIRECTORY);
-  const found = await lstat(directory).catch(() => undefined);
-  if (found === undefined || user === undefined || user === 0) return;
-  const isPrivate = (found.mode & 0o077) === 0;
-  if (found.isDirectory() && (found.uid === user || isPrivate)) return;
-  throw cannotAsk(undefined, `${directory} is not a directory of this user`);
 }
 
 function send(
@@ -177,8 +161,18 @@ function cannotAsk(cause: unknown, what = messageOf(cause)): PeersyncError {
   });
 }
 
-/** The directory with the socket could not be opened: most often by a person who is not the user of the service. */
+/**
+ * Explains why the directory with the socket was not used. Most often a person is not the user of
+ * the service.
+ */
 export function cannotOpen(cause: unknown, stateDirectory: string): PeersyncError {
+  if (cause instanceof ForeignSocket)
+    return new PeersyncError({
+      code: 'CONTROL_FAILED',
+      message: `${cause.directory} belongs to another user (uid ${cause.uid}), so the daemon there was not asked.`,
+      hint: `Where that user runs peersync, type \`sudo -u '#${cause.uid}' peersync …\`; else set another state.dir.`,
+      cause,
+    });
   if (systemCode(cause) !== 'EACCES') return cannotAsk(cause);
   return new PeersyncError({
     code: 'CONTROL_FAILED',

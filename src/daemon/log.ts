@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs';
 import type { DestinationStream } from 'pino';
 import type { Logger } from '../lib/logger.js';
-import { visible } from '../lib/text.js';
+import { escapeUnseen, visible } from '../lib/text.js';
 
 /** From the most words to none. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -43,7 +43,8 @@ export async function createLog({ level, fd, terminal, env = process.env }: LogO
   } else {
     const lines = pino.destination({ dest: fd, sync: true });
     const isForJournal = asked === 'journal' || (asked !== 'json' && isJournal(fd, env));
-    destination = isForJournal ? { write: (line) => lines.write(journalLine(line)) } : lines;
+    const written = isForJournal ? journalLine : jsonLine;
+    destination = { write: (line) => lines.write(written(line)) };
   }
   const log: Log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, destination);
   return log;
@@ -58,6 +59,11 @@ export function isJournal(fd: number, { JOURNAL_STREAM }: NodeJS.ProcessEnv): bo
   } catch {
     return false;
   }
+}
+
+/** Writes what would act on a terminal, or would not be seen, as escapes of JSON: the values are the same. */
+function jsonLine(line: string): string {
+  return `${escapeUnseen(line.trimEnd())}\n`;
 }
 
 /** The priorities of syslog, for pino's levels. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { writeFileAtomic } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
+import { isOpenToOthers } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { isRight } from '../web/server.js';
 import { EmbeddedError, failures } from './errors.js';
@@ -58,7 +59,10 @@ export async function administratorPassword(dir: string, log: Logger): Promise<s
   if (/[\r\n]/.test(password)) throw unusable('it has several lines');
   if (password.length < SHORTEST)
     throw unusable(`it has ${password.length} characters, fewer than ${SHORTEST}`);
-  if (((await stat(path)).mode & 0o077) !== 0)
+  const { mode, uid } = await stat(path);
+  if (isOpenToOthers(mode)) throw unusable('other users may write in it');
+  if (uid !== 0 && uid !== (await stat(dir)).uid) throw unusable('it belongs to another user');
+  if ((mode & 0o077) !== 0)
     log.warn({ path }, `Others can read the administrator's password: chmod 600 ${path}`);
   return password;
 }

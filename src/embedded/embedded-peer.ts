@@ -26,7 +26,7 @@ const CLOSE_MS = 10_000;
  * Starts a peer in a thread of its own, so that indexing stops nobody else. It ends with this process in every case.
  *
  * @throws EmbeddedError EMBEDDED_PORT_IN_USE, EMBEDDED_PORT_REFUSED, EMBEDDED_DIR_UNWRITABLE, EMBEDDED_DIR_LOCKED,
- *   EMBEDDED_DIR_OPEN_TO_OTHERS, EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
+ *   EMBEDDED_DIR_OPEN_TO_OTHERS, EMBEDDED_DIR_OF_ANOTHER_USER, EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
  */
 export async function startEmbeddedPeer({ log, ...options }: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
   const dir = resolvePath(options.dir);
@@ -78,10 +78,15 @@ function failureOf(error: Error & Partial<ErrorParts>): EmbeddedError {
 async function lockDirectory(dir: string): Promise<Lock> {
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    const { mode } = await stat(dir);
+    const { mode, uid } = await stat(dir);
     if (isOpenToOthers(mode)) throw new EmbeddedError(failures.directoryOpenToOthers(dir, mode));
     const held = (holder: Holder) => new EmbeddedError(failures.directoryLocked(dir, holder));
-    return await takeLock(join(dir, 'peer.lock'), systemClock, held);
+    const path = join(dir, 'peer.lock');
+    const lock = await takeLock(path, systemClock, held);
+    // A file system that gives all files to one user gave this one the owner of the directory.
+    if (uid === 0 || (await stat(path)).uid === uid) return lock;
+    await lock.release();
+    throw new EmbeddedError(failures.directoryOfAnotherUser(dir, uid));
   } catch (error) {
     if (error instanceof EmbeddedError) throw error;
     throw new EmbeddedError(failures.directoryUnwritable(dir, error));

@@ -34,6 +34,14 @@ export const failures = {
     hint: `Take that right from them (\`chmod go-w ${shellWord(dir)}\`), or name a directory below it, which is then made.`,
     details: { dir },
   }),
+  directoryOfAnotherUser: (dir: string, uid: number): ErrorParts => ({
+    code: 'EMBEDDED_DIR_OF_ANOTHER_USER',
+    message: `The embedded peer's directory ${dir} belongs to another user (uid ${uid}), who could replace its password.`,
+    hint:
+      `Type \`sudo -u '#${uid}' peersync …\`, or take the directory over: ` +
+      `\`chown -R ${process.geteuid?.() ?? 0} ${shellWord(dir)}\`.`,
+    details: { dir, uid },
+  }),
   directoryLocked: (dir: string, holder: Holder): ErrorParts =>
     isHere(holder)
       ? {

@@ -19,9 +19,11 @@ export function shellWord(name: string): string {
 }
 
 /**
- * Characters that act on a terminal, turn the words around or are not seen: controls, marks of direction, joiners, fillers, tags.
+ * Characters that act on a terminal, turn the words around or are not seen: controls, marks of
+ * direction, joiners, fillers, tags, the empty Braille pattern, lone surrogates. U+FE0F is part of
+ * many emoji.
  */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|[\u{e0100}-\u{e01ef}]/gu;
+const UNSEEN = /(?!\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 /** A text for a person, with what would not be seen as it is written out: `\x1b`, `\u200b`, `\u{e0041}`. */
 export function visible(text: string): string {
@@ -31,6 +33,16 @@ export function visible(text: string): string {
     if (code > 0xffff) return `\\u{${digits}}`;
     return code < 256 ? `\\x${digits.padStart(2, '0')}` : `\\u${digits.padStart(4, '0')}`;
   });
+}
+
+/** Writes the characters of a JSON text that `visible` writes out as `\\uXXXX`, which JSON reads as the same. */
+export function escapeUnseen(json: string): string {
+  return json.replace(UNSEEN, (character) =>
+    Array.from({ length: character.length }, (_, i) => {
+      const unit = character.charCodeAt(i).toString(16).padStart(4, '0');
+      return `\\u${unit}`;
+    }).join(''),
+  );
 }
 
 /** Whether an absolute path is `directory` or lies below it. */

@@ -277,7 +277,7 @@ export class Reconciler {
       return;
     }
     const { version } = found;
-    const isSecret = found.isPrivateKey && folder.ignoreDefaults;
+    const isSecret = found.holdsPrivateKey && folder.ignoreDefaults;
     const refusal = isSecret ? trouble.privateKey(folder.name) : accepts(version.encoding);
     const holder = refusal === undefined ? this.#holderOf(path) : undefined;
     if (refusal !== undefined) this.#keepOut(path, version, refusal);

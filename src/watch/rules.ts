@@ -60,7 +60,7 @@ export class FolderRules {
 
   constructor(private readonly folder: FolderConfig) {
     this.#ignore = new PatternList(folder.ignore);
-    this.#defaults = new PatternList(folder.ignoreDefaults ? DEFAULT_IGNORE : []);
+    this.#defaults = new PatternList(folder.ignoreDefaults ? DEFAULT_IGNORE : [], true);
     const takesAll = folder.include.some((pattern) => pattern === '*' || pattern === '**');
     this.#include = takesAll ? undefined : new PatternList(folder.include);
     this.#matches = folder.rules.map(({ match }) => new PatternList([match]));
@@ -207,11 +207,18 @@ export class PatternList {
   #matcher: Ignore;
   #questions = 0;
 
-  /** @param patterns the text of a .gitignore, or a list where a leading `#` belongs to the pattern: there are no comments */
-  constructor(patterns: string | readonly string[]) {
+  /**
+   * @param patterns the text of a .gitignore, or a list where a leading `#` belongs to the pattern:
+   *   there are no comments
+   * @param ignoreCase whether upper and lower case are the same
+   */
+  constructor(
+    patterns: string | readonly string[],
+    private readonly ignoreCase = false,
+  ) {
     const escaped = (pattern: string) => (pattern.startsWith('#') ? `\\${pattern}` : pattern);
     const all = typeof patterns === 'string' ? patterns : patterns.map(escaped);
-    this.#compiled = createIgnore({ ignoreCase: false }).add(all);
+    this.#compiled = createIgnore({ ignoreCase }).add(all);
     this.#matcher = this.#compiled;
   }
 
@@ -220,7 +227,8 @@ export class PatternList {
    * `ignored`, or `unignored` by a `!pattern`.
    */
   test(path: string): TestResult {
-    if (this.#questions === 0) this.#matcher = createIgnore({ ignoreCase: false }).add(this.#compiled);
+    if (this.#questions === 0)
+      this.#matcher = createIgnore({ ignoreCase: this.ignoreCase }).add(this.#compiled);
     this.#questions = (this.#questions + 1) % QUESTIONS_PER_MATCHER;
     return this.#matcher.test(path);
   }
@@ -309,7 +317,7 @@ export const trouble = {
   }),
   privateKey: (folder: string) => ({
     code: PRIVATE_KEY,
-    message: 'The file is a private key by its first line, and a peer may publish what it is given.',
+    message: 'The file holds a private key. It is kept out because a peer may publish its documents.',
     hint: `Move it out of the folder. Where it is meant to be found, set "ignoreDefaults": false for the folder ${folder}.`,
   }),
   tooLarge: (size: number, limit: number) => ({

@@ -179,6 +179,9 @@ describe('a secret in the wrong place', () => {
     [withValue('peer.url', 'https://admin:hunter2@example.org/')],
     [withValue('peer.url', 'https://admin:hunt/er2@example.org/')],
     [withValue('peer.url', 'https://example.org/?key=hunter2')],
+    [withValue('peer.url', 'admin:hunter2@example.org')],
+    [withValue('peer.url', 'admin:hunt/er2@example.org')],
+    [withValue('status', { listen: '127.0.0.1:8385/?token=hunter2' })],
     [withValue('password', 'hunter2')],
     [`{"folders": [], "peer": {"auth": {"password": "hunter2\n"}}}`],
   ])('is refused and not shown: %j', async (config) => {

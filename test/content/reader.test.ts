@@ -48,24 +48,44 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     const path = written(content);
     const sha256 = createHash('sha256').update(content).digest('hex');
     const version = { ...statOf(path), sha256, encoding: content.includes(0) ? 'binary' : 'utf-8' };
-    expect(await readAsIs(path)).toEqual({ kind: 'version', version, isPrivateKey: false });
+    expect(await readAsIs(path)).toEqual({ kind: 'version', version, holdsPrivateKey: false });
+  });
+
+  const letters = 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA'.repeat(2);
+  const pem = `-----BEGIN RSA PRIVATE KEY-----\n${letters}\n-----END RSA PRIVATE KEY-----\n`;
+  const jwk = { kty: 'EC', crv: 'P-256', x: letters, d: letters };
+
+  it.each<[string, string | Buffer]>([
+    ['OpenSSH', '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n'],
+    ['PEM behind a blank line', '\n-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n'],
+    ['PEM behind a byte order mark', '\ufeff-----BEGIN PRIVATE KEY-----\r\nMIIEow\r\n'],
+    ['PEM behind what is not seen', `\u200b${pem}`],
+    ['PEM in UTF-16', Buffer.from(`\ufeff${pem}`, 'utf16le')],
+    ['PEM in UTF-16, the other way', Buffer.from(`\ufeff${pem}`, 'utf16le').swap16()],
+    ['PEM behind attributes', `Bag Attributes\n    friendlyName: me\n${pem}`],
+    ['PEM behind a comment', `# of the web server\n${pem}`],
+    ['PEM behind long certificates', `${`-----BEGIN CERTIFICATE-----\n${letters}\n`.repeat(60)}${pem}`],
+    ['encrypted PEM in a manual', `Use this:\n${pem.replace('\n', '\nProc-Type: 4,ENCRYPTED\n\n')}`],
+    ['indented PEM', pem.replaceAll(/^/gm, '    ')],
+    ['PEM in JSON', JSON.stringify({ type: 'service_account', private_key: pem })],
+    ['OpenPGP', '-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBF\n'],
+    ['SSH2', `---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: "x"\n${letters}\n`],
+    ['PuTTY', 'PuTTY-User-Key-File-3: ssh-ed25519\n'],
+    ['age', `# created: today\nAGE-SECRET-KEY-1${'Q'.repeat(58)}\n`],
+    ['WireGuard', `[Interface]\nPrivateKey = ${letters.slice(0, 43)}=\n`],
+    ['a JSON Web Key', JSON.stringify({ keys: [jwk] })],
+  ])('holds a private key: %s', async (_what, content) => {
+    expect(await readAsIs(written(content))).toMatchObject({ holdsPrivateKey: true });
   });
 
   it.each([
-    ['-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n', true],
-    ['\n-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n', true],
-    ['\ufeff-----BEGIN PRIVATE KEY-----\r\nMIIEow\r\n', true],
-    ['-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBF\n', true],
-    [
-      '-----BEGIN CERTIFICATE-----\nMIID\n-----END CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----\nMHc\n',
-      true,
-    ],
-    ['PuTTY-User-Key-File-3: ssh-ed25519\n', true],
-    ['-----BEGIN CERTIFICATE-----\nMIID\n-----END CERTIFICATE-----\n', false],
-    ['-----BEGIN PUBLIC KEY-----\nMIIB\n', false],
-    ['A key begins with\n-----BEGIN PRIVATE KEY-----\n', false],
-  ])('of %j says whether it is a private key: %s', async (content, isPrivateKey) => {
-    expect(await readAsIs(written(content))).toMatchObject({ isPrivateKey });
+    ['a certificate', '-----BEGIN CERTIFICATE-----\nMIID\n-----END CERTIFICATE-----\n'],
+    ['a public key', `-----BEGIN PUBLIC KEY-----\n${letters}\n`],
+    ['a manual', 'A PRIVATE KEY begins with\n-----BEGIN PRIVATE KEY-----\nMIIEow...\n'],
+    ['a public JSON Web Key', JSON.stringify({ keys: [{ ...jwk, d: undefined }] })],
+    ['an interface without its key', '[Interface]\nPrivateKey = ...\n'],
+  ])('holds no private key: %s', async (_what, content) => {
+    expect(await readAsIs(written(content))).toMatchObject({ holdsPrivateKey: false });
   });
 
   it('is thrown away when the file is not the one that was found at rest', async () => {

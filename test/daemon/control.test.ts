@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -108,24 +108,29 @@ describe('the control socket', () => {
     await expect(ask(ends)).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
   });
 
-  it.runIf(process.geteuid?.() === 0)('does not ask a socket that another user offers', async () => {
+  it.runIf(process.geteuid?.() === 0)('is not asked where another user offers it', async () => {
+    const nobody = 65_534;
     const directory = temporaryDirectory();
     for (const each of [directory, dirname(directory)]) chmodSync(each, 0o755);
     await ask(() => ['a lie'], undefined, directory);
     const control = join(directory, 'control');
-    chmodSync(control, 0o777);
     chmodSync(join(control, 'socket'), 0o777);
-    const nobody = 65_534;
+    const refused = (uid: number) => ({
+      code: 'CONTROL_FAILED',
+      message: expect.stringContaining(`${control} belongs to another user (uid ${uid})`),
+      hint: expect.stringContaining(`\`sudo -u '#${uid}' peersync …\``),
+    });
+    chmodSync(control, 0o777);
     process.seteuid?.(nobody);
     try {
-      await expect(read(directory)).rejects.toMatchObject({
-        code: 'CONTROL_FAILED',
-        message: expect.stringContaining(`${control} is not a directory of this user`),
-      });
+      await expect(read(directory)).rejects.toMatchObject(refused(0));
     } finally {
       process.seteuid?.(0);
     }
     expect(await read(directory)).toEqual(['a lie']);
+    chmodSync(control, 0o700);
+    chownSync(control, nobody, nobody);
+    await expect(read(directory)).rejects.toMatchObject(refused(nobody));
   });
 
   it('tells a person who may not look into the state whom to be', () => {

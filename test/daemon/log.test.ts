@@ -38,7 +38,7 @@ describe('the log', () => {
     expect(lines).toEqual([
       '<7>a detail',
       '<6>confirmed inbox/größe.txt (1s after its push)',
-      '<4>two | lines,\\x1b[31m red and\\x07 a bell',
+      '<4>two | lines,\\x1b[31m red and\\x07 a bell\\u202e\\x9b',
       '<3>broken',
       expect.stringMatching(/^<3>the thread broke down: no \| Error: no \| at /),
     ]);
@@ -51,6 +51,8 @@ describe('the log', () => {
     expect(parsed.map(({ level }) => level)).toEqual([20, 30, 40, 50, 50]);
     const msg = 'confirmed inbox/größe.txt (1s after its push)';
     expect(parsed[1]).toMatchObject({ event: 'confirmed', msg });
+    expect(text).not.toMatch(/[\u202e\u009b]/);
+    expect(parsed[2]?.msg).toContain('\u202e\u009b');
   });
 
   it('takes the form that is asked for', async () => {
@@ -58,7 +60,7 @@ describe('the log', () => {
     const asked = { PEERSYNC_LOG: 'pretty', NO_COLOR: '1' };
     const pretty = await said((journal) => ({ ...asked, JOURNAL_STREAM: journal }));
     expect(pretty).toMatch(/^\[\d\d:\d\d:\d\d\] DEBUG: a detail\n/);
-    expect(pretty).toContain('] WARN: two | lines,\\x1b[31m red and\\x07 a bell\n');
+    expect(pretty).toContain('] WARN: two | lines,\\x1b[31m red and\\x07 a bell\\u202e\\x9b\n');
     expect(pretty.trimEnd().split('\n')).toHaveLength(5);
   });
 

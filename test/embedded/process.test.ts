@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -197,6 +198,25 @@ describe('an embedded peer', () => {
       hint: expect.stringContaining(`\`chmod go-w ${dir}\``),
     });
     expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it.runIf(process.geteuid?.() === 0)('refuses a directory or a password of another user', async () => {
+    const dir = temporaryDirectory();
+    chownSync(dir, 65_534, 65_534);
+    expect(await failure(dir)).toMatchObject({
+      code: 'EMBEDDED_DIR_OF_ANOTHER_USER',
+      hint: expect.stringContaining(`\`chown -R 0 ${dir}\``),
+    });
+    expect(readdirSync(dir)).toEqual([]);
+    chownSync(dir, 0, 0);
+    const password = join(dir, 'admin-password');
+    writeFileSync(password, 'planted password\n', { mode: 0o600 });
+    chownSync(password, 65_534, 65_534);
+    const unusable = { code: 'EMBEDDED_PASSWORD_UNUSABLE' };
+    expect(await failure(dir)).toMatchObject(unusable);
+    chownSync(password, 0, 0);
+    chmodSync(password, 0o666);
+    expect(await failure(dir)).toMatchObject(unusable);
   });
 
   it('keeps a second one out of its directory, and lets it in afterwards', async () => {

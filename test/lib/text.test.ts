@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { numberText, shellWord, visible } from '../../src/lib/text.js';
+import { escapeUnseen, numberText, shellWord, visible } from '../../src/lib/text.js';
 import { wallClockText } from '../../src/lib/units.js';
 
 test('a number and a moment are written as the tables of Intl would have them', () => {
@@ -22,7 +22,15 @@ test('what is not seen in a name, or turns it around, is written out; letters, m
   expect(visible(hidden)).toBe(
     'a\\x1b[31m\\x07\\x0a\\u200b\\u200f\\u202e\\u2060\\u2066\\ufeff\\u{e0041}\\u{e0100}\\u3164',
   );
+  expect(visible('\u034f\u180b\ufe0e\u2800\ud800')).toBe('\\u034f\\u180b\\ufe0e\\u2800\\ud800');
   for (const name of ['Bücher', 'e\u0301', '文書', 'शब्द', '❤️', '👍🏽']) expect(visible(name)).toBe(name);
+});
+
+test('JSON keeps its values where what is not seen is escaped', () => {
+  const line = JSON.stringify({ msg: 'a\u202e\u009b31m\u{e0041}\u200bß' });
+  const escaped = escapeUnseen(line);
+  expect(escaped).toBe('{"msg":"a\\u202e\\u009b31m\\udb40\\udc41\\u200bß"}');
+  expect(JSON.parse(escaped)).toEqual(JSON.parse(line));
 });
 
 test('a name in a command that a person copies is one word of a shell', () => {
