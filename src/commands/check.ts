@@ -7,7 +7,7 @@ import type { Config, FolderConfig, MirrorConfig } from '../config/config.js';
 import { type Listen, parseListen } from '../config/url.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { isWildcard, wildcard } from '../lib/text.js';
+import { isWildcard, shellWord, wildcard } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import type { StateView } from '../state/state.js';
@@ -179,10 +179,10 @@ async function isNoDirectory(path: string): Promise<boolean> {
 }
 
 /**
- * What a folder is that is not there: to be made, or away. A directory made in the place of one that was there would stand below the
- * mount point, and what it held would seem removed.
+ * Says that a folder is not there: it is to be made, or it is away. A directory made in the place of one that was there would stand
+ * below the mount point, and the files that it held would seem removed.
  */
-async function missingFolder(folder: FolderConfig, state: StateView | undefined): Promise<string> {
+async function missingFolder(folder: FolderConfig, state: StateView | undefined): Promise<never> {
   const { wasSeen } = await import('../watch/root.js');
   if (state === undefined || wasSeen(folder, state))
     throw new Wrong(
@@ -190,7 +190,10 @@ async function missingFolder(folder: FolderConfig, state: StateView | undefined)
       'Mount it or bring it back, or mend the path in `folders`.',
     );
   await writableAbove(folder.path, 'folders');
-  return `${folder.path} does not exist yet: create it, or start with \`peersync run --create\``;
+  throw new Wrong(
+    `${folder.path} does not exist`,
+    `Make it with \`mkdir -p ${shellWord(folder.path)}\`, start with \`peersync run --create\`, or mend the path in \`folders\`.`,
+  );
 }
 
 /** What the state says of documents that the peer accepted and may never show; nothing where it says nothing. */

@@ -167,7 +167,8 @@ describe('a folder', () => {
     const { directory, path } = await atPeer();
     rmSync(join(directory, 'inbox'), { recursive: true });
     const check = await peersync(['check', '-c', path]);
-    expectClear(check, 0, /^ok .*inbox does not exist yet: .*`peersync run --create`$/m);
+    expectClear(check, 1, /^TROUBLE .*inbox does not exist\n +Make it with `mkdir -p .*inbox`/m);
+    expect(check.stdout).toContain('start with `peersync run --create`');
     const run = new Running(['run', '-c', path]);
     await run.says(/inbox.*(does not exist|is not there|missing|vanished)/);
     mkdirSync(join(directory, 'inbox'));
