@@ -95,7 +95,7 @@ interface Run {
  *   over; and the reason that `signal` aborts with
  */
 async function settle(daemon: Daemon, run: Run): Promise<void> {
-  const { audit, mirrors, state, uplink, watcher } = daemon.parts;
+  const { audit, kind, mirrors, state, uplink, watcher } = daemon.parts;
   const { signal } = run;
   let isScanned = false;
   const held = () => watcher.status().filter((folder) => folder.state === 'held');
@@ -110,6 +110,9 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
     return waiting <= (refused()?.documents ?? 0) || (uplink.isIdle && inHeld.length > 0);
   };
   const items = async () => {
+    await watcher.idle();
+    // Documents of removed files are decided about when it is known what the peer is.
+    await kind.asked;
     await watcher.idle();
     isScanned = true;
     const isOver = () => isAtRest() && audit.repairProgress === undefined;

@@ -20,7 +20,6 @@ export type FolderConfig = DeepReadonly<
   ParsedConfig['folders'][number] & {
     readonly name: string;
     readonly url: string;
-    readonly onDelete: 'remove' | 'keep';
   }
 >;
 export type MirrorConfig = Config['mirror'];
@@ -51,8 +50,7 @@ export function complete({ $schema: _, ...parsed }: ParsedConfig, directory: str
     folders: folders.map((folder) => {
       const path = at(folder.path);
       const { name = basename(path), url = fileBase(path) } = folder;
-      const { onDelete = peer.url === 'embedded' ? 'remove' : 'keep' } = folder;
-      return { ...folder, path, name, url, onDelete };
+      return { ...folder, path, name, url };
     }),
     state: { ...state, dir: at(state.dir) },
     mirror: { ...mirror, root: at(mirror.root) },

@@ -166,7 +166,7 @@ const folder = z.strictObject({
     .enum(['remove', 'keep'], { error: '"remove" or "keep"' })
     .optional()
     .describe(
-      'What becomes of the document when its file is removed, or becomes empty, binary or too large: `remove` removes it from the peer too, `keep` leaves it there. Unless given, `remove` with the embedded peer and `keep` with any other.',
+      'What becomes of the document when its file is removed, or becomes empty, binary or too large: `remove` removes it from the peer too, `keep` leaves it there. Unless given, `remove` with the embedded peer, also where `peersync peer` runs it as a process of its own, and `keep` with any other.',
     ),
   followSymlinks: flag(false).describe(
     'Whether symbolic links are followed; never out of the folder. Set it when the tree is built of links.',

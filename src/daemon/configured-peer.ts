@@ -8,9 +8,10 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
 import { PeerClient } from '../peer/client.js';
-import { type Dialect, type DialectName, rememberedDialect } from '../peer/dialect.js';
+import { type Dialect, type DialectName, rememberedDialect, rememberedEmbedded } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
 import type { RequestQueue } from '../queue/request-queue.js';
+import { EMBEDDED_META } from '../report/status.js';
 import type { State } from '../state/state.js';
 import type { DialectSource } from '../uplink/deps.js';
 
@@ -179,5 +180,73 @@ export class PeerDialect implements DialectSource {
     state.setMeta(DIALECT_META, { url, dialect });
     await state.commit();
     log.debug({ event: 'dialect', dialect }, `the peer speaks ${dialect}`);
+  }
+}
+
+export interface PeerKindDeps extends Pick<PeerDialectDeps, 'url' | 'queue' | 'state' | 'clock'> {
+  readonly client: Pick<PeerClient, 'isEmbedded' | 'ping'>;
+  readonly dialect: Pick<DialectSource, 'known'>;
+  /** It is an embedded one: files that went before that was known are to be decided about. */
+  readonly onEmbedded: () => void;
+  /** Hears of a bug, or of a state that cannot be written. */
+  readonly onFailure: (error: unknown) => void;
+  /** Ends the asking. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Whether the peer is an embedded one, perhaps of another process: unless `onDelete` says otherwise, documents are removed from such a
+ * peer only.
+ *
+ * It is *unknown* until the peer has answered in this run, even where an earlier run knew it: another peer may stand at that address
+ * by now. Then each answer says it. Nothing is asked before it decides about a document. It is remembered for reports while no
+ * daemon runs.
+ */
+export class PeerKind {
+  #asked: Promise<void> | undefined;
+
+  constructor(private readonly deps: PeerKindDeps) {}
+
+  get isEmbedded(): boolean | undefined {
+    return this.deps.url === 'embedded' || this.deps.client.isEmbedded;
+  }
+
+  /** Settled when the peer has answered that was asked; undefined where nobody asked it. */
+  get asked(): Promise<void> | undefined {
+    return this.#asked;
+  }
+
+  /** What is known; where that is nothing, the peer is asked from now on, until it has answered. */
+  get(): boolean | undefined {
+    if (this.isEmbedded === undefined) this.#asked ??= this.#ask().catch(this.deps.onFailure);
+    return this.isEmbedded;
+  }
+
+  async #ask(): Promise<void> {
+    const { client, clock, dialect, onEmbedded, queue, signal } = this.deps;
+    if (!(await dialect.known(signal))) return;
+    let pauseMs = PAUSE_MS;
+    while (this.isEmbedded === undefined) {
+      if (signal.aborted) return;
+      try {
+        await queue.run('confirm', (stop) => client.ping({ signal: stop }), { signal });
+      } catch (error) {
+        if (!signal.aborted && !(error instanceof PeersyncError)) throw error;
+        await clock.sleep(pauseMs, signal);
+        pauseMs = Math.min(ASK_AGAIN_MS, 2 * pauseMs);
+      }
+    }
+    if (signal.aborted) return;
+    await this.#remember();
+    if (this.isEmbedded) onEmbedded();
+  }
+
+  async #remember(): Promise<void> {
+    const { state, url } = this.deps;
+    const { isEmbedded } = this;
+    if (isEmbedded === undefined) return;
+    if (rememberedEmbedded(state.meta(EMBEDDED_META), url) === isEmbedded) return;
+    state.setMeta(EMBEDDED_META, { url, isEmbedded });
+    await state.commit();
   }
 }

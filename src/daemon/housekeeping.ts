@@ -20,7 +20,7 @@ export class Housekeeping {
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  constructor(private readonly deps: Pick<WatchDeps, 'state' | 'clock' | 'log'>) {}
+  constructor(private readonly deps: Pick<WatchDeps, 'state' | 'clock' | 'log' | 'isEmbedded'>) {}
 
   /**
    * This is the configuration now. To be told when nothing looks at the folders that left it any more.
@@ -65,7 +65,7 @@ export class Housekeeping {
 
   /** Now, and every day from now on. */
   #forget(): void {
-    const { clock, log, state } = this.deps;
+    const { clock, isEmbedded, log, state } = this.deps;
     this.#timer?.cancel();
     if (this.#stopped) return;
     this.#timer = clock.after(DAY_MS, () => this.#forget(), { background: true });
@@ -73,7 +73,11 @@ export class Housekeeping {
       .then(() => {
         const { folders, state: kept } = this.#kept ?? { folders: [], state: { keepGone: Infinity } };
         const byName = new Map(folders.map((folder) => [folder.name, folder]));
-        return state.forgetGone(kept.keepGone, (item) => isToBeRemoved(item, byName.get(item.folder)));
+        // As long as nobody knows what the peer is, its documents may still be to be removed.
+        const mayBeEmbedded = isEmbedded() ?? true;
+        return state.forgetGone(kept.keepGone, (item) =>
+          isToBeRemoved(item, byName.get(item.folder), mayBeEmbedded),
+        );
       })
       .then(
         (files) =>

@@ -12,7 +12,7 @@ import type { QueueLimits } from '../queue/options.js';
 import { RequestQueue } from '../queue/request-queue.js';
 import { restorePause } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
-import { type CurrentConfig, knownDialect } from '../report/status.js';
+import { type CurrentConfig, knownDialect, knownEmbedded } from '../report/status.js';
 import { listStateFiles, lockState, StateError } from '../state/directory.js';
 import type { Item } from '../state/entry.js';
 import { State } from '../state/state.js';
@@ -24,7 +24,7 @@ import { cannotTravel } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
-import { configuredPeer, PeerDialect } from './configured-peer.js';
+import { configuredPeer, PeerDialect, PeerKind } from './configured-peer.js';
 import { Housekeeping } from './housekeeping.js';
 import type { DaemonLog } from './log-repeats.js';
 import type { Notifier } from './watchdog.js';
@@ -80,7 +80,12 @@ export async function openParts(deps: OpenDeps) {
     state.lose(lost);
     onFailure(lost);
   };
-  const housekeeping = new Housekeeping({ state, clock, log });
+  const housekeeping = new Housekeeping({
+    state,
+    clock,
+    log,
+    isEmbedded: () => knownEmbedded(config.peer, state),
+  });
   shutdown.add('housekeeping', () => housekeeping.stop());
   await housekeeping.keep(config);
   const { client, url: peerUrl, linkTo } = await openPeer(state, deps);
@@ -92,6 +97,17 @@ export async function openParts(deps: OpenDeps) {
   const onChange = () => void watcher.rescan().catch(onFailure);
   const dialect = new PeerDialect({
     ...{ configured: config.peer.dialect, url: peerUrl, client, queue, state, clock, log, onChange },
+  });
+  const kind = new PeerKind({
+    url: config.peer.url,
+    client,
+    dialect,
+    queue,
+    state,
+    clock,
+    onEmbedded: onChange,
+    onFailure,
+    signal: shutdown.signal,
   });
   const onBreakdown = (error: Error) =>
     log.error({ err: error }, `a thread broke down: ${messageOf(error)}; it starts anew`);
@@ -113,6 +129,7 @@ export async function openParts(deps: OpenDeps) {
     accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
     readGroup: (orders) => ask('read', orders),
     list: listIn(listThreads),
+    isEmbedded: () => kind.get(),
     hints: deps.follow && config.watch.hints,
     onStanding: () => uplink.foldersChanged(),
   });
@@ -142,7 +159,7 @@ export async function openParts(deps: OpenDeps) {
   const health = (): readonly HealthCheck[] => [
     ...[...watcher.health, files, ...uplink.health, ...queue.health, ...mirrors.health, state.health],
   ];
-  const rest = { housekeeping, client, peerUrl, linkTo, queue, dialect, audit, mirrors, statistics };
+  const rest = { housekeeping, client, peerUrl, linkTo, queue, dialect, kind, audit, mirrors, statistics };
   return { ...rest, state, watcher, uplink, health };
 }
 

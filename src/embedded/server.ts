@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { EMBEDDED_HEADER, VERSION } from '../lib/process.js';
 import { listenInPrivate, type SocketPath } from '../lib/socket.js';
 import { isForeign, webServer } from '../web/server.js';
 import { admit } from './access.js';
@@ -86,6 +87,7 @@ const TYPES = { html: 'text/html; charset=utf-8', json: 'application/json; chars
 const HEADERS = {
   'cache-control': 'no-store',
   'cross-origin-resource-policy': 'same-origin',
+  [EMBEDDED_HEADER]: VERSION,
   // With no-referrer a browser would send "Origin: null" with our own forms.
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',

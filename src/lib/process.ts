@@ -13,6 +13,9 @@ export const VERSION = (
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
 ).version;
 
+/** The header in which the embedded peer names itself, with its version, in each of its answers. No other peer has it. */
+export const EMBEDDED_HEADER = 'peersync-peer';
+
 /** What a build was made of; empty where it was made outside of the repository. */
 export interface Build {
   /** Of the repository, shortened. */

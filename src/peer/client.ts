@@ -163,6 +163,14 @@ export class PeerClient {
     return this.#http.trust(ca);
   }
 
+  /**
+   * Whether it is an embedded peer, as its answers say, which may run in another process or on another machine; undefined as long as
+   * none has come. `ping` asks for one.
+   */
+  get isEmbedded(): boolean | undefined {
+    return this.#dialect?.name === 'yacy' ? false : this.#http.isEmbedded;
+  }
+
   /** How the peer speaks the API; undefined as long as that is not known. */
   get dialect(): DialectName | undefined {
     return this.#dialect?.name;

@@ -91,6 +91,12 @@ export interface TableDialect {
   changeBody(fields: readonly FormField[], url: string): Promise<Body>;
 }
 
+/** Whether an earlier run found the embedded peer at this URL, in what it kept; undefined where nothing was kept of it. */
+export function rememberedEmbedded(kept: unknown, url: string): boolean | undefined {
+  if (typeof kept !== 'object' || kept === null || !('url' in kept) || kept.url !== url) return undefined;
+  return 'isEmbedded' in kept && typeof kept.isEmbedded === 'boolean' ? kept.isEmbedded : undefined;
+}
+
 /** The dialect in what was kept of an earlier run, if that was about the peer at this URL. */
 export function rememberedDialect(kept: unknown, url: string): DialectName | undefined {
   if (typeof kept !== 'object' || kept === null || !('url' in kept) || kept.url !== url) return undefined;

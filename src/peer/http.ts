@@ -4,7 +4,7 @@ import { rootCertificates } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, errors } from 'undici';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
-import { VERSION } from '../lib/process.js';
+import { EMBEDDED_HEADER, VERSION } from '../lib/process.js';
 import type { PeerAccess, Weakness } from './access.js';
 import {
   ACCEPT_RECORDS,
@@ -105,6 +105,7 @@ export class Http {
   readonly #idle: Connection[] = [];
   readonly #all = new Set<Connection>();
   #isClosed = false;
+  #isEmbedded: boolean | undefined;
 
   constructor(options: HttpOptions) {
     this.#options = options;
@@ -119,6 +120,11 @@ export class Http {
   /** Of the bodies of pushes that began to be sent. */
   get pushedBytes(): number {
     return this.#pushedBytes;
+  }
+
+  /** Whether the last answer was an embedded peer's; undefined as long as there was none that tells. */
+  get isEmbedded(): boolean | undefined {
+    return this.#isEmbedded;
   }
 
   /** The whole URL of a path below the base URL. */
@@ -246,12 +252,20 @@ export class Http {
       if (counted === 'push') this.#pushedBytes += body?.length ?? 0;
     });
     try {
-      return await use(exchange, await exchange.begin(this.#path(path), headers));
+      const head = await exchange.begin(this.#path(path), headers);
+      this.#note(head);
+      return await use(exchange, head);
     } finally {
       exchange.end();
       if (exchange.isWhole && connection.ca === this.#ca) this.#idle.push(connection);
       else this.#drop(connection);
     }
+  }
+
+  /** An error may be of what stands before the peer, and tells nothing of it. */
+  #note({ headers, status }: AnswerHead): void {
+    if (headers[EMBEDDED_HEADER] !== undefined) this.#isEmbedded = true;
+    else if (status < 500 && status !== 429) this.#isEmbedded = false;
   }
 
   #open(path: string): Connection {

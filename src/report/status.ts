@@ -11,7 +11,7 @@ import type { Mirrors } from '../mirror/mirrors.js';
 import { mirrorReports } from '../mirror/plan.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { PeerClient } from '../peer/client.js';
-import { type DialectName, rememberedDialect } from '../peer/dialect.js';
+import { type DialectName, rememberedDialect, rememberedEmbedded } from '../peer/dialect.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Trouble } from '../state/entry.js';
@@ -195,7 +195,7 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     items: counts,
     folders: config.folders.map(({ name, path, collection, onDelete }) => {
       const watch = watched.find((folder) => folder.name === name);
-      const held = onDelete === 'remove' ? unapprovedDeletes(state, name) : undefined;
+      const held = onDelete === 'keep' ? undefined : unapprovedDeletes(state, name);
       const folder = { name, path, collection, items: state.counts(name), watch };
       /** Removed files whose documents wait for `approve-deletes`. */
       return { ...folder, ...(held && { heldDeletes: held }) };
@@ -221,6 +221,14 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     /** How far the audit of everything is that follows on a repair; only until it is done. */
     repairAudit: parts === undefined ? repairAuditProgress(state) : parts.audit.repairProgress,
   };
+}
+
+/** Under this name the state keeps whether the peer is an embedded one. */
+export const EMBEDDED_META = 'embedded-peer';
+
+/** Whether the peer is an embedded one, as far as is known without asking it. */
+export function knownEmbedded({ url }: Config['peer'], state: StateView): boolean | undefined {
+  return url === 'embedded' || rememberedEmbedded(state.meta(EMBEDDED_META), url);
 }
 
 /** What the peer speaks, as far as is known without asking it. */

@@ -18,12 +18,12 @@ import {
   type Trouble,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { isToBeRemoved, unapprovedDeletes } from '../watch/deletions.js';
+import { isToBeRemoved, removesDocuments, unapprovedDeletes } from '../watch/deletions.js';
 import { isAbsence, look } from '../watch/lister.js';
 import { mountsAway } from '../watch/mounts.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate, wrongly } from './items.js';
-import type { Live } from './status.js';
+import { knownEmbedded, type Live } from './status.js';
 
 /** Everything that is known of one path. Times are ms since the epoch. */
 export interface WhyReport {
@@ -92,7 +92,10 @@ export async function explain(
   const entry = state.get(folder.name, path);
   const base = { file: absolute, folder: folder.name, path, rule, history: entry?.history ?? [] };
   if (entry !== undefined)
-    return { ...base, ...known(entry), ...nextOf(entry, onDisk, live, { state, folder, held }) };
+    return {
+      ...{ ...base, ...known(entry) },
+      ...nextOf(entry, onDisk, live, { state, folder, held, isEmbedded: embedded(config, state, live) }),
+    };
   const problem = live?.parts.watcher.problems().find((one) => isWithin(absolute, one.path));
   if (typeof onDisk === 'object')
     return {
@@ -114,6 +117,11 @@ export async function explain(
     return { ...unknown, next: 'It is taken up by the next scan after that is mended.' };
   const { url, collection } = decision;
   return { ...unknown, url, collection, next: held ?? nextOfUnknown(onDisk, live !== undefined) };
+}
+
+function embedded({ peer }: Config, state: StateView, live: Live | undefined): boolean | undefined {
+  if (live === undefined) return knownEmbedded(peer, state);
+  return peer.url === 'embedded' || live.parts.client.isEmbedded;
 }
 
 const UNLESS_RULE = 'Nothing, unless the rule is changed.';
@@ -165,16 +173,19 @@ function nextOf(
     state,
     folder,
     held,
+    isEmbedded,
   }: {
     readonly state: StateView;
     readonly folder: FolderConfig;
+    /** Whether the peer is an embedded one; undefined while that is not known. */
+    readonly isEmbedded: boolean | undefined;
     /** What is said where the folder, or a part of it, is held. */
     readonly held: string | undefined;
   },
 ): Next {
   const unrecorded = state.failure;
   const { status } = entry;
-  if (status === 'gone') return say(nextOfGone(entry, folder, state));
+  if (status === 'gone') return say(nextOfGone(entry, folder, state, isEmbedded));
   if (status === 'removed') return say('Nothing: the document is gone from the peer, too.');
   if (held !== undefined && status !== 'removing') return say(held);
   if (onDisk === 'absent' && status !== 'removing')
@@ -182,7 +193,7 @@ function nextOf(
   if (status === 'confirmed') return say('Nothing, until the file changes.');
   if (status === 'quarantined')
     return say('Nothing, until the file changes or `peersync retry` asks for another try.');
-  if (status === 'skipped') return say(nextOfSkipped(entry, folder, state));
+  if (status === 'skipped') return say(nextOfSkipped(entry, folder, state, isEmbedded));
   if (unrecorded !== undefined) return say(`It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}`);
   if (live === undefined) {
     const words = { pending: 'pushed', accepted: 'looked up in the peer', removing: 'removed from the peer' };
@@ -214,7 +225,12 @@ function nextOf(
 }
 
 /** A file that is skipped, and what becomes of the older version that the peer was sent, if it was. */
-function nextOfSkipped(file: SkippedFile, folder: FolderConfig, state: StateView): string {
+function nextOfSkipped(
+  file: SkippedFile,
+  folder: FolderConfig,
+  state: StateView,
+  isEmbedded: boolean | undefined,
+): string {
   const { history, sent } = file;
   const nothing = 'Nothing, until the file or the rule changes.';
   if (sent === undefined)
@@ -225,9 +241,10 @@ function nextOfSkipped(file: SkippedFile, folder: FolderConfig, state: StateView
   const searchable = 'The version that the peer was sent before is still searchable';
   const forget = `\`peersync forget ${shellWord(folder.name)} --remove\``;
   if (isExcluded(file)) return `${nothing} ${searchable}; ${forget} removes such documents.`;
-  if (folder.onDelete === 'keep')
-    return `${nothing} ${searchable}, and stays, as \`onDelete\` of the folder has it; ${forget} removes such documents.`;
-  if (!isToBeRemoved(file, folder))
+  const kept = keptBecause(folder, isEmbedded);
+  if (kept !== undefined)
+    return `${nothing} ${searchable}, and stays, ${kept}; ${forget} removes such documents.`;
+  if (!isToBeRemoved(file, folder, isEmbedded))
     return `${nothing} ${searchable}, and stays, for the folder had another URL then; ${forget} removes such documents.`;
   return isHeld(file, folder, state)
     ? `${searchable}. Very many files were removed or emptied at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
@@ -239,11 +256,26 @@ function isHeld({ since }: Entry, { name }: FolderConfig, state: StateView): boo
   return since < (unapprovedDeletes(state, name)?.before ?? 0);
 }
 
-function nextOfGone(item: GoneItem, folder: FolderConfig, state: StateView): string {
+/** Why documents of removed files stay in the peer, as the rest of a sentence; undefined where they are removed. */
+function keptBecause(folder: FolderConfig, isEmbedded: boolean | undefined): string | undefined {
+  if (removesDocuments(folder, isEmbedded)) return undefined;
+  if (folder.onDelete === 'keep') return 'as `onDelete` of the folder has it';
+  return isEmbedded === false
+    ? 'for the folder has no `onDelete`, and this is not the embedded peer'
+    : 'as long as the peer has not answered whether it is the embedded one, for the folder has no `onDelete`';
+}
+
+function nextOfGone(
+  item: GoneItem,
+  folder: FolderConfig,
+  state: StateView,
+  isEmbedded: boolean | undefined,
+): string {
   if (item.sent === undefined) return 'Nothing.';
   const keeps = 'Nothing: the peer keeps the document,';
-  if (folder.onDelete === 'keep') return `${keeps} as \`onDelete\` of the folder has it.`;
-  if (!isToBeRemoved(item, folder))
+  const kept = keptBecause(folder, isEmbedded);
+  if (kept !== undefined) return `${keeps} ${kept}.`;
+  if (!isToBeRemoved(item, folder, isEmbedded))
     return `${keeps} for the folder had another URL then; \`peersync forget ${shellWord(folder.name)} --remove\` removes it.`;
   if (state.entries.ownerOf(item.sent.url, item) !== undefined)
     return `${keeps} for it is that of another file now.`;

@@ -68,6 +68,19 @@ export function approveDeletes(state: State, folder: string): void {
   state.setMeta(approvedKey(folder), heldDeletes(state, folder)?.before);
 }
 
+/**
+ * Whether documents of removed files are removed from the peer. Unless the folder says so, they are with the embedded peer; nothing
+ * is as long as nobody knows what the peer is.
+ *
+ * @param isEmbedded whether the peer is an embedded one; undefined while that is not known
+ */
+export function removesDocuments(
+  { onDelete }: Pick<FolderConfig, 'onDelete'>,
+  isEmbedded: boolean | undefined,
+): boolean {
+  return onDelete === undefined ? isEmbedded === true : onDelete === 'remove';
+}
+
 /** A record whose document may be to be removed: its file is gone, or is there and kept out. */
 type Candidate = (GoneItem | SkippedFile) & { readonly sent: Sent };
 
@@ -78,10 +91,16 @@ type Candidate = (GoneItem | SkippedFile) & { readonly sent: Sent };
 export function isToBeRemoved(
   entry: Entry,
   folder: Pick<FolderConfig, 'onDelete' | 'url'> | undefined,
+  isEmbedded: boolean | undefined,
 ): entry is Candidate {
-  const isOut = entry.status === 'gone' || (entry.status === 'skipped' && !isExcluded(entry));
-  if (!isOut || folder?.onDelete !== 'remove') return false;
-  return entry.sent?.url === documentUrl(folder.url, entry.path);
+  if (folder === undefined || !isOut(entry) || !removesDocuments(folder, isEmbedded)) return false;
+  return entry.sent.url === documentUrl(folder.url, entry.path);
+}
+
+/** Whether a file is gone, or kept out for its content, of which the peer was sent a document. */
+function isOut(entry: Entry): entry is Candidate {
+  const isAway = entry.status === 'gone' || (entry.status === 'skipped' && !isExcluded(entry));
+  return isAway && entry.sent !== undefined;
 }
 
 /** A file whose document is a candidate, and nobody has approved that. */
@@ -122,9 +141,15 @@ export class Deletions {
   /** The record of a file changed. Where files are held, one that is back may end that. */
   changed(after: Entry | undefined, before: Entry['status'] | undefined): void {
     const { folder, state } = this.deps;
-    const isOut = after !== undefined && isToBeRemoved(after, folder);
+    const isLeaving = after !== undefined && this.#isToBeRemoved(after);
     const isBack = (before === 'gone' || before === 'skipped') && after?.status !== 'removing';
-    if (isOut || (isBack && heldDeletes(state, folder.name) !== undefined)) this.#ask();
+    if (isLeaving || (isBack && heldDeletes(state, folder.name) !== undefined)) this.#ask();
+  }
+
+  #isToBeRemoved(entry: Entry): entry is Candidate {
+    const { folder, isEmbedded } = this.deps;
+    if (!isOut(entry)) return false;
+    return isToBeRemoved(entry, folder, folder.onDelete === undefined ? isEmbedded() : undefined);
   }
 
   /** A scan is to follow soon. */
@@ -275,7 +300,7 @@ export class Deletions {
       for (const entry of slice) {
         passed += 1;
         if (passed % SLICE === 0) await nextTurn();
-        if (!isToBeRemoved(entry, folder)) continue;
+        if (!this.#isToBeRemoved(entry)) continue;
         if (state.entries.ownerOf(entry.sent.url, entry) !== undefined) continue;
         // The scan did not look whether it is back, or it may be back and waits to be read.
         const isSeen = unread.isComplete && !unread.has(entry.path) && rules.decide(entry.path).take;
@@ -327,7 +352,7 @@ export class Deletions {
     let documents = 0;
     for (const [i, { path, since }] of slice.entries()) {
       const now = state.get(folder.name, path);
-      if (!out[i] || isUnmounted(path) || now?.since !== since || !isToBeRemoved(now, folder)) continue;
+      if (!out[i] || isUnmounted(path) || now?.since !== since || !this.#isToBeRemoved(now)) continue;
       state.put(removing(now, clock.now()));
       documents += 1;
     }

@@ -65,6 +65,8 @@ export interface WatchDeps {
   readonly hashQueue: HashQueue;
   /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
   readonly accepts: (encoding: Encoding) => Trouble | undefined;
+  /** Whether the peer is an embedded one; undefined while that is not known, and then the peer is asked. To be called where it decides. */
+  readonly isEmbedded: () => boolean | undefined;
   /** To be called after a change of state, which is on disk a moment later. */
   readonly changed: () => void;
   /** Called when the root of a folder stands otherwise than before. */

@@ -15,11 +15,13 @@ const said: string[] = [];
 const log = { ...silentLogger, info: (_: object, message: string) => void said.push(message) };
 let state: State;
 let housekeeping: Housekeeping;
+let isEmbedded: boolean | undefined;
 
 beforeEach(async () => {
   said.length = 0;
+  isEmbedded = false;
   state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
-  housekeeping = new Housekeeping({ state, clock, log });
+  housekeeping = new Housekeeping({ state, clock, log, isEmbedded: () => isEmbedded });
 });
 afterEach(async () => {
   await housekeeping.stop();
@@ -79,7 +81,7 @@ describe('a folder that left the configuration', () => {
     await keeping;
     expect(state.counts().pending).toBeGreaterThan(500);
     expect(said).toEqual([]);
-    housekeeping = new Housekeeping({ state, clock, log });
+    housekeeping = new Housekeeping({ state, clock, log, isEmbedded: () => isEmbedded });
     await housekeeping.keep(INBOX);
     expect(state.counts()).toMatchObject({ pending: 0, gone: 5_000 });
   });
@@ -106,6 +108,21 @@ describe('a file that is gone', () => {
     await clock.advance(DAY_MS);
     await until(() => state.counts().gone === 1, 'the other one is forgotten');
     expect(state.get('inbox', 'a')?.status).toBe('gone');
+  });
+
+  it('is not forgotten while nobody knows whether the peer is one whose documents are removed', async () => {
+    isEmbedded = undefined;
+    const [inbox] = INBOX.folders;
+    const folder = { ...inbox, url: 'https://files.example.org/inbox/' };
+    const config = { ...INBOX, folders: [folder] } as unknown as Config;
+    await housekeeping.keep(config);
+    const item = pendingRecord('a');
+    state.put(gone(accepted(item, sentOf(item), clock.now()), clock.now()));
+    await clock.advance(4 * DAY_MS);
+    expect(state.get('inbox', 'a')?.status).toBe('gone');
+    isEmbedded = false;
+    await housekeeping.keep(config);
+    expect(state.get('inbox', 'a')).toBeUndefined();
   });
 
   it('is remembered for as long as a changed configuration says', async () => {

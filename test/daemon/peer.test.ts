@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { PeerDialect, readCa } from '../../src/daemon/configured-peer.js';
+import { PeerDialect, PeerKind, readCa } from '../../src/daemon/configured-peer.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { type DialectName, rememberedDialect } from '../../src/peer/dialect.js';
+import { type DialectName, rememberedDialect, rememberedEmbedded } from '../../src/peer/dialect.js';
+import { EMBEDDED_META } from '../../src/report/status.js';
 import type { Json } from '../../src/state/journal.js';
 import { makeCertificate } from '../support/certificate.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -114,5 +115,64 @@ describe('the dialect of the peer', () => {
     expect(peer.current?.name).toBe('standard');
     expect(said).toEqual([expect.stringContaining('speaks standard now, no longer yacy'), 'changed']);
     expect(meta.get('dialect')).toEqual({ url, dialect: 'standard' });
+  });
+});
+
+describe('whether the peer is an embedded one', () => {
+  const url = 'http://peer.example';
+
+  function setUp(kept?: boolean) {
+    const clock = new FakeClock();
+    const meta = new Map<string, Json>();
+    if (kept !== undefined) meta.set(EMBEDDED_META, { url, isEmbedded: kept });
+    const said: string[] = [];
+    const client = {
+      isEmbedded: undefined as boolean | undefined,
+      answers: undefined as boolean | undefined,
+      asked: 0,
+      async ping() {
+        this.asked += 1;
+        if (this.answers === undefined) throw failing('PEER_UNREACHABLE');
+        this.isEmbedded = this.answers;
+        return { ms: 1 };
+      },
+    };
+    const kind = new PeerKind({
+      url,
+      client,
+      clock,
+      dialect: { known: async () => true },
+      queue: { run: (_, work) => work(new AbortController().signal) },
+      state: {
+        meta: (name) => meta.get(name),
+        setMeta: (name, value) => void meta.set(name, value ?? null),
+        commit: async () => {},
+      },
+      onEmbedded: () => void said.push('embedded'),
+      onFailure: (error) => void said.push(String(error)),
+      signal: new AbortController().signal,
+    });
+    const remembered = () => rememberedEmbedded(meta.get(EMBEDDED_META), url);
+    return { client, clock, kind, remembered, said };
+  }
+
+  it('is unknown while the peer is away, then found out, told and remembered', async () => {
+    const { client, clock, kind, remembered, said } = setUp();
+    expect([client.asked, kind.get()]).toEqual([0, undefined]);
+    await clock.advance(600_000);
+    expect([kind.isEmbedded, remembered(), said]).toEqual([undefined, undefined, []]);
+    expect(client.asked).toBeGreaterThan(3);
+    client.answers = true;
+    await clock.advance(60_000);
+    await kind.asked;
+    expect([kind.isEmbedded, remembered(), said]).toEqual([true, true, ['embedded']]);
+  });
+
+  it('is not believed of an earlier run: another peer may stand there by now', async () => {
+    const { client, kind, remembered, said } = setUp(true);
+    expect(kind.get()).toBeUndefined();
+    client.answers = false;
+    await kind.asked;
+    expect([kind.isEmbedded, remembered(), said]).toEqual([false, false, []]);
   });
 });

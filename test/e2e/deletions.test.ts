@@ -1,11 +1,19 @@
 import { rmSync } from 'node:fs';
 import { beforeEach, expect, it } from 'vitest';
-import { answering, well, when } from '../support/scripted-peer.js';
+import { EMBEDDED_HEADER } from '../../src/lib/process.js';
+import { answering, type Behaviour, well, when } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
 const names = Array.from({ length: 30 }, (_, i) => `inbox/f${String(i).padStart(2, '0')}.txt`);
 let site: Site;
+
+/** As another peer of the standard, which does not say that it is ours. */
+const stranger: Behaviour = async (call) => {
+  const { headers, ...rest } = await call.forward();
+  const { [EMBEDDED_HEADER]: _, ...others } = headers;
+  return { ...rest, headers: others };
+};
 
 /** How many items have each status, and zeroes left out. */
 async function counts(): Promise<Readonly<Record<string, number>>> {
@@ -43,6 +51,37 @@ it('the document of a removed file goes, with a daemon at once, and comes back w
   site.drop('inbox/f00.txt');
   await until(async () => (await counts()).confirmed === 3, 'it is confirmed again');
   expect(await shown(names.slice(0, 3))).toBe(3);
+});
+
+it('the document of a removed file goes, with an embedded peer in a process of its own, once that has said what it is', async () => {
+  site.configure({ folders: [{ name: 'inbox' }] });
+  for (const name of names.slice(0, 3)) site.drop(name);
+  expect((await site.run('once')).code).toBe(0);
+  rmSync(site.path('inbox/f00.txt'));
+  expect((await site.run('once')).code).toBe(0);
+  expect(await counts()).toEqual({ confirmed: 2, removed: 1 });
+  site.proxy.behaviour = answering(503, 'away');
+  await site.start();
+  rmSync(site.path('inbox/f01.txt'));
+  await until(async () => (await counts()).gone === 1, 'the file is gone');
+  expect((await site.run('why', 'inbox/f01.txt')).stdout).toContain('as long as the peer has not answered');
+  site.proxy.behaviour = well;
+  await until(async () => (await counts()).removed === 2, 'its document is removed');
+  expect(await shown(names.slice(0, 3))).toBe(1);
+});
+
+it('the document of a removed file stays in a peer that does not say that it is an embedded one', async () => {
+  site.configure({ folders: [{ name: 'inbox' }] });
+  site.proxy.behaviour = stranger;
+  for (const name of names.slice(0, 2)) site.drop(name);
+  expect((await site.run('once')).code).toBe(0);
+  rmSync(site.path('inbox/f00.txt'));
+  expect((await site.run('once')).code).toBe(0);
+  expect(await counts()).toEqual({ confirmed: 1, gone: 1 });
+  expect((await site.run('why', 'inbox/f00.txt')).stdout).toContain(
+    'has no `onDelete`, and this is not the embedded peer',
+  );
+  expect(await shown(names.slice(0, 2))).toBe(2);
 });
 
 it('the document of a file that became empty goes, and comes back with its text', async () => {

@@ -31,6 +31,9 @@ const sentInbox = async (files: readonly string[]) => send(await new Inbox(files
 const count = (inbox: Inbox, status: Entry['status']) => inbox.state.counts()[status];
 const held = (inbox: Inbox) => heldDeletes(inbox.state, 'inbox');
 
+/** A folder without `onDelete`. */
+const UNSAID = { onDelete: undefined };
+
 describe('the document of a removed file', () => {
   it('is to be removed when a full scan finds that the file is still not there', async () => {
     const inbox = await sentInbox(['a', 'b']);
@@ -48,6 +51,19 @@ describe('the document of a removed file', () => {
     inbox.expect({ a: 'removing', b: 'accepted' });
   });
 
+  it('is to be removed, unless the folder says otherwise, as soon as it is known that the peer is an embedded one', async () => {
+    let isEmbedded: boolean | undefined;
+    const inbox = await sentInbox(['a', 'b']);
+    await inbox.start({ folder: UNSAID, isEmbedded: () => isEmbedded });
+    inbox.remove('a');
+    await until(() => inbox.get('a')?.status === 'gone', 'the file is gone');
+    await inbox.idle();
+    inbox.expect({ a: 'gone', b: 'accepted' });
+    isEmbedded = true;
+    await inbox.watcher.rescan();
+    inbox.expect({ a: 'removing', b: 'accepted' });
+  });
+
   it('is to be removed though the clock was set back a day since the file went, and before a restart', async () => {
     const inbox = await sentInbox(['a', 'b']);
     await inbox.watcher.stop();
@@ -61,6 +77,14 @@ describe('the document of a removed file', () => {
 
   it.each<[string, (inbox: Inbox) => unknown]>([
     ['the folder keeps documents', (inbox) => inbox.start({ folder: { onDelete: 'keep' } })],
+    [
+      'the folder says nothing, and the peer is not an embedded one',
+      (inbox) => inbox.start({ folder: UNSAID, isEmbedded: () => false }),
+    ],
+    [
+      'the folder says nothing, and nobody knows what the peer is',
+      (inbox) => inbox.start({ folder: UNSAID }),
+    ],
     ['the folder has another URL now', (inbox) => inbox.start({ folder: { url: 'https://new.example/' } })],
     [
       'the root is away',

@@ -92,6 +92,7 @@ export class Inbox {
     this.#state ??= options.state ?? (await State.open(temporaryDirectory(), { clock, log }));
     this.#watcher = new Watcher({
       ...{ folders: [folderOf(this.root, folder)], clock, log, accepts: refusesBinary },
+      isEmbedded: () => undefined,
       ...{ hints: true, rescanMs: 3_600_000, list: listHere },
       readGroup: async (orders) => orders.map(fingerprintNow),
       ...options,

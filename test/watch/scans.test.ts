@@ -318,7 +318,7 @@ describe('that a file is gone,', () => {
     afterwards('test', () => state.close());
     const hashQueue = new HashQueue(async () => [], 1, 1);
     const shared = { state, clock, log, hashQueue, list: listHere, accepts: refusesBinary };
-    const all = { ...shared, changed: () => {}, policy: WATCH_POLICY };
+    const all = { ...shared, isEmbedded: () => false, changed: () => {}, policy: WATCH_POLICY };
     const { deps } = new FolderWatch(folderOf(temporaryDirectory()), all, undefined);
     const is = { mayLook: () => true, isCertain: async () => isCertain };
     state.put(item);

@@ -172,6 +172,7 @@ class Tree {
       clock,
       log: silentLogger,
       accepts: refusesBinary,
+      isEmbedded: () => false,
       hints: false,
       rescanMs: HOUR,
       list: listHere,
