@@ -6,6 +6,7 @@ import { normaliseBase } from '../config/url.js';
 import { systemClock } from '../lib/clock.js';
 import { type ExitCode, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { shellWord } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { Citation } from '../peer/citation.js';
 import type { PeerClient } from '../peer/client.js';
@@ -15,13 +16,14 @@ import type { UplinkPeer } from '../uplink/deps.js';
 import { droppedOrigins, originOf } from './address-probe.js';
 import { mailOf, pdfOf, sheetOf, wordOf } from './canary-documents.js';
 import { isThere, UsageError } from './context.js';
+import { type Outcome, OwnUplink, type OwnUplinkOptions, type RemovalOutcome } from './own-uplink.js';
 import { withPeer } from './peer.js';
-import { type DeliverOptions, deliver, type Outcome, type ReadFile, readTarget } from './push.js';
+import { type ReadFile, readTarget } from './push.js';
 import { type Asked, consent } from './terminal.js';
 import { counted, safe } from './text.js';
 
 /**
- * Pushes canaries to the configured peer, once somebody agreed: the peer keeps them.
+ * Pushes canaries to the configured peer, once somebody agreed, and removes them again where the peer can do that.
  *
  * @throws UsageError for a URL that is none, or that is the document of a file of a folder
  * @throws PeersyncError NOT_CONFIRMED, STOPPED, and what finding out the dialect throws
@@ -52,10 +54,13 @@ export async function checkCanary(
       const { addresses } = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
       const probe = addresses?.probeUrl(addresses.reachOf(base) === 'local' ? 'global' : 'local');
       const more = probe === undefined ? '' : `  ${probe} (only where the peer takes none of these)\n`;
-      if (asked.isTerminal)
-        asked.output.write(
-          `${counted(plan.length, 'tiny document')} will stay in the index, for a peer's interface cannot remove any:\n${urls}${more}`,
-        );
+      const what = counted(plan.length, 'tiny document');
+      // Its answer says whether it is an embedded peer.
+      if (client.isEmbedded === undefined) await client.ping({ signal });
+      const begin = canRemove(client, DIALECTS[client.dialect ?? 'standard'])
+        ? `${what} will be pushed, and removed again:`
+        : `${what} will stay in the index, for this peer has no way to remove any:`;
+      if (asked.isTerminal) asked.output.write(`${begin}\n${urls}${more}`);
       await consent('Push them? Type "yes": ', 'yes', asked, signal, 'Nothing was pushed');
     }
     return pushCanaries(client, plan, { config, timeoutMs: how.timeoutMs, log, signal });
@@ -63,24 +68,25 @@ export async function checkCanary(
 }
 
 /** What a canary asks of the peer; `PeerClient` is one. */
-export type CanaryPeer = UplinkPeer & Pick<PeerClient, 'dialect' | 'detect' | 'citation'>;
+export type CanaryPeer = UplinkPeer & Pick<PeerClient, 'dialect' | 'detect' | 'citation' | 'isEmbedded'>;
 
 const COLLECTION = 'peersync-canary';
 /** So long ago was a canary changed last, so that this is no moment of its push, in ms. */
 const AGE_MS = 3_600_000;
 
 /**
- * Pushes canaries as the daemon would, waits until the peer shows them, and looks at what it shows.
+ * Pushes canaries as the daemon would, waits until the peer shows them, looks at what it shows, and removes them where it can.
  *
  * @throws PeersyncError when the peer's dialect cannot be found out, or `signal` aborted
  */
 export async function pushCanaries(
   client: CanaryPeer,
   plan: readonly Canary[],
-  options: Omit<DeliverOptions, 'collection'>,
+  options: OwnUplinkOptions,
 ): Promise<CanaryReport> {
   const { config, signal } = options;
   const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+  const uplink = await OwnUplink.open(client, dialect, options);
   const directory = await mkdtemp(join(tmpdir(), 'peersync-canary-'));
   const probed = plan.map((canary): Probed => ({ ...canary, outcome: undefined }));
   try {
@@ -97,12 +103,10 @@ export async function pushCanaries(
     for (const [i, error] of dropped)
       if (probed[i]) probed[i] = { ...probed[i], outcome: { status: 'failed', error } };
     const others = files.filter(({ i }) => !dropped.has(i));
-    const how = { ...options, collection: COLLECTION };
-    if (others.length > 0)
-      await deliver(client, dialect, others, how, ({ i }, outcome, entry) => {
-        const visibleMs = entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
-        if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, visibleMs };
-      });
+    await uplink.push(others, { collection: COLLECTION }, ({ i }, outcome, entry) => {
+      const visibleMs = entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
+      if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, visibleMs };
+    });
     const looks = probed.map(async (each): Promise<Probed> => {
       if (each.kind === 'address' || each.outcome?.status !== 'confirmed') return each;
       const { url } = each;
@@ -110,10 +114,67 @@ export async function pushCanaries(
       const citation = await client.citation({ url }, { signal }).catch(unknown);
       return { ...each, words: doc?.words, sentences: citation?.sentences };
     });
-    return reportOf(await Promise.all(looks), dialect, config.confirm.hold ?? dialect.holdMs);
+    const { findings, canary } = reportOf(
+      await Promise.all(looks),
+      dialect,
+      config.confirm.hold ?? dialect.holdMs,
+    );
+    const taken = probed.filter(({ outcome }) => outcome !== undefined && outcome.status !== 'failed');
+    const { finding, remaining } = await cleanUp(client, uplink, taken, dialect);
+    return {
+      findings: finding === undefined ? findings : [...findings, finding],
+      canary: { ...canary, remaining },
+    };
   } finally {
+    await uplink.close();
     await rm(directory, { recursive: true });
   }
+}
+
+/** Whether the peer removes documents; of others they stay, or leave an empty one in their place. */
+function canRemove({ isEmbedded }: Pick<CanaryPeer, 'isEmbedded'>, dialect: Dialect): boolean {
+  return isEmbedded === true || dialect.name === 'yacy';
+}
+
+/** Removes the canaries from a peer that can do it, and says which of them stay. */
+async function cleanUp(
+  client: CanaryPeer,
+  uplink: OwnUplink,
+  taken: readonly Probed[],
+  dialect: Dialect,
+): Promise<{ readonly finding?: Finding; readonly remaining: readonly string[] }> {
+  const check = 'canaries';
+  const urls = taken.map(({ url }) => url);
+  if (urls.length === 0) return { remaining: [] };
+  if (!canRemove(client, dialect)) {
+    const message = `${theyStay(urls)}: this peer has no way to remove documents`;
+    return { finding: { check, ok: true, message }, remaining: urls };
+  }
+  const left = new Map<string, RemovalOutcome>();
+  await uplink.remove(urls, (url, outcome) => {
+    if (outcome.status !== 'removed') left.set(url, outcome);
+  });
+  const remaining = [...left.keys()];
+  const [first] = left.values();
+  if (first === undefined) {
+    const message = `the peer does not show ${counted(urls.length, 'document')} any more that ${urls.length === 1 ? 'was' : 'were'} pushed`;
+    return { finding: { check, ok: true, message: `removed again: ${message}` }, remaining };
+  }
+  const hint = `Remove them later: \`peersync push --remove ${remaining.map(shellWord).join(' ')}\`.`;
+  return {
+    finding: { check, ok: false, message: `${theyStay(remaining)}: ${wordsOf(first)}`, hint },
+    remaining,
+  };
+}
+
+function theyStay(urls: readonly string[]): string {
+  const what = counted(urls.length, 'document stays', 'documents stay');
+  return `${what} in the peer, in the collection ${COLLECTION} (${urls.join(', ')})`;
+}
+
+function wordsOf(outcome: RemovalOutcome): string {
+  if (outcome.status === 'failed') return outcome.error.message;
+  return outcome.status === 'remains' ? outcome.message : 'the peer shows empty ones in their place';
 }
 
 /** The documents whose addresses the peer drops, by their number in the plan, and in which words that is told. */
@@ -219,7 +280,13 @@ export interface Finding {
 }
 
 /** What canaries showed of the peer, and what was found of each. */
-export type CanaryReport = ReturnType<typeof reportOf>;
+export interface CanaryReport {
+  readonly findings: readonly Finding[];
+  readonly canary: ReturnType<typeof reportOf>['canary'] & {
+    /** The URLs of the documents that stay in the peer. */
+    readonly remaining: readonly string[];
+  };
+}
 
 /** What became of one document; no outcome: it was not sent. */
 export interface Probed extends Canary {
@@ -263,7 +330,7 @@ export function canaryText({
   holdMs,
   takesBinary,
   timeToVisibleMs,
-}: CanaryReport['canary']) {
+}: ReturnType<typeof reportOf>['canary']) {
   const held = holdMs === 0 ? 'as soon as the peer shows it' : `shown ${durationText(holdMs)} after its push`;
   return [
     ...(timeToVisibleMs === undefined

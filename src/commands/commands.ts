@@ -27,7 +27,8 @@ const DESCRIPTIONS = {
   'search [words..]': 'Search the peer, and list what it finds',
   'doc [url]': 'Show what the peer has of one document',
   'citation [url]': 'Show which sentences of a document stand in others too, and who cites it',
-  'push [file..]': 'Push single files, outside of all folders, and wait until the peer shows them',
+  'push [file..]':
+    'Push single files, outside of all folders, and wait until the peer shows them; or remove them again',
   share: 'List and fetch shared objects of the peer',
   table: 'Show and change tables of the peer',
   peer: 'Run the embedded peer alone, until SIGTERM or SIGINT',

@@ -105,7 +105,10 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     finding,
     z.looseObject({
       canary: z
-        .looseObject({ dialect: text, holdMs: number, timeToVisibleMs: maybe.number, dropped: texts })
+        .looseObject({
+          ...{ dialect: text, holdMs: number, timeToVisibleMs: maybe.number, dropped: texts },
+          remaining: texts.describe('The URLs of the canaries that stay in the peer.'),
+        })
         .nullable(),
     }),
   ]),
@@ -133,6 +136,10 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
   push: z.looseObject({
     ...{ file: text, url: text, code: maybe.text, message: maybe.text, evidence: evidence.optional() },
     status: z.enum(['accepted', 'confirmed', 'unseen', 'failed']),
+  }),
+  'push --remove': z.looseObject({
+    ...{ url: text, code: maybe.text, message: maybe.text },
+    status: z.enum(['removed', 'emptied', 'remains', 'failed']),
   }),
   'share list': z.looseObject({ shares: texts }),
   'share get': z.looseObject({ data: text, file: text, bytes: number, sha256: text }),

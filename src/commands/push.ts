@@ -1,81 +1,187 @@
-import { mkdtemp, realpath, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { Config, FolderConfig } from '../config/config.js';
+import type { FolderConfig } from '../config/config.js';
 import { collection as collectionField } from '../config/fields.js';
 import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
 import { fingerprint } from '../content/reader.js';
-import { queueLimits } from '../daemon/parts.js';
-import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError, systemCode } from '../lib/errors.js';
 import { fileStat } from '../lib/file.js';
-import type { Logger } from '../lib/logger.js';
 import { parseUrl, sentence } from '../lib/text.js';
 import { comparableUrl } from '../peer/answer.js';
+import type { PeerClient } from '../peer/client.js';
 import type { ContentRules, Dialect } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
-import { RequestQueue } from '../queue/request-queue.js';
-import type { Entry, Evidence, Trouble, Version } from '../state/entry.js';
-import { isAway, read } from '../state/entry.js';
-import { State } from '../state/state.js';
-import { classify } from '../uplink/batch-sender.js';
-import type { UplinkPeer } from '../uplink/deps.js';
-import { DocumentProcesses } from '../uplink/document-processes.js';
-import { cannotTravel, type Packers, pack } from '../uplink/documents.js';
-import { Uplink } from '../uplink/uplink.js';
+import { REMOVED_COLLECTION } from '../peer/removal.js';
+import type { Trouble } from '../state/entry.js';
+import { cannotTravel } from '../uplink/documents.js';
 import { trouble } from '../watch/rules.js';
-import { answer, define, prepare, UsageError } from './context.js';
-import { lastingTrouble, peerInTrouble } from './daemon-access.js';
+import { answer, complain, define, type GlobalOptions, isThere, prepare, UsageError } from './context.js';
 import * as option from './option.js';
+import { CHANGING, type Outcome, type OutgoingFile, OwnUplink, type RemovalOutcome } from './own-uplink.js';
 import { withPeer } from './peer.js';
+import { consent, onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
-/** Pushes single files, outside of all folders, and waits until the peer shows them. */
+/** Pushes single files, outside of all folders, and waits until the peer shows them; or removes what was pushed so. */
 export const pushCommand = define({
-  positionals: { file: option.several('Files; text, unless the peer takes others') },
+  positionals: {
+    file: option.several(
+      'Files; text, unless the peer takes others. With --remove: files that were pushed, or URLs',
+    ),
+  },
   options: {
-    collection: option.needed('The collection that their documents are tagged with'),
+    collection: option.value('The collection that their documents are tagged with'),
     url: option.value('The URL of the document, or a base that ends in "/"; the file:// URL unless given'),
-    timeout: option.preset('2m', 'How long the peer may take to show them'),
+    remove: option.flag(
+      'Remove the documents from the peer again, and wait until it does not show them any more',
+    ),
+    yes: option.flag('With --remove: without asking'),
+    timeout: option.preset('2m', 'How long the peer may take to show them, or their removal'),
     wait: option.unlessNo('Wait until the peer shows them; --no-wait: do not'),
   },
   examples: [
     ['$0 push a.md --collection notes --url https://example.org/a.md', 'One file'],
     ['$0 push *.md --collection notes --url https://example.org/notes/', 'Several, each with its name'],
+    ['$0 push --remove a.md --url https://example.org/a.md', 'Removes the document of the first again'],
+    ['$0 push --remove https://example.org/notes/b.md', 'The same by its URL'],
   ],
   run: async (options) => {
-    const { collection } = options;
     if (options.file.length === 0) throw new UsageError('No file was named.');
-    const right = collectionField().safeParse(collection);
-    if (!right.success)
-      throw new UsageError(
-        `--collection: received "${collection}".`,
-        `Give ${right.error.issues[0]?.message ?? 'a collection'}.`,
-      );
-    const timeoutMs = option.duration('--timeout', options.timeout);
-    const { config, log } = await prepare(options);
-    const targets = targetsOf(options.file, options.url, config.folders);
-    const outcomes: Outcome[] = [];
-    const tell = ({ file, url }: Target, outcome: Outcome) => {
-      outcomes.push(outcome);
-      const { status } = outcome;
-      const shown = outcome.status === 'failed' ? { status, ...wordsOf(outcome.error) } : outcome;
-      answer(options, { file, url, ...shown }, () => [
-        `${status.padEnd(9)}  ${safe(file)}  ${safe(url)}${reasonOf(outcome)}`,
-      ]);
-    };
-    await withPeer(config, log, async (client, signal) => {
-      const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
-      const files: ReadFile[] = [];
-      for (const target of targets) files.push(await readTarget(target, dialect.content));
-      const { wait } = options;
-      await deliver(client, dialect, files, { config, collection, timeoutMs, wait, log, signal }, tell);
-    });
-    const failure = failureOf(outcomes, options.timeout);
-    if (failure !== undefined) throw failure;
-    return EXIT.done;
+    return options.remove ? await removeDocuments(options) : await pushFiles(options);
   },
 });
+
+interface PushOptions extends GlobalOptions {
+  readonly file: readonly string[];
+  readonly collection: string | undefined;
+  readonly url: string | undefined;
+  readonly timeout: string;
+  readonly wait: boolean;
+  readonly yes: boolean;
+}
+
+async function pushFiles(options: PushOptions) {
+  const { collection, wait, yes } = options;
+  if (yes) throw new UsageError('--yes is for --remove.', 'Leave it out: pushing asks nothing.');
+  if (collection === undefined)
+    throw new UsageError('No collection was given.', 'Name one, as with --collection notes.');
+  const right = collectionField().safeParse(collection);
+  if (!right.success)
+    throw new UsageError(
+      `--collection: received "${collection}".`,
+      `Give ${right.error.issues[0]?.message ?? 'a collection'}.`,
+    );
+  const timeoutMs = option.duration('--timeout', options.timeout);
+  const { config, log } = await prepare(options);
+  const targets = targetsOf(options.file, options.url, config.folders);
+  const outcomes: Outcome[] = [];
+  const tell = ({ file, url }: Target, outcome: Outcome) => {
+    outcomes.push(outcome);
+    const { status } = outcome;
+    const shown = outcome.status === 'failed' ? { status, ...wordsOf(outcome.error) } : outcome;
+    answer(options, { file, url, ...shown }, () => [
+      `${status.padEnd(9)}  ${safe(file)}  ${safe(url)}${reasonOf(outcome)}`,
+    ]);
+  };
+  await withPeer(config, log, async (client, signal) => {
+    const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+    const files: ReadFile[] = [];
+    for (const target of targets) files.push(await readTarget(target, dialect.content));
+    const uplink = await OwnUplink.open(client, dialect, { config, timeoutMs, log, signal });
+    await uplink.push(files, { collection, wait }, tell).finally(() => uplink.close());
+  });
+  const failure = failureOf(outcomes, options.timeout);
+  if (failure !== undefined) throw failure;
+  return EXIT.done;
+}
+
+/** Removes documents that were pushed by hand; after it was shown which, and a person agreed. */
+async function removeDocuments(options: PushOptions) {
+  const { collection, json, wait, yes } = options;
+  if (collection !== undefined || !wait)
+    throw new UsageError(
+      '--collection and --no-wait are for pushing.',
+      'Leave them out: --remove goes by the URL of a document, and waits until it is gone.',
+    );
+  const timeoutMs = option.duration('--timeout', options.timeout);
+  const { config, log } = await prepare(options);
+  const urls = await urlsToRemove(options.file, options.url, config.folders);
+  const outcomes = new Map<string, RemovalOutcome>();
+  const tell = (url: string, outcome: RemovalOutcome) => {
+    outcomes.set(url, outcome);
+    const { status } = outcome;
+    const shown = outcome.status === 'failed' ? { status, ...wordsOf(outcome.error) } : outcome;
+    answer(options, { url, ...shown }, () => [`${status.padEnd(9)}  ${safe(url)}${whyLeft(outcome)}`]);
+  };
+  await withPeer(config, log, async (client, signal) => {
+    const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+    for (const url of urls) await assertThere(client, dialect, url, signal);
+    const list = urls.map((url) => `  ${safe(url)}\n`).join('');
+    if (!yes && !json) complain(list);
+    const question = `Remove ${counted(urls.length, 'document')} from the peer? Type "yes": `;
+    if (!yes) await consent(question, 'yes', onThisTerminal(), signal, 'Nothing was removed');
+    const uplink = await OwnUplink.open(client, dialect, { config, timeoutMs, log, signal });
+    await uplink.remove(urls, tell).finally(() => uplink.close());
+  });
+  for (const outcome of outcomes.values()) if (outcome.status === 'failed') throw outcome.error;
+  const left = [...outcomes].filter(([, { status }]) => status === 'remains');
+  if (left.length === 0) return EXIT.done;
+  throw new PeersyncError({
+    code: 'TIMEOUT',
+    message: `The peer did not show within ${options.timeout} that ${counted(left.length, 'document is', 'documents are')} gone.`,
+    hint: '`peersync doc URL` looks again later; a longer --timeout waits longer.',
+  });
+}
+
+/**
+ * The URLs of documents that are to be removed, each once: as they were given, or by the files that were pushed, which need not be there
+ * any more.
+ *
+ * @throws UsageError for a URL that is none, or of a file that a watched folder has
+ */
+export async function urlsToRemove(
+  named: readonly string[],
+  url: string | undefined,
+  folders: readonly FolderConfig[],
+): Promise<readonly string[]> {
+  const isFile = (each: string) => !/^[a-z]+:\/\//i.test(each);
+  const files = named.filter(isFile).length;
+  if (url !== undefined && files === 0)
+    throw new UsageError('--url is for files, and no file was named.', 'Leave it out.');
+  const urls = named.map((each) => {
+    const found = isFile(each) ? urlOf(each, url, files) : wholeUrl(each);
+    if (found !== undefined) return found;
+    throw new UsageError(`"${each}" is no URL of a document.`, 'Name a file, or a URL as results show it.');
+  });
+  for (const each of urls) await assertNoFile(each, folders);
+  return [...new Set(urls)];
+}
+
+/** @throws PeersyncError NOT_FOUND: nothing is removed then */
+async function assertThere(
+  client: PeerClient,
+  dialect: Dialect,
+  url: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const doc = await client.peerdoc({ url }, { signal });
+  if (doc !== undefined && !dialect.isRemoved(doc)) return;
+  const late =
+    dialect.holdMs > 0 ? ' One that was pushed less than half a minute ago may not be shown yet.' : '';
+  throw new PeersyncError({
+    code: 'NOT_FOUND',
+    message: `The peer has no document ${url}; nothing was removed.`,
+    hint: `\`peersync search WORDS\` shows the URLs of documents.${late}`,
+    details: { url },
+  });
+}
+
+function whyLeft(outcome: RemovalOutcome): string {
+  if (outcome.status === 'failed') return `: ${safe(outcome.error.message)}`;
+  if (outcome.status === 'remains') return `: ${safe(outcome.message)}`;
+  if (outcome.status === 'removed') return ': the peer does not show it any more';
+  return `: this peer cannot remove documents; an empty one stands in its place, in the collection "${REMOVED_COLLECTION}"`;
+}
 
 const wordsOf = ({ code, message }: PeersyncError) => ({ code, message });
 
@@ -119,7 +225,7 @@ export function targetsOf(
         `${twin.file} and ${target.file} would both become the document ${target.url}.`,
         'Push them one by one, each with a --url of its own.',
       );
-    const folder = folders.find((each) => comparableUrl(target.url).startsWith(comparableUrl(each.url)));
+    const folder = folderOf(target.url, folders);
     if (folder !== undefined)
       throw new UsageError(
         `The document ${target.url} belongs to the folder ${folder.name}, whose files are pushed by themselves.`,
@@ -127,6 +233,32 @@ export function targetsOf(
       );
   }
   return targets;
+}
+
+/** The watched folder below whose URL a document lies. */
+function folderOf(url: string, folders: readonly FolderConfig[]): FolderConfig | undefined {
+  return folders.find((each) => comparableUrl(url).startsWith(comparableUrl(each.url)));
+}
+
+/** @throws UsageError for the document of a file that a watched folder has, or may have */
+async function assertNoFile(url: string, folders: readonly FolderConfig[]): Promise<void> {
+  const folder = folderOf(url, folders);
+  if (folder === undefined) return;
+  const path = url.startsWith(folder.url) ? decodedPath(url.slice(folder.url.length)) : undefined;
+  const isKnown = path !== undefined && (await isThere(folder.path));
+  if (isKnown && !(await isThere(join(folder.path, path)))) return;
+  throw new UsageError(
+    `The document ${url} belongs to a file of the folder ${folder.name}.`,
+    'Remove the file: with `"onDelete": "remove"` for the folder, its document goes with it.',
+  );
+}
+
+function decodedPath(path: string): string | undefined {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return undefined;
+  }
 }
 
 const SCHEMES = new Set(['http:', 'https:', 'ftp:', 'file:']);
@@ -143,13 +275,19 @@ function urlOf(file: string, url: string | undefined, count: number): string {
       'Give a base that ends in "/"; each file has its name behind it.',
     );
   } else {
-    const { protocol = '', username, password, href } = parseUrl(url) ?? {};
-    if (href !== undefined && SCHEMES.has(protocol) && username === '' && password === '') return href;
+    const whole = wholeUrl(url);
+    if (whole !== undefined) return whole;
   }
   throw new UsageError(
     `--url: received "${url}".`,
     'Give an http, https, ftp or file URL without credentials, such as https://files.example.org/report.md.',
   );
+}
+
+/** A URL in normal form, if it can be that of a document. */
+function wholeUrl(url: string): string | undefined {
+  const { protocol = '', username, password, href } = parseUrl(url) ?? {};
+  return SCHEMES.has(protocol) && username === '' && password === '' ? href : undefined;
 }
 
 /** A file and the URL of the document that it is to become. */
@@ -160,11 +298,7 @@ export interface Target {
 }
 
 /** A file that can go to the peer. */
-export interface ReadFile extends Target {
-  /** Absolute, behind all links. */
-  readonly path: string;
-  readonly version: Version;
-}
+export interface ReadFile extends Target, OutgoingFile {}
 
 /** Reads a file. @throws PeersyncError with what keeps it from the peer, in the words that are used for files of folders */
 export async function readTarget(target: Target, rules: ContentRules): Promise<ReadFile> {
@@ -201,117 +335,3 @@ const NO_SUCH_FILE: Trouble = {
   message: 'There is no such file.',
   hint: 'Name files that exist.',
 };
-
-const CHANGING: Trouble = {
-  code: 'FILE_CHANGING',
-  message: 'The file is being changed at this moment.',
-  hint: 'Push it again when it is at rest.',
-};
-
-const NOT_SENT: Trouble = {
-  code: 'TIMEOUT',
-  message: 'It could not be sent in time.',
-  hint: 'A longer --timeout waits longer.',
-};
-
-/** What became of a file that was pushed. */
-export type Outcome =
-  | { readonly status: 'accepted' }
-  | { readonly status: 'confirmed'; readonly evidence: Pick<Evidence, 'kind' | 'shown'> }
-  /** The peer took it, and did not show it in time. */
-  | { readonly status: 'unseen'; readonly message: string }
-  | { readonly status: 'failed'; readonly error: PeersyncError };
-
-export interface DeliverOptions {
-  readonly config: Config;
-  readonly collection: string;
-  /** How long the peer may take until it accepts or shows another file, in ms. */
-  readonly timeoutMs: number;
-  /** Whether it is waited until the peer shows a file. @default true */
-  readonly wait?: boolean;
-  readonly log: Logger;
-  readonly signal: AbortSignal;
-  /** Reads documents; in threads of its own unless given. */
-  readonly packDocument?: Packers['packDocument'];
-}
-
-/** The folder of the items in the state that is gone afterwards; its paths are numbers. */
-const FOLDER = 'pushed';
-const POLL_MS = 50;
-
-/**
- * Pushes files, each by itself, and waits until the peer shows them. It is the uplink of the daemon that does it, on a state of
- * its own that is gone afterwards: what is confirmed here is what the daemon confirms. There is one attempt.
- *
- * @param tell is given what became of each file, as soon as that is known
- * @throws what `signal` aborts with
- */
-export async function deliver<File extends ReadFile>(
-  peer: UplinkPeer,
-  dialect: Dialect,
-  files: readonly File[],
-  { collection, config, log, packDocument, signal, timeoutMs, wait = true }: DeliverOptions,
-  tell: (file: File, outcome: Outcome, entry: Entry | undefined) => void,
-): Promise<void> {
-  const clock = systemClock;
-  let movedAt = clock.now();
-  const ending = new AbortController();
-  const over = AbortSignal.any([signal, ending.signal]);
-  const directory = await mkdtemp(join(tmpdir(), 'peersync-push-'));
-  const state = await State.open(directory, { clock, log });
-  const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
-  const documents = new DocumentProcesses(new URL('../document-process.js', import.meta.url), clock, log);
-  const changed = new Set<string>();
-  const uplink = new Uplink({
-    ...{ state, queue, peer, clock, log, pack: async (order) => pack(order) },
-    packDocument: packDocument ?? ((...order) => documents.read(...order)),
-    linksWithin: () => undefined,
-    extracts: () => false,
-    dialect: { current: dialect, known: async () => true, misfits: async () => false },
-    settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
-    pathOf: ({ path }) => files[Number(path)]?.path,
-    standing: () => 'there',
-    look: ({ path }) => void changed.add(path),
-  });
-  const outcomeOf = (
-    entry: Entry | undefined,
-    lasting: ReturnType<typeof lastingTrouble>,
-  ): Outcome | undefined => {
-    if (entry === undefined || isAway(entry)) return undefined;
-    const { path, status } = entry;
-    movedAt = Math.max(movedAt, entry.since);
-    if (status === 'confirmed') return { status, evidence: entry.evidence };
-    if (status === 'quarantined' || status === 'skipped') return failed(entry.trouble);
-    if (status === 'accepted' && !wait) return { status };
-    if (changed.has(path)) return failed(CHANGING);
-    if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };
-    if (clock.now() < movedAt + timeoutMs) return undefined;
-    if (status === 'pending' || entry.trouble !== undefined) return failed(entry.trouble ?? NOT_SENT);
-    const answer = uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
-    return { status: 'unseen', message: answer };
-  };
-  try {
-    for (const [i, { url, version }] of files.entries())
-      state.put(read(undefined, { folder: FOLDER, path: `${i}`, url, collection }, version, clock.now()));
-    uplink.start((error) => ending.abort(error));
-    const open = new Map(files.entries());
-    while (open.size > 0) {
-      over.throwIfAborted();
-      const lasting = lastingTrouble(queue.status().circuit, clock.now());
-      for (const [i, file] of open) {
-        const entry = state.get(FOLDER, `${i}`);
-        const outcome = outcomeOf(entry, lasting);
-        if (outcome !== undefined && open.delete(i)) tell(file, outcome, entry);
-      }
-      if (open.size > 0) await clock.sleep(POLL_MS, over);
-    }
-  } finally {
-    const stopped = uplink.stop();
-    await queue.stop(0);
-    await stopped;
-    await documents.close();
-    await state.close().finally(() => rm(directory, { recursive: true }));
-  }
-}
-
-const failed = (why: Trouble): Outcome => ({ status: 'failed', error: new PeersyncError(why) });

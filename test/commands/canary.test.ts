@@ -119,6 +119,7 @@ it('a canary that is confirmed is told also where later look-ups fail', async ()
   const late = new PeersyncError({ code: 'PEER_TIMEOUT', message: 'Too late.', hint: '' });
   const peer: CanaryPeer = {
     dialect: 'standard',
+    isEmbedded: false,
     detect: async () => 'standard',
     async push(items) {
       for (const { url } of items) urls.add(url);
@@ -159,5 +160,6 @@ it('a canary that is confirmed is told also where later look-ups fail', async ()
     expect.stringMatching(/^Excel: confirmed/),
     expect.stringMatching(/^e-mail: confirmed/),
     expect.stringMatching(/^non-ASCII text: confirmed/),
+    expect.stringMatching(/^canaries: 6 documents stay in the peer, .*no way to remove/),
   ]);
 });

@@ -1,7 +1,8 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { deliver, type Outcome, readTarget, targetsOf } from '../../src/commands/push.js';
+import { type Outcome, OwnUplink } from '../../src/commands/own-uplink.js';
+import { readTarget, targetsOf, urlsToRemove } from '../../src/commands/push.js';
 import type { FolderConfig } from '../../src/config/config.js';
 import { checkConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
@@ -40,6 +41,38 @@ describe('the document of a file that is pushed by hand', () => {
     ])
       expect(() => targetsOf(['a.md'], url, [folder])).toThrow(/belongs to the folder inbox/);
     expect(targetsOf(['a.md'], 'https://x.org/in%20boxes/', [folder])).toHaveLength(1);
+  });
+});
+
+describe('the documents that are to be removed by hand', () => {
+  it('are named by the files that were pushed, or by their URLs, each once', async () => {
+    const named = ['/srv/a b.md', 'HTTPS://X.org/b', 'https://x.org/b'];
+    expect(await urlsToRemove(named, undefined, NO_FOLDERS)).toEqual([
+      'file:///srv/a%20b.md',
+      'https://x.org/b',
+    ]);
+    expect(await urlsToRemove(['a.md', 'b.md'], 'https://x.org/', NO_FOLDERS)).toEqual([
+      'https://x.org/a.md',
+      'https://x.org/b.md',
+    ]);
+  });
+
+  it('are none of a file that a watched folder has, or may have', async () => {
+    const path = temporaryDirectory();
+    writeFileSync(join(path, 'a b.md'), 'here');
+    const folder = { name: 'inbox', path, url: 'https://x.org/in/' } as FolderConfig;
+    const away = { ...folder, path: join(path, 'unmounted') };
+    const of = (url: string, of = folder) => urlsToRemove([url], undefined, [of]);
+    await expect(of('https://x.org/in/a%20b.md')).rejects.toThrow(/belongs to a file of the folder inbox/);
+    await expect(of('https://x.org/%69n/c.md')).rejects.toThrow(/belongs to a file/);
+    await expect(of('https://x.org/in/c.md', away)).rejects.toThrow(/belongs to a file/);
+    expect(await of('https://x.org/in/c.md')).toEqual(['https://x.org/in/c.md']);
+  });
+
+  it('are no others than were named', async () => {
+    const url = 'https://x.org/';
+    await expect(urlsToRemove([`${url}a`], url, NO_FOLDERS)).rejects.toThrow(/--url is for files/);
+    await expect(urlsToRemove(['mailto://a'], undefined, NO_FOLDERS)).rejects.toThrow(/no URL of a document/);
   });
 });
 
@@ -85,11 +118,17 @@ describe('a file on its way', () => {
     change(file);
     const config = await checkConfig({ folders: [{ path: '/srv/a', collection: 'c' }] }, '/srv/config.json');
     const { signal } = new AbortController();
-    const how = { config, collection: 'c', timeoutMs: 1_500, log: silentLogger, signal };
+    const uplink = await OwnUplink.open(of, standard, {
+      config,
+      timeoutMs: 1_500,
+      log: silentLogger,
+      signal,
+    });
     let became: Outcome | undefined;
-    await deliver(of, standard, [ready], how, (_, outcome) => {
+    await uplink.push([ready], { collection: 'c' }, (_, outcome) => {
       became = outcome;
     });
+    await uplink.close();
     return became;
   }
 
@@ -134,10 +173,12 @@ describe('a file on its way', () => {
       '/srv/config.json',
     );
     const { signal } = new AbortController();
-    const how = { config, collection: 'c', timeoutMs: 900, wait: false, log: silentLogger, signal };
+    const how = { config, timeoutMs: 900, log: silentLogger, signal };
+    const uplink = await OwnUplink.open(peer({}), standard, how);
     const became = new Set<string>();
     // At 20 requests a second.
-    await deliver(peer({}), standard, files, how, (_, { status }) => void became.add(status));
+    await uplink.push(files, { collection: 'c', wait: false }, (_, { status }) => void became.add(status));
+    await uplink.close();
     expect([...became]).toEqual(['accepted']);
   });
 

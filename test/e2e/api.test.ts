@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { State } from '../../src/state/state.js';
 import { pendingRecord } from '../state/records.js';
 import { afterwards } from '../support/afterwards.js';
 import { Running } from '../support/cli.js';
-import { answering, type Behaviour, when } from '../support/scripted-peer.js';
+import { answering, type Behaviour, well, when } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { peersyncInPath, quoted } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -141,6 +141,39 @@ describe('push, doc and citation', () => {
     const filtered = await site.run('citation', '--hash', urlhash, '--filter', '--ch', '1');
     expect(filtered.stdout).toContain(`also in ${base}two.md`);
     expect(filtered.stdout).not.toContain('nobody else');
+  });
+
+  it('remove what was pushed, by its file or its URL, once somebody agreed, and wait until the peer shows it no more', async () => {
+    for (const name of ['x.md', 'y.md', 'z.md']) write(name, `Text of ${name}`);
+    const base = site.url('');
+    await site.run('push', 'x.md', 'y.md', 'z.md', '--collection', 'byhand', '--url', base);
+    rmSync(site.path('x.md'));
+    const unasked = await site.run('push', '--remove', 'x.md', '--url', base);
+    expect(unasked).toMatchObject(failed(2, 'Nothing was removed'));
+    const removed = await site.run('push', '--remove', 'x.md', '--url', base, `${base}y.md`, '--yes');
+    expect(removed).toMatchObject({ code: 0, stderr: '' });
+    expect(removed.stdout).toBe(
+      ['x', 'y'].map((name) => `removed    ${base}${name}.md: the peer does not show it any more\n`).join(''),
+    );
+    for (const name of ['x.md', 'y.md']) expect(await site.peer.peerdoc(`${base}${name}`)).toBeUndefined();
+    expect(await site.peer.peerdoc(`${base}z.md`)).toMatchObject({ collections: ['byhand'] });
+    const again = await site.json('push', '--remove', `${base}z.md`, `${base}x.md`, '--yes');
+    expect(JSON.parse(again.stderr)).toMatchObject({ error: { code: 'NOT_FOUND' } });
+    expect(await site.peer.peerdoc(`${base}z.md`)).toBeDefined();
+  });
+
+  it('say that a peer which has no page for removals keeps an empty document in its place', async () => {
+    write('e.md', 'Text of e');
+    const url = site.url('e.md');
+    await site.run('push', 'e.md', '--collection', 'byhand', '--url', url);
+    site.proxy.behaviour = when(({ path }) => path === '/api/remove_p.html', answering(404));
+    const emptied = await site.run('push', '--remove', url, '--yes');
+    expect(emptied).toMatchObject({ code: 0, stderr: '' });
+    expect(emptied.stdout).toMatch(
+      /^emptied .*this peer cannot remove documents; an empty one stands in its/,
+    );
+    site.proxy.behaviour = well;
+    expect(await site.peer.peerdoc(url)).toMatchObject({ size: 0, collections: ['removed'] });
   });
 
   it('leave it at the peer’s acceptance with --no-wait', async () => {

@@ -4,7 +4,9 @@ import { describe, expect, it, vi } from 'vitest';
 import type { CanaryReport } from '../../src/commands/canary.js';
 import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { answering, stranger, well, when } from '../support/scripted-peer.js';
 import { serve } from '../support/server.js';
+import { Site } from '../support/site.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
@@ -115,7 +117,46 @@ describe('a canary at a YaCy', () => {
   });
 });
 
+describe('a canary at an embedded peer', () => {
+  it('is removed again, and that is said', async () => {
+    const { run } = await atRemotePeer();
+    const ended = await run(...CANARY, '--json');
+    expect(ended).toMatchObject({ code: 0 });
+    expect(found(ended).findings.canaries).toBe(true);
+    expect(found(ended).canary.remaining).toEqual([]);
+    const doc = await run('doc', 'https://files.example.org/inbox/peersync-canary/plain.txt', '--json');
+    expect(doc).toMatchObject({ code: 1, stderr: expect.stringContaining('NOT_FOUND') });
+    expect((await run(...CANARY)).stdout).toMatch(
+      /^ok +canaries: removed again: the peer does not show 6 documents/m,
+    );
+  });
+
+  it('is named where the peer refuses to remove it, with the command that does it later', async () => {
+    const site = await Site.begin();
+    const refusal = answering(200, '{"items":[{"item":"0","success":"false","message":"not mine"}]}');
+    site.proxy.behaviour = when(({ path }) => path === '/api/remove_p.html', refusal);
+    const { code, stdout } = await site.run(...CANARY);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^TROUBLE +canaries: 6 documents stay in the peer, .*plain\.txt, .*not mine/m);
+    const later = /`peersync (push --remove .*)`/.exec(stdout)?.[1]?.split(' ') ?? [];
+    site.proxy.behaviour = well;
+    expect(await site.run(...later, '--yes')).toMatchObject({ code: 0 });
+    expect((await site.run('doc', later.at(-1) ?? '')).code).toBe(1);
+  });
+});
+
 describe('a canary at a peer of the standard', () => {
+  it('stays where the peer does not say that it is an embedded one, and is named', async () => {
+    const site = await Site.begin();
+    site.proxy.behaviour = stranger;
+    const { code, stdout } = await site.run(...CANARY);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^ok +canaries: 6 documents stay in the peer, in the collection peersync-canary \(.*plain\.txt/m,
+    );
+    expect((await site.run('doc', site.url('inbox/peersync-canary/plain.txt'))).code).toBe(0);
+  });
+
   it('sends the text of a PDF, and says that other files are skipped', async () => {
     const { run } = await atRemotePeer();
     const { code, stdout, stderr } = await run(...CANARY);

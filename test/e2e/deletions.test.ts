@@ -1,19 +1,11 @@
 import { rmSync } from 'node:fs';
 import { beforeEach, expect, it } from 'vitest';
-import { EMBEDDED_HEADER } from '../../src/lib/process.js';
-import { answering, type Behaviour, well, when } from '../support/scripted-peer.js';
+import { answering, stranger, well, when } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
 const names = Array.from({ length: 30 }, (_, i) => `inbox/f${String(i).padStart(2, '0')}.txt`);
 let site: Site;
-
-/** As another peer of the standard, which does not say that it is ours. */
-const stranger: Behaviour = async (call) => {
-  const { headers, ...rest } = await call.forward();
-  const { [EMBEDDED_HEADER]: _, ...others } = headers;
-  return { ...rest, headers: others };
-};
 
 /** How many items have each status, and zeroes left out. */
 async function counts(): Promise<Readonly<Record<string, number>>> {

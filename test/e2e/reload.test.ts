@@ -108,7 +108,10 @@ describe('a running daemon that reads its configuration anew', () => {
     site.drop('moved/b.txt');
     await has('travels');
     await site.confirmed('travels/a.txt');
-    const gone = async () => (await site.status()).items.gone;
+    const gone = async () => {
+      const { items } = await site.status();
+      return items.gone + items.removing + items.removed;
+    };
     const before = await gone();
     site.configure({ folders: [{ name: 'travels', path: site.path('moved') }] });
     await site.hangUp();

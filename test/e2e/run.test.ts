@@ -43,7 +43,7 @@ describe('run, while people and programs work in two folders,', () => {
   }
 
   beforeAll(async () => {
-    const folders = ['inbox', 'archive'].map((name) => ({ name, settle: '200ms' }));
+    const folders = ['inbox', 'archive'].map((name) => ({ name, settle: '200ms', onDelete: 'keep' }));
     site = await Site.begin({ folders }, 'file');
     await site.start();
     const over = new AbortController();

@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { EMBEDDED_HEADER } from '../../src/lib/process.js';
 import { afterwards, type Life } from './afterwards.js';
 
 /** One item of a push, as it travelled. */
@@ -172,6 +173,13 @@ function itemsOf(form: URLSearchParams): PushedItem[] {
 
 /** As the real peer. */
 export const well: Behaviour = (call) => call.forward();
+
+/** As another peer of the standard, which does not say that it is ours. */
+export const stranger: Behaviour = async (call) => {
+  const { headers, ...rest } = await call.forward();
+  const { [EMBEDDED_HEADER]: _, ...others } = headers;
+  return { ...rest, headers: others };
+};
 
 /** Takes every request and never says a word. */
 export const silent: Behaviour = () => undefined;

@@ -1,0 +1,289 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Config } from '../config/config.js';
+import { queueLimits } from '../daemon/parts.js';
+import { systemClock } from '../lib/clock.js';
+import { PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { Dialect } from '../peer/dialect.js';
+import { REMOVED_COLLECTION } from '../peer/removal.js';
+import { type QueueStatus, RequestQueue } from '../queue/request-queue.js';
+import {
+  type Entry,
+  type Evidence,
+  gone,
+  isAway,
+  read,
+  removing,
+  type Trouble,
+  type Version,
+} from '../state/entry.js';
+import { State } from '../state/state.js';
+import { classify } from '../uplink/batch-sender.js';
+import type { UplinkPeer } from '../uplink/deps.js';
+import { DocumentProcesses } from '../uplink/document-processes.js';
+import { type Packers, pack } from '../uplink/documents.js';
+import { Uplink } from '../uplink/uplink.js';
+import { lastingTrouble, peerInTrouble } from './daemon-access.js';
+
+/** What became of a file that was pushed. */
+export type Outcome =
+  | { readonly status: 'accepted' }
+  | { readonly status: 'confirmed'; readonly evidence: Pick<Evidence, 'kind' | 'shown'> }
+  /** The peer took it, and did not show it in time. */
+  | { readonly status: 'unseen'; readonly message: string }
+  | { readonly status: 'failed'; readonly error: PeersyncError };
+
+/** What became of a document that was to be removed. */
+export type RemovalOutcome =
+  /** A look-up did not show it any more. */
+  | { readonly status: 'removed' }
+  /** The peer has no way to remove it: an empty document stands in its place. */
+  | { readonly status: 'emptied' }
+  /** The peer took the request, and did not show in time that the document is gone. */
+  | { readonly status: 'remains'; readonly message: string }
+  | { readonly status: 'failed'; readonly error: PeersyncError };
+
+/** A file that can go to the peer. */
+export interface OutgoingFile {
+  /** Absolute, behind all links. */
+  readonly path: string;
+  readonly url: string;
+  readonly version: Version;
+}
+
+export interface OwnUplinkOptions {
+  readonly config: Config;
+  /** How long the peer may take until it accepts, shows or removes another document, in ms. */
+  readonly timeoutMs: number;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** Reads documents; in threads of its own unless given. */
+  readonly packDocument?: Packers['packDocument'];
+}
+
+export interface PushSettings {
+  readonly collection: string;
+  /** Whether it is waited until the peer shows a file. @default true */
+  readonly wait?: boolean;
+}
+
+/** The folder of the items in the state that is gone afterwards; its paths are numbers. */
+const FOLDER = 'pushed';
+const POLL_MS = 50;
+
+/** Why the peer cannot be waited for any longer, if that is so. */
+type Lasting = QueueStatus['circuit']['reason'];
+
+const NOT_SENT: Trouble = {
+  code: 'TIMEOUT',
+  message: 'It could not be sent in time.',
+  hint: 'A longer --timeout waits longer.',
+};
+
+export const CHANGING: Trouble = {
+  code: 'FILE_CHANGING',
+  message: 'The file is being changed at this moment.',
+  hint: 'Push it again when it is at rest.',
+};
+
+/** Stands for the content of a document that another run pushed. */
+const UNKNOWN_VERSION: Version = {
+  size: 0,
+  mtimeMs: 0,
+  ctimeMs: 0,
+  ino: 0,
+  sha256: '',
+  encoding: 'utf-8',
+};
+
+/**
+ * The uplink of the daemon for the documents of one command, on a state of its own that is gone afterwards: what is confirmed or
+ * removed here is what the daemon confirms or removes. There is one attempt.
+ *
+ * Life: `open`, then `push` and `remove`, one after the other and as often as needed, then `close`.
+ */
+export class OwnUplink {
+  readonly #clock = systemClock;
+  readonly #documents: DocumentProcesses;
+  readonly #ending = new AbortController();
+  readonly #files = new Map<string, OutgoingFile>();
+  /** The paths in the state, by URL. */
+  readonly #paths = new Map<string, string>();
+  readonly #changed = new Set<string>();
+  readonly #over: AbortSignal;
+  readonly #queue: RequestQueue;
+  readonly #uplink: Uplink;
+  #isStarted = false;
+  #movedAt = this.#clock.now();
+
+  private constructor(
+    private readonly peer: UplinkPeer,
+    dialect: Dialect,
+    private readonly options: OwnUplinkOptions,
+    private readonly directory: string,
+    private readonly state: State,
+  ) {
+    const { config, log, packDocument, signal } = options;
+    const clock = this.#clock;
+    this.#over = AbortSignal.any([signal, this.#ending.signal]);
+    const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
+    const documents = new DocumentProcesses(new URL('../document-process.js', import.meta.url), clock, log);
+    this.#queue = queue;
+    this.#documents = documents;
+    this.#uplink = new Uplink({
+      ...{ state, queue, peer, clock, log, pack: async (order) => pack(order) },
+      packDocument: packDocument ?? ((...order) => documents.read(...order)),
+      linksWithin: () => undefined,
+      extracts: () => false,
+      dialect: { current: dialect, known: async () => true, misfits: async () => false },
+      settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
+      pathOf: ({ path }) => this.#files.get(path)?.path,
+      standing: () => 'there',
+      look: ({ path }) => void this.#changed.add(path),
+    });
+  }
+
+  static async open(peer: UplinkPeer, dialect: Dialect, options: OwnUplinkOptions): Promise<OwnUplink> {
+    const directory = await mkdtemp(join(tmpdir(), 'peersync-push-'));
+    const state = await State.open(directory, { clock: systemClock, log: options.log });
+    return new OwnUplink(peer, dialect, options, directory, state);
+  }
+
+  /**
+   * Pushes files, each by itself, and waits until the peer shows them.
+   *
+   * @param tell is given what became of each file, as soon as that is known
+   * @throws what the signal aborts with
+   */
+  async push<File extends OutgoingFile>(
+    files: readonly File[],
+    { collection, wait = true }: PushSettings,
+    tell: (file: File, outcome: Outcome, entry: Entry | undefined) => void,
+  ): Promise<void> {
+    const open = new Map<string, File>();
+    for (const file of files) {
+      const { url, version } = file;
+      const path = this.#pathOf(url);
+      const to = { folder: FOLDER, path, url, collection };
+      this.#files.set(path, file);
+      this.state.put(read(undefined, to, version, this.#clock.now()));
+      open.set(path, file);
+    }
+    await this.#settle(open, (entry, trouble) => this.#pushed(entry, trouble, wait), tell);
+  }
+
+  /**
+   * Has the peer remove documents, and waits until a look-up does not show them any more.
+   *
+   * @param tell is given what became of each document, as soon as that is known
+   * @throws what the signal aborts with
+   */
+  async remove(urls: readonly string[], tell: (url: string, outcome: RemovalOutcome) => void): Promise<void> {
+    const open = new Map<string, string>();
+    for (const url of urls) {
+      const path = this.#pathOf(url);
+      const now = this.#clock.now();
+      // A file that is there would keep its document.
+      this.#files.delete(path);
+      const to = { folder: FOLDER, path, url, collection: REMOVED_COLLECTION };
+      const entry = this.state.get(FOLDER, path) ?? read(undefined, to, UNKNOWN_VERSION, now);
+      if (isAway(entry) || entry.status === 'skipped') continue;
+      this.state.put(removing(gone(entry, now), now));
+      open.set(path, url);
+    }
+    const removed: string[] = [];
+    await this.#settle(
+      open,
+      (entry, trouble) => this.#left(entry, trouble),
+      (url, outcome) => {
+        if (outcome.status === 'removed') removed.push(url);
+        else tell(url, outcome);
+      },
+    );
+    for (const url of removed) tell(url, { status: await this.#howRemoved(url) });
+  }
+
+  async close(): Promise<void> {
+    const stopped = this.#uplink.stop();
+    await this.#queue.stop(0);
+    await stopped;
+    await this.#documents.close();
+    await this.state.close().finally(() => rm(this.directory, { recursive: true }));
+  }
+
+  #start(): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    this.#uplink.start((error) => this.#ending.abort(error));
+  }
+
+  #pathOf(url: string): string {
+    const path = this.#paths.get(url) ?? `${this.#paths.size}`;
+    this.#paths.set(url, path);
+    return path;
+  }
+
+  /** Waits until there is an outcome for each. */
+  async #settle<Each, Result>(
+    open: Map<string, Each>,
+    outcomeOf: (entry: Entry, lasting: Lasting) => Result | undefined,
+    tell: (each: Each, outcome: Result, entry: Entry) => void,
+  ): Promise<void> {
+    this.#start();
+    this.#movedAt = this.#clock.now();
+    while (open.size > 0) {
+      this.#over.throwIfAborted();
+      const lasting = lastingTrouble(this.#queue.status().circuit, this.#clock.now());
+      for (const [path, each] of open) {
+        const entry = this.state.get(FOLDER, path);
+        if (entry === undefined) continue;
+        const outcome = outcomeOf(entry, lasting);
+        if (outcome !== undefined && open.delete(path)) tell(each, outcome, entry);
+      }
+      if (open.size > 0) await this.#clock.sleep(POLL_MS, this.#over);
+    }
+  }
+
+  #isLate({ since }: Entry): boolean {
+    this.#movedAt = Math.max(this.#movedAt, since);
+    return this.#clock.now() >= this.#movedAt + this.options.timeoutMs;
+  }
+
+  #pushed(entry: Entry, lasting: Lasting, wait: boolean): Outcome | undefined {
+    if (isAway(entry)) return undefined;
+    const { path, status } = entry;
+    const isLate = this.#isLate(entry);
+    if (status === 'confirmed') return { status, evidence: entry.evidence };
+    if (status === 'quarantined' || status === 'skipped') return failed(entry.trouble);
+    if (status === 'accepted' && !wait) return { status };
+    if (this.#changed.has(path)) return failed(CHANGING);
+    if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };
+    if (!isLate) return undefined;
+    if (status === 'pending' || entry.trouble !== undefined) return failed(entry.trouble ?? NOT_SENT);
+    const answer = this.#uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
+    return { status: 'unseen', message: answer };
+  }
+
+  #left(entry: Entry, lasting: Lasting): RemovalOutcome | undefined {
+    const isLate = this.#isLate(entry);
+    if (entry.status === 'removed') return { status: 'removed' };
+    if (entry.trouble !== undefined) return failed(entry.trouble);
+    if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };
+    return isLate
+      ? { status: 'remains', message: 'the peer did not show in time that it is gone' }
+      : undefined;
+  }
+
+  /** A peer that cannot remove a document shows an empty one, and says so when it is asked. */
+  async #howRemoved(url: string): Promise<'removed' | 'emptied'> {
+    const doc = await this.peer.peerdoc({ url }, { signal: this.#over }).catch((error: unknown) => {
+      if (error instanceof PeersyncError) return undefined;
+      throw error;
+    });
+    return doc === undefined ? 'removed' : 'emptied';
+  }
+}
+
+const failed = (why: Trouble) => ({ status: 'failed', error: new PeersyncError(why) }) as const;
