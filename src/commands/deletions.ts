@@ -1,11 +1,12 @@
+import { shellWord } from '../lib/text.js';
 import { type Forgetting, nothingHeld } from '../report/deletions.js';
 import { knownFolder } from '../report/items.js';
 import type { StatusReport } from '../report/status.js';
 import type { HeldDeletes } from '../watch/deletions.js';
-import { answer, complain, define, type GlobalOptions } from './context.js';
+import { answer, complain, define, type GlobalOptions, UsageError } from './context.js';
 import { askAnyoneOnce, configToAsk } from './daemon-access.js';
 import * as option from './option.js';
-import { consent, onThisTerminal } from './terminal.js';
+import { choice, consent, onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
 const YES = option.flag('Without asking');
@@ -54,38 +55,64 @@ export const approveDeletesCommand = define({
   },
 });
 
-/** Forgets a folder, or removes documents that the configuration does not account for any more. */
+/**
+ * Forgets a folder, or removes documents that the configuration does not account for any more. What is forgotten cannot be removed
+ * afterwards by its folder, and so a person says which of both is meant where there are documents.
+ */
 export const forgetCommand = define({
   positionals: { folder: option.needed('The name of the folder') },
   options: {
     remove: option.flag(
       'Remove the documents from the peer; of a configured folder those of files that are skipped now',
     ),
+    keep: option.flag('Leave the documents in the peer, and forget the folder'),
     yes: YES,
   },
   examples: [
-    ['$0 forget old', 'Forget a folder that left the configuration; the peer keeps its documents'],
-    ['$0 forget old --remove', 'Remove its documents from the peer as well'],
+    ['$0 forget old', 'Of a folder that left the configuration: asks what is to become of its documents'],
+    ['$0 forget old --remove', 'Remove its documents from the peer; a later `forget old` forgets the rest'],
+    ['$0 forget old --keep --yes', 'Forget it in a script; the peer keeps its documents'],
   ],
   run: async (options) => {
-    const { folder, remove } = options;
+    const { folder, keep } = options;
+    if (keep && options.remove) throw new UsageError('--remove and --keep were both given.', 'Give one.');
     const config = await configToAsk(options);
     const ask = (parameters: object) =>
       askAnyoneOnce<Forgetting>(options, config, { ask: 'forget', parameters });
-    const { documents, examples, records } = await ask({ folder, remove });
+    // Of a configured folder nothing is forgotten, and this says so.
+    if (!options.remove) await ask({ folder, remove: false });
+    const { documents, examples, leaving, records } = await ask({ folder, remove: true });
+    const isChosen = keep || options.remove;
+    const remove =
+      options.remove ||
+      (!isChosen && documents + leaving > 0 && (await isRemoval(options, documents + leaving)));
     const found = remove ? documents : records;
-    if (found > 0)
-      await assertMeant(
-        options,
-        exampleLines(folder, examples, found),
-        remove
-          ? `Remove ${counted(documents, 'document')} of ${safe(folder)} from the peer?`
-          : `Forget ${counted(records, 'file')} of ${safe(folder)}? The peer keeps their documents, and peersync cannot remove them afterwards: that takes --remove now.`,
-      );
+    const question = remove
+      ? `Remove ${counted(documents, 'document')} of ${safe(folder)} from the peer?`
+      : `Forget ${counted(records, 'file')} of ${safe(folder)}? The peer keeps their documents.`;
+    if (isChosen && found > 0)
+      await assertMeant(options, exampleLines(folder, examples, documents), question);
     const done = await ask({ folder, remove, atMost: found });
-    const text = remove
-      ? `${counted(done.documents, 'document')} of ${safe(folder)} to be removed from the peer.`
-      : `${counted(done.records, 'file')} of ${safe(folder)} forgotten; the peer keeps the documents.`;
-    return answer(options, done, () => [text]);
+    return answer(options, done, () => [doneText(folder, remove, done, documents + leaving)]);
   },
 });
+
+/** Asks whether the documents of a folder are to be removed, or kept. */
+async function isRemoval({ folder }: { readonly folder: string }, documents: number): Promise<boolean> {
+  const question = `The peer has ${counted(documents, 'document')} of ${safe(folder)}. Once they are forgotten, \`forget\` cannot remove them. Type "remove" or "keep": `;
+  const word = shellWord(folder);
+  const refusal = {
+    nothing: `Nothing was forgotten, for the peer has ${counted(documents, 'document')} of ${folder}`,
+    instead: `\`peersync forget ${word} --remove --yes\` removes them, \`peersync forget ${word} --keep --yes\` leaves them there.`,
+  };
+  const asking = new AbortController();
+  const chosen = await choice(question, ['remove', 'keep'], onThisTerminal(), asking.signal, refusal);
+  return chosen === 'remove';
+}
+
+function doneText(folder: string, remove: boolean, done: Forgetting, documents: number): string {
+  if (remove) return `${counted(done.documents, 'document')} of ${safe(folder)} to be removed from the peer.`;
+  const forgotten = `${counted(done.records, 'file')} of ${safe(folder)} forgotten`;
+  if (documents === 0) return `${forgotten}.`;
+  return `${forgotten}; the peer keeps ${counted(documents, 'document')}. \`peersync push --remove URL\` removes single ones.`;
+}

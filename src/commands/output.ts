@@ -93,7 +93,7 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     }),
   ]),
   'approve-deletes': z.looseObject({ files: number, of: number, examples: texts, since: number }),
-  forget: z.looseObject({ documents: number, records: number, examples: texts }),
+  forget: z.looseObject({ documents: number, records: number, leaving: number, examples: texts }),
   rescan: z.looseObject({ folder: text, files: number, directories: number, durationMs: number }),
   reload: z.looseObject({ changes: texts, restart: texts.describe('Keys that wait for a restart.') }),
   pause: z.looseObject({ since: number, until: maybe.number }),

@@ -176,11 +176,28 @@ export async function consent(
   signal: AbortSignal,
   nothing = 'Nothing was deleted',
 ): Promise<void> {
+  const instead = 'Give --yes when that is what you want.';
+  await choice(question, [expected], asked, signal, { nothing, instead });
+}
+
+/**
+ * Resolves to the one of several words that a person typed.
+ *
+ * @param refusal what did not happen, where it is refused, and what to do where nobody can be asked
+ * @throws PeersyncError as `consent`
+ */
+export async function choice<Word extends string>(
+  question: string,
+  words: readonly Word[],
+  asked: Asked,
+  signal: AbortSignal,
+  { nothing, instead }: { readonly nothing: string; readonly instead: string },
+): Promise<Word> {
   if (!asked.isTerminal)
     throw new PeersyncError({
       code: 'NOT_CONFIRMED',
       message: `${nothing}: there is no terminal to ask on.`,
-      hint: 'Give --yes when that is what you want.',
+      hint: instead,
       exitCode: EXIT.usage,
     });
   const { createInterface } = await import('node:readline/promises');
@@ -189,13 +206,14 @@ export async function consent(
   try {
     const closed = new Promise<undefined>((resolve) => lines.once('close', () => resolve(undefined)));
     const answer = await Promise.race([lines.question(question, { signal }), closed]);
-    if (answer?.trim() === expected) return;
+    const chosen = words.find((word) => word === answer?.trim());
+    if (chosen !== undefined) return chosen;
   } finally {
     lines.close();
   }
   throw new PeersyncError({
     code: 'NOT_CONFIRMED',
-    message: `${nothing}: "${expected}" was not typed.`,
+    message: `${nothing}: ${words.map((word) => `"${word}"`).join(' or ')} was not typed.`,
     hint: 'Run the command again when you are sure.',
   });
 }

@@ -55,6 +55,8 @@ export interface Forgetting {
   readonly records: number;
   /** How many documents are removed from the peer. */
   readonly documents: number;
+  /** How many documents are being removed already. */
+  readonly leaving: number;
   /** The files of some of them. */
   readonly examples: readonly string[];
   readonly isDone: boolean;
@@ -94,15 +96,16 @@ export async function forget(
           work(entry, remove ? documentOf(entry, state) : undefined);
   };
   const examples: string[] = [];
-  let [records, documents] = [0, 0];
-  await each(({ path }, sent) => {
+  let [records, documents, leaving] = [0, 0, 0];
+  await each(({ path, status }, sent) => {
     records += 1;
+    leaving += status === 'removing' ? 1 : 0;
     if (sent === undefined && remove) return;
     documents += sent === undefined ? 0 : 1;
     if (examples.length < EXAMPLES) examples.push(path);
   });
   if (configured === undefined && records === 0) knownFolder(config, folder);
-  const told = { folder, records, documents, examples };
+  const told = { folder, records, documents, leaving, examples };
   if (atMost === undefined) return { ...told, isDone: false };
   const found = remove ? documents : records;
   if (found > atMost) throw changed(found, atMost);

@@ -177,6 +177,43 @@ it('a folder that left the configuration keeps its documents until it is forgott
   expect(forgotten.stdout).toBe('3 documents of inbox to be removed from the peer.\n');
   expect((await site.run('once')).code).toBe(0);
   expect(await shown(names.slice(0, 3))).toBe(0);
-  expect((await site.run('forget', 'inbox', '--yes')).stdout).toContain('3 files of inbox forgotten');
+  expect((await site.run('forget', 'inbox', '--yes')).stdout).toBe('3 files of inbox forgotten.\n');
   expect(await counts()).toEqual({ confirmed: 1 });
+});
+
+it('a folder is not forgotten with its documents in the peer unless somebody says that they are to stay', async () => {
+  await confirmed(names.slice(0, 3));
+  site.configure({ folders: [{ name: 'notes' }] });
+  expect((await site.run('once')).code).toBe(0);
+  for (const words of [
+    ['forget', 'inbox'],
+    ['forget', 'inbox', '--yes'],
+  ])
+    expect(await site.run(...words)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(
+        /Nothing was forgotten, for the peer has 3 documents of inbox.*\n.*inbox --remove --yes` removes them, .*inbox --keep/,
+      ) as unknown,
+    });
+  expect((await site.run('forget', 'inbox', '--remove', '--keep')).code).toBe(2);
+  expect(await counts()).toEqual({ gone: 3 });
+  expect((await site.run('forget', 'inbox', '--remove', '--yes')).code).toBe(0);
+  // They are being removed, and would stay for ever if that were forgotten.
+  expect((await site.run('forget', 'inbox', '--yes')).code).toBe(2);
+  expect((await site.run('once')).code).toBe(0);
+  expect(await shown(names.slice(0, 3))).toBe(0);
+});
+
+it('a folder that is forgotten with --keep leaves its documents in the peer, and says how to remove them', async () => {
+  await confirmed(names.slice(0, 2));
+  site.configure({ folders: [{ name: 'notes' }] });
+  expect((await site.run('once')).code).toBe(0);
+  const kept = await site.run('forget', 'inbox', '--keep', '--yes');
+  expect(kept.stdout).toMatch(
+    /^2 files of inbox forgotten; the peer keeps 2 documents\. `peersync push --remove URL`/,
+  );
+  expect(await counts()).toEqual({});
+  expect(await shown(names.slice(0, 2))).toBe(2);
+  expect((await site.run('push', '--remove', site.url('inbox/f00.txt'), '--yes')).code).toBe(0);
+  expect(await shown(names.slice(0, 2))).toBe(1);
 });
