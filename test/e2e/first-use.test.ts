@@ -23,6 +23,13 @@ describe('the first start', () => {
     expect(rescan.stdout).toMatch(/1 file/);
     expect(rescan.code).toBe(0);
     expect((await peersync(['list', '-c', path, '--folder', 'nowhere'])).code).toBe(2);
+    const file = join(directory, 'data', 'inbox', 'welcome.md');
+    const why = await peersync(['why', file, '-c', path, '--json']);
+    expect(JSON.parse(why.stdout)).toMatchObject({ url: `file://${file}` });
+    const search = /search it at (http:\S+\/)/.exec(run.stdout)?.[1] ?? '';
+    const page = await (await fetch(`${search}?query=welcome`)).text();
+    expect(page).toContain(`<code>${file}</code>`);
+    expect(page).not.toContain('example.org');
     expect((await run.kill('SIGTERM')).code).toBe(0);
   });
 
