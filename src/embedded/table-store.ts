@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
+import { newRowKey } from '../lib/row-key.js';
 import { bytes, type Database, int, type Row } from './database.js';
 import { Refusal } from './form.js';
 
@@ -35,8 +36,6 @@ const GROUP_BYTES = 262_144;
 const SLICE_MS = 5;
 /** Rows that are deleted between two turns of the loop. */
 const BITE = 100;
-/** Generated keys have so many digits, as YaCy's have. */
-const KEY_DIGITS = 12;
 
 const ROWS = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk > ? ORDER BY pk`;
 const ROW = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk = ?`;
@@ -117,7 +116,7 @@ export class TableStore {
 
   /**
    * Makes a row, or merges cells into the one that has this key: the cells that are not given stay. It is on disk when
-   * this returns. Without a key the next free number is taken.
+   * this returns. Without a key it gets a new one, of the kind that `table add` gives.
    *
    * @throws Refusal 400, 413
    */
@@ -199,6 +198,7 @@ export class TableStore {
   }
 
   #create(name: string): StoredTable {
+    // Keys were numbers once, and the last one is not needed any more.
     const id = this.#database.run(
       'INSERT INTO tables (name, rows, last_key) VALUES (?, 0, 0)',
       Buffer.from(name),
@@ -218,13 +218,9 @@ export class TableStore {
   }
 
   #nextKey(table: StoredTable): string {
-    let number = int(this.#database.row('SELECT last_key FROM tables WHERE id = ?', table.id), 'last_key');
     let key: string;
-    do {
-      number += 1;
-      key = String(number).padStart(KEY_DIGITS, '0');
-    } while (this.#database.row(ROW, table.id, Buffer.from(key)));
-    this.#database.run('UPDATE tables SET last_key = ? WHERE id = ?', number, table.id);
+    do key = newRowKey(this.#clock.now());
+    while (this.#database.row(ROW, table.id, Buffer.from(key)));
     return key;
   }
 }

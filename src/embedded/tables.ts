@@ -259,7 +259,7 @@ function rowForm(table?: string, columns: readonly string[] = [], row?: StoredRo
     .map((column) => area(shown(column), `col_${escapeMarkup(column)}`, values.get(column)));
   return `<form class="fields" method="post" action="${link({ table, pk: row?.pk })}">
 <input type="hidden" name="page" value="true">
-${table === undefined ? input('Table', 'table') : ''}${row === undefined ? input('Key (left empty: the next free number)', 'pk') : ''}
+${table === undefined ? input('Table', 'table') : ''}${row === undefined ? input('Key (left empty: a new one)', 'pk') : ''}
 ${fields.join('')}${input('New column', 'newcolumn')}${area('Its value', 'newvalue')}
 <button class="primary" type="submit" name="commitrow" value="Commit">Save</button>
 </form>`;

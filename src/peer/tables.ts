@@ -1,5 +1,5 @@
-import { randomInt } from 'node:crypto';
 import type { Clock } from '../lib/clock.js';
+import { newRowKey } from '../lib/row-key.js';
 import {
   decoded,
   EMPTY_LIST,
@@ -138,7 +138,7 @@ export class PeerTables {
     options: TableOptions = {},
   ): Promise<TableRow> {
     checkName('table', table);
-    const pk = newKey(this.clock.now());
+    const pk = newRowKey(this.clock.now());
     if ((await this.#lookUp(table, [pk], options.signal))?.has(pk)) {
       const dialect = await this.dialectOf(options.signal);
       throw this.#notDone(dialect, `shows a row under a new key of the table ${quoted(table)}`);
@@ -346,12 +346,6 @@ function checkedRow({ pk, cells }: TableRow): TableRow {
   checkKey(pk);
   for (const column of cells.keys()) checkName('column', column);
   return { pk, cells: new Map([...cells].map(([column, value]) => [column, value.toWellFormed()])) };
-}
-
-/** 12 of `0-9a-z`: time in ms, then chance. */
-function newKey(now: number): string {
-  const chance = randomInt(36 ** 4).toString(36);
-  return now.toString(36).padStart(8, '0').slice(-8) + chance.padStart(4, '0');
 }
 
 /** Two texts, from just before where they part. */
