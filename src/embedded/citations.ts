@@ -198,7 +198,27 @@ const SENTENCE_END =
 export function* sentencesOf(text: string): Iterable<string> {
   const plain = text.replaceAll('\r\n', '\n');
   const breaks = /\n[^\S\n]*\n/.test(plain) ? PARAGRAPH_BREAK : LINE_BREAK;
-  for (const paragraph of plain.split(breaks)) yield* cutSentences(paragraph);
+  for (const paragraph of withoutTables(plain).split(breaks))
+    if (!RULE.test(paragraph)) yield* cutSentences(paragraph);
+}
+
+/** A line that is drawn: between parts of a text, below a heading, or below the head of a table. */
+const RULE = /^[\s|:=_*~+-]*$/;
+
+function isTableRule(line: string): boolean {
+  return RULE.test(line) && line.includes('|') && line.includes('-');
+}
+
+/** The text with a bar in the place of each line of a table of Markdown: its cells are no sentences. */
+function withoutTables(text: string): string {
+  const lines = text.split('\n');
+  if (!lines.some(isTableRule)) return text;
+  let isTable = false;
+  const others = lines.map((line, i) => {
+    isTable = line.includes('|') && (isTable || isTableRule(lines[i + 1] ?? ''));
+    return isTable ? '|' : line;
+  });
+  return others.join('\n');
 }
 
 function* cutSentences(raw: string): Iterable<string> {

@@ -82,7 +82,12 @@ it.each([
   ['an archive that is cut', 'a.docx', docx('words').subarray(0, 400)],
   ['RTF that is cut', 'a.rtf', Buffer.from('{\\rtf1 words')],
 ])('says of %s that it is damaged', async (_what, name, bytes) => {
-  await expect(readDocument(bytes, name)).rejects.toMatchObject({ code: 'DOCUMENT_BROKEN' });
+  const broken = readDocument(bytes, name);
+  // It becomes a part of a sentence.
+  await expect(broken).rejects.toMatchObject({
+    code: 'DOCUMENT_BROKEN',
+    message: expect.not.stringMatching(/[.!?]\)?$/),
+  });
 });
 
 it.each([

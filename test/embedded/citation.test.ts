@@ -233,6 +233,25 @@ describe('a text is cut into sentences', () => {
     expect([...sentencesOf(text)]).toEqual(sentences.filter((sentence) => sentence !== ''));
   });
 
+  it.each([
+    [
+      'with blank lines',
+      'Before it.\n\n| a | b |\n|---|:-:|\n| One. Two. | 2 |\n\nAfter it.\n\n---\n\nAt last.',
+    ],
+    ['without', 'Before it.\n| a | b |\n|---|:-:|\n| One. Two. | 2 |\nAfter it.\n---\nAt last.'],
+    ['of another form', 'Before it.\n\na | b\n--- | ---\nOne. | 2\n\nAfter it.\n\n***\n\nAt last.'],
+  ])('that are no rows and rules of tables, in a text %s', (_, text) => {
+    expect([...sentencesOf(text)]).toEqual(['Before it.', 'After it.', 'At last.']);
+  });
+
+  it('of a line that holds a bar and is no row of a table', () => {
+    expect([...sentencesOf('Either a | or b.\nA line after it.\n| no table')]).toEqual([
+      'Either a | or b.',
+      'A line after it.',
+      '| no table',
+    ]);
+  });
+
   it('that are never longer than the most, and lose nothing', () => {
     const words = Array.from({ length: 20_000 }, (_, n) => `word${n}`).join(' ');
     const sentences = [...sentencesOf(words)];

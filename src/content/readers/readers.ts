@@ -74,6 +74,7 @@ export async function readDocument(
   } catch (error) {
     if (error instanceof DocumentError) throw error;
     const why = error instanceof Error ? error.message : String(error);
-    throw new DocumentError('DOCUMENT_BROKEN', `it is damaged (${why})`);
+    // It becomes a part of a sentence.
+    throw new DocumentError('DOCUMENT_BROKEN', `it is damaged (${why.replace(/[.!?\s]+$/, '')})`);
   }
 }
