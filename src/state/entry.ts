@@ -1,4 +1,5 @@
 import { type Encoding, type FileStat, fileStat, sameStat } from '../lib/file.js';
+import { visible } from '../lib/text.js';
 
 /** What the file contained when it was read. */
 export interface Version extends FileStat {
@@ -12,6 +13,11 @@ export interface Place {
   readonly folder: string;
   /** Relative to the folder, `/` between names, exactly as on disk. */
   readonly path: string;
+}
+
+/** A file as logs and commands spell it: `FOLDER/path`, with characters written out that would not be seen. */
+export function placeName({ folder, path }: Place): string {
+  return visible(`${folder}/${path}`);
 }
 
 /** Where a file's document goes: decided by the folder's rules. */
@@ -190,6 +196,17 @@ export function isExcluded(entry: Entry): boolean {
 export function keptOutFor(entry: Entry | undefined): Trouble | undefined {
   if (entry?.status === 'skipped') return entry.trouble;
   return entry?.status === 'removing' ? entry.keptOut : undefined;
+}
+
+/**
+ * Whether a file was skipped for this reason before, also where it was read anew in between because it changed: then a person was
+ * told already.
+ */
+export function wasSkippedFor(before: Entry | undefined, why: Trouble): boolean {
+  if (before === undefined || isMissing(before)) return false;
+  if (keptOutFor(before)?.code === why.code) return true;
+  const last = before.history.findLast(({ status }) => status !== 'pending');
+  return last?.status === 'skipped' && last.note === why.message;
 }
 
 /** Whether the record is of a file that is not there. */

@@ -1,6 +1,6 @@
 import { PeersyncError } from '../lib/errors.js';
 import { counted } from '../lib/text.js';
-import { placeName } from './deps.js';
+import type { Entry } from '../state/entry.js';
 import {
   REPAIR_AUDIT_META,
   type RepairAudit,
@@ -129,7 +129,7 @@ export class Audit {
   async *#part(part: number, parts: number): AsyncGenerator<Verifiable> {
     for await (const slice of this.#deps.state.entries.slices({ status: VERIFIABLE }))
       for (const item of slice)
-        if (isVerifiable(item) && Math.floor(share(placeName(item)) * parts) === part) yield item;
+        if (isVerifiable(item) && Math.floor(share(item) * parts) === part) yield item;
   }
 
   /** The items whose moment is after `from` and not after `to`. */
@@ -138,7 +138,7 @@ export class Audit {
     const status = dialect.current?.bringsBack ? VERIFIABLE : (['confirmed'] as const);
     for await (const slice of state.entries.slices({ status })) {
       for (const item of slice) {
-        const moment = share(placeName(item)) * everyMs;
+        const moment = share(item) * everyMs;
         if (Math.floor((to - moment) / everyMs) <= Math.floor((from - moment) / everyMs)) continue;
         const isNew = item.since > from && item.since <= to;
         if (isVerifiable(item) && !isNew) yield item;
@@ -148,7 +148,8 @@ export class Audit {
 }
 
 /** Where a name stands between 0 and 1: FNV-1a, which spreads similar names. */
-function share(name: string): number {
+function share({ folder, path }: Verifiable | Entry): number {
+  const name = `${folder}/${path}`;
   let hash = 0x811c9dc5;
   for (let i = 0; i < name.length; i += 1) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
   return (hash >>> 0) / 2 ** 32;

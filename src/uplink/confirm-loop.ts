@@ -4,9 +4,9 @@ import { durationText } from '../lib/units.js';
 import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
-import { accepted, confirmed } from '../state/entry.js';
+import { accepted, confirmed, placeName } from '../state/entry.js';
 import { HELD, ReadyQueue } from './backlog.js';
-import { Background, goesThrough, holdMs, indexingMs, keyOf, placeName, type UplinkDeps } from './deps.js';
+import { Background, goesThrough, holdMs, indexingMs, keyOf, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
 
 const SHORTEST_INTERVAL_MS = 200;

@@ -61,10 +61,6 @@ export function keyOf({ folder, path }: Place): string {
   return `${folder}\0${path}`;
 }
 
-export function placeName({ folder, path }: Place): string {
-  return `${folder}/${path}`;
-}
-
 /** So long after a push the peer may take back what it shows, in ms. */
 export function holdMs({ settings, dialect }: Pick<UplinkDeps, 'settings' | 'dialect'>): number {
   return settings.confirm.hold ?? dialect.current?.holdMs ?? 0;

@@ -9,6 +9,7 @@ import {
   failed,
   isRemembered,
   lost,
+  placeName,
   quarantined,
   returned,
   unremembered,
@@ -20,7 +21,6 @@ import {
   keyOf,
   longestPutOffMs,
   losesUpdates,
-  placeName,
   stillPending,
   type UplinkDeps,
 } from './deps.js';

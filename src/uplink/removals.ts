@@ -8,6 +8,7 @@ import {
   claims,
   contentOf,
   type Entry,
+  placeName,
   type RemovingItem,
   removalFailed,
   removalLeft,
@@ -16,7 +17,7 @@ import {
 } from '../state/entry.js';
 import { type Backlog, HELD, ReadyQueue } from './backlog.js';
 import { MISFITS, pushFailure, troubleOf } from './batch-sender.js';
-import { Background, backoffMs, holdMs, indexingMs, keyOf, placeName, type UplinkDeps } from './deps.js';
+import { Background, backoffMs, holdMs, indexingMs, keyOf, type UplinkDeps } from './deps.js';
 
 /** So many removals are looked at together for files that were renamed. */
 const ROUND = 1_000;

@@ -10,11 +10,13 @@ import {
   leaving,
   overtaken,
   type PendingItem,
+  placeName,
   replaced,
   returned,
   type Sent,
   skipped,
   type Trouble,
+  wasSkippedFor,
 } from '../state/entry.js';
 import { Backlog, type PushLane } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
@@ -362,7 +364,7 @@ export class Uplink {
    * at another URL now, or at none, and what cannot be told while its folder is held, is left: the very same record.
    */
   async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
-    const { clock, extracts, linksWithin, pathOf, settings, standing, state } = this.#deps;
+    const { extracts, linksWithin, pathOf, settings, standing } = this.#deps;
     const files = batch.map((item) => ({
       file: pathOf(item) ?? '',
       linksWithin: linksWithin(item.folder),
@@ -382,8 +384,7 @@ export class Uplink {
       // Without its hash, so that the next look that can read it takes it up again.
       const stat = fileStat(item.version);
       if (content.kind === 'content') documents.push(this.#leave(item, content, rules));
-      else if (content.kind === 'wordless')
-        state.put(skipped(item, item, stat, withoutWords(content.reader), clock.now()));
+      else if (content.kind === 'wordless') this.#skip(item, withoutWords(content.reader));
       else if (content.kind === 'refused') this.#attribution.quarantine(item, content.trouble);
       else if (content.kind === 'tooLarge')
         this.#attribution.quarantine(item, tooLarge(stat.size, rules.maxBytes));
@@ -392,6 +393,16 @@ export class Uplink {
       else if (content.kind === 'stale' && isHere) this.#putOff(item);
     }
     return documents;
+  }
+
+  /** Skips a file in which there is no word. */
+  #skip(item: PendingItem, why: Trouble): void {
+    const { clock, log, state } = this.#deps;
+    const { folder, path } = item;
+    state.put(skipped(item, item, fileStat(item.version), why, clock.now()));
+    if (wasSkippedFor(item, why)) return;
+    const words = `skipped ${placeName(item)}: ${why.message} ${why.hint}`;
+    log.info({ event: 'skipped', folder, path, code: why.code }, words);
   }
 
   #leave(item: PendingItem, content: PreparedDocument['content'], rules: ContentRules): PreparedDocument {

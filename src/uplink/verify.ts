@@ -1,10 +1,10 @@
 import { PeersyncError } from '../lib/errors.js';
 import { type EvidenceKind, evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { ConfirmedItem, Entry, RemovedItem } from '../state/entry.js';
-import { lostLater, removing } from '../state/entry.js';
+import { lostLater, placeName, removing } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { classify } from './batch-sender.js';
-import { holdMs, placeName, type UplinkDeps } from './deps.js';
+import { holdMs, type UplinkDeps } from './deps.js';
 
 /** What can be looked up once more. */
 export type Verifiable = ConfirmedItem | RemovedItem;
@@ -172,7 +172,7 @@ export async function* verify(
         : 'confirmed before and now lost by the peer';
       const then = repair ? `, ${isBack ? 'removed' : 'pushed'} again` : '';
       log.warn({ event: kind, folder, path, url }, `${what}${then}: ${placeName(item)}: ${why}`);
-      yield { kind, file: placeName(item), url, why, repaired: repair };
+      yield { kind, file: `${folder}/${path}`, url, why, repaired: repair };
     }
     suspects.clear();
     if (repair) await state.commit();

@@ -18,6 +18,7 @@ import type { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import {
   type Entry,
+  EXCLUDED,
   gone,
   hasContent,
   isAway,
@@ -26,11 +27,13 @@ import {
   isMissing,
   keptOutFor,
   mayHaveDocument,
+  placeName,
   quarantined,
   read,
   skipped,
   stillKeptOut,
   type Trouble,
+  wasSkippedFor,
 } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { Debouncer } from './debouncer.js';
@@ -182,10 +185,15 @@ export class Reconciler {
     if (!mayLook() || before === undefined || isAway(before) || isExcluded(before)) return;
     const at = { folder: folder.name, path };
     const after = skipped(before, at, fileStat(before.version), trouble.excluded(folder.name), clock.now());
-    if (mayHaveDocument(after)) state.put(after);
-    else state.remove(folder.name, path);
+    if (mayHaveDocument(after)) {
+      state.put(after);
+      const words = `skipped ${placeName(at)}: ${rule}. The peer keeps what it was sent of it.`;
+      log.info({ event: 'skipped', ...at, code: EXCLUDED }, `${words} ${after.trouble.hint}`);
+    } else {
+      state.remove(folder.name, path);
+      log.debug(at, `${path} is skipped from now on: ${rule}.`);
+    }
     this.#freed(path);
-    log.debug({ folder: folder.name, path }, `${path} is skipped from now on: ${rule}.`);
   }
 
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
@@ -252,8 +260,8 @@ export class Reconciler {
       if (found !== undefined && mayLook()) this.#wasRead(path, stat, found, notBefore);
     } catch (error) {
       this.#open(path);
-      const fields = { folder: folder.name, path, err: error };
-      log.error(fields, `${folder.name}/${path} could not be taken up: ${messageOf(error)}`);
+      const at = { folder: folder.name, path };
+      log.error({ ...at, err: error }, `${placeName(at)} could not be taken up: ${messageOf(error)}`);
     } finally {
       this.#reading.delete(path);
     }
@@ -321,11 +329,20 @@ export class Reconciler {
       const after = isLeaving ? stillKeptOut(before, stat, why) : skipped(before, at, stat, why, clock.now());
       state.put(after);
       this.#freed(path);
+      if (!wasSkippedFor(before, why)) this.#tellSkipped(path, why);
       return;
     }
     this.#put(quarantined(before, { ...to, ...at }, stat, why, clock.now()));
-    const words = `quarantined ${folder.name}/${path}: ${why.message} ${why.hint}`;
+    const words = `quarantined ${placeName(at)}: ${why.message} ${why.hint}`;
     log.warn({ event: 'quarantined', ...at, code: why.code }, words);
+  }
+
+  #tellSkipped(path: string, why: Trouble): void {
+    const { folder, log } = this.deps;
+    const at = { folder: folder.name, path };
+    const level = why.code === PRIVATE_KEY ? 'warn' : 'info';
+    const words = `skipped ${placeName(at)}: ${why.message} ${why.hint}`;
+    log[level]({ event: 'skipped', ...at, code: why.code }, words);
   }
 
   #put(entry: Entry): void {

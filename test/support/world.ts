@@ -189,6 +189,8 @@ export class World {
   standing: (folder: string) => Standing | undefined = () => 'there';
   /** What a person was warned of. */
   readonly warnings: string[] = [];
+  /** What the log said of what was done. */
+  readonly news: string[] = [];
   state!: State;
   uplink!: Uplink;
   /** A test may let the uplink see another queue. */
@@ -253,7 +255,11 @@ export class World {
         return this.packed ?? pack(order);
       },
       clock,
-      log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },
+      log: {
+        ...silentLogger,
+        info: (_, message) => void this.news.push(message),
+        warn: (_, message) => void this.warnings.push(message),
+      },
       settings,
       ...(held === undefined ? {} : { held }),
       pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),

@@ -40,8 +40,10 @@ describe('a pending item', () => {
   it('does not wait until a document of its batch is read', async () => {
     const reading = deferred();
     const w = await world();
+    let reads = 0;
     w.packDocument = async () => {
       await reading.promise;
+      reads += 1;
       return { kind: 'wordless', reader: 'PDF' };
     };
     w.write('a.pdf', 'slow', 'document');
@@ -50,6 +52,11 @@ describe('a pending item', () => {
     expect(w.statusOf('a.pdf')).toBe('pending');
     reading.resolve();
     await w.until(() => w.statusOf('a.pdf') === 'skipped', 'the document was read');
+    // Why it is skipped is told once, also where it changes.
+    w.write('a.pdf', 'again', 'document');
+    await w.until(() => reads === 2 && w.statusOf('a.pdf') === 'skipped', 'it was read again');
+    const told = w.news.filter((line) => line.includes('skipped'));
+    expect(told).toEqual([expect.stringMatching(/^skipped inbox\/a\.pdf: There is no text in the file/)]);
   });
 
   it('does not wait while documents are read, however many there are', async () => {

@@ -1,29 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import {
-  accepted,
-  type Entry,
-  gone,
-  keptOutFor,
-  type PendingItem,
-  removed,
-  type Sent,
-} from '../../src/state/entry.js';
+import { type Entry, gone, keptOutFor, removed } from '../../src/state/entry.js';
 import { approveDeletes, heldDeletes } from '../../src/watch/deletions.js';
 import { until } from '../support/wait.js';
-import { folderOf, Inbox, listHere } from './inbox.js';
-
-function sentOf({ version, url, collection }: PendingItem): Sent {
-  const { sha256, size } = version;
-  return { sha256, size, digest: sha256, url, collection, at: 1 };
-}
-
-/** The peer took everything that was to be pushed. */
-function send(inbox: Inbox): Inbox {
-  for (const entry of [...inbox.state.entries.all()])
-    if (entry.status === 'pending') inbox.state.put(accepted(entry, sentOf(entry), entry.since));
-  return inbox;
-}
+import { folderOf, Inbox, listHere, send } from './inbox.js';
 
 const many = (count: number, directory = 'd') =>
   Array.from({ length: count }, (_, i) => `${directory}/f${String(i).padStart(3, '0')}`);

@@ -15,7 +15,7 @@ import { fingerprintNow } from '../../src/content/reader.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
-import type { Entry, Trouble } from '../../src/state/entry.js';
+import { accepted, type Entry, type PendingItem, type Sent, type Trouble } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { type List, list } from '../../src/watch/lister.js';
 import { type FolderStatus, type ScanReport, Watcher, type WatcherOptions } from '../../src/watch/watcher.js';
@@ -221,6 +221,18 @@ export class Inbox {
   said(part: string): number {
     return this.lines.filter((line) => line.includes(part)).length;
   }
+}
+
+export function sentOf({ version, url, collection }: PendingItem): Sent {
+  const { sha256, size } = version;
+  return { sha256, size, digest: sha256, url, collection, at: 1 };
+}
+
+/** The peer took everything that was to be pushed. */
+export function send(inbox: Inbox): Inbox {
+  for (const entry of [...inbox.state.entries.all()])
+    if (entry.status === 'pending') inbox.state.put(accepted(entry, sentOf(entry), entry.since));
+  return inbox;
 }
 
 /** A promise that a test fulfils. */
