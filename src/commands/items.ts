@@ -3,6 +3,7 @@ import type { Config } from '../config/config.js';
 import { askDaemonText } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
+import { fromVisible } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import { LISTED_STATUSES, type ListedEntry, locate } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
@@ -149,6 +150,8 @@ export const retryCommand = define({
 async function typedPath(config: Config, text: string): Promise<string> {
   const path = resolve(text);
   if (await isThere(path)) return path;
+  const meant = resolve(fromVisible(text));
+  if (meant !== path && (await isThere(meant))) return meant;
   if (config.folders.some(({ name }) => text.startsWith(`${name}/`))) return text;
   const isName = !text.includes('/') && (await locate(config, path)) === undefined;
   return isName ? text : path;

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { counted, numberText } from '../lib/text.js';
+import { counted, numberText, visible } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { RecentEvent } from '../report/status.js';
 
@@ -155,7 +155,7 @@ function keyOf(level: string, fields: object, message: string): string {
 function shapeOf({ path, url, file }: Fields, message: string): string {
   let shape = message;
   for (const value of [path, url, file])
-    if (typeof value === 'string' && value !== '') shape = shape.replaceAll(value, '*');
+    if (typeof value === 'string' && value !== '') shape = shape.replaceAll(visible(value), '*');
   return shape
     .slice(0, 4 * LONGEST_SHAPE)
     .replaceAll(/"[^"]*"|\S*\/\S*|\d[\w.,:-]*/g, '*')

@@ -45,6 +45,19 @@ export function escapeUnseen(json: string): string {
   );
 }
 
+/** One character as `visible` writes it. */
+const WRITTEN_OUT = /\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\u\{([0-9a-f]{5,6})\}/g;
+
+/** The text that `visible` shows like this; a text that holds such spellings itself is taken for that, too. */
+export function fromVisible(text: string): string {
+  return text.replace(WRITTEN_OUT, (written, byte, unit, point) => {
+    const code = Number.parseInt(byte ?? unit ?? point, 16);
+    if (code === 0 || code > 0x10ffff) return written;
+    const character = String.fromCodePoint(code);
+    return visible(character) === written ? character : written;
+  });
+}
+
 /** Whether an absolute path is `directory` or lies below it. */
 export function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`);

@@ -3,12 +3,13 @@ import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:pat
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import { isWithin } from '../lib/text.js';
+import { fromVisible, isWithin } from '../lib/text.js';
 import type { EntriesReader } from '../state/entries-reader.js';
 import { type Entry, keptOutFor } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { Scope } from '../uplink/retry.js';
+import { look } from '../watch/lister.js';
 
 // Which items a person asks for: by path, by folder and status, or page by page.
 
@@ -179,20 +180,22 @@ const LONGEST_PATH = 4_096;
 const NAMING = 'Give its path, or name it as `peersync list` does: FOLDER/path.';
 
 /**
- * The absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only one known file has.
+ * The absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only one known file has. Each may be spelled as
+ * peersync prints it; see `visible`.
  *
  * @throws PeersyncError BAD_REQUEST, UNKNOWN_FILE, AMBIGUOUS
  */
 export async function namedPaths(
-  { folders }: Config,
+  config: Config,
   entries: EntriesReader,
   texts: readonly string[],
 ): Promise<string[]> {
+  const { folders } = config;
   const roots = new Map(folders.map(({ name, path }) => [name, path]));
   const written = texts.map((text) => writtenPath(folders, text));
-  const bare = new Map(
-    texts.flatMap((text, i) => (written[i] === undefined ? [[text, [] as string[]]] : [])),
-  );
+  const bare = new Map<string, string[]>();
+  for (const [i, text] of texts.entries())
+    if (written[i] === undefined) for (const name of [text, fromVisible(text)]) bare.set(name, []);
   let passed = 0;
   for (const [folder, directory, name] of bare.size === 0 ? [] : entries.lines()) {
     passed += 1;
@@ -200,7 +203,28 @@ export async function namedPaths(
     const root = roots.get(folder);
     if (root !== undefined) bare.get(name)?.push(join(root, directory, name));
   }
-  return texts.map((text, i) => written[i] ?? onlyOne(text, bare.get(text)));
+  return await Promise.all(
+    texts.map(async (text, i) => {
+      const path = written[i];
+      if (path !== undefined) return await spelledPath(config, entries, path);
+      const found = bare.get(text) ?? [];
+      return onlyOne(text, found.length > 0 ? found : bare.get(fromVisible(text)));
+    }),
+  );
+}
+
+/** The path, or the one that peersync prints like this where only that is there or known. */
+async function spelledPath(config: Config, entries: EntriesReader, path: string): Promise<string> {
+  const meant = fromVisible(path);
+  if (meant === path || (await isKnown(config, entries, path))) return path;
+  return (await isKnown(config, entries, meant)) ? meant : path;
+}
+
+/** Whether something is at the path, or a record is of it. */
+async function isKnown(config: Config, entries: EntriesReader, absolute: string): Promise<boolean> {
+  if (!('code' in (await look(absolute)))) return true;
+  const located = await locate(config, absolute);
+  return located !== undefined && entries.line(located.folder.name, located.path) !== undefined;
 }
 
 /** @returns undefined for a bare name */

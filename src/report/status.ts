@@ -5,7 +5,7 @@ import { messageOf } from '../lib/errors.js';
 import type { Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
-import { counted, numberText, sentence } from '../lib/text.js';
+import { counted, numberText, sentence, visible } from '../lib/text.js';
 import { wallClockText } from '../lib/units.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { mirrorReports } from '../mirror/plan.js';
@@ -317,7 +317,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint: '`peersync status` names that file. Look at it, make the change anew where yours is right, and remove it.',
     });
   const problems = status.problems.map(({ folder: subject, path, trouble: { code, hint, message } }) => {
-    return { subject, code: `PATH_${code}`, message: `${path}: ${message}`, hint };
+    return { subject, code: `PATH_${code}`, message: `${visible(path)}: ${message}`, hint };
   });
   addMany('warning', 'paths could not be looked at', problems);
   if (status.repairs.length > 0)

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { type Encoding, joinPath } from '../lib/file.js';
-import { counted, isWithin, sentence, shellWord } from '../lib/text.js';
+import { counted, isWithin, sentence, shellWord, visible } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import {
   type Entry,
@@ -127,7 +127,7 @@ function embedded({ peer }: Config, state: StateView, live: Live | undefined): b
 const UNLESS_RULE = 'Nothing, unless the rule is changed.';
 const HELD = 'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
 const heldMount = (path: string) =>
-  `The file system that was mounted on ${path} is not there, and nothing is concluded from that; it goes on when that is mounted.`;
+  `The file system that was mounted on ${visible(path)} is not there, and nothing is concluded from that; it goes on when that is mounted.`;
 
 /** What the state has of a file. */
 function known(entry: Entry) {

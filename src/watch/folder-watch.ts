@@ -2,7 +2,7 @@ import type { FolderConfig } from '../config/config.js';
 import { messageOf } from '../lib/errors.js';
 import { ENCODINGS, joinPath } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
-import { isWithin } from '../lib/text.js';
+import { isWithin, visible } from '../lib/text.js';
 import type { Trouble } from '../state/entry.js';
 import { Debouncer } from './debouncer.js';
 import { Deletions } from './deletions.js';
@@ -249,7 +249,7 @@ export class FolderWatch {
     try {
       if (this.deps.mayLook()) await this.#scanner.path(path, isAsked);
     } catch (error) {
-      this.#failed(`Looking at ${path}`, error);
+      this.#failed(`Looking at ${visible(path)}`, error);
       void this.rescan();
     }
   }

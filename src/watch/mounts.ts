@@ -1,6 +1,6 @@
 import type { FolderConfig } from '../config/config.js';
 import { joinPath } from '../lib/file.js';
-import { isWithin } from '../lib/text.js';
+import { isWithin, visible } from '../lib/text.js';
 import type { StateView } from '../state/state.js';
 import { type DirectoryStat, look } from './lister.js';
 import type { WatchDeps } from './reconciler.js';
@@ -73,7 +73,10 @@ export class FolderMounts {
     for (const path of before) {
       if (away.has(path)) continue;
       this.#away.delete(path);
-      log.info({ folder: name, path }, `${joinPath(root, path)} is not away any more and is scanned.`);
+      log.info(
+        { folder: name, path },
+        `${visible(joinPath(root, path))} is not away any more and is scanned.`,
+      );
     }
     for (const path of away) {
       if (before.has(path)) continue;

@@ -191,7 +191,7 @@ export class Reconciler {
       log.info({ event: 'skipped', ...at, code: EXCLUDED }, `${words} ${after.trouble.hint}`);
     } else {
       state.remove(folder.name, path);
-      log.debug(at, `${path} is skipped from now on: ${rule}.`);
+      log.debug(at, `${placeName(at)} is skipped from now on: ${rule}.`);
     }
     this.#freed(path);
   }

@@ -1,6 +1,7 @@
 import { lstat, opendir, realpath, stat } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
+import { visible } from '../lib/text.js';
 import { isAwayStatus, type Trouble } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
@@ -78,7 +79,7 @@ export class FolderRoot {
     this.since = this.deps.clock.now();
     const { name, path } = this.folder;
     if (held === undefined)
-      this.deps.log.info({ folder: name }, `The folder ${path} is back and is scanned.`);
+      this.deps.log.info({ folder: name }, `The folder ${visible(path)} is back and is scanned.`);
     else this.deps.log.warn({ folder: name, code: held.code }, `${held.message} ${held.hint}`);
   }
 }

@@ -9,7 +9,7 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat, joinPath, sameStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
-import { isWithin, shellWord } from '../lib/text.js';
+import { isWithin, shellWord, visible } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import { EXCLUDED, type Trouble } from '../state/entry.js';
 import { directoriesAbove, isAbsence, look } from './lister.js';
@@ -167,7 +167,7 @@ export class FolderRules {
     for (const directory of this.#files.size === 0 ? [] : directoriesAbove(path).toReversed()) {
       const patterns = this.#files.get(directory)?.patterns;
       if (patterns === undefined) continue;
-      const where = `${IGNORE_FILE} in ${directory === '' ? 'the folder' : `${directory}/`}`;
+      const where = `${IGNORE_FILE} in ${directory === '' ? 'the folder' : `${visible(directory)}/`}`;
       if (typeof patterns === 'string') return `${where} cannot be read (${patterns})`;
       const found = patterns.test(`${directory === '' ? path : path.slice(directory.length + 1)}${end}`);
       if (found.ignored) return `${where}: ${JSON.stringify(found.rule?.pattern)}`;
@@ -274,7 +274,7 @@ export class Problems {
     }
     if (isNew) {
       this.#known.set(key, { folder, path, trouble, since: this.clock.now() });
-      log.warn({ folder, path, code }, `${path}: ${message} ${hint}`);
+      log.warn({ folder, path, code }, `${visible(path)}: ${message} ${hint}`);
     }
     this.#seen.add(key);
   }
@@ -335,7 +335,7 @@ export const trouble = {
   }),
   sameDocument: (other: string) => ({
     code: 'SAME_DOCUMENT',
-    message: `Its document is already that of ${other}, a name that only differs in its Unicode form.`,
+    message: `Its document is already that of ${visible(other)}, a name that only differs in its Unicode form.`,
     hint: 'Rename or remove one of the two; both have the same URL.',
   }),
   directoryUnreadable: (code: string) => ({
@@ -366,17 +366,17 @@ export const trouble = {
   /** @param wasSeen it was there before: an empty one in its place would hide that something is not mounted */
   rootMissing: (path: string, code: string, wasSeen: boolean) => ({
     code: 'FOLDER_MISSING',
-    message: `The folder ${path} is not there or cannot be read (${code}); nothing is concluded from that.`,
+    message: `The folder ${visible(path)} is not there or cannot be read (${code}); nothing is concluded from that.`,
     hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; a running daemon looks for it every few seconds and goes on by itself.`,
   }),
   mountAway: (path: string, folder: string) => ({
     code: 'MOUNT_AWAY',
-    message: `The file system that was mounted on ${path} is not there; nothing in the directory is taken, and nothing that was on it counts as removed.`,
+    message: `The file system that was mounted on ${visible(path)} is not there; nothing in the directory is taken, and nothing that was on it counts as removed.`,
     hint: `Mount it; peersync goes on by itself. If it is gone for good, put any file into the directory and run \`peersync rescan ${shellWord(folder)}\`.`,
   }),
   rootReplaced: (path: string, name: string) => ({
     code: 'FOLDER_REPLACED',
-    message: `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
+    message: `The folder ${visible(path)} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
     hint: `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${shellWord(name)}\` takes what is there for the folder; an empty directory needs a file in it first.`,
   }),
   watchLate: () => ({

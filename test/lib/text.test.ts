@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { escapeUnseen, numberText, shellWord, visible } from '../../src/lib/text.js';
+import { escapeUnseen, fromVisible, numberText, shellWord, visible } from '../../src/lib/text.js';
 import { wallClockText } from '../../src/lib/units.js';
 
 test('a number and a moment are written as the tables of Intl would have them', () => {
@@ -24,6 +24,9 @@ test('what is not seen in a name, or turns it around, is written out; letters, m
   );
   expect(visible('\u034f\u180b\ufe0e\u2800\ud800')).toBe('\\u034f\\u180b\\ufe0e\\u2800\\ud800');
   for (const name of ['Bücher', 'e\u0301', '文書', 'शब्द', '❤️', '👍🏽']) expect(visible(name)).toBe(name);
+  expect(fromVisible(visible(hidden))).toBe(hidden);
+  // None of these is the spelling of a character that would not be seen.
+  for (const text of ['\\x41', '\\x00', '\\u{ffffff}', 'C:\\new']) expect(fromVisible(text)).toBe(text);
 });
 
 test('JSON keeps its values where what is not seen is escaped', () => {
