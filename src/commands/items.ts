@@ -92,6 +92,7 @@ export function whyText(report: WhyReport, now: number): string[] {
   return named([
     ['file', report.file],
     ['status', `${kind === undefined ? STATUSES[report.status] : KINDS[kind]}${since}`],
+    ['name', report.renamed],
     ['reason', trouble && `${trouble.message} [${trouble.code}]`],
     ['what to do', trouble?.hint],
     ['evidence', evidence && `${evidence.kind}: ${evidence.shown}, seen ${timeText(evidence.at, now)}`],

@@ -74,6 +74,7 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     version: z.looseObject({ size: number, mtimeMs: number, sha256: maybe.text }).optional(),
     ...{ evidence: evidence.optional(), trouble: trouble.optional(), conversion: maybe.text },
     extracted: z.looseObject({ reader: text, words: number }).optional(),
+    renamed: maybe.text,
     history: z.array(z.looseObject({ status: text, at: number, note: maybe.text })),
     ...{ next: text, nextAt: maybe.number },
   }),

@@ -152,9 +152,9 @@ function keyOf(level: string, fields: object, message: string): string {
 }
 
 /** What is said, without what and how much it is said of. */
-function shapeOf({ path, url, file }: Fields, message: string): string {
+function shapeOf({ path, url, file, from }: Fields, message: string): string {
   let shape = message;
-  for (const value of [path, url, file])
+  for (const value of [path, url, file, from])
     if (typeof value === 'string' && value !== '') shape = shape.replaceAll(visible(value), '*');
   return shape
     .slice(0, 4 * LONGEST_SHAPE)

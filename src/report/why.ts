@@ -13,6 +13,7 @@ import {
   isItem,
   isRemembered,
   keptOutFor,
+  renameOf,
   type Sent,
   type SkippedFile,
   type Trouble,
@@ -44,6 +45,8 @@ export interface WhyReport {
     readonly mtimeMs: number;
     readonly sha256?: string | undefined;
   };
+  /** Another name that the file has now, or had before: `renamed to FOLDER/path`, `renamed from FOLDER/path`. */
+  readonly renamed?: string | undefined;
   /** Set when the text was converted for the peer. */
   readonly conversion?: string | undefined;
   /** What read the text of a document, and how many words it found. */
@@ -138,6 +141,7 @@ function known(entry: Entry) {
   const { url, collection, attempts } = isItem(entry) ? entry : {};
   return {
     ...{ status, since, trouble, version: { size, mtimeMs, sha256 }, url, collection, attempts },
+    renamed: renameOf(entry),
     conversion: conversionOf(encoding, entry.sent),
     extracted: entry.sent?.extracted,
     evidence: status === 'confirmed' ? entry.evidence : undefined,

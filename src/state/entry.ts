@@ -236,6 +236,7 @@ export function isLiveAt(entry: Entry, url: string): boolean {
 const APART_MS = 3_000;
 /** How many changes of status a record remembers. */
 const HISTORY_LENGTH = 8;
+const LONGEST_NOTE = 300;
 
 /**
  * What the history notes where the work on a version begins: everything after it, up to the next of these, is about the
@@ -256,13 +257,18 @@ export const BEGINNINGS = {
 } as const;
 /** Begins the note of an item that was lost after it was confirmed; the reason follows. It stands so in the state on disk. */
 const LOST_NOTE = 'confirmed before and missed now: ';
+/** Begins the note of a new file that had another name before, which follows; and of a removed one that has another name now. */
+const RENAMED_FROM = 'renamed from ';
+const RENAMED_TO = 'renamed to ';
 const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
 
 /** Where in a history the present work begins; -1 where that is forgotten. */
 export function beginningOf(history: History): number {
-  return history.findLastIndex(
-    ({ note }) => note !== undefined && (ALL_BEGINNINGS.has(note) || note.startsWith(LOST_NOTE)),
-  );
+  return history.findLastIndex(({ note }) => note !== undefined && isBeginning(note));
+}
+
+function isBeginning(note: string): boolean {
+  return ALL_BEGINNINGS.has(note) || note.startsWith(LOST_NOTE) || note.startsWith(RENAMED_FROM);
 }
 
 /** Whether an accepted item was not pushed for that, for the peer was sent it before. */
@@ -275,7 +281,8 @@ type History = readonly HistoryEntry[];
 
 /** The history of a record that was `before`, with one more change of status. */
 function next(before: Entry | undefined, status: Entry['status'], at: number, note?: string): History {
-  const entry: HistoryEntry = note === undefined ? { status, at } : { status, at, note: note.slice(0, 300) };
+  const entry: HistoryEntry =
+    note === undefined ? { status, at } : { status, at, note: note.slice(0, LONGEST_NOTE) };
   if (before === undefined) return [entry];
   const { history } = before;
   if (history.length < HISTORY_LENGTH) return [...history, entry];
@@ -482,6 +489,43 @@ export function gone(
 
 /** A file that is kept out, of which the peer was sent an older version. */
 export type SkippedWithDocument = SkippedFile & { readonly sent: Sent };
+
+/** The removed file has another name now, and its history says so. */
+export function renamedTo(item: AwayItem, to: Place): AwayItem {
+  const at = item.history.findLastIndex(({ status }) => status === 'gone');
+  return noted(item, at, `${RENAMED_TO}${placeName(to)}`);
+}
+
+/** Whether the file that was removed has another name now. */
+export function isRenamed(item: AwayItem): boolean {
+  return renameOf(item) !== undefined;
+}
+
+/** `renamed to FOLDER/path` of a removed file that has another name now, `renamed from FOLDER/path` of one that had another name. */
+export function renameOf(entry: Entry): string | undefined {
+  const { history } = entry;
+  const change = isMissing(entry)
+    ? history.findLast(({ status }) => status === 'gone')
+    : history[beginningOf(history)];
+  const note = change?.note ?? '';
+  return note.startsWith(isMissing(entry) ? RENAMED_TO : RENAMED_FROM) ? note : undefined;
+}
+
+/** The new file had another name before, and its history says so. */
+export function renamedFrom(entry: Entry, from: Place): Entry {
+  const isNew = (note?: string) => note === BEGINNINGS.newFile || note === BEGINNINGS.fileBack;
+  const at = entry.history.findLastIndex(({ note }) => isNew(note));
+  return noted(entry, at, `${RENAMED_FROM}${placeName(from)}`);
+}
+
+/** The record with another note at one place of its history; -1 for none. */
+function noted<E extends Entry>(entry: E, at: number, note: string): E {
+  const cut = note.slice(0, LONGEST_NOTE);
+  return {
+    ...entry,
+    history: entry.history.map((change, i) => (i === at ? { ...change, note: cut } : change)),
+  };
+}
 
 /**
  * The document that the peer was sent is to be removed from there, or once more, as it came back. The file of a skipped one is there, and

@@ -8,6 +8,7 @@ import {
   claims,
   contentOf,
   type Entry,
+  isRenamed,
   placeName,
   type RemovingItem,
   removalFailed,
@@ -408,7 +409,9 @@ export class Removals {
       await state.commit();
       this.#underWay.delete(keyOf(removal));
       const { folder, path } = item;
-      log.info({ event: 'removed', folder, path, url }, `removed ${placeName(item)} from the peer`);
+      // A rename was told as one.
+      const level = isRenamed(item) ? 'debug' : 'info';
+      log[level]({ event: 'removed', folder, path, url }, `removed ${placeName(item)} from the peer`);
     } else if (isThere === true && (!removal.isAnswered || isOver(item.requestedAt))) {
       this.#failed(removal, removal.isAnswered ? NOT_REMOVED : UNANSWERED);
       await state.commit();

@@ -9,6 +9,7 @@ import {
   type Entry,
   type GoneItem,
   isExcluded,
+  isRenamed,
   removing,
   type Sent,
   type SkippedFile,
@@ -344,7 +345,7 @@ export class Deletions {
     return found.kind !== 'file' && !(found.kind === 'link' && folder.followSymlinks);
   }
 
-  /** @returns how many documents are to be removed; undefined where the root is not certain any more */
+  /** @returns how many documents are to be removed, renamed files not counted; undefined where the root is not certain any more */
   async #removeSlice(slice: readonly Candidate[]): Promise<number | undefined> {
     const { changed, clock, folder, isCertain, isUnmounted, state } = this.deps;
     const out = await Promise.all(slice.map((item) => this.#isStillOut(item)));
@@ -354,7 +355,8 @@ export class Deletions {
       const now = state.get(folder.name, path);
       if (!out[i] || isUnmounted(path) || now?.since !== since || !this.#isToBeRemoved(now)) continue;
       state.put(removing(now, clock.now()));
-      documents += 1;
+      // A rename was told as one.
+      if (now.status === 'skipped' || !isRenamed(now)) documents += 1;
     }
     changed();
     return documents;

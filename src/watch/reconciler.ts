@@ -39,6 +39,7 @@ import type { State } from '../state/state.js';
 import type { Debouncer } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
 import type { List } from './lister.js';
+import type { Renames } from './renames.js';
 import { type Decision, type FolderRules, PRIVATE_KEY, type Problems, trouble } from './rules.js';
 
 /** The numbers of watching. */
@@ -66,6 +67,7 @@ export interface WatchDeps {
   readonly log: Logger;
   readonly list: List;
   readonly hashQueue: HashQueue;
+  readonly renames: Renames;
   /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
   readonly accepts: (encoding: Encoding) => Trouble | undefined;
   /** Whether the peer is an embedded one; undefined while that is not known, and then the peer is asked. To be called where it decides. */
@@ -198,7 +200,7 @@ export class Reconciler {
 
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
   async removed(entries: readonly Entry[]): Promise<void> {
-    const { folder, state, clock, rules, isCertain, isUnmounted } = this.deps;
+    const { folder, state, clock, renames, rules, isCertain, isUnmounted } = this.deps;
     const isKept = (entry: Entry) => isExcluded(entry) && !rules.decide(entry.path).take;
     const live = entries.filter((entry) => !isMissing(entry) && !isKept(entry));
     if (live.length === 0) return;
@@ -211,7 +213,11 @@ export class Reconciler {
       this.#open(path);
       if (certain && !isUnmounted(path)) {
         if (!mayHaveDocument(known)) state.remove(folder.name, path);
-        else if (known.status !== 'gone' && known.status !== 'removed') state.put(gone(known, clock.now()));
+        else if (known.status !== 'gone' && known.status !== 'removed') {
+          const item = gone(known, clock.now());
+          state.put(item);
+          renames.went(item);
+        }
         this.#freed(path);
       }
     }
@@ -268,7 +274,7 @@ export class Reconciler {
   }
 
   #wasRead(path: string, stat: FileStat, found: Fingerprint, notBefore: number): void {
-    const { folder, state, clock, debouncer, rules, accepts } = this.deps;
+    const { folder, state, clock, debouncer, renames, rules, accepts } = this.deps;
     if (found.kind === 'raced' || found.kind === 'busy') {
       debouncer.raced(path, stat);
       return;
@@ -295,7 +301,9 @@ export class Reconciler {
     else {
       const before = state.get(folder.name, path);
       const restedAt = this.#restedAt(before, version, notBefore);
-      this.#put(read(before, { ...decision, folder: folder.name, path }, version, clock.now(), restedAt));
+      const item = read(before, { ...decision, folder: folder.name, path }, version, clock.now(), restedAt);
+      this.#put(item);
+      if (before === undefined || isMissing(before)) renames.came(item);
     }
   }
 

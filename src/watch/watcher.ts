@@ -8,6 +8,7 @@ import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
 import type { UnmountedPart } from './mounts.js';
 import { WATCH_POLICY, type WatchDeps } from './reconciler.js';
+import { Renames } from './renames.js';
 import type { PathProblem } from './rules.js';
 
 export type { FolderStatus, PathProblem, ScanReport, UnmountedPart };
@@ -20,7 +21,9 @@ export interface WatchSettings {
   readonly rescanMs: number;
 }
 
-export interface WatcherOptions extends WatchSettings, Omit<WatchDeps, 'changed' | 'hashQueue' | 'policy'> {
+export interface WatcherOptions
+  extends WatchSettings,
+    Omit<WatchDeps, 'changed' | 'hashQueue' | 'policy' | 'renames'> {
   /** Reads small files. */
   readonly readGroup: ReadGroup;
   readonly policy?: Partial<WatchDeps['policy']>;
@@ -60,7 +63,8 @@ export class Watcher {
     const { folders, hints, rescanMs, readGroup } = options;
     const policy = { ...WATCH_POLICY, ...options.policy, rescanMs };
     const hashQueue = new HashQueue(readGroup, policy.readers, policy.crowd);
-    this.#deps = { ...options, policy, hashQueue, changed: () => this.#changed() };
+    const renames = new Renames(options.state, options.clock, options.log);
+    this.#deps = { ...options, policy, hashQueue, renames, changed: () => this.#changed() };
     this.#hints = hints;
     this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder)]));
   }

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
@@ -40,4 +40,19 @@ describe('a name with characters that would not be seen', () => {
     await until(async () => (await site.status()).items.gone === 1, 'one is gone');
     await site.stop();
   });
+});
+
+it('a rename is told of both names, and the log has it in one line', async () => {
+  const site = await Site.begin({ folders: [{ name: 'inbox', onDelete: 'remove' }] });
+  site.drop('inbox/draft.md', 'a note that gets another name\n');
+  await site.start();
+  await site.confirmed('inbox/draft.md');
+  renameSync(site.path('inbox/draft.md'), site.path('inbox/note.md'));
+  await site.confirmed('inbox/note.md');
+  await site.becomes('inbox/draft.md', 'removed');
+  expect((await site.run('why', 'inbox/draft.md')).stdout).toMatch(/^name +renamed to inbox\/note\.md$/m);
+  expect((await site.run('why', 'inbox/note.md')).stdout).toMatch(/^name +renamed from inbox\/draft\.md$/m);
+  const told = site.daemon.said.filter((line) => /draft|removed/.test(line));
+  expect(told).toEqual(['info: renamed inbox/draft.md to inbox/note.md']);
+  await site.stop();
 });

@@ -15,6 +15,7 @@ import { FolderWatch } from '../../src/watch/folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from '../../src/watch/fs-events.js';
 import { entriesOf, type List, listIn } from '../../src/watch/lister.js';
 import { Reconciler, WATCH_POLICY } from '../../src/watch/reconciler.js';
+import { Renames } from '../../src/watch/renames.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { busyIn, goesOn } from '../support/health.js';
@@ -318,7 +319,14 @@ describe('that a file is gone,', () => {
     afterwards('test', () => state.close());
     const hashQueue = new HashQueue(async () => [], 1, 1);
     const shared = { state, clock, log, hashQueue, list: listHere, accepts: refusesBinary };
-    const all = { ...shared, isEmbedded: () => false, changed: () => {}, policy: WATCH_POLICY };
+    const renames = new Renames(state, clock, log);
+    const all = {
+      ...shared,
+      renames,
+      isEmbedded: () => false,
+      changed: () => {},
+      policy: WATCH_POLICY,
+    };
     const { deps } = new FolderWatch(folderOf(temporaryDirectory()), all, undefined);
     const is = { mayLook: () => true, isCertain: async () => isCertain };
     state.put(item);

@@ -1,8 +1,9 @@
+import { mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DaemonLog } from '../../src/daemon/log-repeats.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
-import { Inbox, send } from './inbox.js';
+import { folderOf, Inbox, send } from './inbox.js';
 
 const KEY = '-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\n';
 
@@ -62,5 +63,63 @@ describe('a file that is skipped', () => {
     const told = inbox.lines.filter((line) => line.startsWith('info: '));
     expect(told).toHaveLength(21);
     expect(told.at(-1)).toContain('280 more like this in the last 10s, the last one: skipped inbox/');
+  });
+});
+
+describe('a rename', () => {
+  const notes = (inbox: Inbox, path: string, folder?: string) =>
+    inbox.get(path, folder)?.history.map(({ note }) => note);
+  const RENAMED = 'info: renamed inbox/a.md to inbox/sub/b.md';
+
+  it('is told as one, in the log and in the histories of both names', async () => {
+    const inbox = send(await new Inbox({ 'a.md': 'a', 'sub/other.md': 'other' }).start());
+    inbox.rename('a.md', 'sub/b.md');
+    await inbox.becomes({ 'a.md': 'removing', 'sub/b.md': 'pending' });
+    expect(inbox.lines.filter((line) => line.startsWith('info: '))).toEqual([RENAMED]);
+    expect(notes(inbox, 'a.md')).toContain('renamed to inbox/sub/b.md');
+    expect(notes(inbox, 'sub/b.md')).toEqual(['renamed from inbox/a.md']);
+  });
+
+  it('is told of one that was made while nothing watched, whichever name is found first', async () => {
+    const inbox = send(await new Inbox({ 'a.md': 'a', 'z/z.md': 'z', 'sub/other.md': 'other' }).start());
+    await inbox.watcher.stop();
+    inbox.rename('a.md', 'sub/b.md');
+    inbox.rename('z/z.md', '0.md');
+    await inbox.start();
+    await inbox.becomes({
+      'a.md': 'removing',
+      'sub/b.md': 'pending',
+      'z/z.md': 'removing',
+      '0.md': 'pending',
+    });
+    const told = inbox.lines
+      .filter((line) => line.includes('renamed') || line.includes('removed'))
+      .toSorted();
+    expect(told).toEqual([RENAMED, 'info: renamed inbox/z/z.md to inbox/0.md']);
+  });
+
+  it('is told again where it is undone, and from folder to folder', async () => {
+    const inbox = new Inbox({ 'a.md': 'a' });
+    mkdirSync(inbox.at('../other'));
+    const other = folderOf(inbox.at('../other'), { name: 'other', url: 'https://o.example/' });
+    await inbox.start({ folders: [folderOf(inbox.root), other] });
+    inbox.rename('a.md', '../other/a.md');
+    await until(() => inbox.said('renamed inbox/a.md to other/a.md') === 1, 'the rename is told');
+    await inbox.idle();
+    inbox.rename('../other/a.md', 'a.md');
+    await until(() => inbox.said('renamed other/a.md to inbox/a.md') === 1, 'the way back is told');
+    expect(notes(inbox, 'a.md')).toEqual(['new file', 'renamed to other/a.md', 'renamed from other/a.md']);
+  });
+
+  it('is none of a copy, of a file with other content, and of one that is written into an old inode', async () => {
+    const inbox = send(await new Inbox({ copied: 'one', changed: 'two', gone: 'three' }).start());
+    inbox.write('copy', 'one');
+    inbox.remove('copied', 'gone');
+    inbox.write('new', 'three');
+    inbox.append('changed', ' and more');
+    inbox.rename('changed', 'changed and renamed');
+    await inbox.becomes({ copied: 'removing', changed: 'removing', gone: 'removing', new: 'pending' });
+    await inbox.becomes({ copy: 'pending', 'changed and renamed': 'pending' });
+    expect(inbox.said('renamed ')).toBe(0);
   });
 });
