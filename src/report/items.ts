@@ -7,6 +7,7 @@ import { fromVisible, isWithin } from '../lib/text.js';
 import type { EntriesReader } from '../state/entries-reader.js';
 import { type Entry, keptOutFor } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
+import { sortedEntries } from '../state/sorting.js';
 import type { StateView } from '../state/state.js';
 import type { Scope } from '../uplink/retry.js';
 import { look } from '../watch/lister.js';
@@ -51,15 +52,12 @@ function listed(entry: Entry) {
   };
 }
 
-/** The lines of `list`, many at a time; the event loop turns between two lots. */
+/** The lines of `list`, by folder and path, many at a time; the event loop turns between two lots. */
 export async function* listEntries(
   state: StateView,
   { folder, status }: ListFilter,
 ): AsyncGenerator<readonly ListedEntry[]> {
-  for await (const slice of state.entries.slices({ folder, status: status === undefined ? [] : [status] })) {
-    const lot = Array.from(slice, listed);
-    if (lot.length > 0) yield lot;
-  }
+  for await (const slice of sortedEntries(state.entries, { folder, status })) yield slice.map(listed);
 }
 
 /** A line of `list` with the absolute path. */

@@ -149,6 +149,31 @@ export class CommittedEntries extends EntriesReader {
     }
   }
 
+  *linesIn(folder: string, directory: string): Iterable<readonly [name: string, line: string]> {
+    for (const [name, inMemory] of this.inMemory.linesIn(folder, directory)) {
+      const key = this.changes.size === 0 ? '' : keyOf(folder, joinPath(directory, name));
+      const line = this.changes.has(key) ? this.changes.onDisk(key) : inMemory;
+      if (line !== undefined) yield [name, line];
+    }
+  }
+
+  knownDirectories(folder: string, directory: string): Iterable<string> {
+    return this.inMemory.knownDirectories(folder, directory);
+  }
+
+  async forgottenPaths(folder: string): Promise<string[]> {
+    const paths: string[] = [];
+    let passed = 0;
+    for (const key of this.changes.keys()) {
+      passed += 1;
+      if (passed % SLICE === 0) await nextTurn();
+      const [name = '', path = ''] = key.split('\0');
+      if (name !== folder || this.changes.onDisk(key) === undefined) continue;
+      if (this.inMemory.line(name, path) === undefined) paths.push(path);
+    }
+    return paths;
+  }
+
   counts(folder?: string): Counts {
     const counts = { ...this.inMemory.counts(folder) };
     for (const [name, ahead] of this.#ahead) {

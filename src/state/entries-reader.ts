@@ -40,6 +40,15 @@ export abstract class EntriesReader {
   /** Everything, all of one folder, or what is below one directory of it, as it stands here. */
   abstract lines(folder?: string, directory?: string): Iterable<Placed>;
 
+  /** The files directly in `directory`, each with its record as text. */
+  abstract linesIn(folder: string, directory: string): Iterable<readonly [name: string, line: string]>;
+
+  /** The names of the directories directly in `directory` that have records in memory in or below them. */
+  abstract knownDirectories(folder: string, directory: string): Iterable<string>;
+
+  /** The paths of records that neither `linesIn` nor `knownDirectories` leads to. */
+  abstract forgottenPaths(folder: string): Promise<string[]>;
+
   /** Of one folder, or of all. */
   abstract counts(folder?: string): Counts;
 

@@ -87,9 +87,17 @@ export class Entries extends EntriesReader {
     return this.#directory(folder, directory)?.lines.keys() ?? [];
   }
 
-  /** The names of the directories directly in `directory` that have records in or below them. */
+  *linesIn(folder: string, directory: string): Iterable<readonly [name: string, line: string]> {
+    for (const [name, at] of this.#directory(folder, directory)?.lines ?? [])
+      yield [name, this.#lines.get(at)];
+  }
+
   knownDirectories(folder: string, directory: string): Iterable<string> {
     return this.#directory(folder, directory)?.directories ?? [];
+  }
+
+  async forgottenPaths(): Promise<string[]> {
+    return [];
   }
 
   *quarantinedPlaces(): Iterable<Place> {
