@@ -65,7 +65,8 @@ async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
     message: `No daemon runs with this configuration: none uses the state in ${stateDir}.`,
     hint: 'Start it with `peersync run`. If state.dir was changed, a daemon that runs on the old directory takes it up only by a restart.',
   };
-  return new PeersyncError({ code: 'NOT_RUNNING', ...((await missingState(stateDir)) ?? unused) });
+  const { message, hint } = (await missingState(stateDir)) ?? unused;
+  return new PeersyncError({ code: 'NOT_RUNNING', message, hint });
 }
 
 /** The same problems that the daemon would find. */

@@ -113,9 +113,12 @@ export type MissingState = NonNullable<Awaited<ReturnType<typeof missingState>>>
 /** What it may mean that nothing is where the state should be; undefined where something is. */
 export async function missingState(stateDir: string) {
   if (await isThere(stateDir)) return undefined;
+  const moved =
+    'If a daemon runs already, its state.dir was another when it started: stop it, move that directory here, and start it again.';
   return {
-    message: `No daemon runs with this configuration: its state would be in ${stateDir}, where nothing is.`,
-    hint: 'If state.dir was changed, which takes effect only by a restart: stop the daemon, move its old directory here, and start it again. Else start it with `peersync run`.',
+    message: `Nothing has run with this configuration yet: there is no state in ${stateDir}.`,
+    hint: `\`peersync run\` starts the daemon. ${moved}`,
+    moved,
   };
 }
 

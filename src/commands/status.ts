@@ -4,6 +4,7 @@ import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
+import { stateHolder } from '../state/directory.js';
 import { answer, define } from './context.js';
 import { askAnyoneOnce, configToAsk, type MissingState, missingState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
@@ -26,33 +27,64 @@ export const statusCommand = define({
   run: async (options) => {
     const config = await configToAsk(options);
     const report = await askAnyoneOnce<StatusReport>(options, config, { ask: 'status', parameters: {} });
-    const missing = report.running ? undefined : await missingState(config.state.dir);
+    const silence = report.running ? {} : await silenceOf(config.state.dir);
     return answer(options, report, () => {
       const now = systemClock.now() - (report.wallAheadMs ?? 0);
-      return statusText(report, now, missing, terminalWidth(process.stdout));
+      return statusText(report, now, silence, terminalWidth(process.stdout));
     });
   },
 });
 
+/** Why no daemon answers, as far as the directory of the state tells. */
+interface Silence {
+  /** Set where nothing has run yet. */
+  readonly missing?: MissingState | undefined;
+  /** The process that has the state and takes no commands. */
+  readonly pid?: number | undefined;
+}
+
+async function silenceOf(stateDir: string): Promise<Silence> {
+  const missing = await missingState(stateDir);
+  if (missing !== undefined) return { missing };
+  return { pid: (await stateHolder(stateDir))?.pid };
+}
+
+/** What a person needs to know first: whether peersync runs, and if not, how it starts. */
+function firstLines(
+  { folders, pid, running, startedAt }: StatusReport,
+  now: number,
+  silence: Silence,
+): string[] {
+  if (running && startedAt !== undefined)
+    return [`peersync runs (pid ${pid}, for ${durationText(now - startedAt)})`];
+  const { missing, pid: holder } = silence;
+  if (missing !== undefined)
+    return [
+      safe(missing.message),
+      `  \`peersync run\` starts to sync ${counted(folders.length, 'folder')}.`,
+      `  ${missing.moved}`,
+    ];
+  if (holder !== undefined)
+    return [
+      `peersync takes no commands now (pid ${holder}): it starts or stops, or it is \`peersync once\`. This is what the state says:`,
+    ];
+  return ['peersync does not run; `peersync run` starts it. This is what the state says:'];
+}
+
 /**
  * The report for a person, line by line.
  *
- * @param missing where there is no state that it could be of
+ * @param silence of a report that no daemon made
  * @param width of the terminal
  */
 export function statusText(
   report: StatusReport,
   now: number,
-  missing?: MissingState,
+  silence: Silence = {},
   width?: number,
 ): string[] {
-  const { pid, running, startedAt } = report;
-  const standing =
-    running && startedAt !== undefined
-      ? `peersync runs (pid ${pid}, for ${durationText(now - startedAt)})`
-      : 'peersync does not run; this is what the state says';
   const lines = [
-    ...(missing === undefined ? [standing] : [safe(missing.message), `  ${missing.hint}`]),
+    ...firstLines(report, now, silence),
     ...summaryLines(report, now),
     ...conditionLines(report, now),
     ...statusSections(report, now, width).flatMap((section) => ['', ...section]),

@@ -28,7 +28,7 @@ it('status fits a terminal of 80 columns, and tells all of it', () => {
     ...{ folders: [folder(name)], quarantined, peer: { url, dialect: 'yacy', queue } },
     paused: { since: NOW - 60_000 },
   });
-  const lines = statusText(shown, NOW, undefined, 80);
+  const lines = statusText(shown, NOW, {}, 80);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
   const text = lines.join('').replaceAll(' ', '');
   for (const words of [url, quarantined[0]?.file ?? '', '1,204,311', '`peersyncresume`endsit'])
@@ -48,7 +48,7 @@ it('status in 80 columns cuts no name of a folder as long as there are columns o
   const name = 'a-folder-with-quite-a-long-name';
   const items = { pending: 0, accepted: 0, confirmed: 12_345, quarantined: 0, gone: 7, skipped: 12, ...NONE };
   const linesIn = (width: number | undefined) => {
-    const lines = statusText(report({ folders: [{ ...folder(name), items }] }), NOW, undefined, width);
+    const lines = statusText(report({ folders: [{ ...folder(name), items }] }), NOW, {}, width);
     return [/^folder /, /^a-folder/].map((begin) => lines.find((line) => begin.test(line))?.split(/ {2,}/));
   };
   const [head, row] = linesIn(80);
@@ -60,7 +60,7 @@ it('status in 80 columns cuts no name of a folder as long as there are columns o
 it('status comes to an end in a terminal of any width', () => {
   const shown = report({ folders: [folder('資料'.repeat(20))], page: 'http://127.0.0.1:8385/' });
   for (let width = 1; width <= 80; width += 1) {
-    const lines = statusText(shown, NOW, undefined, width);
+    const lines = statusText(shown, NOW, {}, width);
     expect(lines.join('').replaceAll(' ', '')).toContain('http://127.0.0.1:8385/');
   }
 });
@@ -134,4 +134,11 @@ describe('what pause answers', () => {
   ])('tells a pause %s', (_, until, words) => {
     expect(pausedLine({ since: NOW - 1_000, ...(until === undefined ? {} : { until }) }, NOW)).toMatch(words);
   });
+});
+
+it('a process that has the state and takes no commands is named', () => {
+  const [first] = statusText({ ...report({}), running: false }, NOW, { pid: 7 });
+  expect(first).toMatch(
+    /^peersync takes no commands now \(pid 7\): it starts or stops, or it is `peersync once`/,
+  );
 });

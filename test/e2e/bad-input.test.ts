@@ -102,18 +102,25 @@ describe('a state directory', () => {
     expect((await first.kill('SIGTERM')).code).toBe(0);
   });
 
-  it('that is not there is named by status, as by reload: a daemon may go on with the one before', async () => {
+  it('that is not there is named by status first, with what starts peersync, and by reload', async () => {
     const directory = temporaryDirectory();
     const path = writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } });
-    const missing = `No daemon runs with this configuration: its state would be in ${join(directory, 'state')}, where nothing is.\n  If state.dir was changed, `;
+    const missing = `Nothing has run with this configuration yet: there is no state in ${join(directory, 'state')}.\n  \`peersync run\` starts `;
     const status = await peersync(['status', '-c', path]);
     expect(status.code).toBe(0);
     expect(status.stdout.slice(0, missing.length)).toBe(missing);
+    const [, ...next] = status.stdout.split('\n');
+    expect(next.slice(0, 2)).toEqual([
+      '  `peersync run` starts to sync 1 folder.',
+      expect.stringContaining('  If a daemon runs already, its state.dir was another'),
+    ]);
     expect(status.stdout).toContain('\npeer     http://127.0.0.1:1');
     expect((await peersync(['reload', '-c', path])).stderr).toContain(missing);
     expect(existsSync(join(directory, 'state'))).toBe(false);
     mkdirSync(join(directory, 'state'));
-    expect((await peersync(['status', '-c', path])).stdout).toMatch(/^peersync does not run; /);
+    expect((await peersync(['status', '-c', path])).stdout).toMatch(
+      /^peersync does not run; `peersync run` starts it\. /,
+    );
   });
 
   it('whose records are damaged is repaired from what is sound, and status says so', async () => {
