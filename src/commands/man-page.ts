@@ -1,4 +1,5 @@
 import yargs, { type Argv } from 'yargs';
+import { pageInShell } from '../lib/documentation.js';
 import { ABOUT, EXIT_WORDS, FIRST_EXAMPLES } from './commands.js';
 import { type Command, type GlobalOptions, moduleOf, withGlobalOptions } from './context.js';
 
@@ -60,7 +61,11 @@ ${tagged(ENVIRONMENT)}
 .SH FILES
 ${tagged(FILES)}
 .SH SEE ALSO
-README.md and src/config/README.md in the package explain the configuration;
+The documentation is in the package.
+.B less "${escaped(pageInShell('README.md'))}"
+opens its first page,
+.B less "${escaped(pageInShell('src/config/README.md'))}"
+all keys of the configuration.
 .B peersync schema
 prints its JSON Schema.
 `;

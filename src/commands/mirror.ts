@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../lib/clock.js';
+import { pagePath } from '../lib/documentation.js';
 import { EXIT, type ExitCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
@@ -80,7 +81,7 @@ async function report(
     progress.end();
   }
   if (mirrors === 0 && !options.json)
-    print('The configuration names no mirrors: see src/mirror/README.md for what they do.');
+    print(`The configuration names no mirrors; what they do stands in ${pagePath('src/mirror/README.md')}.`);
   return exitCode;
 }
 

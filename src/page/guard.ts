@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
+import { pageInPackage } from '../lib/documentation.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Live } from '../report/status.js';
@@ -40,7 +41,7 @@ const ERRORS = {
   BAD_REQUEST: [
     400,
     'The request could not be understood.',
-    'See "Monitoring" in src/report/README.md for what can be asked.',
+    `See "Monitoring" in ${pageInPackage('src/report/README.md')} for what can be asked.`,
   ],
   NOT_FOUND: [404, 'There is nothing at this address.', 'The status page is at /.'],
   TOO_MANY_FOLLOWERS: [

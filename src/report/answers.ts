@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Config } from '../config/config.js';
+import { pageInPackage } from '../lib/documentation.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
@@ -146,7 +147,8 @@ function request<Schema extends z.ZodType>(
     if (asked.success) return answer(asked.data);
     const { issues } = asked.error;
     const words = `${issues.map(({ message, path }) => [...path, message].join(': ')).join('; ')}.`;
-    throw wrongly('BAD_REQUEST', words, 'See "Monitoring" in src/report/README.md for what can be asked.');
+    const page = pageInPackage('src/report/README.md');
+    throw wrongly('BAD_REQUEST', words, `See "Monitoring" in ${page} for what can be asked.`);
   };
 }
 

@@ -11,8 +11,10 @@ import {
 import { dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { PAGES } from '../../src/lib/documentation.js';
 import { pdf } from '../content/documents.js';
 import { afterwards } from '../support/afterwards.js';
+import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { linksOf } from '../tools/links.js';
@@ -111,6 +113,20 @@ describe('the package', () => {
     const isPicture = ({ target }: { target: string }) => target.endsWith('.png');
     for (const { page, target } of links.filter((link) => !isPicture(link)))
       expect(existsSync(join(content, target)), `${page} links to ${target}`).toBe(true);
+  });
+
+  it('holds every page that messages and the manual page name, and these name them as they are found', () => {
+    expect([...files]).toEqual(expect.arrayContaining([...PAGES]));
+    const manual = read('dist/man/peersync.1').replaceAll('\\-', '-');
+    const named = [...manual.matchAll(/\$\(npm root -g\)\/peersync\/(\S+\.md)/g)].map(([, page]) => page);
+    expect(named).toEqual(['README.md', 'src/config/README.md']);
+    expect(manual.match(/\S+README\.md/g)).toHaveLength(named.length);
+    const config = writeConfig(temporaryDirectory(), { peer: { url: 'http://127.0.0.1:1' } });
+    const cli = join(content, 'dist/cli.js');
+    const options = { encoding: 'utf8', env: { ...process.env, NODE_PATH: '' } } as const;
+    const { stdout } = spawnSync(process.execPath, [cli, 'mirror', '-c', config], options);
+    const [, page = ''] = /stands in (.*)\.\n/.exec(stdout) ?? [];
+    expect(page).toBe(join(content, 'src/mirror/README.md'));
   });
 
   it('is a library whose types need no package but those of Node', () => {

@@ -28,4 +28,19 @@ describe('the pages of the repository', () => {
       for (const { target } of linksOf(top)(page)) if (target.endsWith('.md')) reached.add(target);
     expect(pages.filter((page) => !reached.has(page))).toEqual([]);
   });
+
+  it('are named by messages only in the way that leads an installed user there', () => {
+    const sources = execFileSync('git', ['ls-files', '-co', '--exclude-standard', 'src/*.ts', 'src/*.tsx'], {
+      ...{ cwd: top, encoding: 'utf8' },
+    });
+    const naming = sources
+      .split('\n')
+      .filter((file) => file !== '' && file !== 'src/lib/documentation.ts')
+      .filter((file) => {
+        const lines = readFileSync(join(top, file), 'utf8').split('\n');
+        const code = lines.filter((line) => !/^\s*(\/?\*|\/\/)/.test(line)).join('\n');
+        return /README\.md/.test(code.replaceAll(/page(Path|InPackage|InShell)\('[^']*'\)/g, ''));
+      });
+    expect(naming).toEqual([]);
+  });
 });
