@@ -157,8 +157,9 @@ async function cleanUp(
   const remaining = [...left.keys()];
   const [first] = left.values();
   if (first === undefined) {
-    const message = `the peer does not show ${counted(urls.length, 'document')} any more that ${urls.length === 1 ? 'was' : 'were'} pushed`;
-    return { finding: { check, ok: true, message: `removed again: ${message}` }, remaining };
+    const what = counted(urls.length, 'document');
+    const message = `removed again: ${what} pushed, and the peer shows none of them any more`;
+    return { finding: { check, ok: true, message }, remaining };
   }
   const hint = `Remove them later: \`peersync push --remove ${remaining.map(shellWord).join(' ')}\`.`;
   return {
