@@ -4,6 +4,7 @@ import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/process.js';
 import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
+import { isHeldUp } from '../report/pace.js';
 import { statusReport } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
 import type { Trouble } from '../state/entry.js';
@@ -60,8 +61,9 @@ export const onceCommand = define({
       const durationMs = Math.round(systemClock.now() - started);
       answer(options, { items, requests: { push, peerdoc }, mirrors, durationMs, conditions }, () => [
         ...reports.filter(isNoteworthy).flatMap((report) => runLines(report, config.mirror.root)),
-        `${items.confirmed} confirmed, ${waitingOf(items)} waiting, ${items.quarantined} quarantined, ` +
-          `${items.skipped} skipped, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
+        `${numberText(items.confirmed)} confirmed, ${numberText(waitingOf(items))} waiting, ` +
+          `${numberText(items.quarantined)} quarantined, ` +
+          `${numberText(items.skipped)} skipped, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
           `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
         ...conditions.map(({ message, hint }) => safe(`${message} ${hint}`)),
       ]);
@@ -95,7 +97,7 @@ interface Run {
  *   over; and the reason that `signal` aborts with
  */
 async function settle(daemon: Daemon, run: Run): Promise<void> {
-  const { audit, kind, mirrors, state, uplink, watcher } = daemon.parts;
+  const { audit, kind, mirrors, queue, state, uplink, watcher } = daemon.parts;
   const { signal } = run;
   let isScanned = false;
   const held = () => watcher.status().filter((folder) => folder.state === 'held');
@@ -134,7 +136,9 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   do {
     const ran = new Set(run.reports.map(({ name }) => name));
     const waiting = mirrors.names.filter((name) => !ran.has(name));
-    run.progress.show(stepOf(state.committed.counts(), isScanned, { total: mirrors.names.length, waiting }));
+    const heldUp = isHeldUp(queue.status(), systemClock.now());
+    const step = stepOf(state.committed.counts(), isScanned, { total: mirrors.names.length, waiting });
+    run.progress.show({ ...step, heldUp });
     assertHope(daemon, run, isScanned);
   } while ((await Promise.race([over, systemClock.sleep(TICK_MS, signal)])) !== 'over');
   const leftOut = (what: string, name: string, waiting: number, trouble: Trouble | undefined) => {
@@ -211,11 +215,11 @@ function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isSca
       'TIMEOUT',
       `${isScanned ? 'The mirrors are not up to date' : 'Not all folders were looked through'} after ${timeout}.`,
     );
-  const removals = removing === 0 ? '' : `, ${removing} to be removed`;
+  const removals = removing === 0 ? '' : `, ${numberText(removing)} to be removed`;
   const status = pending > 0 ? 'pending' : accepted > 0 ? 'accepted' : 'removing';
   throw unfinished(
     'TIMEOUT',
-    `${counted(pending, 'file')} still to be pushed and ${accepted} to be confirmed${removals} after ${timeout}.`,
+    `${counted(pending, 'file')} still to be pushed and ${numberText(accepted)} to be confirmed${removals} after ${timeout}.`,
     `Nothing is lost: the next run goes on from here; \`peersync list --status ${status}\` names them.`,
   );
 }
@@ -259,15 +263,15 @@ export function stepOf(
   const { pending, accepted, confirmed, quarantined, removing } = counts;
   const total = pending + accepted + confirmed;
   const { waiting } = mirrors;
-  const parts = [`${confirmed}/${total} confirmed`];
+  const parts = [`${numberText(confirmed)}/${numberText(total)} confirmed`];
   if (isScanned && total + removing === confirmed && waiting.length > 0) {
     parts.unshift(`waiting for ${counted(waiting.length, 'mirror')} (${fewOf(waiting)})`);
   } else {
-    parts.push(`${pending} to push`, `${accepted} to confirm`);
+    parts.push(`${numberText(pending)} to push`, `${numberText(accepted)} to confirm`);
     if (waiting.length > 0) parts.push(`${counted(waiting.length, 'mirror')} to fetch`);
   }
-  if (removing > 0) parts.push(`${removing} to remove`);
-  if (quarantined > 0) parts.push(`${quarantined} quarantined`);
+  if (removing > 0) parts.push(`${numberText(removing)} to remove`);
+  if (quarantined > 0) parts.push(`${numberText(quarantined)} quarantined`);
   if (!isScanned) parts.push('scanning');
   const besides = { done: mirrors.total - waiting.length, total: mirrors.total };
   return { done: confirmed, total, besides, parts, growing: !isScanned };

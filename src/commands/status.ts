@@ -2,13 +2,13 @@ import { systemClock } from '../lib/clock.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
+import { paceText } from '../report/pace.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import { answer, define } from './context.js';
 import { askAnyoneOnce, configToAsk, type MissingState, missingState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
-import { rateText } from './terminal.js';
 import {
   columns,
   counted,
@@ -94,12 +94,16 @@ export function statusText(
 
 /** The peer, and what keeps it from answering; how far the files are; the page. */
 export function summaryLines(report: StatusReport, now: number): string[] {
-  const { figures, page } = report;
+  const { figures, pace, page } = report;
   const { dialect, url } = report.peer;
   const words = report.running ? `${peerWords(report, now)}  ` : '';
   const speaks = dialect === undefined ? '(its dialect is not known yet)' : `(speaks ${dialect})`;
   const last = figures?.lastConfirmedAt;
-  const ago = last === undefined ? '' : `, the last one ${durationText(Math.max(0, now - last))} ago`;
+  // While they come, the last one is always of just now.
+  const ago =
+    last === undefined || pace !== undefined
+      ? ''
+      : `, the last one ${durationText(Math.max(0, now - last))} ago`;
   return [
     `peer     ${words}${safe(url)} ${speaks}`,
     ...peerTrouble(report, now).map((line) => `         ${line}`),
@@ -115,10 +119,9 @@ export function countsText({ items }: StatusReport): string {
   return `${numberText(confirmed)} confirmed, ${numberText(pending)} pending, ${numberText(accepted)} accepted${troubled}`;
 }
 
-/** Files confirmed a second, to follow the counts; nothing where none were of late. */
-export function speedText({ figures }: StatusReport): string {
-  const { confirmedPerSecond = 0 } = figures ?? {};
-  return confirmedPerSecond === 0 ? '' : `, ${rateText(confirmedPerSecond)}/s`;
+/** How fast files are confirmed and how long that takes, to follow the counts; nothing where nothing moves. */
+export function speedText({ pace }: StatusReport): string {
+  return pace === undefined ? '' : `, ${paceText(pace)}`;
 }
 
 /** What the peer does, as the end of a sentence that begins with it. */

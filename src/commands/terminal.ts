@@ -3,6 +3,8 @@ import type { ReadStream } from 'node:tty';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { Rate } from '../lib/rate.js';
+import { amountText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { columnsOf, displayWidth, fitted } from './text.js';
 
@@ -228,6 +230,8 @@ export interface Step {
   readonly parts: readonly string[];
   /** Whether more may come, so that nobody can say how long it takes. */
   readonly growing?: boolean;
+  /** Whether nothing can move now, such as while the peer is away: then there is no rate either. */
+  readonly heldUp?: boolean;
 }
 
 const SHORTEST_BAR = 8;
@@ -245,8 +249,9 @@ export function progressLine(step: Step, perSecond: number | undefined, columns?
   const all = total + besides.total;
   const share = all === 0 ? 0 : Math.min(1, Math.max(0, (done + besides.done) / all));
   const percent = `${`${Math.floor(share * 100)}%`.padStart(4)} `;
-  const isKnown = !growing && perSecond !== undefined && perSecond > 0 && total > done;
-  const rate = perSecond === undefined || total === 0 ? [] : [`${rateText(perSecond)}/s`];
+  const isMoving = perSecond !== undefined && perSecond > 0 && total > 0;
+  const isKnown = isMoving && !growing && total > done;
+  const rate = !isMoving ? [] : [`${amountText(perSecond)}/s`];
   const left = isKnown ? [`${durationText(((total - done) / perSecond) * 1000)} left`] : [];
   const [first = '', ...rest] = parts;
   if (columns === undefined) return percent + [first, ...rest, ...rate, ...left].join(', ');
@@ -262,11 +267,6 @@ export function progressLine(step: Step, perSecond: number | undefined, columns?
     if (least === undefined) return displayWidth(text) <= room ? text : fitted(text, Math.max(1, room));
     least.pop();
   }
-}
-
-/** A slow rate is told more exactly. */
-export function rateText(perSecond: number): string {
-  return perSecond > 0 && perSecond < 10 ? perSecond.toFixed(1) : perSecond.toFixed(0);
 }
 
 /** Between two plain lines, in ms. */
@@ -328,7 +328,7 @@ export class Progress {
     if (canDraw(this.stream, this.env)) this.#draw(this.stream, step);
     else if (at - this.#lastLineAt >= LINE_INTERVAL_MS) {
       this.#lastLineAt = at;
-      const text = progressLine(step, this.#rate.perSecond(at, step.done)).trimStart();
+      const text = progressLine(step, this.#perSecond(step)).trimStart();
       if (text !== this.#lastText) this.stream.write(`${text}\n`);
       this.#lastText = text;
     }
@@ -359,9 +359,12 @@ export class Progress {
     });
   }
 
+  #perSecond({ done, heldUp = false }: Step): number | undefined {
+    return heldUp ? undefined : this.#rate.perSecond(this.clock.now(), done);
+  }
+
   #draw(stream: ProgressStream, step: Step): void {
-    const perSecond = this.#rate.perSecond(this.clock.now(), step.done);
-    const text = progressLine(step, perSecond, columnsOf(stream));
+    const text = progressLine(step, this.#perSecond(step), columnsOf(stream));
     const line = wantsColour(this.env) ? text.replace(/^█+/, '\x1b[32m$&\x1b[39m') : text;
     if (line === this.#lastText) return;
     this.#lastText = line;
@@ -386,32 +389,4 @@ export function filtered(log: Logger, isWanted: (fields: object) => boolean): Lo
     if (isWanted(fields)) log[level](fields, message);
   };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
-}
-
-/** So far back is looked, in ms: a rate is that of now, and still calm where things come in bursts. */
-const WINDOW_MS = 15_000;
-/** Marks are at least so far apart, in ms, so that their number is bounded. */
-const STEP_MS = 250;
-/** Before this a rate would be a guess, in ms. */
-const LEAST_MS = 1_000;
-
-/** How fast a count grows, over the last seconds. */
-export class Rate {
-  readonly #marks: { readonly at: number; readonly count: number }[] = [];
-
-  /** @param at in ms of a clock that never goes back */
-  note(at: number, count: number): void {
-    const last = this.#marks.at(-1);
-    if (last !== undefined && at - last.at < STEP_MS) return;
-    this.#marks.push({ at, count });
-    // One mark from before the window stays, for the count grew from there.
-    while (this.#marks.length > 2 && at - (this.#marks[1]?.at ?? at) >= WINDOW_MS) this.#marks.shift();
-  }
-
-  /** Per second; undefined while there is too little to tell it from. */
-  perSecond(at: number, count: number): number | undefined {
-    const first = this.#marks[0];
-    if (first === undefined || at - first.at < LEAST_MS) return undefined;
-    return Math.max(0, ((count - first.count) * 1000) / (at - first.at));
-  }
 }

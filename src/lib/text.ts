@@ -8,6 +8,12 @@ export function numberText(n: number): string {
   return String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
+/** A number that need not be whole, with as many digits as mean something: `0.25`, `17.4`, `1,204`. */
+export function amountText(n: number): string {
+  if (n >= 100) return numberText(Math.round(n));
+  return String(Number(n.toFixed(n < 1 ? 2 : 1)));
+}
+
 /** A number with its noun: `1 file`, `1,204 files`. */
 export function counted(n: number, one: string, many = `${one}s`): string {
   return `${numberText(n)} ${n === 1 ? one : many}`;

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { Rate } from '../lib/rate.js';
 import { durationText } from '../lib/units.js';
 import { beginningOf, type Entry, type Item, isItem, isRemembered, type Trouble } from '../state/entry.js';
 import { sinceOf } from '../state/line.js';
@@ -178,6 +179,7 @@ export class Statistics {
   recalled: Promise<void> = Promise.resolve();
   /** Of the present sample. */
   readonly #durations = newHistogram();
+  readonly #rate = new Rate();
   #lastConfirmedAt: number | undefined;
   #timer: Timer | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -186,8 +188,9 @@ export class Statistics {
 
   /** To be called before anything else changes the state. */
   async start(): Promise<void> {
-    const { log, state } = this.deps;
+    const { clock, log, state } = this.deps;
     this.#plan();
+    this.#rate.note(clock.now(), this.totals.confirmed);
     for await (const slice of state.committed.entries.slices({ status: ['pending', 'accepted'] }))
       for (const entry of slice) this.#countWaiting(entry, 1);
     this.#unsubscribe = state.onCommit((after, before) => this.#onCommit(after, before));
@@ -206,13 +209,12 @@ export class Statistics {
   report() {
     const now = this.deps.clock.now();
     const all = [...this.#collections.values()];
-    const last = this.samples.at(-1);
     return {
       timeToSearch: all.map(({ collection, day, hour, waiting }) => {
         return { collection, hour: hour.at(now), day: day.at(now), ...waiting.read() };
       }),
-      /** Documents confirmed a second, over the last 10 s. */
-      confirmedPerSecond: last && last.at > now - SAMPLE_MS ? (last.confirmed * 1_000) / SAMPLE_MS : 0,
+      /** Documents confirmed a second, over the last half minute; 0 while none are, or too little is known. */
+      confirmedPerSecond: this.#rate.perSecond(now, this.totals.confirmed) ?? 0,
       /** When an item was last confirmed, in ms since the epoch; also by an earlier run. */
       lastConfirmedAt: this.#lastConfirmedAt,
       alerts: all.flatMap(({ alert }) => alert ?? []),
@@ -250,6 +252,7 @@ export class Statistics {
     this.totals.confirmed += 1;
     const now = this.deps.clock.now();
     this.#lastConfirmedAt = now;
+    this.#rate.note(now, this.totals.confirmed);
     const tookMs = Math.max(0, now - atRestSince(after));
     record(this.#durations, tookMs);
     this.onConfirmed(this.#count(after.collection, tookMs, now), tookMs);

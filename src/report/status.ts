@@ -23,6 +23,7 @@ import { unseenAddresses } from '../uplink/unseen-addresses.js';
 import type { Uplink } from '../uplink/uplink.js';
 import { heldTrouble, unapprovedDeletes } from '../watch/deletions.js';
 import type { Watcher } from '../watch/watcher.js';
+import { paceOf } from './pace.js';
 import { keptPause } from './pausing.js';
 import type { Statistics } from './statistics.js';
 
@@ -165,6 +166,9 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
   };
   const queue = parts?.queue.status();
   const { failure } = state;
+  const figures = parts?.statistics.report();
+  const { confirmedPerSecond = 0 } = figures ?? {};
+  const isScanning = watched.some((folder) => folder.state === 'scanning');
   return {
     version: VERSION,
     running: live !== undefined,
@@ -176,7 +180,7 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
      */
     wallAheadMs: (live && Math.round(wallAheadMs(live.clock) / 1_000) * 1_000) || undefined,
     uplink: parts?.uplink.status(),
-    figures: parts?.statistics.report(),
+    figures,
     /** Whether the file of the configuration is what holds. */
     configuration: live?.current.report,
     /** What a person paused. */
@@ -193,6 +197,8 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
       queue,
     },
     items: counts,
+    /** How fast what waits becomes searchable; only while it does. */
+    pace: paceOf({ items: counts, confirmedPerSecond, queue, isScanning }, live?.clock.now() ?? now),
     folders: config.folders.map(({ name, path, collection, onDelete }) => {
       const watch = watched.find((folder) => folder.name === name);
       const held = onDelete === 'keep' ? undefined : unapprovedDeletes(state, name);

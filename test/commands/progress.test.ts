@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Progress, progressLine, Rate, type Step } from '../../src/commands/terminal.js';
+import { Progress, progressLine, type Step } from '../../src/commands/terminal.js';
 import { displayWidth } from '../../src/commands/text.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -39,37 +39,10 @@ describe('the line of progress', () => {
 
   it('says no time while more may come, or nothing moves', () => {
     expect(progressLine({ ...step(10), growing: true }, 85)).not.toContain('left');
-    expect(progressLine(step(10), 0)).toMatch(/, 0\/s$/);
+    expect(progressLine(step(10), 0)).not.toContain('/s');
     expect(progressLine(step(10), undefined)).not.toContain('/s');
     expect(progressLine(step(2_000), 85)).not.toContain('left');
     expect(progressLine(step(0, 0), undefined)).toContain('  0% 0/0 confirmed');
-  });
-});
-
-describe('the rate', () => {
-  it('is that of the last seconds, not of the whole run', () => {
-    const rate = new Rate();
-    let count = 0;
-    const grow = (from: number, to: number, by: number) => {
-      for (let at = from; at < to; at += 100) {
-        count += by;
-        rate.note(at, count);
-      }
-    };
-    grow(0, 60_000, 10);
-    expect(rate.perSecond(60_000, count)).toBeCloseTo(100, -1);
-    grow(60_000, 90_000, 1);
-    expect(rate.perSecond(90_000, count)).toBeCloseTo(10, 0);
-    grow(90_000, 120_000, 0);
-    expect(rate.perSecond(120_000, count)).toBe(0);
-  });
-
-  it('is not known at once, and never below zero', () => {
-    const rate = new Rate();
-    expect(rate.perSecond(0, 5)).toBeUndefined();
-    rate.note(0, 5);
-    expect(rate.perSecond(500, 50)).toBeUndefined();
-    expect(rate.perSecond(2_000, 3)).toBe(0);
   });
 });
 
@@ -160,6 +133,20 @@ describe('on a terminal', () => {
     plain.progress.end();
   });
 
+  it('tells no rate and no time while the peer is away', async () => {
+    const clock = new FakeClock();
+    const terminal = new FakeTerminal(140);
+    const progress = new Progress(terminal, clock, {});
+    for (let done = 0; done <= 100; done += 1) {
+      progress.show(step(done));
+      await clock.advance(100);
+    }
+    expect(terminal.screen.at(-1)).toMatch(/quarantined, 10\/s, 3m 10s left$/);
+    progress.show({ ...step(100), heldUp: true });
+    expect(terminal.screen.at(-1)).toMatch(/quarantined$/);
+    progress.end();
+  });
+
   it('that is dumb, or no terminal, is told in plain lines now and then', async () => {
     for (const [isTTY, env] of [
       [true, { TERM: 'dumb' }],
@@ -175,7 +162,7 @@ describe('on a terminal', () => {
       }
       progress.end();
       expect(written).toBe(
-        '2% 50/2000 confirmed, 700 to push, 60 to confirm, 3 quarantined, 10/s, 3m 15s left\n' +
+        '2% 50/2000 confirmed, 700 to push, 60 to confirm, 3 quarantined\n' +
           '5% 100/2000 confirmed, 700 to push, 60 to confirm, 3 quarantined, 10/s, 3m 10s left\n',
       );
     }

@@ -1,3 +1,4 @@
+import { paceOf } from '../../src/report/pace.js';
 import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status.js';
 import { conditionsOf } from '../../src/report/status.js';
 
@@ -53,6 +54,7 @@ export function report(parts: Partial<StatusFacts> = {}): StatusReport {
     startedAt: NOW - 7_260_000,
     peer: { url: 'http://127.0.0.1:8090', dialect: 'yacy', queue },
     items: counts,
+    pace: undefined,
     folders: [folder('inbox'), folder('notes')],
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_000 },
     figures: { confirmedPerSecond: 17.4, lastConfirmedAt: NOW - 2_000, timeToSearch: [], alerts: [] },
@@ -64,5 +66,11 @@ export function report(parts: Partial<StatusFacts> = {}): StatusReport {
     repairs: [],
     ...parts,
   };
-  return { ...status, conditions: conditionsOf(status) };
+  const { figures, folders, items, pace = paceAt(NOW) } = status;
+  function paceAt(now: number) {
+    const isScanning = folders.some(({ watch }) => watch?.state === 'scanning');
+    const { confirmedPerSecond = 0 } = figures ?? {};
+    return paceOf({ items, confirmedPerSecond, queue: status.peer.queue, isScanning }, now);
+  }
+  return { ...status, pace, conditions: conditionsOf(status) };
 }

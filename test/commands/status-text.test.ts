@@ -110,7 +110,7 @@ it('status tells the speed while files are confirmed, and nothing when idle', ()
     const figures = { timeToSearch: [], confirmedPerSecond, lastConfirmedAt: NOW - 2_000, alerts: [] };
     return statusText(report({ figures }), NOW).find((line) => line.startsWith('files'));
   };
-  expect(filesOf(17.4)).toMatch(/ accepted, 17\/s, the last one 2s ago$/);
+  expect(filesOf(17.4)).toMatch(/ accepted, 17.4 a second, about 19h 13m to go$/);
   expect(filesOf(0)).toMatch(/ accepted, the last one 2s ago$/);
 });
 

@@ -45,6 +45,7 @@ function troubled(): StatusReport {
         circuit: {
           ...queue.circuit,
           state: 'open',
+          held: ['push', 'confirm'],
           reason: { kind: 'unreachable', message: 'connection refused', hint: 'Is it running?' },
           nextProbeAt: NOW + 5_000,
           tries: 3,
@@ -82,7 +83,7 @@ describe('the view', () => {
     expect(shown(modelOf(report(), { events: [event(1), event(2)] }), 110, 14)).toEqual([
       'peersync  runs for 2h 1m (version 1.2.3, pid 77)  12:30:00',
       'peer     answers  http://127.0.0.1:8090 (speaks yacy)',
-      'files    12,345 confirmed, 1,204,311 pending, 40 accepted, 17/s, the last one 2s ago',
+      'files    12,345 confirmed, 1,204,311 pending, 40 accepted, 17.4 a second, about 19h 13m to go',
       '',
       'folder  pending    accepted  confirmed  quarantined  gone  skipped',
       'inbox   1,204,311        40     12,345            0     7       12  watching',
@@ -158,7 +159,7 @@ describe('the view', () => {
 
   it('is one plain line where nothing is drawn', () => {
     expect(watchLine(modelOf(troubled()), NOW)).toBe(
-      '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, 17/s, the peer does not answer, for 1m, 5 troubles: see `peersync status`',
+      '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, the peer does not answer, for 1m, 5 troubles: see `peersync status`',
     );
     const lost = new WatchModel();
     lost.lose('the daemon does not run');

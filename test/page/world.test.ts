@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { amountText } from '../../src/lib/text.js';
 import {
   ago,
   ahead,
-  amount,
   calm,
   concernsOf,
   confirmedInHour,
@@ -60,10 +60,17 @@ describe('the top of the page', () => {
   test('says at work how fast it goes and what is left of it, also beside what a person should know', () => {
     expect(world({ pending: 1_152, accepted: 312 }, speed(38.2))).toMatchObject({
       ...{ level: 'busy', sentence: 'Nothing is searchable yet. 1,464 on the way.', title: '1,464 waiting' },
-      detail: '38.2 a second, about 38s to go.',
+      detail: '38.2 a second, about 39s to go.',
     });
     const { detail } = world({ pending: 60, quarantined: 1 }, speed(2));
     expect(detail).toMatch(/^1 file cannot be delivered .* 2 a second, about 30s to go\.$/);
+    // Nor is there a speed where nothing moves.
+    const away = {
+      ...asked({ circuit: { state: 'open', since: NOW, tries: 1, held: ['push'] } }),
+      ...speed(77),
+    };
+    expect(world({ pending: 1_152 }, away).detail).not.toContain('a second');
+    expect(world({ pending: 1_152 }, { ...asked({ paused: { since: NOW } }), ...speed(77) }).detail).toBe('');
     // Where nothing is on the way there is no speed.
     expect(world({ confirmed: 9 }, speed(38.9)).detail).toBe('');
   });
@@ -188,7 +195,7 @@ test('times and rates are told from now, in one or two units, with as many digit
   expect(calm(3 * MIN + 40_000)).toBe('3m');
   expect([1_000, 42_000, 9 * MIN].map((ms) => ago(NOW - ms, NOW))).toEqual(['just now', '42s ago', '9m ago']);
   expect([12_000, 100, -MIN].map((ms) => ahead(NOW + ms, NOW))).toEqual(['in 12s', 'now', 'now']);
-  expect([0, 0.25, 38.24, 812.6, 1_204.4].map(amount)).toEqual(['0', '0.25', '38.2', '813', '1,204']);
+  expect([0, 0.25, 38.24, 812.6, 1_204.4].map(amountText)).toEqual(['0', '0.25', '38.2', '813', '1,204']);
 });
 
 test('a reason that files have in common is said once, by the first of those that follow each other', () => {

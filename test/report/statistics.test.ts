@@ -100,13 +100,25 @@ it('samples tell what happened in each 10 s of the last hour', async () => {
   const [sample] = d.figures.samples;
   expect(sample).toMatchObject({ confirmed: 1, waiting: 1 });
   expectNear(sample?.p50Ms, 3 * SECOND);
-  expect(d.figures.report().confirmedPerSecond).toBeCloseTo(0.1);
-  // It is the present speed: 10 s later nothing goes on.
-  await d.clock.advance(10 * SECOND);
-  expect(d.figures.report().confirmedPerSecond).toBe(0);
   await d.clock.advance(2 * HOUR);
   expect(d.figures.samples).toHaveLength(360);
-  expect(d.figures.report().confirmedPerSecond).toBe(0);
+});
+
+it('the speed is what the last half minute confirmed; it begins with the first confirmation, and ends by itself', async () => {
+  const d = await desk();
+  const perSecond = () => d.figures.report().confirmedPerSecond;
+  const names = Array.from({ length: 41 }, (_, i) => `${i}`);
+  await d.drop(...names);
+  // They are read and pushed for long, before the first one is shown.
+  await d.clock.advance(5 * MINUTE);
+  for (const [i, name] of names.entries()) {
+    await d.confirm(name);
+    if (i < 5) expect(perSecond()).toBe(0);
+    if (i > 5) expect(perSecond()).toBeCloseTo(1, 0);
+    await d.clock.advance(SECOND);
+  }
+  await d.clock.advance(31 * SECOND);
+  expect(perSecond()).toBe(0);
 });
 
 it('monitoring reads what happened since the daemon began, and no acceptance that only was remembered', async () => {

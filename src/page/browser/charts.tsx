@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import { numberText as count } from '../../lib/text.js';
+import { amountText as amount, numberText as count } from '../../lib/text.js';
 import type { Sample } from '../../report/statistics.js';
 import type { Model } from './model.js';
 import type { Props } from './parts.js';
-import { amount, confirmedInHour, duration, hour, waitingOf } from './words.js';
+import { confirmedInHour, duration, hour, waitingOf } from './words.js';
 
 const HOUR_MS = 3_600_000;
 const SHORTEST_MS = 600_000;

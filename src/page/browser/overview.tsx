@@ -1,5 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
-import { numberText as count, counted } from '../../lib/text.js';
+import { amountText as amount, numberText as count, counted } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import { TROUBLE_WORDS } from '../../queue/breaker.js';
 import type { StatusReport } from '../../report/status.js';
@@ -7,7 +7,7 @@ import type { Entry } from '../../state/entry.js';
 import type { PauseAnswer } from '../api.js';
 import { post } from './model.js';
 import { Act, Facts, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
-import { ahead, amount, type Concern, calm, concernsOf, duration, grouped, hour } from './words.js';
+import { ahead, type Concern, calm, concernsOf, duration, grouped, hour } from './words.js';
 
 /** Whether the page is up to date. */
 export function Connection({ model }: Props) {
@@ -105,10 +105,7 @@ const NOTES: Readonly<Record<Entry['status'], (status: StatusReport) => string>>
     return settling > 0 ? `${count(settling)} being written` : 'to be pushed';
   },
   accepted: () => 'at the peer, not shown yet',
-  confirmed({ figures, items }) {
-    const rate = items.pending + items.accepted > 0 ? (figures?.confirmedPerSecond ?? 0) : 0;
-    return rate > 0 ? `searchable, +${amount(rate)}/s` : 'searchable';
-  },
+  confirmed: ({ pace }) => (pace ? `searchable, +${amount(pace.perSecond)}/s` : 'searchable'),
   quarantined: ({ items }) => (items.quarantined > 0 ? 'need a change' : 'nothing stuck'),
   skipped: () => 'kept out by a rule',
   gone: () => 'removed from disk',

@@ -1,6 +1,7 @@
-import { numberText as count, counted, sentence } from '../../lib/text.js';
+import { amountText as amount, numberText as count, counted, sentence } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
+import { paceText } from '../../report/pace.js';
 import type { Sample } from '../../report/statistics.js';
 import type { RecentEvent, StatusReport } from '../../report/status.js';
 import type { ItemLine } from '../api.js';
@@ -8,11 +9,6 @@ import type { ItemLine } from '../api.js';
 /*
  * What the page says, in words and numbers. Nothing here knows the document, so that it is tested without one.
  */
-
-/** A rate, with as many digits as mean something. */
-export function amount(n: number): string {
-  return count(n < 100 ? Number(n.toFixed(n < 1 ? 2 : 1)) : Math.round(n));
-}
 
 /** As `durationText`, with tenths of a second where they mean something. */
 export function duration(ms: number): string {
@@ -71,7 +67,7 @@ export function confirmedInHour({ figures }: StatusReport): number {
 
 /** What the top of the page says: numbers first, then the gravest of what a person should know. */
 export function worldOf(status: StatusReport, now: number): World {
-  const { figures, folders, items, peer } = status;
+  const { folders, items, pace, peer } = status;
   const { circuit, paused, pausedUntil = 0 } = peer.queue ?? {};
   const [concern] = concernsOf(status);
   const isOfPeer = concern?.key.startsWith('PEER ');
@@ -82,8 +78,6 @@ export function worldOf(status: StatusReport, now: number): World {
   const until = paused?.until === undefined ? 'until you resume' : `until ${hour(paused.until, now)}`;
   const rests = isBad || paused || asksToWait ? (waiting === 1 ? 'waits' : 'wait') : 'on the way';
   const needs = stuck === 1 ? 'needs' : 'need';
-  const rate = figures?.confirmedPerSecond ?? 0;
-  const left = waiting / rate > 10 ? `, about ${durationText((waiting / rate) * 1_000)} to go` : '';
   const untouched = items.confirmed + waiting + stuck === 0 ? folders[0] : undefined;
   return {
     concern,
@@ -99,7 +93,7 @@ export function worldOf(status: StatusReport, now: number): World {
       concern?.since !== undefined && `Since ${hour(concern.since, now)}`,
       isOfPeer && circuit?.reason && `Tried again ${ahead(circuit.nextProbeAt ?? now, now)}`,
       asksToWait && `The peer asked to wait; it goes on ${ahead(pausedUntil, now)}`,
-      waiting > 0 && rate > 0 && `${amount(rate)} a second${left}`,
+      pace && paceText(pace),
       !concern && untouched && `Put a file into ${untouched.path} and watch it become searchable`,
     ),
     title:
