@@ -200,7 +200,7 @@ function problemLines({ problems, truncated }: StatusReport): string[] {
   return [
     'Could not be looked at:',
     ...problems.map(({ path, trouble }) => `  ${safe(path)}: ${safe(trouble.message)} ${trouble.hint}`),
-    ...(total > shown ? [`  and ${total - shown} more`] : []),
+    ...(total > shown ? [`  and ${numberText(total - shown)} more`] : []),
   ];
 }
 
@@ -257,7 +257,10 @@ export function figuresLines(figures: StatisticsReport | undefined, now: number,
   for (const row of told.slice(0, SHOWN))
     rows.push([safe(row.collection), ...cells(row.hour), ...cells(row.day), waitingText(row, now)]);
   const more = told.length - SHOWN;
-  return [...columns(rows, width), ...(more > 0 ? [`  and ${more} more: \`peersync status --json\``] : [])];
+  return [
+    ...columns(rows, width),
+    ...(more > 0 ? [`  and ${numberText(more)} more: \`peersync status --json\``] : []),
+  ];
 }
 
 function cells({ count, p50Ms, p95Ms, p99Ms }: Percentiles): (string | number)[] {

@@ -4,6 +4,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
+import { visible } from '../lib/text.js';
 import { ConfigError } from './config.js';
 import type { Secret } from './fields.js';
 
@@ -33,6 +34,13 @@ export async function resolveSecret(
   if (directory) return readSecret(join(directory, secret.credential), what, log);
   const why = 'CREDENTIALS_DIRECTORY is not set (the unit needs a LoadCredential= or SetCredential= line)';
   throw new ConfigError('SECRET_MISSING', `${what} is not there: ${why}.`, secret);
+}
+
+/** Where a secret is found, for a person who looks for it: *in the file /etc/token (status.token.file)*. */
+export function secretPlace(secret: Secret, key: string): string {
+  if ('file' in secret) return `in the file \`${visible(secret.file)}\` (\`${key}.file\`)`;
+  if ('env' in secret) return `in the environment variable \`${secret.env}\` (\`${key}.env\`)`;
+  return `in the systemd credential \`${secret.credential}\` (\`${key}.credential\`)`;
 }
 
 async function readSecret(path: string, what: string, log: Logger): Promise<string> {

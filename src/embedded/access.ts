@@ -7,12 +7,20 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { isOpenToOthers } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
+import { visible } from '../lib/text.js';
 import { isRight } from '../web/server.js';
 import { EmbeddedError, failures } from './errors.js';
 import { Refusal } from './form.js';
 
 /** The one user of the peer who may push. */
 export const USERNAME = 'admin';
+
+/** Who may change the peer. */
+export interface Administrator {
+  readonly password: string;
+  /** The file that has it, for whoever asks for it. */
+  readonly passwordFile: string;
+}
 
 /**
  * Lets the administrator in, who is known by Basic authentication (RFC 7617): the peer listens on loopback alone.
@@ -21,20 +29,25 @@ export const USERNAME = 'admin';
  */
 export async function admit(
   { authorization }: IncomingHttpHeaders,
-  password: string,
+  { password, passwordFile }: Administrator,
   clock: Clock,
 ): Promise<void> {
   const encoded = /^Basic +(\S+)$/i.exec(authorization ?? '')?.[1];
   const given = Buffer.from(encoded ?? '', 'base64').toString();
   if (encoded !== undefined && (await isRight(given, `${USERNAME}:${password}`, clock))) return;
-  const none = 'This page needs the administrator.';
-  const why = encoded === undefined ? none : 'The user or the password is wrong.';
-  throw new Refusal(401, why, {
+  const why =
+    encoded === undefined ? 'This page needs the administrator' : 'The user or the password is wrong';
+  const where = `the user is ${USERNAME}, and the password is in ${visible(passwordFile)}`;
+  throw new Refusal(401, `${why}: ${where}.`, {
     'www-authenticate': 'Basic realm="peersync embedded peer", charset="UTF-8"',
   });
 }
 
 const SHORTEST = 8;
+
+export function passwordFileOf(dir: string): string {
+  return join(dir, 'admin-password');
+}
 
 /**
  * The administrator's password of the peer in `dir`: the line in `admin-password`, made at the first start
@@ -43,7 +56,7 @@ const SHORTEST = 8;
  * @throws EmbeddedError EMBEDDED_PASSWORD_UNUSABLE where the file holds none
  */
 export async function administratorPassword(dir: string, log: Logger): Promise<string> {
-  const path = join(dir, 'admin-password');
+  const path = passwordFileOf(dir);
   const unusable = (why: string) => new EmbeddedError(failures.passwordUnusable(path, why));
   let text: string;
   try {

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.js';
+import { shownTitle } from './content.js';
 import { type Database, int } from './database.js';
 import { findDocument } from './document-endpoints.js';
 import type { Document, DocumentStore } from './documents.js';
@@ -64,7 +65,7 @@ export class Citations {
     // One at a time, so that many who ask at once do not add up their slices.
     const record = this.#last.then(() => this.#record(document, isFiltered, ch, () => context.isGone));
     this.#last = record.catch(() => undefined);
-    return context.record(`Citations of ${document.title}`, await record);
+    return context.record(`Citations of ${shownTitle(document)}`, await record);
   }
 
   /** For who is gone meanwhile, no more is looked for. */

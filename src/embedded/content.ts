@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readHtml } from '../content/readers/html.js';
 import type { Extract } from '../content/readers/reader.js';
 import { withoutSequences } from '../lib/rewriting.js';
-import { parseUrl } from '../lib/text.js';
+import { parseUrl, visible } from '../lib/text.js';
 import { Refusal } from './form.js';
 
 declare const normal: unique symbol;
@@ -37,6 +37,17 @@ export function urlHash(url: NormalUrl): string {
 export function lastSegment(url: NormalUrl): string {
   const segment = new URL(url).pathname.split('/').findLast((part) => part !== '');
   return segment === undefined ? url : decoded(segment);
+}
+
+/** A document's title for a page. Where that is the name of its file, what would not be seen in it is written out. */
+export function shownTitle({ title, url }: { readonly title: string; readonly url: string }): string {
+  if (title !== lastSegment(url as NormalUrl)) return title;
+  const name = new URL(url).pathname.split('/').findLast((part) => part !== '') ?? url;
+  try {
+    return visible(decodeURIComponent(name));
+  } catch {
+    return title;
+  }
 }
 
 function decoded(segment: string): string {

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { normaliseUrl, urlHash } from './content.js';
+import { escapeMarkup } from '../web/markup.js';
+import { normaliseUrl, shownTitle, urlHash } from './content.js';
 import { type Document, type DocumentStore, metadataOf, type Pushed } from './documents.js';
 import { type Form, Refusal, SMALL } from './form.js';
-import { escapeMarkup } from './markup.js';
 import type { Context } from './server.js';
 
 /** Items of one push. */
@@ -149,7 +149,7 @@ export async function peerdoc(context: Context): Promise<string> {
   const text = form.isTrue('html')
     ? `<h2>Text</h2>\n<pre>${escapeMarkup(beginningOf(document.id, documents))}</pre>\n`
     : '';
-  return context.record(document.title, recordOf(document), text);
+  return context.record(shownTitle(document), recordOf(document), text);
 }
 
 /** What can be no address is the address of no document. */

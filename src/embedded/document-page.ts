@@ -1,7 +1,9 @@
-import { counted, numberText } from '../lib/text.js';
+import { numberText } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
+import { escapeMarkup, nameMarkup } from '../web/markup.js';
+import { shownTitle } from './content.js';
 import { findDocument } from './document-endpoints.js';
-import { escapeMarkup, originOf, timeOf } from './markup.js';
+import { originOf, timeOf } from './markup.js';
 import { parseQuery } from './query.js';
 import { marked } from './search.js';
 import type { Body, Context } from './server.js';
@@ -17,21 +19,22 @@ export async function documentPage(context: Context): Promise<Body> {
   const document = findDocument(form, 'urlhash', documents);
   const query = (form.text('query') ?? '').slice(0, 1_000);
   const part = form.number('part', 0, MOST_PARTS);
-  const { author, date, digest, language, lastModified, loadDate, size, title, url, urlhash, words } =
-    document;
+  const { author, date, digest, language, lastModified, loadDate, size, url, urlhash, words } = document;
+  const title = shownTitle(document);
   const facts: readonly (readonly [name: string, value: string | null])[] = [
     ['Author', author],
-    ['Date', date === null ? null : dayOf(date)],
+    ['Dated', date === null ? null : dayOf(date)],
     ['Language', language],
     ['Collection', document.collections.join(', ')],
-    ['Size', `${formatBytes(size)}, ${counted(words, 'word')}`],
-    ['Changed', timeOf(lastModified)],
-    ['Pushed', timeOf(loadDate)],
-    ['sha256', digest],
+    ['Size of the file', formatBytes(size)],
+    ['Words', numberText(words)],
+    ['File changed', timeOf(lastModified)],
+    ['Indexed', timeOf(loadDate)],
   ];
   const rows = facts.flatMap(([name, value]) =>
-    value === null || value === '' ? [] : [`<div><dt>${name}</dt><dd>${escapeMarkup(value)}</dd></div>`],
+    value === null || value === '' ? [] : [fact(name, nameMarkup(value))],
   );
+  rows.push(fact('sha256', `<code>${digest}</code>`));
   const text = documents.textPart(document.id, part);
   const link = (parameters: Readonly<Record<string, string>>, path: string, label: string): string =>
     `<a href="${path}?${escapeMarkup(new URLSearchParams(parameters).toString())}">${label}</a>`;
@@ -43,17 +46,17 @@ export async function documentPage(context: Context): Promise<Body> {
   ];
   const pages =
     turns.join('') === '' ? '' : `<nav class="pager line" aria-label="Text">${turns.join('')}</nav>`;
-  const top = `${query === '' ? '' : `<p>${link({ query }, '/', '← Results')}</p>\n`}<h1>${escapeMarkup(title)}</h1>\n<p class="origin">${originOf(url)}</p>`;
+  const top = `${query === '' ? '' : `<p class="back">${link({ query }, '/', '← Results')}</p>\n`}<h1 dir="auto">${escapeMarkup(title)}</h1>\n<p class="origin">${originOf(url)}</p>`;
   const parts = { title, place: 'search', top } as const;
   const { begin, end } = site.around(parts);
   const { highlights } = parseQuery(query);
-  const record = link({ urlhash }, '/api/peerdoc.json', 'as JSON');
-  const cited = link({ hash: urlhash }, '/api/citation.html', 'sentences elsewhere');
+  const record = link({ urlhash }, '/api/peerdoc.json', 'This record as JSON');
+  const cited = link({ hash: urlhash }, '/api/citation.html', 'Documents with the same sentences');
   function* body(): Generator<string> {
     yield `${begin}<div class="document"><article>\n${part > 0 ? `<p class="hint">Part ${numberText(part + 1)} of the text</p>\n` : ''}`;
     yield '<div class="text" dir="auto">';
     for (const piece of piecesOf(text ?? '')) yield marked(piece, highlights);
-    yield `</div>\n${pages}</article>\n<aside><dl class="facts">\n${rows.join('\n')}\n</dl>\n<p class="hint">${record} · ${cited}</p></aside></div>${end}`;
+    yield `</div>\n${pages}</article>\n<aside><dl class="facts">\n${rows.join('\n')}\n</dl>\n<ul class="more-of-it"><li>${cited}</li><li>${record}</li></ul></aside></div>${end}`;
   }
   return body();
 }
@@ -66,6 +69,10 @@ function* piecesOf(text: string): Generator<string> {
     yield text.slice(start, end);
     start = end;
   }
+}
+
+function fact(name: string, markup: string): string {
+  return `<div><dt>${name}</dt><dd>${markup}</dd></div>`;
 }
 
 function dayOf(at: number): string {

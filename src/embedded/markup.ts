@@ -3,22 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemCode } from '../lib/errors.js';
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: a page cannot hold these characters.
-const TO_ESCAPE = /[&<>"'\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
-
-/** Text for a page, in elements and attributes; characters that a page cannot hold become U+FFFD. */
-export function escapeMarkup(text: string): string {
-  return text.replace(TO_ESCAPE, (c) => ENTITIES[c] ?? '\ufffd');
-}
+import { readableUrl } from '../lib/text.js';
+import { escapeMarkup, nameMarkup } from '../web/markup.js';
 
 /** Where the build leaves the style sheet that the status page has too, and the script; nothing is there in a bare checkout. */
 const BROWSER_DIRECTORY = fileURLToPath(new URL('../page/browser/', import.meta.url));
@@ -33,6 +19,10 @@ const LINKS: Readonly<Record<Place, readonly [path: string, label: string]>> = {
 };
 const MARK =
   '<svg class="icon" viewBox="0 0 20 20" aria-hidden="true"><path d="M3 6.5h10.5M10.5 3l3.5 3.5-3.5 3.5M17 13.5H6.5M9.5 10 6 13.5 9.5 17" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>';
+
+/** As on the status page; the script says which colours there are now. */
+const THEME =
+  '<div class="actions line"><button type="button" id="theme" class="quiet scripted"><svg class="icon" viewBox="0 0 20 20" aria-hidden="true"><circle cx="10" cy="10" r="7" fill="none" stroke="currentColor" stroke-width="2"/><path d="M10 3a7 7 0 0 1 0 14z" fill="currentColor"/></svg><span></span></button></div>';
 
 /** A page, piece by piece: `title` is text, `top` and `body` are markup. */
 interface PageParts {
@@ -51,11 +41,11 @@ export class Site {
   readonly contentSecurityPolicy: string;
   readonly #head: string;
 
-  constructor(style: string, script: string) {
+  constructor(style: string, script: string, icon: string) {
     const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
     this.contentSecurityPolicy = `default-src 'none'; style-src ${hash(style)}; script-src ${hash(script)}; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
     this.#head = `<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
+<link rel="icon" type="image/svg+xml" href="data:image/svg+xml;base64,${Buffer.from(icon).toString('base64')}">
 <style>${style}</style>${
       script === ''
         ? ''
@@ -66,11 +56,11 @@ export class Site {
 
   /** Reads what the build made for browsers. */
   static async open(directory = BROWSER_DIRECTORY): Promise<Site> {
-    const names = ['style.css', 'search.js'];
-    const [style = '', script = ''] = await Promise.all(
+    const names = ['style.css', 'search.js', 'favicon-busy.svg'];
+    const [style = '', script = '', icon = ''] = await Promise.all(
       names.map((name) => readFile(join(directory, name), 'utf8').catch(noneIfAbsent)),
     );
-    return new Site(style, script);
+    return new Site(style, script, icon);
   }
 
   /** A whole page. */
@@ -98,7 +88,7 @@ ${this.#head}
 <body class="peer">
 <a class="skip" href="#main">Skip to the content</a>
 <div class="band">
-<header class="wrapped"><p class="mark line">${MARK}peersync</p><nav class="site" aria-label="Pages of peersync">${links.join('')}</nav><button type="button" class="quiet scripted" data-theme>Colours</button></header>
+<header class="wrapped"><p class="mark line">${MARK}peersync</p><nav class="site" aria-label="Pages of peersync">${links.join('')}</nav>${THEME}</header>
 ${top}
 </div>
 <main id="main" tabindex="-1">
@@ -142,9 +132,9 @@ export function documentLink(url: string, text: string): string {
 
 /** Where a document comes from: a link, or what to copy where browsers open none, as the path of a file. */
 export function originOf(url: string): string {
-  if (/^(https?|ftp):/i.test(url)) return documentLink(url, readable(url));
+  if (/^(https?|ftp):/i.test(url)) return documentLink(url, readableUrl(url));
   const path = pathOf(url) ?? url;
-  return `<code>${escapeMarkup(path)}</code> <button type="button" class="small scripted" data-copy="${escapeMarkup(path)}">Copy</button>`;
+  return `<code>${nameMarkup(path)}</code> <button type="button" class="small scripted" data-copy="${escapeMarkup(path)}">Copy</button>`;
 }
 
 /** The path that a `file://` URL of this machine names. */
@@ -153,15 +143,6 @@ function pathOf(url: string): string | undefined {
     return fileURLToPath(url);
   } catch {
     return undefined;
-  }
-}
-
-/** A URL for the eye: without the escapes of letters. */
-function readable(url: string): string {
-  try {
-    return decodeURI(url).replace(/[\p{Cc}\p{Cf}]/gu, encodeURIComponent);
-  } catch {
-    return url;
   }
 }
 

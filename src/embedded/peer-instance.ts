@@ -2,7 +2,7 @@ import { syncDirectory } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { administratorPassword, USERNAME } from './access.js';
+import { administratorPassword, passwordFileOf, USERNAME } from './access.js';
 import { Citations } from './citations.js';
 import { Database } from './database.js';
 import { peerdoc, push, remove } from './document-endpoints.js';
@@ -60,7 +60,8 @@ export async function openPeerInstance(
   const indexer = new Indexer({ database, documents, clock, log });
   const citations = new Citations(database, documents, clock);
   const tables = new TableStore(database, clock, maxBody);
-  const deps = { database, documents, indexer, tables, site, password, forms, clock, log, maxBody };
+  const administrator = { password, passwordFile: passwordFileOf(dir) };
+  const deps = { database, documents, indexer, tables, site, administrator, forms, clock, log, maxBody };
   const handlers: Record<string, Handler> = {
     '/': searchPage,
     '/search.json': searchJson,

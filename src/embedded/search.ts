@@ -1,7 +1,9 @@
-import { counted } from '../lib/text.js';
+import { counted, visible } from '../lib/text.js';
+import { escapeMarkup, nameMarkup } from '../web/markup.js';
+import { shownTitle } from './content.js';
 import { type Document, type DocumentStore, metadataOf } from './documents.js';
 import type { Form } from './form.js';
-import { escapeMarkup, originOf, timeOf } from './markup.js';
+import { originOf, timeOf } from './markup.js';
 import { findDocuments, type Highlights, MOST_COUNTED, type SearchRequest } from './query.js';
 import type { Context, PeerDeps } from './server.js';
 import { placedWords } from './words.js';
@@ -102,7 +104,7 @@ function searchForm(request: SearchRequest, documents: DocumentStore): string {
   const offered = documents.collections(OFFERED);
   if (request.collection !== '' && !offered.includes(request.collection)) offered.push(request.collection);
   const option = (value: string, label: string): string =>
-    `<option value="${escapeMarkup(value)}"${value === request.collection ? ' selected' : ''}>${escapeMarkup(label)}</option>`;
+    `<option value="${escapeMarkup(value)}"${value === request.collection ? ' selected' : ''}>${escapeMarkup(visible(label))}</option>`;
   return `<form class="search" role="search" action="/" method="get">
 <label class="query">Words<input type="search" name="query" value="${escapeMarkup(request.query)}" autofocus autocomplete="off" maxlength="1000"></label>
 <label class="collection">Collection<select name="collection">
@@ -118,18 +120,18 @@ function hitItem(
   query: string,
   asked: Highlights,
 ): string {
-  const { author, collections, date, title, url, urlhash, words } = document;
-  const told = [author ?? '', date === null ? '' : new Date(date).toISOString().slice(0, 10)];
-  const changed = `changed ${timeOf(document.lastModified)}`;
+  const { author, collections, date, url, urlhash, words } = document;
+  const told = [author ?? '', date === null ? '' : `dated ${new Date(date).toISOString().slice(0, 10)}`];
+  const changed = `file changed ${timeOf(document.lastModified)}`;
   const facts = [...told, collections.join(', '), counted(words, 'word'), changed].filter(
     (fact) => fact !== '',
   );
   const page = `/document?${new URLSearchParams({ urlhash, query })}`;
   return `<li>
-<h2><a href="${escapeMarkup(page)}">${marked(title, asked)}</a></h2>
+<h2 dir="auto"><a href="${escapeMarkup(page)}">${marked(shownTitle(document), asked)}</a></h2>
 <p dir="auto">${marked(snippet, asked)}</p>
 <p class="origin">${originOf(url)}</p>
-<p class="hint">${escapeMarkup(facts.join(' · '))}</p>
+<p class="hint">${facts.map(nameMarkup).join(' · ')}</p>
 </li>`;
 }
 

@@ -8,13 +8,14 @@ import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { EMBEDDED_HEADER, VERSION } from '../lib/process.js';
 import { listenInPrivate, type SocketPath } from '../lib/socket.js';
+import { escapeMarkup } from '../web/markup.js';
 import { isForeign, webServer } from '../web/server.js';
-import { admit } from './access.js';
+import { type Administrator, admit } from './access.js';
 import { type Database, isDiskTrouble } from './database.js';
 import type { DocumentStore } from './documents.js';
 import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
 import type { Indexer } from './indexer.js';
-import { escapeMarkup, type Site } from './markup.js';
+import type { Site } from './markup.js';
 import type { TableStore } from './table-store.js';
 
 /** What the handlers work with. */
@@ -24,8 +25,7 @@ export interface PeerDeps {
   readonly indexer: Indexer;
   readonly tables: TableStore;
   readonly site: Site;
-  /** Of the administrator. */
-  readonly password: string;
+  readonly administrator: Administrator;
   readonly forms: FormReader;
   readonly clock: Clock;
   readonly log: Logger;
@@ -136,7 +136,7 @@ export class Context {
 
   /** To be called before a handler does what only the administrator may. @throws Refusal 401 */
   requireAdministrator(): Promise<void> {
-    return admit(this.request.headers, this.deps.password, this.deps.clock);
+    return admit(this.request.headers, this.deps.administrator, this.deps.clock);
   }
 
   /** To be called before a handler changes something. @throws Refusal 403, 405 */
@@ -161,7 +161,7 @@ export async function openServer(
   { dir, port, requireAuthEverywhere = false, timeouts: given }: ServerOptions,
   deps: PeerDeps,
 ): Promise<PeerServer> {
-  const { clock, log, password, site } = deps;
+  const { administrator, clock, log, site } = deps;
   const head = { ...HEADERS, 'content-security-policy': site.contentSecurityPolicy };
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
     sendError(error, request, reply.headers(head), deps);
@@ -182,7 +182,7 @@ export async function openServer(
     if (!OWN_HOST.test(request.headers.host ?? ''))
       throw new Refusal(403, 'The Host header names another machine than this peer.');
     const path = request.routeOptions.url ?? request.url;
-    if (path.includes('_p') || requireAuthEverywhere) await admit(request.headers, password, clock);
+    if (path.includes('_p') || requireAuthEverywhere) await admit(request.headers, administrator, clock);
   });
   app.addHook('onResponse', async ({ raw }) => {
     const cut = () => raw.complete || raw.destroy();
@@ -191,7 +191,7 @@ export async function openServer(
     if (!app.server.listening) setImmediate(() => app.server.closeIdleConnections());
   });
   app.setNotFoundHandler(() => {
-    throw new Refusal(404, 'There is no such page.');
+    throw new Refusal(404, 'This peer has no page at this address.');
   });
   for (const [path, handle] of Object.entries(handlers))
     app.all(path, async (request, reply) => {
@@ -283,6 +283,9 @@ export function prefersJson(accept = ''): boolean {
   return json !== -1 && (html === -1 || Number(json) < Number(html));
 }
 
+/** What a page says of a refusal that a person may well meet. */
+const HEADINGS: Readonly<Record<number, string>> = { 401: 'For the administrator', 404: 'Nothing is here' };
+
 function sendError(
   error: unknown,
   request: FastifyRequest,
@@ -297,8 +300,12 @@ function sendError(
     .headers({ ...headers })
     .type(TYPES[as]);
   if (as === 'json') return reply.send(`${JSON.stringify({ error: name, status, message }, null, 2)}\n`);
-  const top = `<h1>${name}</h1>\n<p class="hint">Error ${status}</p>`;
-  return reply.send(site.page({ title: name, top, body: `<p class="empty">${escapeMarkup(message)}</p>` }));
+  const title = HEADINGS[status] ?? name;
+  const top = `<h1>${title}</h1>\n<p class="hint">Error ${status}</p>`;
+  const home = '<p><a href="/">Go to the search page</a></p>';
+  return reply.send(
+    site.page({ title, top, body: `<p class="empty">${escapeMarkup(message)}</p>\n${home}` }),
+  );
 }
 
 function toRefusal(error: unknown, { raw, url }: FastifyRequest, log: Logger): Refusal {

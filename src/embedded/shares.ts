@@ -11,8 +11,9 @@ import { syncDirectory } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import { counted } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
+import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import { formParser, isMultipartForm, limitBody, Refusal, refuseCompressed, unreadable } from './form.js';
-import { escapeMarkup, timeOf } from './markup.js';
+import { timeOf } from './markup.js';
 import type { Body, Context } from './server.js';
 
 /** A shared object, as it is listed. */
@@ -225,8 +226,8 @@ function listing(context: Context, { shares, more }: Listing, c: string): string
   });
   if (context.as === 'json') return context.record('', { shares: listed, more });
   const rows = listed.map(({ data, lastModified, size, url, ...share }) => {
-    const cells = [escapeMarkup(share.c), formatBytes(size), timeOf(Date.parse(lastModified))];
-    const name = `<a href="${escapeMarkup(url)}">${escapeMarkup(data)}</a>`;
+    const cells = [nameMarkup(share.c), formatBytes(size), timeOf(Date.parse(lastModified))];
+    const name = `<a href="${escapeMarkup(url)}">${nameMarkup(data)}</a>`;
     return `<tr><td>${[name, ...cells].join('</td><td>')}</td></tr>\n`;
   });
   const head = '<thead><tr><th>File</th><th>Group</th><th>Size</th><th>Changed</th></tr></thead>';
@@ -235,7 +236,7 @@ function listing(context: Context, { shares, more }: Listing, c: string): string
       ? '<p class="empty">No shared objects yet.</p>'
       : `<div class="scroll"><table>\n${head}\n<tbody>${rows.join('')}</tbody></table></div>`;
   const many = `${more ? 'More than ' : ''}${counted(shares.length, 'file')}${c === '' ? '' : ` in ${c}`}`;
-  const top = `<h1>Shared objects</h1>\n<p class="hint">${escapeMarkup(many)}</p>`;
+  const top = `<h1>Shared objects</h1>\n<p class="hint">${nameMarkup(many)}</p>`;
   const body = `${list}\n${uploadForm(c)}`;
   return context.deps.site.page({ title: 'Shared objects', place: 'shares', top, body });
 }
@@ -247,7 +248,7 @@ function uploadForm(c: string): string {
 <label>File<input type="file" name="data" required></label>
 <p><button class="primary" type="submit">Share</button></p>
 </form>
-<p class="hint">The administrator only. A file of the same name is replaced.</p>
+<p class="hint">For the administrator only. A file of the same name is replaced.</p>
 `;
 }
 

@@ -1,8 +1,9 @@
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { counted } from '../lib/text.js';
+import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import { type Form, type FormLimits, Refusal } from './form.js';
-import { escapeMarkup, type Site } from './markup.js';
+import type { Site } from './markup.js';
 import type { Body, Context } from './server.js';
 import {
   LONGEST_NAME,
@@ -203,11 +204,11 @@ function* tablePage(
   { table: { name, rows }, columns, choice, groups, row }: View,
   site: Site,
 ): Generator<string> {
-  const top = `<h1>${shown(name)}</h1>\n<p class="hint">${counted(rows, 'row')}, ${counted(columns.length, 'column')}</p>`;
+  const top = `<h1 dir="auto">${nameMarkup(name)}</h1>\n<p class="hint">${counted(rows, 'row')}, ${counted(columns.length, 'column')}</p>`;
   const { begin, end } = site.around({ title: `${name} – tables`, place: 'tables', top });
   const self = link({ table: name });
   yield `${begin}<form method="post" action="${self}">\n<div class="scroll"><table class="rows">
-<thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${shown(column)}</th>`).join('')}</tr></thead>\n<tbody>\n`;
+<thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${nameMarkup(column)}</th>`).join('')}</tr></thead>\n<tbody>\n`;
   let count = 0;
   let last = '';
   for (const group of groups) {
@@ -223,18 +224,18 @@ function* tablePage(
   yield `</tbody></table></div>
 <p class="below-table wrapped"><button class="danger" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>
 ${isPart ? `<a rel="next" href="${next}">Next rows →</a>` : ''}<a href="${self}">All rows</a></p></form>
-<h2>${row === undefined ? 'New row' : `Row ${shown(row.pk)}`}</h2>
+<h2>${row === undefined ? 'New row' : `Row ${nameMarkup(row.pk)}`}</h2>
 ${rowForm(name, columns, row)}
 <details><summary>Delete this table…</summary>
 <form method="post" action="${self}">
-<button class="danger" type="submit" name="deletetable" value="Delete Table">Delete ${shown(name)} with ${counted(rows, 'row')}</button>
+<button class="danger" type="submit" name="deletetable" value="Delete Table">Delete ${nameMarkup(name)} with ${counted(rows, 'row')}</button>
 </form></details>${end}`;
 }
 
 /** All tables as a page. */
 function listPage(tables: readonly StoredTable[], site: Site): string {
   const line = ({ name, rows }: StoredTable) =>
-    `<tr><td><a href="${link({ table: name })}">${shown(name)}</a></td><td>${counted(rows, 'row')}</td></tr>\n`;
+    `<tr><td><a href="${link({ table: name })}">${nameMarkup(name)}</a></td><td>${counted(rows, 'row')}</td></tr>\n`;
   const list =
     tables.length === 0
       ? '<p class="empty">No tables yet.</p>'
@@ -256,7 +257,7 @@ function rowForm(table?: string, columns: readonly string[] = [], row?: StoredRo
     `<label>${label}<textarea name="${name}" dir="auto" rows="${Math.min(12, value.split('\n').length)}">\n${shown(value)}</textarea></label>\n`;
   const fields = columns
     .filter((column) => survivesBrowser(column) && !shown(values.get(column) ?? '').includes('\ufffd'))
-    .map((column) => area(shown(column), `col_${escapeMarkup(column)}`, values.get(column)));
+    .map((column) => area(nameMarkup(column), `col_${escapeMarkup(column)}`, values.get(column)));
   return `<form class="fields" method="post" action="${link({ table, pk: row?.pk })}">
 <input type="hidden" name="page" value="true">
 ${table === undefined ? input('Table', 'table') : ''}${row === undefined ? input('Key (left empty: a new one)', 'pk') : ''}
@@ -272,7 +273,7 @@ function rowLine({ pk, cells }: StoredRow, table: string, columns: readonly stri
   );
   const mark = `<input type="checkbox" name="item_${place}" value="pk_${escapeMarkup(pk)}" aria-label="Mark ${shown(pk)}">`;
   const edit = link({ table, edittable: 'Edit Table', pk });
-  return `<tr><td>${survivesBrowser(pk) ? mark : ''}</td><td><a href="${edit}">${shown(pk)}</a></td>${shownCells.join('')}</tr>\n`;
+  return `<tr><td>${survivesBrowser(pk) ? mark : ''}</td><td><a href="${edit}">${nameMarkup(pk)}</a></td>${shownCells.join('')}</tr>\n`;
 }
 
 /** Whether a browser sends back what it got: a page cannot hold some characters, and the name of a field no ends of lines. */

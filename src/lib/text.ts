@@ -33,12 +33,32 @@ const UNSEEN = /(?!\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Co
 
 /** A text for a person, with what would not be seen as it is written out: `\x1b`, `\u200b`, `\u{e0041}`. */
 export function visible(text: string): string {
-  return text.replace(UNSEEN, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    const digits = code.toString(16);
-    if (code > 0xffff) return `\\u{${digits}}`;
-    return code < 256 ? `\\x${digits.padStart(2, '0')}` : `\\u${digits.padStart(4, '0')}`;
-  });
+  return text.replace(UNSEEN, writtenOut);
+}
+
+function writtenOut(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  const digits = code.toString(16);
+  if (code > 0xffff) return `\\u{${digits}}`;
+  return code < 256 ? `\\x${digits.padStart(2, '0')}` : `\\u${digits.padStart(4, '0')}`;
+}
+
+/**
+ * The same in pieces, for a page that marks what is written out: the first, third, … as they are, the others written out.
+ * A name can hold the letters `\u200b` themselves.
+ */
+export function visibleParts(text: string): readonly string[] {
+  const parts = text.split(new RegExp(`(${UNSEEN.source})`, 'u'));
+  return parts.map((part, i) => (i % 2 === 0 ? part : writtenOut(part)));
+}
+
+/** An address for a person: with its letters, but with the escapes of what would not be seen. */
+export function readableUrl(url: string): string {
+  try {
+    return decodeURI(url).replace(UNSEEN, encodeURIComponent);
+  } catch {
+    return url;
+  }
 }
 
 /** Writes the characters of a JSON text that `visible` writes out as `\\uXXXX`, which JSON reads as the same. */

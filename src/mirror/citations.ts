@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { messageOf, PeersyncError } from '../lib/errors.js';
-import { compareByCodePoint, sentence } from '../lib/text.js';
+import { compareByCodePoint, counted, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
 import { type Followed, type FollowOptions, Mirror } from './mirror.js';
@@ -223,8 +223,9 @@ function isOfThisItem(error: unknown): boolean {
 function notesOf(failures: readonly string[]): string[] | undefined {
   const [first] = failures;
   if (first === undefined) return undefined;
-  const count = failures.length === 1 ? '1 document' : `${failures.length} documents`;
-  return [`${count} could not be looked at, the first of them ${sentence(first)}`];
+  return [
+    `${counted(failures.length, 'document')} could not be looked at, the first of them ${sentence(first)}`,
+  ];
 }
 
 /** The same knowledge is the same text, in whatever order the peer sends it. @returns the text up to what `signed` adds */

@@ -1,5 +1,5 @@
 import { EXIT, type ExitCode, PeersyncError, systemCode } from '../lib/errors.js';
-import { sentence, shellWord } from '../lib/text.js';
+import { numberText, sentence, shellWord } from '../lib/text.js';
 import type { Conflict } from './record.js';
 
 interface Row {
@@ -237,5 +237,5 @@ export function quoted(name: string): string {
 /** Several names in a sentence. */
 export function quotedList(names: readonly string[]): string {
   const shown = names.slice(0, LISTED).map(quoted).join(', ');
-  return names.length > LISTED ? `${shown} and ${names.length - LISTED} more` : shown;
+  return names.length > LISTED ? `${shown} and ${numberText(names.length - LISTED)} more` : shown;
 }

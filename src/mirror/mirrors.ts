@@ -9,13 +9,13 @@ import type { Entry } from '../state/entry.js';
 import { CitationsMirror } from './citations.js';
 import { MirrorError } from './errors.js';
 import { type Mirror, type MirrorDeps, PatternMirror, runMirror } from './mirror.js';
-import { dataOf, type Listed, type Plan, passes, plansOf, records, reportOf } from './plan.js';
+import { type Listed, type Plan, passes, plansOf, records, reportOf, wantedPath } from './plan.js';
 import type { MirrorReport } from './record.js';
 import { MirrorRoot } from './root.js';
 import { Scheduler } from './scheduler.js';
 import { ShareMirror } from './share.js';
 import { TableMirror } from './table.js';
-import { type Claim, fillTemplate, grantPaths, type TargetPath } from './target-path.js';
+import { type Claim, grantPaths, type TargetPath } from './target-path.js';
 import { inTurns } from './turns.js';
 import { BaseStore } from './two-way/base.js';
 import { TwoWayTable } from './two-way/two-way-table.js';
@@ -304,14 +304,6 @@ export class Mirrors {
       for (const kept of [records, passes]) kept.keep(state, name, undefined);
     }
   }
-}
-
-/** Where the file of a plan stands unless another mirror is in the way. */
-function wantedPath(plan: Plan): TargetPath {
-  const { settings } = plan;
-  if (plan.kind === 'citations' || plan.role === 'pattern') return { path: settings.path, notes: [] };
-  if (plan.kind === 'table') return fillTemplate(settings.path, { table: plan.source });
-  return fillTemplate(settings.path, plan.role === 'member' ? { data: dataOf(plan).split('/') } : {});
 }
 
 /** The peer works, and says something about this one request: nobody else has to wait for that. */

@@ -8,6 +8,7 @@ import { isWildcard, wildcard } from '../lib/text.js';
 import type { Json } from '../state/journal.js';
 import type { State, StateView } from '../state/state.js';
 import type { Identity, MirrorRecord, MirrorReport, Pass } from './record.js';
+import { fillTemplate, type TargetPath } from './target-path.js';
 
 /** One mirror of something that the peer lists: of the configuration, or found by a pattern. */
 interface PlanOf<Kind, Settings> {
@@ -101,7 +102,29 @@ export function mirrorReports(settings: MirrorConfig, state: Meta): MirrorReport
 /** What is known of a mirror; of one that has not run yet, what the configuration says. */
 export function reportOf(plan: Plan, state: Meta): MirrorReport {
   const record: MirrorRecord | undefined = records.of(state, plan.name);
-  return { name: plan.name, ...(record ?? identityOf(plan, plan.settings.path)) };
+  const report = { name: plan.name, ...(record ?? identityOf(plan, wantedPath(plan).path)) };
+  // The path of a pattern is kept as it is configured: its files have paths of their own.
+  return { ...report, path: hasManyFiles(plan) ? patternPath(plan) : report.path };
+}
+
+function hasManyFiles(plan: Plan): boolean {
+  return plan.kind === 'citations' || plan.role === 'pattern';
+}
+
+/** Where the files of a pattern or of citations stand, for a person: `tables/p*.csv`, `citations/notes/*.json`. */
+function patternPath(plan: Plan): string {
+  const { kind, settings } = plan;
+  if (kind === 'table') return settings.path.replaceAll('{table}', () => settings.table);
+  if (kind === 'share') return settings.path.replaceAll('{data}', () => settings.data);
+  return settings.path.replaceAll('{folder}', () => settings.folder).replaceAll('{path}', '*');
+}
+
+/** Where the file of a plan stands unless another mirror is in the way. */
+export function wantedPath(plan: Plan): TargetPath {
+  const { settings } = plan;
+  if (plan.kind === 'citations' || plan.role === 'pattern') return { path: settings.path, notes: [] };
+  if (plan.kind === 'table') return fillTemplate(settings.path, { table: plan.source });
+  return fillTemplate(settings.path, plan.role === 'member' ? { data: dataOf(plan).split('/') } : {});
 }
 
 /** @param path where its file stands below the root */

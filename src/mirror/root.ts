@@ -8,10 +8,8 @@ import { writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import type { State } from '../state/state.js';
 import { MirrorAlarm, MirrorError, onDisk } from './errors.js';
+import { MARKER } from './target-path.js';
 import { temporaryOf } from './whole-file.js';
-
-/** Names the state that mirrors into the directory in which it stands. Names of the peer never become this one. */
-export const MARKER = '.peersync-mirror.json';
 
 /** Where the last run wrote, and on which file system. */
 const ROOT = 'mirror-root';

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { compareByCodePoint } from '../lib/text.js';
 import { MirrorError, quoted } from './errors.js';
-import { MARKER } from './root.js';
 import { inTurns } from './turns.js';
+
+/** Names the state that mirrors into the directory in which it stands. Names of the peer never become this one. */
+export const MARKER = '.peersync-mirror.json';
 
 /** Where a file stands below the root, and what had to be changed for that. */
 export interface TargetPath {

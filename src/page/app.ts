@@ -9,6 +9,7 @@ import { systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
 import { type Live, readyReasons } from '../report/status.js';
+import { escapeMarkup } from '../web/markup.js';
 import { type WebLimits, webServer } from '../web/server.js';
 import { apiRoutes, Followers, type PageDeps } from './api.js';
 import { answerOf, Guard, PageError } from './guard.js';
@@ -17,6 +18,8 @@ import type { Metrics } from './metrics.js';
 interface AppOptions {
   /** Undefined where everybody who reaches the page is let in. */
   readonly token: string | undefined;
+  /** Where to find it, in a sentence; empty without one. */
+  readonly tokenPlace: string;
   /** Where the server really listens, once it does. */
   readonly address: () => Listen;
   readonly metrics: Metrics;
@@ -53,17 +56,20 @@ const SIGNED_IN = `<!doctype html><html lang="en"><meta charset="utf-8"><meta ht
 /** The server of the status page, with all its routes; it does not listen yet. */
 export async function pageApp(deps: PageDeps, options: AppOptions): Promise<FastifyInstance> {
   const { log } = deps.live;
-  const guard = new Guard(options.token, deps.live, options.address);
+  const guard = new Guard(options.token, options.tokenPlace, deps.live, options.address);
+  const assets = await readAssets(deps.assetsDirectory);
+  const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+    sendError(error, request, reply, { log, notFound: assets.get('not-found.html') });
   const app = webServer(LIMITS, {
     bodyLimit: LARGEST_BODY,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: IDLE_MS,
     forceCloseConnections: true,
     // What fastify refuses before it looks for a route passes no hook.
-    frameworkErrors: (error, request, reply) => void sendError(error, request, reply.headers(HEADERS), log),
+    frameworkErrors: (error, request, reply) => void fail(error, request, reply.headers(HEADERS)),
   });
   app.removeContentTypeParser('text/plain');
-  app.setErrorHandler((error, request, reply) => void sendError(error, request, reply, log));
+  app.setErrorHandler((error, request, reply) => void fail(error, request, reply));
   app.setNotFoundHandler(() => {
     throw new PageError('NOT_FOUND');
   });
@@ -76,7 +82,7 @@ export async function pageApp(deps: PageDeps, options: AppOptions): Promise<Fast
     await guard.check(request);
   });
   const followers = new Followers();
-  pageRoutes(app, guard, followers, await readAssets(deps.assetsDirectory));
+  pageRoutes(app, guard, followers, assets, options.tokenPlace);
   apiRoutes(app, deps, followers);
   monitorRoutes(app, deps.live, () => followers.size, options.metrics);
   return app;
@@ -88,7 +94,13 @@ function pageRoutes(
   guard: Guard,
   followers: Followers,
   assets: ReadonlyMap<string, Asset>,
+  tokenPlace: string,
 ): void {
+  const signIn = filled(
+    assets.get('sign-in.html'),
+    '{token place}',
+    escapeMarkup(tokenPlace).replace(/`([^`]+)`/g, '<code>$1</code>'),
+  );
   app.get('/', async (request, reply) => {
     const { token } = request.query as { readonly token?: unknown };
     // A link with the token in it is the way in for who does not want to type it.
@@ -109,7 +121,7 @@ function pageRoutes(
   app.get('/favicon.ico', (request, reply) => sendAsset(request, reply, assets.get('favicon-ok.svg')));
 
   app.get('/sign-in', (request, reply) =>
-    guard.hasToken ? sendAsset(request, reply, assets.get('sign-in.html')) : reply.redirect('/', 303),
+    guard.hasToken ? sendAsset(request, reply, signIn) : reply.redirect('/', 303),
   );
 
   // The guard lets no other route have a form.
@@ -184,14 +196,28 @@ function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset | 
   return reply.type(asset.type).send(asset.body);
 }
 
-function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): FastifyReply {
+interface ErrorDeps {
+  readonly log: Logger;
+  /** The page for an address that there is not. */
+  readonly notFound: Asset | undefined;
+}
+
+function sendError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { log, notFound }: ErrorDeps,
+): FastifyReply {
   const { status, body } = answerOf(error);
   const { code } = body.error;
   if (code === 'FAILED')
     log.error({ err: error, route: request.routeOptions.url }, 'The status page failed.');
-  // A browser that comes to the page without a session is led to where it gets one.
-  const isPage = request.routeOptions.url === '/' && code === 'TOKEN_NEEDED';
-  if (isPage) return reply.redirect('/sign-in', 303);
+  // A browser that comes without a session is led to where it gets one.
+  const isPerson = request.method === 'GET' && /\btext\/html\b/i.test(request.headers.accept ?? '');
+  const isPage = isPerson || request.routeOptions.url === '/';
+  if (isPage && code === 'TOKEN_NEEDED') return reply.redirect('/sign-in', 303);
+  if (isPerson && code === 'NOT_FOUND' && notFound !== undefined)
+    return reply.code(status).type(notFound.type).send(notFound.body);
   if (status === 401) reply.header('www-authenticate', 'Bearer realm="peersync"');
   if (status === 503) reply.header('retry-after', '30');
   return reply.code(status).type('application/json; charset=utf-8').send(body);
@@ -202,6 +228,16 @@ interface Asset {
   readonly body: Buffer;
   readonly type: string;
   readonly etag: string;
+}
+
+/** A page with this text in the place of that one. */
+function filled(page: Asset | undefined, place: string, text: string): Asset | undefined {
+  return page && assetOf(page.type, Buffer.from(page.body.toString().replace(place, () => text)));
+}
+
+function assetOf(type: string, body: Buffer): Asset {
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+  return { body, type, etag };
 }
 
 /** What a browser gets of the page's directory; other kinds of files in it are for people who build it. */
@@ -221,9 +257,7 @@ async function readAssets(directory = BROWSER_DIRECTORY): Promise<ReadonlyMap<st
   });
   const paths = names.filter((name) => SENT.test(name)).map((name) => join(directory, name));
   const assets = paths.map(async (path): Promise<[string, Asset]> => {
-    const body = await readFile(path);
-    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-    return [basename(path), { body, type: `${mime.getType(path)}; charset=utf-8`, etag }];
+    return [basename(path), assetOf(`${mime.getType(path)}; charset=utf-8`, await readFile(path))];
   });
   return new Map(await Promise.all(assets));
 }

@@ -21,7 +21,7 @@ const ERRORS = {
     'This page needs its token.',
     'Sign in at /sign-in, or send "Authorization: Bearer TOKEN".',
   ],
-  TOKEN_WRONG: [401, 'That is not the token of this page.', 'Give the secret that status.token names.'],
+  TOKEN_WRONG: [401, 'That is not the token of this page.', 'Look whether a space came along.'],
   FOREIGN_HOST: [
     403,
     'The page was asked for by a name that is not its own.',
@@ -56,9 +56,10 @@ const ERRORS = {
 export class PageError extends PeersyncError {
   readonly status: number;
 
-  constructor(code: keyof typeof ERRORS, cause?: unknown) {
+  /** @param more follows the hint */
+  constructor(code: keyof typeof ERRORS, cause?: unknown, more = '') {
     const [status, message, hint] = ERRORS[code];
-    super({ code, message, hint, cause });
+    super({ code, message, hint: `${hint} ${more}`.trim(), cause });
     this.status = status;
   }
 }
@@ -124,17 +125,23 @@ export class Guard {
   readonly #ended: EndedSessions;
   #saidAt = Number.NEGATIVE_INFINITY;
 
+  /** Where to find the token, in a sentence. */
+  readonly #where: string;
+
   /**
    * @param token undefined where everybody who reaches the page is let in
+   * @param where to find it, in a sentence
    * @param address where the server really listens
    */
   constructor(
     token: string | undefined,
+    where: string,
     { clock, log, parts }: Pick<Live, 'clock' | 'log' | 'parts'>,
     address: () => Listen,
   ) {
     this.#ended = new EndedSessions(parts.state);
     this.#token = token;
+    this.#where = where;
     this.#key = createHmac('sha256', token ?? '')
       .update('peersync status page session')
       .digest();
@@ -239,9 +246,10 @@ export class Guard {
   async #checkToken({ headers, ip }: FastifyRequest): Promise<void> {
     if (this.#sessionsOf(headers).length > 0) return;
     const bearer = /^Bearer +(.+)$/i.exec(text(headers.authorization))?.[1];
-    if (bearer === undefined) throw new PageError('TOKEN_NEEDED');
+    if (bearer === undefined) throw new PageError('TOKEN_NEEDED', undefined, this.#where);
     // What a header holds beyond ASCII comes byte by byte.
-    if (!(await this.knows(ip, Buffer.from(bearer, 'latin1').toString()))) throw new PageError('TOKEN_WRONG');
+    if (!(await this.knows(ip, Buffer.from(bearer, 'latin1').toString())))
+      throw new PageError('TOKEN_WRONG', undefined, this.#where);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { resolveSecret } from '../config/secret.js';
+import { resolveSecret, secretPlace } from '../config/secret.js';
 import { isLoopback, type Listen, parseListen } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
@@ -74,11 +74,12 @@ export class StatusPage {
     // The configuration is checked for whether there is one; here a short one would be a hole too.
     if (!isLoopback(listen) && (token ?? '').length < SHORTEST_TOKEN)
       throw new Error(`an address that others reach needs a token of at least ${SHORTEST_TOKEN} characters.`);
-    await this.#open(listen, token);
+    const where = status.token && secretPlace(status.token, 'status.token');
+    await this.#open(listen, token, where === undefined ? '' : `The token stands ${where}.`);
     this.#told = undefined;
   }
 
-  async #open(listen: Listen, token: string | undefined): Promise<void> {
+  async #open(listen: Listen, token: string | undefined, place: string): Promise<void> {
     const { log, current } = this.#deps.live;
     // Loaded here: what is turned off costs no memory. The package of the old module system first: while much else is loaded,
     // Node 20 gave modules that import it at the same time an empty one.
@@ -86,7 +87,7 @@ export class StatusPage {
     const [{ pageApp }, { Metrics }] = await Promise.all([import('./app.js'), import('./metrics.js')]);
     this.#metrics ??= new Metrics(this.#deps.live);
     const address = () => addressOf(app);
-    const app = await pageApp(this.#deps, { token, address, metrics: this.#metrics });
+    const app = await pageApp(this.#deps, { token, tokenPlace: place, address, metrics: this.#metrics });
     try {
       await app.listen({ host: listen.host, port: listen.port });
     } catch (error) {

@@ -1,6 +1,6 @@
 import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { sentence } from '../lib/text.js';
+import { counted, sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { LANES, type Lane, type Outcome, type QueuePolicy } from './options.js';
 
@@ -194,7 +194,7 @@ export class Breaker {
     this.#outage = undefined;
     if (kind !== 'busy') this.#closedSince = now;
     const downMs = now - downSince;
-    const text = `answers again after ${durationText(downMs)}; ${tries} ${tries === 1 ? 'try' : 'tries'}.`;
+    const text = `answers again after ${durationText(downMs)}; ${counted(tries, 'try', 'tries')}.`;
     // A peer that was busy for a moment is not worth a second line.
     if (kind !== 'busy' || loggedAt > downSince) this.log.info({ downMs, tries }, `${this.peerName} ${text}`);
     return kind !== 'busy';

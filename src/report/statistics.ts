@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
+import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { beginningOf, type Entry, type Item, isItem, isRemembered, type Trouble } from '../state/entry.js';
 import { sinceOf } from '../state/line.js';
@@ -314,9 +315,10 @@ export class Statistics {
     const { count, p95Ms = 0 } = hour.at(now);
     const { waiting, oldestSince = now } = one.waiting.read();
     const late: string[] = [];
-    if (p95Ms > limitMs) late.push(`95 % of ${count} in the last hour took up to ${durationText(p95Ms)}`);
+    if (p95Ms > limitMs)
+      late.push(`95 % of ${numberText(count)} in the last hour took up to ${durationText(p95Ms)}`);
     if (now - oldestSince > limitMs)
-      late.push(`of ${waiting} waiting, the oldest waits for ${durationText(now - oldestSince)}`);
+      late.push(`of ${numberText(waiting)} waiting, the oldest waits for ${durationText(now - oldestSince)}`);
     if (late.length > 0) {
       const limit = `${durationText(limitMs)} (\`alerts.timeToSearch\`)`;
       one.wellSince = undefined;

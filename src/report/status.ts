@@ -403,7 +403,7 @@ export function statusSentence(status: StatusReport): string {
     ...named.slice(0, NAMED_IN_SENTENCE).map(({ message, since }) => {
       return `${message.replace(/\.$/, '')}${since === undefined ? '' : ` (since ${text(since)})`}`;
     }),
-    more > 0 && `and ${more} more: \`peersync status\``,
+    more > 0 && `and ${numberText(more)} more: \`peersync status\``,
     asked !== undefined && `the peer asked to wait until ${text(asked)}`,
   ];
   return all.filter(Boolean).join('; ');

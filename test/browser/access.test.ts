@@ -234,6 +234,41 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     expect(await page.evaluate('window.isTaken')).toBeUndefined();
   });
 
+  test('writes out what is not seen in a name, wherever it shows one', async () => {
+    const path = 'in\u202evoice\u200b\n.pdf';
+    const odd = { ...item(0, 'quarantined'), path, file: `/srv/library/papers/${path}` };
+    const why = { ...scriptOf('quiet').why, file: odd.file, path } as NonNullable<Script['why']>;
+    const status = { ...trouble.status, items: { ...trouble.status.items, quarantined: 1 } };
+    const { page } = await shown({ ...trouble, status, item: () => odd, why });
+    const written = 'in\\u202evoice\\u200b\\x0a.pdf';
+    const link = page.locator('#files').getByRole('link', { name: `papers/${written}` });
+    expect(await link.locator('.written').allInnerTexts()).toEqual(['\\u202e', '\\u200b', '\\x0a']);
+    await page.getByRole('button', { name: `Retry ${written}`, exact: true }).waitFor();
+    await link.click();
+    await page.locator('#why-answer code', { hasText: `/srv/library/papers/${written}` }).waitFor();
+    expect(await page.getByRole('textbox', { name: 'Why?' }).inputValue()).toBe('');
+    expect(await page.locator('body').innerText()).not.toMatch(/[\u200b\u202e]/);
+  });
+
+  test('has a legend for what is told by colours alone', async () => {
+    const { page } = await shown();
+    const legends = await page.locator('.legend').allInnerTexts();
+    expect(legends.map((text) => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
+      'p50 p95',
+      'pending accepted confirmed quarantine skipped',
+      'as usual wants a look failed',
+    ]);
+  });
+
+  test('shows a page with a way home for an address that there is not', async () => {
+    const standIn = await StandIn.start(trouble);
+    const { page, forgive } = await visit(`${standIn.url}nothing`);
+    forgive(/status of 404/);
+    await page.getByRole('heading', { name: 'Nothing is here.' }).waitFor();
+    await page.getByRole('link', { name: 'Go to the status page' }).click();
+    await ready(page);
+  });
+
   test('remembers whether it is to be light or dark', async () => {
     const { page } = await shown(trouble, { colorScheme: 'light' });
     const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');

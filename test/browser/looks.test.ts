@@ -1,14 +1,45 @@
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
-import { SCRIPTS } from './scripts.js';
+import { SCRIPTS, scriptOf } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
 /** These are kept as they look in the dark, too. */
-const DARK = ['quiet', 'trouble'];
+const DARK = ['quiet', 'trouble', 'leaving'];
+
+/** Of each station of the page: where it stands, and whether all in it has room. */
+const STATIONS = `[...document.querySelectorAll('.station')].map((station) => {
+  const { top, left, right } = station.getBoundingClientRect();
+  const parts = [...station.querySelectorAll('.number, .label, .note')];
+  return { top, left, right, hasRoom: parts.every((part) => part.scrollWidth <= station.clientWidth + 1) };
+})`;
+
+interface Station {
+  readonly top: number;
+  readonly left: number;
+  readonly right: number;
+  readonly hasRoom: boolean;
+}
 
 describe.skipIf(CHROMIUM === undefined)('the page as a person sees it', { timeout: LIMIT_MS }, () => {
+  test.each([1024, 1280, 1920])(
+    'all eight stations stand in one line at %i px, each with room',
+    async (width) => {
+      const standIn = await StandIn.start(scriptOf('leaving'));
+      const { page } = await visit(standIn.url, { viewport: { width, height: 800 } });
+      await page.locator('.station[class*="s-removed"]').waitFor();
+      const stations = (await page.evaluate(STATIONS)) as Station[];
+      expect(stations).toHaveLength(8);
+      expect(new Set(stations.map(({ top }) => Math.round(top))).size).toBe(width > 1024 ? 1 : 2);
+      for (const [i, { hasRoom, right }] of stations.entries()) {
+        expect(hasRoom, `${i}`).toBe(true);
+        const next = stations[i + 1];
+        if (next && next.top === stations[i]?.top) expect(right).toBeLessThanOrEqual(next.left + 1);
+      }
+    },
+  );
+
   for (const [name, script] of Object.entries(SCRIPTS)) {
     test(`${name}: is drawn on a desktop and on a phone, and kept as pictures`, async () => {
       const standIn = await StandIn.start(script);

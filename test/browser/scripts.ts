@@ -171,6 +171,16 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
     ),
     ...{ samples: hourOf(6), recents: EVENTS, item },
   },
+  leaving: {
+    status: statusOf(
+      [
+        folder('notes', { pending: 1_204_311, accepted: 40_312, confirmed: 12_345_678, quarantined: 12_345 }),
+        folder('papers', { skipped: 120_345, gone: 120_345, removing: 10_240, removed: 1_204_311 }),
+      ],
+      { ...REST, figures: { ...REST.figures, confirmedPerSecond: 812 } },
+    ),
+    ...{ samples: hourOf(812), recents: EVENTS, item },
+  },
   paused: {
     status: statusOf([folder('notes', { pending: 34, confirmed: 2_318 })], {
       ...REST,

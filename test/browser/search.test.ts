@@ -62,10 +62,15 @@ describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }
     const scheme = () => page.evaluate('document.documentElement.style.colorScheme');
     const seen: unknown[] = [await scheme()];
     for (let click = 0; click < 2; click += 1) {
-      await page.getByRole('button', { name: 'Colours' }).click();
+      await page.getByRole('button', { name: /^Colours/ }).click();
       seen.push(await scheme());
     }
     expect(seen).toEqual(['', 'light', 'dark']);
+    expect(await page.getByRole('button', { name: 'Colours: dark' }).innerText()).toMatch(/dark/i);
+    // It holds for all pages of the machine, whatever their port, as the status page.
+    expect((await page.context().cookies()).map(({ name, value }) => `${name}=${value}`)).toEqual([
+      'peersync_theme=dark',
+    ]);
     await page.getByRole('link', { name: 'Shares' }).click();
     await page.getByText('No shared objects yet.').waitFor();
     expect(await scheme()).toBe('dark');

@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { resolveSecret } from '../../src/config/secret.js';
+import { resolveSecret, secretPlace } from '../../src/config/secret.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { configErrorOf } from './setup.js';
@@ -66,4 +66,13 @@ describe('a secret that cannot be had', () => {
     expect(error).toMatchObject({ code, exitCode: 2, message: expect.stringContaining(words) });
     expect(inspect(error)).not.toContain('hunter2');
   });
+});
+
+it('the place of a secret is told to whoever looks for it, with its key', () => {
+  const place = (secret: Parameters<typeof secretPlace>[0]) => secretPlace(secret, 'status.token');
+  expect(place({ file: '/etc/to\u202eken' })).toBe('in the file `/etc/to\\u202eken` (`status.token.file`)');
+  expect(place({ env: 'TOKEN' })).toBe('in the environment variable `TOKEN` (`status.token.env`)');
+  expect(place({ credential: 'token' })).toBe(
+    'in the systemd credential `token` (`status.token.credential`)',
+  );
 });

@@ -183,7 +183,7 @@ describe('peerdoc', () => {
     const message = 'This document is not in the index.';
     expect([json.status, json.json()]).toMatchObject([404, { status: 404, message }]);
     const html = await send(peer, '/api/peerdoc.html?urlhash=AAAAAAAAAAAA');
-    expect([html.status, html.body]).toEqual([404, expect.stringContaining('<h1>Not Found</h1>')]);
+    expect([html.status, html.body]).toEqual([404, expect.stringContaining('<h1>Nothing is here</h1>')]);
     for (const query of ['', '?url=nonsense'])
       expect((await send(peer, `/api/peerdoc.json${query}`)).status).toBe(400);
   });

@@ -87,13 +87,15 @@ describe('a search', () => {
     const urls = ['http://h/%3Cb%3E.html?a=%22', 'file:///notes/a%20b.html', 'smb://host/tea.html'];
     const peer = await peerWith(Object.fromEntries(urls.map((url) => [url, data])));
     const list = (await send(peer, '/?query=tee')).body;
-    const links = [...list.matchAll(/<h2><a href="(\/document\?[^"]+)"/g)].map(([, href = '']) => href);
+    const links = [...list.matchAll(/<h2 dir="auto"><a href="(\/document\?[^"]+)"/g)].map(
+      ([, href = '']) => href,
+    );
     const pages = await Promise.all(
       links.map(async (href) => (await send(peer, href.replaceAll('&amp;', '&'))).body),
     );
     expect(pages).toHaveLength(3);
     for (const page of pages) {
-      expect(page).not.toMatch(/<script|<i>|<h1><b>|href="(file|smb|javascript):/);
+      expect(page).not.toMatch(/<script|<i>|<h1[^>]*><b>|href="(file|smb|javascript):/);
       for (const shown of [
         'Grüner <mark>Tee</mark> &lt;script&gt; hot',
         '<dd>A &lt;i&gt;</dd>',
@@ -485,8 +487,62 @@ describe('a snippet', () => {
   });
 });
 
+describe('the pages of the peer', () => {
+  const ODD = {
+    'file:///in/invoice%E2%80%AEfdp.txt': 'tea with a mark of direction',
+    'file:///in/line%0Abreak.txt': '…',
+    'file:///in/line%20break.txt': '…',
+    'https://h/zero%E2%80%8Bwidth.md': 'tea of the web',
+  };
+
+  it('write out what is not seen in a name, marked, so that no name looks like another', async () => {
+    const peer = await peerWith(ODD);
+    const page = (await send(peer, '/')).body;
+    expect(page).toContain('<code>/in/invoice<b class="written">\\u202e</b>fdp.txt</code>');
+    expect(page).toContain('<code>/in/line<b class="written">\\x0a</b>break.txt</code>');
+    expect(page).toContain('>line\\x0abreak.txt</a>');
+    expect(page).toContain('>line break.txt</a>');
+    expect(page).toContain('>https://h/zero%E2%80%8Bwidth.md</a>');
+    const document = await send(peer, '/document?url=file:///in/line%250Abreak.txt');
+    expect(document.body).toContain('<h1 dir="auto">line\\x0abreak.txt</h1>');
+    // What is copied is the name itself.
+    expect(document.body).toContain('data-copy="/in/line\nbreak.txt"');
+  });
+
+  it('say of a document how large it is, and which dates these are', async () => {
+    const peer = await peerWith({ 'http://h/1': `# Tea\n\n${'leaf '.repeat(1_200)}` });
+    const page = (await send(peer, '/document?url=http://h/1&query=tea')).body;
+    const facts = [...page.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)].map(
+      ([, name, value]) => `${name}: ${value}`,
+    );
+    expect(facts).toEqual([
+      'Collection: user',
+      'Size of the file: 5.9 KiB',
+      'Words: 1,201',
+      expect.stringMatching(/^File changed: \d{4}-\d\d-\d\d \d\d:\d\d UTC$/),
+      expect.stringMatching(/^Indexed: \d{4}-\d\d-\d\d \d\d:\d\d UTC$/),
+      expect.stringMatching(/^sha256: <code>[0-9a-f]{64}<\/code>$/),
+    ]);
+    expect(page).toContain('>Documents with the same sentences</a>');
+  });
+
+  it('tell who asks for an unknown one where to go on, and who needs the administrator where the password is', async () => {
+    const dir = temporaryDirectory();
+    const peer = await openPeer({ dir });
+    const unknown = await send(peer, '/nothing');
+    expect(unknown.status).toBe(404);
+    for (const shown of ['<h1>Nothing is here</h1>', '<a href="/">Go to the search page</a>', 'rel="icon"'])
+      expect(unknown.body).toContain(shown);
+    const closed = await send(peer, '/Tables_p.html');
+    expect(closed.status).toBe(401);
+    expect(closed.body).toContain(`the user is admin, and the password is in ${dir}/admin-password.`);
+    expect(closed.body).not.toContain(peer.credentials.password);
+    expect((await send(peer, '/Tables_p.json')).json().message).toContain(`${dir}/admin-password`);
+  });
+});
+
 it('a page runs the script alone that stands in it, and links to the status page as long as there is one', () => {
-  const site = new Site('p{}', 'run()');
+  const site = new Site('p{}', 'run()', '<svg/>');
   const page = () => site.page({ title: '</title><script>', top: '', body: '' });
   const hash = (text: string) => createHash('sha256').update(text).digest('base64');
   expect(site.contentSecurityPolicy).toBe(

@@ -32,11 +32,16 @@ async function serve(
     }
   }
   // The page needs no more.
-  const site = new Site('', '');
+  const site = new Site('', '', '');
   const shared = { clock: systemClock, log: silentLogger };
-  const deps = { password: 'password', forms: new FormReader(), site, ...shared };
+  const administrator = { password: 'password', passwordFile: '/peer/admin-password' };
+  const deps = { administrator, forms: new FormReader(), site, ...shared };
   const body = (): Body => counted();
-  const server: PeerServer = await openServer({ '/': body }, { port: 0, timeouts }, deps as PeerDeps);
+  const server: PeerServer = await openServer(
+    { '/': body },
+    { port: 0, timeouts },
+    deps as unknown as PeerDeps,
+  );
   afterwards('test', () => server.close());
   return { server, made };
 }

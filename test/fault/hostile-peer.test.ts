@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { Readable } from 'node:stream';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { MirrorReport } from '../../src/mirror/record.js';
-import { MARKER } from '../../src/mirror/root.js';
+import { MARKER } from '../../src/mirror/target-path.js';
 import { Running } from '../support/cli.js';
 import { type MirrorsSetting, openMirrors } from '../support/mirrors.js';
 import { answering, type Behaviour, type Call, halfAnAnswer } from '../support/scripted-peer.js';

@@ -1,7 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { escapeUnseen, fromVisible, numberText, shellWord, visible } from '../../src/lib/text.js';
+import {
+  escapeUnseen,
+  fromVisible,
+  numberText,
+  readableUrl,
+  shellWord,
+  visible,
+  visibleParts,
+} from '../../src/lib/text.js';
 import { wallClockText } from '../../src/lib/units.js';
 
 test('a number and a moment are written as the tables of Intl would have them', () => {
@@ -34,6 +42,19 @@ test('JSON keeps its values where what is not seen is escaped', () => {
   const escaped = escapeUnseen(line);
   expect(escaped).toBe('{"msg":"a\\u202e\\u009b31m\\udb40\\udc41\\u200bß"}');
   expect(JSON.parse(escaped)).toEqual(JSON.parse(line));
+});
+
+test('what is written out in a name is told apart from a name that holds these letters', () => {
+  expect(visibleParts('zero\u200bwidth\n.txt')).toEqual(['zero', '\\u200b', 'width', '\\x0a', '.txt']);
+  expect(visibleParts('zero\\u200bwidth.txt')).toEqual(['zero\\u200bwidth.txt']);
+  expect(visibleParts('')).toEqual(['']);
+});
+
+test('an address is read with its letters, and with the escapes of what is not seen', () => {
+  expect(readableUrl('https://h/B%C3%BCcher/a%E2%80%AEfdp%E3%85%A4')).toBe(
+    'https://h/Bücher/a%E2%80%AEfdp%E3%85%A4',
+  );
+  expect(readableUrl('https://h/%ff')).toBe('https://h/%ff');
 });
 
 test('a name in a command that a person copies is one word of a shell', () => {

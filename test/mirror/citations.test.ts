@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
-import { MARKER } from '../../src/mirror/root.js';
+import { MARKER } from '../../src/mirror/target-path.js';
 import type { Citation } from '../../src/peer/citation.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';

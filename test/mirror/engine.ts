@@ -16,7 +16,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { MirrorPeer } from '../../src/mirror/mirror.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
-import { MARKER } from '../../src/mirror/root.js';
+import { MARKER } from '../../src/mirror/target-path.js';
 import type { Citation, CitationOptions, CitationQuery } from '../../src/peer/citation.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { ShareQuery, ShareStream } from '../../src/peer/share.js';

@@ -361,6 +361,15 @@ describe('a pattern', () => {
     expect(engine.names).toEqual(['prices', 'prices/price-a', 'prices/price-b', 'prices/price-c']);
   });
 
+  it('is told with the path of its files, and a table with its own before it ran, never with a variable', async () => {
+    const pathsOf = (engine: Engine) => engine.mirrors.status().map(({ name, path }) => `${name} ${path}`);
+    const { engine } = await patterned();
+    const files = ['price-a tables/price-a.csv', 'price-b tables/price-b.csv'];
+    expect(pathsOf(engine)).toEqual(['price-* tables/price-*.csv', ...files]);
+    const later = await new Engine(new FakePeer()).open({ tables: [{ table: 'later' }] });
+    expect(pathsOf(later)).toEqual(['later tables/later.csv']);
+  });
+
   it('leaves a table alone that is configured by itself', async () => {
     const { engine } = await patterned({ table: 'price-a', path: 'own.csv' });
     expect(engine.files()).toEqual(['own.csv', 'tables/price-b.csv']);

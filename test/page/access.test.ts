@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { ApiError } from '../../src/page/guard.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
@@ -71,6 +72,17 @@ describe('without a token, the page', () => {
   });
 });
 
+it('an address without a page is answered with a page for a person, and with an error for a program', async () => {
+  const page = await PageAtWork.start();
+  const answer = await page.fetch('/nothing', { headers: { accept: 'text/html' } });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+  expect(await page.refusal('/nothing')).toEqual([404, 'NOT_FOUND']);
+  expect(await page.refusal('/api/nothing', { headers: { accept: 'application/json' } })).toEqual([
+    404,
+    'NOT_FOUND',
+  ]);
+});
+
 describe('with a token, the page', () => {
   it('keeps everything to itself but that it is alive, its sign-in and its files', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
@@ -83,6 +95,26 @@ describe('with a token, the page', () => {
     const answer = await page.fetch('/');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/sign-in']);
     for (const path of ['/healthz', '/sign-in', '/assets/main.js']) expect(await page.status(path)).toBe(200);
+  });
+
+  it('says where its token stands, and shows no secret', async () => {
+    const page = await PageAtWork.start({ token: TOKEN });
+    for (const headers of [{}, bearer('a guess')]) {
+      const answer = await page.fetch('/api/status', { headers });
+      const { hint } = ((await answer.json()) as ApiError).error;
+      expect(hint).toMatch(/The token stands in the file `\/.+` \(`status\.token\.file`\)\.$/);
+      expect(hint).not.toContain(TOKEN);
+    }
+  });
+
+  it('leads a browser to the sign-in from wherever it comes', async () => {
+    const page = await PageAtWork.start({ token: TOKEN });
+    const headers = { accept: 'text/html,application/xhtml+xml' };
+    for (const path of ['/metrics', '/nothing']) {
+      const answer = await page.fetch(path, { headers });
+      expect([answer.status, answer.headers.get('location')]).toEqual([303, '/sign-in']);
+    }
+    expect(await page.status('/nothing', { ...headers, ...bearer(TOKEN) })).toBe(404);
   });
 
   it('is not talked into showing more by an odd path', async () => {

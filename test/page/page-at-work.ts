@@ -204,7 +204,15 @@ export class PageAtWork {
   private assetsDirectory(): string {
     const directory = join(this.directory, 'browser');
     mkdirSync(directory);
-    const others = ['sign-in.html', 'favicon-ok.svg', 'main.js', 'main.css', 'main.js.map', 'tsconfig.json'];
+    const others = [
+      'sign-in.html',
+      'not-found.html',
+      'favicon-ok.svg',
+      'main.js',
+      'main.css',
+      'main.js.map',
+      'tsconfig.json',
+    ];
     for (const name of ['index.html', ...others]) writeFileSync(join(directory, name), INDEX);
     return directory;
   }

@@ -7,7 +7,6 @@ import {
   concernsOf,
   confirmedInHour,
   duration,
-  forTheSameReason,
   grouped,
   lostWorld,
   mirrorTroubles,
@@ -19,7 +18,6 @@ import type { StatusReport } from '../../src/report/status.js';
 import {
   event,
   folder,
-  item,
   MIN,
   mirror,
   NOW,
@@ -196,11 +194,6 @@ test('times and rates are told from now, in one or two units, with as many digit
   expect([1_000, 42_000, 9 * MIN].map((ms) => ago(NOW - ms, NOW))).toEqual(['just now', '42s ago', '9m ago']);
   expect([12_000, 100, -MIN].map((ms) => ahead(NOW + ms, NOW))).toEqual(['in 12s', 'now', 'now']);
   expect([0, 0.25, 38.24, 812.6, 1_204.4].map(amountText)).toEqual(['0', '0.25', '38.2', '813', '1,204']);
-});
-
-test('a reason that files have in common is said once, by the first of those that follow each other', () => {
-  const items = [0, 0, 3, 1, 0].map((reason) => item(reason, 'quarantined'));
-  expect(items.map((one) => forTheSameReason(items).has(one))).toEqual([false, true, true, false, false]);
 });
 
 describe('the samples that the page draws', () => {

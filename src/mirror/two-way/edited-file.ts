@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
+import { numberText } from '../../lib/text.js';
 import { ConflictFiles } from '../conflict-files.js';
 import type { AlarmCode, MirrorAlarm } from '../errors.js';
 import type { Conflict } from '../record.js';
@@ -151,7 +152,7 @@ export class EditedFile {
     }
     if (!this.#isAtRest(stampOf(before))) return 'moving';
     if (before.size > LARGEST_EDITED) {
-      const detail = `it has ${before.size} bytes, of at most ${LARGEST_EDITED}`;
+      const detail = `it has ${numberText(before.size)} bytes, of at most ${numberText(LARGEST_EDITED)}`;
       throw this.alarm('EDIT_TOO_LARGE', detail);
     }
     const handle = await open(path, READ_FLAGS).catch((error: unknown) => {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { PeersyncError } from '../../lib/errors.js';
+import { numberText } from '../../lib/text.js';
 import { wallClockText } from '../../lib/units.js';
 import type { TableRow } from '../../peer/table.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quotedList } from '../errors.js';
@@ -176,7 +177,10 @@ export class TwoWayTable extends AnyTableMirror {
     }
     const count = result.table.rows.length;
     if (count <= MOST_ROWS) return result.table;
-    throw this.#alarm('EDIT_TOO_LARGE', `it has ${count} rows, of at most ${MOST_ROWS}`);
+    throw this.#alarm(
+      'EDIT_TOO_LARGE',
+      `it has ${numberText(count)} rows, of at most ${numberText(MOST_ROWS)}`,
+    );
   }
 
   /** Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot have. */
@@ -294,7 +298,7 @@ export class TwoWayTable extends AnyTableMirror {
 
   #checkDeletes(keys: readonly string[], most: number, { before, options }: Run): void {
     if (keys.length <= most) return;
-    const removed = `${keys.length} rows were removed (${quotedList(keys)})`;
+    const removed = `${numberText(keys.length)} rows were removed (${quotedList(keys)})`;
     const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${most}, at once`);
     // What a person accepted are the rows that were named, and not others that were removed since.
     const isAccepted = options.accepted.includes('EDIT_DELETES') && before?.alarm?.message === alarm.message;

@@ -3,7 +3,7 @@ import uPlot from 'uplot';
 import { amountText as amount, numberText as count } from '../../lib/text.js';
 import type { Sample } from '../../report/statistics.js';
 import type { Model } from './model.js';
-import type { Props } from './parts.js';
+import { Legend, type Props } from './parts.js';
 import { confirmedInHour, duration, hour, waitingOf } from './words.js';
 
 const HOUR_MS = 3_600_000;
@@ -17,6 +17,8 @@ interface Chart {
   readonly title: string;
   readonly lines: readonly {
     readonly token: string;
+    /** Where there are several. */
+    readonly name?: string;
     readonly fill?: boolean;
     readonly dash?: number[];
     readonly value: (sample: Sample) => number | null;
@@ -46,8 +48,17 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'Time to search',
     lines: [
-      { token: '--accepted', value: ({ p50Ms }) => (p50Ms === undefined ? null : p50Ms / 1_000) },
-      { token: '--soft', dash: [4, 3], value: ({ p95Ms }) => (p95Ms === undefined ? null : p95Ms / 1_000) },
+      {
+        token: '--accepted',
+        name: 'p50',
+        value: ({ p50Ms }) => (p50Ms === undefined ? null : p50Ms / 1_000),
+      },
+      {
+        token: '--soft',
+        name: 'p95',
+        dash: [4, 3],
+        value: ({ p95Ms }) => (p95Ms === undefined ? null : p95Ms / 1_000),
+      },
     ],
     unit: (value) => (value < 60 ? `${amount(value)}s` : duration(value * 1_000)),
     now({ samples }) {
@@ -106,12 +117,16 @@ function ChartView({ chart, model }: Props & { readonly chart: Chart }) {
   }, []);
   useEffect(() => plot.current?.setData(data()), [samples]);
   const now = chart.now(model);
+  const names = chart.lines.flatMap(({ name, token }) => (name ? [[token.slice(2), name] as const] : []));
   const pointed = typeof index === 'number' ? samples[index] : undefined;
   const highest = Math.max(0, ...samples.map((sample) => chart.lines[0]?.value(sample) ?? 0));
   return (
     <figure>
       <figcaption>
-        {chart.title}
+        <span class="wrapped">
+          {chart.title}
+          {names.length > 0 && <Legend of={Object.fromEntries(names)} />}
+        </span>
         <span class="readout hint">
           {pointed ? `${hour(pointed.at, model.now())} ${chart.at(pointed)}` : now}
         </span>

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { numberText as count, counted } from '../../lib/text.js';
+import { numberText as count, counted, visible } from '../../lib/text.js';
 import { formatBytes } from '../../lib/units.js';
 import type { Entry } from '../../state/entry.js';
 import type { ItemLine, ItemsPage, RetryAnswer, RetryRequest } from '../api.js';
@@ -9,6 +9,7 @@ import {
   Filter,
   filesHref,
   Head,
+  Name,
   Pager,
   type Props,
   Prose,
@@ -16,7 +17,7 @@ import {
   Table,
   whyHref,
 } from './parts.js';
-import { ago, forTheSameReason, sentences } from './words.js';
+import { ago, sentences } from './words.js';
 
 const PAGE_SIZE = 10;
 /** What is shown is asked for again at most this often, in ms, while it changes. */
@@ -90,26 +91,26 @@ export function Files({ model }: Props) {
       : `No file is ${STATUS_WORDS[status].toLowerCase()}.`;
   const none = typeof page === 'string' ? page : name === '' ? empty : `No name of a file holds "${name}".`;
   const names = model.status?.folders.map((one) => one.name) ?? [];
-  const repeated = forTheSameReason(items);
   const cells = (item: ItemLine) => {
     const { attempts, code, file, folder: where, hint, message, path, since, size } = item;
-    const reason = repeated.has(item) ? 'For the same reason.' : sentences(message, hint);
     return [
       <a key={file} class="path" href={whyHref(file)}>
-        <span class="in">{where}/</span>
-        {path}
+        <span class="in">
+          <Name of={where} />/
+        </span>
+        <Name of={path} />
       </a>,
       ago(since, model.now()),
       formatBytes(size),
       attempts ? count(attempts) : '–',
       RETRIED.has(status) && (
-        <Act model={model} work={again({ paths: [file] })} aria-label={`Retry ${path}`}>
+        <Act model={model} work={again({ paths: [file] })} aria-label={`Retry ${visible(path)}`}>
           Retry
         </Act>
       ),
       message !== undefined && (
         <p class="voice">
-          <Prose text={reason} /> <span class="hint">{code}</span>
+          <Prose text={sentences(message, hint)} /> <span class="hint">{code}</span>
         </p>
       ),
     ];
@@ -148,7 +149,9 @@ export function Files({ model }: Props) {
             >
               <option value="">all folders</option>
               {names.map((one) => (
-                <option key={one}>{one}</option>
+                <option key={one} value={one}>
+                  {visible(one)}
+                </option>
               ))}
             </select>
           </label>

@@ -1,12 +1,12 @@
 import { useRef } from 'preact/hooks';
-import { numberText as count, counted } from '../../lib/text.js';
+import { numberText as count, counted, visible } from '../../lib/text.js';
 import { durationText, formatBytes } from '../../lib/units.js';
 import type { MirrorReport, MirrorTrouble } from '../../mirror/record.js';
 import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
 import type { FolderReport } from '../../report/status.js';
 import type { ApproveDeletesRequest, MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
 import { post } from './model.js';
-import { Act, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
+import { Act, filesHref, Head, Icon, Legend, Name, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
 import { ago, ahead, duration, mirrorTroubles } from './words.js';
 
 const SPANS = ['1h', '24h'].flatMap((span) => ['p50', 'p95', 'p99'].map((share) => `${share}, ${span}`));
@@ -20,7 +20,9 @@ export function Times({ model }: Props) {
     const isAlert = alerts.some((alert) => alert.collection === collection);
     return [
       <div class="wrapped" key="head">
-        <span class="name">{collection}</span>
+        <span class="name">
+          <Name of={collection} />
+        </span>
         <span class={isAlert ? 'hint s-bad' : 'hint'}>
           {counted(day.count, 'confirmation')} in 24 h
           {oldestSince !== undefined && ` · the oldest waits ${durationText(model.now() - oldestSince)}`}
@@ -50,6 +52,8 @@ export function Times({ model }: Props) {
 }
 
 const COUNTED = ['pending', 'accepted', 'confirmed', 'quarantined', 'skipped'] as const;
+/** The bar of a folder has a part for each. */
+const LEGEND = Object.fromEntries(COUNTED.map((status) => [status, STATUS_WORDS[status].toLowerCase()]));
 const WATCH_WORDS = {
   scanning: 'scanning',
   watching: 'watching',
@@ -72,15 +76,19 @@ export function Folders({ model }: Props) {
     return [
       <>
         <div class="wrapped">
-          <span class="name">{name}</span>
+          <span class="name">
+            <Name of={name} />
+          </span>
           <span class={watch?.trouble ? 'hint s-warn' : 'hint'}>
-            into {collection}
+            into <Name of={collection} />
             {watch && ` · ${WATCH_WORDS[watch.state]}`}
             {scanned &&
               `, scanned ${ago(watch.lastScan.at, model.now())} in ${durationText(watch.lastScan.durationMs)}`}
           </span>
         </div>
-        <span class="path">{path}</span>
+        <span class="path">
+          <Name of={path} />
+        </span>
         <span class="bar" aria-hidden="true">
           {COUNTED.filter((status) => counts[status] > 0).map((status) => (
             // A part that is there is seen, however small.
@@ -103,6 +111,7 @@ export function Folders({ model }: Props) {
   return (
     <>
       <Head id="folders" title="Folders">
+        {folders.length > 0 && <Legend of={LEGEND} />}
         {folders.length > 0 && (
           <Act model={model} work={scan}>
             Scan all now
@@ -137,10 +146,14 @@ export function Mirrors({ model }: Props) {
     return [
       <>
         <div class="wrapped">
-          <span class="name">{name}</span>
+          <span class="name">
+            <Name of={name} />
+          </span>
           <span class="hint">{kind}</span>
         </div>
-        <span class="path">{path}</span>
+        <span class="path">
+          <Name of={path} />
+        </span>
       </>,
       ...times,
       rows === undefined ? '–' : count(rows),
@@ -200,13 +213,13 @@ function Accept({ model, name, path, alarm }: AcceptProps) {
     } satisfies MirrorsRequest);
     const isRemoved = mirrors.some(({ absentSince, isOver }) => absentSince !== undefined || isOver);
     return isRemoved
-      ? `${path} was removed, until the peer has it again.`
-      : `${name} follows the peer again.`;
+      ? `${visible(path)} was removed, until the peer has it again.`
+      : `${visible(name)} follows the peer again.`;
   };
   return (
     <Asking
-      {...{ model, work: accept, short: 'Accept', label: `Accept what the peer has of ${name}` }}
-      title={`Take what the peer has of ${name}?`}
+      {...{ model, work: accept, short: 'Accept', label: `Accept what the peer has of ${visible(name)}` }}
+      title={`Take what the peer has of ${visible(name)}?`}
       // The file stays as it was only until somebody accepts.
       text={`${alarm.message.replace(/; the file stays as it was(?=\.)/, '')} ${alarm.hint}`}
       yes="Accept it"
@@ -223,10 +236,10 @@ function Held({
   const { examples, files, of } = held;
   const documents = counted(files, 'document');
   const more = files > examples.length ? ` and ${count(files - examples.length)} more` : '';
-  const text = `${count(files)} of ${count(of)} files were removed or emptied at once: ${examples.join(', ')}${more}.`;
+  const text = `${count(files)} of ${count(of)} files were removed or emptied at once: ${examples.map(visible).join(', ')}${more}.`;
   const approve = async () => {
     await post('/api/approve-deletes', { folder: name, files } satisfies ApproveDeletesRequest);
-    return `${documents} of ${name} ${files === 1 ? 'is' : 'are'} removed from the peer.`;
+    return `${documents} of ${visible(name)} ${files === 1 ? 'is' : 'are'} removed from the peer.`;
   };
   return (
     <ul class="troubles">
@@ -235,8 +248,8 @@ function Held({
         <p>{text} Their documents stay until you approve it, or the files come back.</p>
         <Asking
           {...{ model, work: approve, text, short: 'Remove', yes: 'Remove them' }}
-          label={`Remove ${documents} of ${name} from the peer`}
-          title={`Remove ${documents} of ${name} from the peer?`}
+          label={`Remove ${documents} of ${visible(name)} from the peer`}
+          title={`Remove ${documents} of ${visible(name)} from the peer?`}
         />
       </li>
     </ul>

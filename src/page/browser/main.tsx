@@ -16,7 +16,7 @@ import {
   World,
 } from './overview.js';
 import { isStatus, type Props } from './parts.js';
-import { nextTheme, theme } from './theme.js';
+import { nextTheme, showTheme } from './theme.js';
 import { Why } from './why.js';
 
 /** What each element of index.html shows, by its id. */
@@ -81,14 +81,7 @@ function route(): void {
 }
 addEventListener('hashchange', route);
 
-function showTheme(): void {
-  byId('theme-text').textContent = theme();
-  byId('theme').setAttribute('aria-label', `Colours: ${theme()}`);
-}
-const changeTheme = () => {
-  nextTheme();
-  showTheme();
-};
+const changeTheme = () => nextTheme(byId('theme'));
 
 const keys = byId<HTMLDialogElement>('keys');
 const help = async () => {
@@ -130,6 +123,6 @@ document.addEventListener('keydown', (event) => {
   shortcut();
 });
 
-showTheme();
+showTheme(byId('theme'));
 route();
 model.connect();

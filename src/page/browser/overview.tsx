@@ -264,7 +264,22 @@ export function Recent({ model }: Props) {
   const events = grouped(model.events);
   return (
     <>
-      <Head id="recent" title="What happened" />
+      <Head id="recent" title="What happened">
+        <p class="legend hint">
+          <span class="s-info">
+            <Icon of="info" />
+          </span>{' '}
+          as usual{' '}
+          <span class="s-warn">
+            <Icon of="warn" />
+          </span>{' '}
+          wants a look{' '}
+          <span class="s-bad">
+            <Icon of="error" />
+          </span>{' '}
+          failed
+        </p>
+      </Head>
       {events.length === 0 && <p class="empty">Nothing has happened yet.</p>}
       <ol class="events separated">
         {events.slice(0, isOpen ? MANY : FEW).map(({ id, at, level, message, more }) => (
@@ -304,7 +319,9 @@ export function Notices({ model }: Props) {
       {model.notices.map((notice) => (
         <div key={notice} class="notice line" role={notice.isFailure ? 'alert' : undefined}>
           <Icon of={notice.isFailure ? 'error' : 'confirmed'} />
-          <p>{notice.words}</p>
+          <p>
+            <Prose text={notice.words} />
+          </p>
           <button
             type="button"
             class="quiet small"

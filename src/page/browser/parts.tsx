@@ -1,6 +1,6 @@
 import { type ComponentChildren, Fragment, type JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { numberText as count } from '../../lib/text.js';
+import { numberText as count, readableUrl, visibleParts } from '../../lib/text.js';
 import type { Entry } from '../../state/entry.js';
 import type { Model } from './model.js';
 
@@ -49,9 +49,29 @@ export function Icon({ of }: { readonly of: string }) {
   );
 }
 
+/** What colours mean: for each tone its word, beside a dot of that colour. */
+export function Legend({ of }: { readonly of: Readonly<Record<string, string>> }) {
+  return (
+    <ul class="legend wrapped hint">
+      {Object.entries(of).map(([tone, word]) => (
+        <li key={tone}>
+          <i class={`dot s-${tone}`} />
+          {word}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A name from a disk, with what would not be seen written out, and marked as that. */
+export function Name({ of }: { readonly of: string }) {
+  return <>{visibleParts(of).map((part, i) => (i % 2 === 1 ? <b class="written">{part}</b> : part))}</>;
+}
+
 /** A text in which names stand between backticks, as in the words of the daemon; they are shown as code. */
 export function Prose({ text }: { readonly text: string }) {
-  return <>{text.split(/`([^`]+)`/).map((part, i) => (i % 2 === 1 ? <code>{part}</code> : part))}</>;
+  const parts = text.split(/`([^`]+)`/).map((part) => <Name of={part} />);
+  return <>{parts.map((part, i) => (i % 2 === 1 ? <code>{part}</code> : part))}</>;
 }
 
 /** The heading of a section, with what can be done in it. */
@@ -87,11 +107,16 @@ export function Facts({ of }: { readonly of: Readonly<Record<string, ComponentCh
       {known.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{typeof value === 'string' && /^https?:/.test(value) ? <a href={value}>{value}</a> : value}</dd>
+          <dd>{typeof value === 'string' ? <Fact of={value} /> : value}</dd>
         </div>
       ))}
     </dl>
   );
+}
+
+function Fact({ of }: { readonly of: string }) {
+  if (/^https?:/.test(of)) return <a href={of}>{readableUrl(of)}</a>;
+  return <Name of={of} />;
 }
 
 interface PagerProps {

@@ -1,4 +1,4 @@
-import { nextTheme } from './theme.js';
+import { nextTheme, showTheme } from './theme.js';
 
 /*
  * What the pages of the embedded peer do where scripts run; without it they are plain pages. It stands in their heads.
@@ -42,10 +42,15 @@ document.addEventListener('input', ({ target }) => {
   timer = window.setTimeout(() => void showResults(form), PAUSE_MS);
 });
 
+addEventListener('pageshow', () => {
+  const button = document.getElementById('theme');
+  if (button) showTheme(button);
+});
+
 document.addEventListener('click', ({ target }) => {
   const button = target instanceof Element ? target.closest('button') : null;
-  const { copy, theme } = button?.dataset ?? {};
-  if (theme !== undefined) nextTheme();
+  if (button?.id === 'theme') nextTheme(button);
+  const { copy } = button?.dataset ?? {};
   if (button === null || copy === undefined) return;
   const say = (word: string) => () => {
     button.textContent = word;

@@ -1,8 +1,9 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import { visible } from '../../lib/text.js';
 import { formatBytes, wallClockText } from '../../lib/units.js';
 import type { WhyReport } from '../../report/why.js';
 import { get } from './model.js';
-import { Facts, Icon, isStatus, type Props, Prose, STATUS_WORDS, whyHref } from './parts.js';
+import { Facts, Icon, isStatus, Name, type Props, Prose, STATUS_WORDS, whyHref } from './parts.js';
 import { ago, ahead, sentences } from './words.js';
 
 /** What became of a file; or of what is no regular file. */
@@ -35,7 +36,8 @@ export function Why({ model }: Props) {
   const report = answer?.path === path ? answer.report : undefined;
   const isFollowed = typeof report === 'object' && FOLLOWED.has(report.status);
   // Before it is drawn: what is typed next is not taken back.
-  useLayoutEffect(() => setTyped(path), [path]);
+  // A field shows a name as it likes: a name with something unseen stands in the answer alone, written out.
+  useLayoutEffect(() => setTyped(visible(path) === path ? path : ''), [path]);
   useEffect(() => {
     if (path === '') return;
     const take = (found: WhyReport | string) =>
@@ -84,7 +86,11 @@ export function Why({ model }: Props) {
         </p>
       </form>
       <div id="why-answer" class="answered" aria-live="polite" hidden={path === '' || report === undefined}>
-        {typeof report === 'string' && <p class="voice">{report}</p>}
+        {typeof report === 'string' && (
+          <p class="voice">
+            <Prose text={report} />
+          </p>
+        )}
         {typeof report === 'object' && <Answer report={report} now={model.now()} />}
         <button type="button" class="small close" onClick={close}>
           Close
@@ -97,7 +103,12 @@ export function Why({ model }: Props) {
 function Answer({ report, now }: { readonly report: WhyReport; readonly now: number }) {
   const { conversion, evidence, history, kind, next, nextAt, status, trouble, url, version } = report;
   const when = (at: number) => `${wallClockText(at)}, ${ago(at, now)}`;
-  const mono = (text: string | undefined) => text && <code>{text}</code>;
+  const mono = (text: string | undefined) =>
+    text && (
+      <code>
+        <Name of={text} />
+      </code>
+    );
   const due = nextAt !== undefined && (nextAt <= now ? 'It is due now' : `Next: ${ahead(nextAt, now)}`);
   return (
     <>
@@ -139,7 +150,11 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
                 <Icon of={status} />
                 <p class="hint">
                   <strong>{STATUS_WORDS[status]}</strong> {when(at)}
-                  {note !== undefined && <span class="note">{note}</span>}
+                  {note !== undefined && (
+                    <span class="note">
+                      <Name of={note} />
+                    </span>
+                  )}
                 </p>
               </li>
             ))}

@@ -1,10 +1,9 @@
-import { amountText as amount, numberText as count, counted, sentence } from '../../lib/text.js';
+import { amountText as amount, numberText as count, counted, sentence, visible } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
 import { paceText } from '../../report/pace.js';
 import type { Sample } from '../../report/statistics.js';
 import type { RecentEvent, StatusReport } from '../../report/status.js';
-import type { ItemLine } from '../api.js';
 
 /*
  * What the page says, in words and numbers. Nothing here knows the document, so that it is tested without one.
@@ -167,7 +166,7 @@ export function concernsOf(status: StatusReport): readonly Concern[] {
     .map(({ code, hint, message, severity, since, subject }) => ({
       key: `${code} ${subject} ${code.startsWith('PATH_') ? message : ''}`,
       level: severity === 'critical' || severity === 'error' ? 'bad' : 'warn',
-      about: code in OF_MIRRORS ? 'mirrors' : subject,
+      about: code in OF_MIRRORS ? 'mirrors' : visible(subject),
       text: sentences(textOfMirrors(code, status) ?? sentences(message, hint)),
       href: PLACES.find(([start]) => code.startsWith(start))?.[1] ?? '#peer',
       since,
@@ -231,14 +230,4 @@ export function grouped(
     else groups.push({ ...event, more: 0 });
   }
   return groups;
-}
-
-/** Of items that follow each other for one reason, all but the first: the reason is said once. */
-export function forTheSameReason(items: readonly ItemLine[]): ReadonlySet<ItemLine> {
-  return new Set(
-    items.filter(({ hint, message }, i) => {
-      const before = items[i - 1];
-      return before !== undefined && before.message === message && before.hint === hint;
-    }),
-  );
 }
