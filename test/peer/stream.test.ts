@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ShareStream } from '../../src/peer/share.js';
@@ -195,6 +196,29 @@ describe('a reader', () => {
     expect(await client.share(QUERY, reading())).toBe('');
     expect(server.connections).toBe(1);
     expect(clock.waiting).toBe(0);
+  });
+
+  it('who is slow makes the peer wait also for small pieces', async () => {
+    const piece = Buffer.alloc(1024, 'x');
+    let [sent, read, mostAhead] = [0, 0, 0];
+    const { client } = await serving((_, response) => {
+      const pieces = Readable.from(
+        (function* () {
+          for (; ; sent += piece.length) yield piece;
+        })(),
+      );
+      pieces.pipe(response).on('close', () => pieces.destroy());
+    });
+    const slowly = async ({ chunks }: ShareStream) => {
+      for await (const chunk of chunks) {
+        read += chunk.length;
+        mostAhead = Math.max(mostAhead, sent - read);
+        if (read > 4 * MIB || mostAhead > 64 * MIB) return;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    await client.share(QUERY, slowly, ENDLESS);
+    expect(mostAhead).toBeLessThan(64 * MIB);
   });
 
   const failing = reading(() => Promise.reject(new Error('the disk is full')));

@@ -1,0 +1,323 @@
+import { Readable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import type { Clock, Timer } from '../lib/clock.js';
+import { type AnswerHead, type HttpAnswer, isSuccess } from './answer.js';
+import type { Connection, ExchangeHandler } from './connections.js';
+import type { Delivered, PeerError, PeerErrorCode } from './errors.js';
+import {
+  calledOff,
+  connectionError,
+  DELIVERED,
+  exchangeError,
+  type FailedExchange,
+  type Phase,
+} from './exchange-errors.js';
+import type { Body } from './form.js';
+
+export interface Timeouts {
+  /** Limit for opening a connection, TLS included, in ms. */
+  readonly connect: number;
+  /** Longest time without progress from there to the head of the answer, in ms. */
+  readonly headers: number;
+  /** Longest time between two pieces of the answer, in ms. */
+  readonly body: number;
+  /**
+   * Limit for the whole exchange, in ms. A request that is sent again with credentials has it each
+   * time. An answer that is read while it comes has 12 times as long.
+   */
+  readonly total: number;
+}
+
+/** The part of a request that concerns one exchange. */
+export interface ExchangeRequest {
+  readonly method: 'GET' | 'POST';
+  readonly body?: Body | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Bytes. A longer answer of success is refused. @default the client's maxAnswer */
+  readonly maxBytes?: number | undefined;
+  /**
+   * Whether the answer is read while it comes. If such an answer breaks off, the error is
+   * PEER_ANSWER, not PEER_UNREACHABLE.
+   */
+  readonly isStreamed?: boolean;
+}
+
+export interface ExchangeOptions {
+  readonly timeouts: Timeouts;
+  /** Bytes of an answer that is read whole. */
+  readonly maxAnswer: number;
+  readonly clock: Clock;
+}
+
+/** Multiplies `timeouts.total` for an answer that is read while it comes. */
+const STREAM_TOTAL_FACTOR = 12;
+/** Bytes of an answer that may wait for their reader. One piece may come beyond that. */
+const MAX_UNREAD = 128 * 1024;
+/** Bytes of the beginning of an answer that an error shows. */
+const FIRST_BYTES = 1024;
+
+/**
+ * One request on one connection, and its answer.
+ *
+ * - `connecting`: no byte was sent. The connection has its own time limit.
+ * - `sending`: the head was sent, the body not all of it. The peer has nothing that it may act on.
+ * - `waiting`: all was sent. Each piece that is sent restarts the time limit for the answer's head.
+ * - `receiving`: the head of the answer came. Its body waits for the reader, in bounded memory: when
+ *   much is unread, the answer is paused until all of that is read. A piece has a time limit while
+ *   the reader waits for it.
+ *
+ * An exchange ends when its answer `isWhole`, or with a failure. A failure destroys the connection.
+ */
+export class Exchange implements ExchangeHandler {
+  /** Whether all of the answer came, so that the connection can carry another request. */
+  isWhole = false;
+  #phase: Phase = 'connecting';
+  /** The first failure. Later ones are its consequences. */
+  #failure: PeerError | undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+
+  readonly #began: number;
+  /** Limits the whole exchange. */
+  readonly #total: Timer;
+  /** Limits the time until the next progress. */
+  #idle: Timer | undefined;
+
+  #head: AnswerHead | undefined;
+  #firstBytes: Buffer | undefined;
+  #received = 0;
+  readonly #unread: Buffer[] = [];
+  #unreadBytes = 0;
+  #maxUnread: number;
+  /** Continues the method that waits for news of the answer. */
+  #wake = (): void => {};
+
+  readonly #onAbort = (): void =>
+    this.#fail(calledOff(this.url, this.#delivered, this.request.signal?.reason));
+
+  /** @param onSend called when the request is put on the wire */
+  constructor(
+    readonly connection: Connection,
+    private readonly request: ExchangeRequest,
+    private readonly url: string,
+    private readonly options: ExchangeOptions,
+    private readonly onSend: () => void,
+  ) {
+    const { clock, timeouts, maxAnswer } = options;
+    this.#maxUnread = request.isStreamed ? MAX_UNREAD : maxAnswer;
+    this.#began = clock.now();
+    const totalMs = timeouts.total * (request.isStreamed ? STREAM_TOTAL_FACTOR : 1);
+    this.#total = clock.after(totalMs, () => this.#timeOut('a complete answer', totalMs));
+  }
+
+  /**
+   * Sends the request and waits for the head of its answer.
+   *
+   * @param path path and query, as they are sent
+   */
+  async begin(path: string, headers: Record<string, string>): Promise<AnswerHead> {
+    const { method, signal } = this.request;
+    signal?.addEventListener('abort', this.#onAbort, { once: true });
+    this.connection.send({ method, path, headers, body: this.#body() }, this);
+    while (this.#head === undefined) await this.#news();
+    return this.#head;
+  }
+
+  /** All of the answer. A refusal is cut where it is longer than `maxAnswer`. */
+  async whole(head: AnswerHead): Promise<HttpAnswer> {
+    this.#maxUnread = this.options.maxAnswer;
+    if (!this.#isFull) this.#controller?.resume();
+    while (!this.isWhole && !this.#isFull) await this.#more();
+    return { ...head, body: Buffer.concat(this.#unread) };
+  }
+
+  /** The answer while it comes. */
+  async *chunks(): AsyncGenerator<Buffer, void, undefined> {
+    try {
+      while (this.#unread.length > 0 || !this.isWhole) {
+        if (this.#unread.length === 0) await this.#more();
+        if (this.#failure !== undefined) throw this.#failure;
+        const chunk = this.#unread.shift();
+        if (chunk === undefined) continue;
+        this.#unreadBytes -= chunk.length;
+        // Not before: on each `resume` undici takes all that its socket has, and gives the rest back
+        // when it is paused. With many short pauses the socket takes more than the reader does.
+        if (this.#unread.length === 0) this.#controller?.resume();
+        yield chunk;
+      }
+    } finally {
+      this.end();
+    }
+  }
+
+  /** Ends the exchange. It fails with PEER_ABORTED if its answer is not whole. */
+  end(): void {
+    this.#idle?.cancel();
+    this.#total.cancel();
+    this.request.signal?.removeEventListener('abort', this.#onAbort);
+    if (this.isWhole) this.connection.release();
+    else this.#fail(calledOff(this.url, this.#delivered));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    this.#phase = this.#sendsPieces ? 'sending' : 'waiting';
+    this.#limitIdle('an answer', this.options.timeouts.headers);
+    this.onSend();
+  }
+
+  onResponseStart(_: unknown, status: number, headers: AnswerHead['headers']): void {
+    if (status < 200 || this.#failure !== undefined) return;
+    this.#phase = 'receiving';
+    this.#idle?.cancel();
+    this.#head = this.#headOf(status, headers);
+    if (isSuccess(status)) this.#checkHead(headers);
+    this.#wake();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#idle?.cancel();
+    this.#firstBytes ??= chunk.subarray(0, FIRST_BYTES);
+    this.#received += chunk.length;
+    if (this.#isSuccess && this.#received > this.#maxBytes) this.#fail(this.#tooLarge());
+    this.#unread.push(chunk);
+    this.#unreadBytes += chunk.length;
+    if (this.#isFull) controller.pause();
+    this.#wake();
+  }
+
+  onResponseEnd(): void {
+    this.isWhole = this.#failure === undefined;
+    this.#idle?.cancel();
+    this.#wake();
+  }
+
+  onResponseError(_: unknown, error: unknown): void {
+    this.#fail(connectionError(this.#failed(), error));
+  }
+
+  takeRest(): void {
+    this.#maxUnread = Number.POSITIVE_INFINITY;
+    this.#controller?.resume();
+  }
+
+  /** A refusal that is not paused may be incomplete: its status says enough. */
+  get failsOnReset(): boolean {
+    const isPaused = this.#controller?.paused === true;
+    return isPaused || (this.#isSuccess && !this.isWhole);
+  }
+
+  get #sendsPieces(): boolean {
+    const { body } = this.request;
+    return body !== undefined && body.bytes === undefined;
+  }
+
+  #body(): Buffer | Readable | null {
+    const { body } = this.request;
+    if (body === undefined) return null;
+    return body.bytes ?? Readable.from(this.#pieces(body));
+  }
+
+  async *#pieces(body: Body): AsyncGenerator<Uint8Array> {
+    let given = 0;
+    for await (const chunk of body.chunks()) {
+      given += chunk.length;
+      if (this.#phase === 'sending') {
+        if (given === body.length) this.#phase = 'waiting';
+        this.#limitIdle('an answer', this.options.timeouts.headers);
+      }
+      yield chunk;
+    }
+  }
+
+  #headOf(status: number, headers: AnswerHead['headers']): AnswerHead {
+    const at = this.options.clock.now();
+    const date = Date.parse(String(headers.date));
+    return {
+      url: this.url,
+      status,
+      headers,
+      at,
+      peerAt: Number.isNaN(date) ? undefined : date,
+      tookMs: at - this.#began,
+      delivered: this.#delivered,
+    };
+  }
+
+  /** Refuses an answer of success that announces more than the limit, or an encoding. */
+  #checkHead(headers: AnswerHead['headers']): void {
+    if (Number(headers['content-length']) > this.#maxBytes) this.#fail(this.#tooLarge());
+    const encoding = String(headers['content-encoding'] ?? '');
+    if (/^(identity)?$/i.test(encoding)) return;
+    // None was asked for, and the encoded bytes would be taken for the content.
+    const what = `answered in an encoding that was not asked for (${encoding})`;
+    this.#fail(this.#error('PEER_ANSWER', what));
+  }
+
+  /** Waits for more of the answer. */
+  async #more(): Promise<void> {
+    this.#limitIdle('the rest of the answer', this.options.timeouts.body);
+    await this.#news();
+  }
+
+  /** Waits until some of the answer came. @throws PeerError if the exchange failed */
+  async #news(): Promise<void> {
+    if (this.#failure === undefined)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  get #isFull(): boolean {
+    return this.#unreadBytes > this.#maxUnread;
+  }
+
+  #limitIdle(what: string, ms: number): void {
+    this.#idle?.cancel();
+    this.#idle = this.options.clock.after(ms, () => this.#timeOut(what, ms));
+  }
+
+  #timeOut(what: string, ms: number): void {
+    this.#fail(this.#error('PEER_TIMEOUT', `did not give ${what} within ${ms} ms`));
+  }
+
+  #fail(error: PeerError): void {
+    this.#failure ??= error;
+    this.isWhole = false;
+    void this.connection.destroy(this.#failure);
+    this.#wake();
+  }
+
+  get #isSuccess(): boolean {
+    return this.#head !== undefined && isSuccess(this.#head.status);
+  }
+
+  get #maxBytes(): number {
+    return this.request.maxBytes ?? this.options.maxAnswer;
+  }
+
+  get #delivered(): Delivered {
+    return this.request.body === undefined ? 'no' : DELIVERED[this.#phase];
+  }
+
+  #tooLarge(): PeerError {
+    const what = `answered with more than ${this.#maxBytes} bytes`;
+    return this.#error('PEER_ANSWER_TOO_LARGE', what);
+  }
+
+  #error(code: PeerErrorCode, what: string): PeerError {
+    return exchangeError(this.#failed(), code, what);
+  }
+
+  #failed(): FailedExchange {
+    return {
+      url: this.url,
+      phase: this.#phase,
+      delivered: this.#delivered,
+      status: this.#head?.status,
+      answer: this.#firstBytes,
+      isStreamed: this.request.isStreamed === true,
+      connectMs: this.options.timeouts.connect,
+    };
+  }
+}
