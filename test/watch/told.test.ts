@@ -16,7 +16,7 @@ describe('a file that is skipped', () => {
       'info: skipped inbox/empty: The file is empty. It is taken as soon as something is in it.',
       'info: skipped inbox/large: The file has 2 KiB; the limit of its folder is 1000 B. Raise `maxFileSize` of the folder if the peer takes such large documents.',
       'info: skipped inbox/no.bin: Not text. None.',
-      expect.stringMatching(/^warn: skipped inbox\/key: The file is a private key .* Move it out/),
+      expect.stringMatching(/^warn: skipped inbox\/key: The file holds a private key\. .* Move it out/),
     ]);
     await inbox.rescan();
     await inbox.start({ folder });
