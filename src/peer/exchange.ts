@@ -62,9 +62,9 @@ const FIRST_BYTES = 1024;
  * - `connecting`: no byte was sent. The connection has its own time limit.
  * - `sending`: the head was sent, the body not all of it. The peer has nothing that it may act on.
  * - `waiting`: all was sent. Each piece that is sent restarts the time limit for the answer's head.
- * - `receiving`: the head of the answer came. Its body waits for the reader, in bounded memory: when
- *   much is unread, the answer is paused until all of that is read. A piece has a time limit while
- *   the reader waits for it.
+ * - `receiving`: the head of the answer came. Its body waits for the reader, in bounded memory:
+ *   when much is unread, the answer is paused until all of that is read. A piece has a time limit
+ *   while the reader waits for it.
  *
  * An exchange ends when its answer `isWhole`, or with a failure. A failure destroys the connection.
  */
@@ -139,8 +139,8 @@ export class Exchange implements ExchangeHandler {
         const chunk = this.#unread.shift();
         if (chunk === undefined) continue;
         this.#unreadBytes -= chunk.length;
-        // Not before: on each `resume` undici takes all that its socket has, and gives the rest back
-        // when it is paused. With many short pauses the socket takes more than the reader does.
+        // An earlier `resume` fills memory: undici then takes all that the socket has read, returns
+        // the rest at the next pause, and the socket has read more than the reader has taken.
         if (this.#unread.length === 0) this.#controller?.resume();
         yield chunk;
       }

@@ -25,9 +25,9 @@ type CurrentExchange = () => EndingExchange | undefined;
  *
  * Must be called before undici gets the socket, so that these listeners run before those of undici.
  *
- * undici 8 needs Node 22.19. Its version 8.13 does not end the process any more, but an answer still
- * fails, or is taken for whole, as above. Remove a listener when `test/peer/undici-defects.test.ts`
- * and `test/peer/stream.test.ts` pass without it.
+ * undici 8 needs Node 22.19. Its version 8.13 no longer ends the process. An answer still fails, or
+ * is taken for whole, as above. Remove a listener when `test/peer/undici-defects.test.ts` and
+ * `test/peer/stream.test.ts` pass without it.
  */
 export function workAroundDefects(socket: Socket, exchange: CurrentExchange): void {
   socket.on('end', () => exchange()?.takeRest());
