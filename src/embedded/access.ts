@@ -37,8 +37,8 @@ export async function admit(
   if (encoded !== undefined && (await isRight(given, `${USERNAME}:${password}`, clock))) return;
   const why =
     encoded === undefined ? 'This page needs the administrator' : 'The user or the password is wrong';
-  const where = `the user is ${USERNAME}, and the password is in ${visible(passwordFile)}`;
-  throw new Refusal(401, `${why}: ${where}.`, {
+  const where = `The user is ${USERNAME}, and the password is in ${visible(passwordFile)}`;
+  throw new Refusal(401, `${why}. ${where}.`, {
     'www-authenticate': 'Basic realm="peersync embedded peer", charset="UTF-8"',
   });
 }

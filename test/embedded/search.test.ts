@@ -535,7 +535,7 @@ describe('the pages of the peer', () => {
       expect(unknown.body).toContain(shown);
     const closed = await send(peer, '/Tables_p.html');
     expect(closed.status).toBe(401);
-    expect(closed.body).toContain(`the user is admin, and the password is in ${dir}/admin-password.`);
+    expect(closed.body).toContain(`The user is admin, and the password is in ${dir}/admin-password.`);
     expect(closed.body).not.toContain(peer.credentials.password);
     expect((await send(peer, '/Tables_p.json')).json().message).toContain(`${dir}/admin-password`);
   });
