@@ -2,7 +2,14 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
-import { asOptions, print, reportError, UsageError, withGlobalOptions } from './commands/context.js';
+import {
+  asOptions,
+  print,
+  reportError,
+  UsageError,
+  usualConfig,
+  withGlobalOptions,
+} from './commands/context.js';
 import { EXIT } from './lib/errors.js';
 
 // A reader that went away (`peersync list | head`) is no error.
@@ -42,6 +49,8 @@ try {
       : undefined;
   if (completions === undefined) await commandLine(asOptions(args));
   else for (const completion of completions) print(completion);
+  // As git and rclone do: a script that lost its command does not go on as if something were done.
+  if (args.length === 0) process.exitCode = EXIT.usage;
 } catch (error) {
-  process.exitCode = reportError(error, process.argv.includes('--json'));
+  process.exitCode = reportError(error, { config: usualConfig(), json: process.argv.includes('--json') });
 }

@@ -17,7 +17,7 @@ import { readState, runningStatus } from './daemon-access.js';
 import * as option from './option.js';
 import { openToOthers } from './other-accounts.js';
 import { nameMaxSize, runningPeer } from './peer.js';
-import { onThisTerminal } from './terminal.js';
+import { labelled, onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
 const CANARY_TIMEOUT = '2m';
@@ -47,7 +47,7 @@ export const checkCommand = define({
       findings.push(finding);
       const { check, hint, message, ok } = finding;
       answer(options, finding, () => [
-        `${ok ? 'ok     ' : 'TROUBLE'}  ${check}: ${safe(message)}`,
+        labelled(ok ? 'green' : 'red', `${ok ? 'ok     ' : 'TROUBLE'}  ${check}: ${safe(message)}`),
         ...(hint ? [`         ${safe(hint)}`] : []),
       ]);
     };
@@ -347,7 +347,7 @@ export async function checkWritable(
     if ((await freeBytes(path)) === 0)
       throw new Wrong(
         `no space is left on the disk of ${directory}`,
-        'Free some space there; nothing is lost, and a daemon goes on by itself.',
+        'Free some space there; nothing is lost.',
       );
     if (path !== directory) return `${directory} will be made when it is needed`;
     const message = `${path} can be written`;

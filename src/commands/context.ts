@@ -1,11 +1,14 @@
 import { once } from 'node:events';
 import { access } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { Argv, CommandModule, InferredOptionType, Options, PositionalOptions } from 'yargs';
 import type { LoadedConfig } from '../config/load.js';
 import { asErrorLines, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../daemon/log.js';
 import { type ErrorParts, EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
+import { jsonWithConfig, withConfig } from '../lib/hint.js';
 import { versionText } from '../lib/process.js';
+import { canDraw, type Line, painted, textOf, wantsColour, withText } from './terminal.js';
 import { safe } from './text.js';
 
 /** The options that every command has. */
@@ -57,9 +60,30 @@ export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
     .group([...Object.keys(GLOBAL_OPTIONS), 'help', 'version'], 'General options:')
     .default(
       'config',
-      process.env.PEERSYNC_CONFIG ?? DEFAULT_CONFIG,
+      usualConfig(),
       GLOBAL_OPTIONS.config.defaultDescription,
     ) as unknown as Argv<GlobalOptions>;
+}
+
+/** The configuration of a command that names none. */
+export function usualConfig({ PEERSYNC_CONFIG }: NodeJS.ProcessEnv = process.env): string {
+  return PEERSYNC_CONFIG ?? DEFAULT_CONFIG;
+}
+
+/** The configuration that commands in hints have to name, as it was given; undefined where they find it without. */
+export function configToName({ config }: Pick<GlobalOptions, 'config'>): string | undefined {
+  return config === usualConfig() ? undefined : config;
+}
+
+/** The same for whoever reads what a daemon says, perhaps in another directory. */
+export function daemonConfig({ config }: Pick<GlobalOptions, 'config'>): string | undefined {
+  return config === DEFAULT_CONFIG ? undefined : resolve(config);
+}
+
+/** Lines for a person, whose commands name the configuration where that is needed. */
+export function completed(options: Pick<GlobalOptions, 'config'>, lines: readonly Line[]): Line[] {
+  const config = configToName(options);
+  return lines.map((line) => withText(line, withConfig(textOf(line), config)));
 }
 
 /** Options or arguments by name. */
@@ -111,7 +135,7 @@ export function define<
 
 /** Where the help of the command stands that was given. */
 function helpHint([command = ''] = process.argv.slice(2)): string {
-  return `See \`peersync ${/^[a-z][a-z-]*$/.test(command) ? `${command} ` : ''}--help\`.`;
+  return /^[a-z][a-z-]*$/.test(command) ? `See \`peersync ${command} --help\`.` : 'See `peersync --help`.';
 }
 
 /** The command line was wrong. */
@@ -143,7 +167,7 @@ export function moduleOf(command: Command, above = ''): CommandModule<GlobalOpti
         if (run === undefined) throw new UsageError(nameOne(name, commands));
         process.exitCode = await run(withRest(usage, argv));
       } catch (error) {
-        process.exitCode = reportError(error, argv.json === true);
+        process.exitCode = reportError(error, argv);
       }
     },
   };
@@ -177,16 +201,17 @@ export function restated(error: PeersyncError, parts: Partial<ErrorParts>): Peer
 }
 
 /** Says what happened and what to do on stderr; returns the exit code. */
-export function reportError(error: unknown, json: boolean): ExitCode {
+export function reportError(error: unknown, options: Pick<GlobalOptions, 'config' | 'json'>): ExitCode {
   if (error instanceof AggregateError) {
-    const codes = error.errors.map((each: unknown) => reportError(each, json));
+    const codes = error.errors.map((each: unknown) => reportError(each, options));
     return codes[0] ?? EXIT.failure;
   }
   const { code, message, hint, details, exitCode } = asPeersyncError(error);
+  const config = configToName(options);
   complain(
-    json
-      ? `${JSON.stringify({ error: { code, message, hint, ...details } })}\n`
-      : safeLines(`peersync: ${message}\n  ${hint}\n`),
+    options.json
+      ? `${jsonWithConfig({ error: { code, message, hint, ...details } }, config)}\n`
+      : safeLines(withConfig(`peersync: ${message}\n  ${hint}\n`, config)),
   );
   if (code === 'BUG' && process.env.PEERSYNC_DEBUG !== undefined && error instanceof Error)
     complain(safeLines(`${error.stack}\n`));
@@ -218,7 +243,8 @@ export async function prepare(
   fd: 1 | 2 = 2,
 ): Promise<LoadedConfig & { readonly log: Log }> {
   const loaded = await configOf(options);
-  return { ...loaded, log: await openLog(options, fd, fd === 1 ? loaded.config.log.level : 'warn') };
+  const level = fd === 1 ? loaded.config.log.level : 'warn';
+  return { ...loaded, log: await openLog(options, fd, level) };
 }
 
 /** The configuration alone, for a command that logs nothing. Its code is loaded here: the help is quicker without it. */
@@ -229,13 +255,19 @@ export async function configOf(options: GlobalOptions): Promise<LoadedConfig> {
 
 /** A log of its own for a command, with the level that was asked for; its code is loaded here as well. */
 export async function openLog(
-  { logLevel }: Pick<GlobalOptions, 'logLevel'>,
+  options: Pick<GlobalOptions, 'config' | 'logLevel'>,
   fd: 1 | 2,
   level: LogLevel,
 ): Promise<Log> {
   const { createLog } = await import('../daemon/log.js');
   const stream = fd === 1 ? process.stdout : process.stderr;
-  return await createLog({ level: logLevel ?? level, fd, terminal: stream.isTTY === true });
+  return await createLog({
+    level: options.logLevel ?? level,
+    fd,
+    terminal: stream.isTTY === true,
+    // What a daemon writes is read elsewhere, in another directory and without its environment.
+    config: fd === 1 ? daemonConfig(options) : configToName(options),
+  });
 }
 
 export async function isThere(path: string): Promise<boolean> {
@@ -250,14 +282,20 @@ export function print(line: string): void {
 }
 
 /** Answers with one JSON object, or with lines for a person. */
-export function answer({ json }: GlobalOptions, value: unknown, lines: () => readonly string[]): ExitCode {
-  if (json) printJson(value);
-  else for (const line of lines()) print(line);
+export function answer(options: GlobalOptions, value: unknown, lines: () => readonly Line[]): ExitCode {
+  if (options.json) printJson(options, value);
+  else for (const line of completed(options, lines())) printLine(line);
   return EXIT.done;
 }
 
-export function printJson(value: unknown): void {
-  print(JSON.stringify(value));
+/** In its colour where that is wanted. */
+function printLine(line: Line): void {
+  const { env, stdout } = process;
+  print(canDraw(stdout, env) && wantsColour(env) ? painted(line) : textOf(line));
+}
+
+export function printJson(options: Pick<GlobalOptions, 'config'>, value: unknown): void {
+  print(jsonWithConfig(value, configToName(options)));
 }
 
 /** Of the embedded peer and of YaCy. */
@@ -266,10 +304,11 @@ const HASH_WITH_DASH = /^-[\w-]{11}$/;
 /**
  * The arguments with `--c` as `--group`: the specification calls the group `c`, and yargs would take that for `-c`, the
  * configuration. A hash may begin with a dash, and yargs would take it for an option. `help COMMAND` and `version` are options to
- * yargs, too.
+ * yargs, too. Nothing at all asks for the help.
  */
 export function asOptions(args: readonly string[]): string[] {
   const [first, ...rest] = args;
+  if (first === undefined) return ['--help'];
   if (first === 'help') return [...rest, '--help'];
   if (first === 'version') return ['--version'];
   const end = args.indexOf('--');

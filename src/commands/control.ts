@@ -72,7 +72,9 @@ async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
 /** The same problems that the daemon would find. */
 function nothingChanged(error: unknown): never {
   if (!(error instanceof ConfigError)) throw error;
-  throw restated(error, { message: `${error.message}\n  A running daemon goes on as before.` });
+  throw restated(error, {
+    message: `${error.message}\n  If a daemon runs with this file, it goes on as before.`,
+  });
 }
 
 function reloadLines({ changes, restart }: ReloadReport): string[] {
@@ -92,17 +94,21 @@ export const pauseCommand = define({
     const forMs = options.for === undefined ? undefined : option.duration('--for', options.for);
     if (forMs !== undefined && (forMs < SHORTEST_PAUSE_MS || forMs > LONGEST_PAUSE_MS))
       throw new UsageError(`--for: received "${options.for}".`, 'Give from "1s" to "3650d".');
-    const paused = await askAnyoneOnce<Paused>(options, await configToAsk(options), {
+    const config = await configToAsk(options);
+    const paused = await askAnyoneOnce<Paused>(options, config, {
       ask: 'pause',
       parameters: { forMs },
     });
-    return answer(options, paused, () => [pausedLine(paused, systemClock.now())]);
+    const isRunning = (await runningStatus(config.state.dir)) !== undefined;
+    return answer(options, paused, () => [pausedLine(paused, systemClock.now(), isRunning)]);
   },
 });
 
 /** What a pause is, and until when. */
-export function pausedLine({ until }: Paused, now: number): string {
+export function pausedLine({ until }: Paused, now: number, isRunning: boolean): string {
   const end = until === undefined ? 'until `peersync resume`' : `until ${dueText(until, now)}`;
+  if (!isRunning)
+    return `Paused ${end}. No daemon runs now: the next \`peersync run\` or \`peersync once\` reads what changes on disk, and sends nothing to the peer.`;
   return `Paused ${end}: nothing is sent to the peer, what changes on disk is read and waits.`;
 }
 
@@ -113,8 +119,14 @@ export const resumeCommand = define({
     const question = { ask: 'resume', parameters: {} };
     const config = await configToAsk(options);
     const report = await askAnyoneOnce<{ readonly wasPaused: boolean }>(options, config, question);
-    return answer(options, report, () => [
-      report.wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.',
-    ]);
+    const isRunning = (await runningStatus(config.state.dir)) !== undefined;
+    return answer(options, report, () => [resumedLine(report.wasPaused, isRunning)]);
   },
 });
+
+/** What happens after a pause. */
+export function resumedLine(wasPaused: boolean, isRunning: boolean): string {
+  if (isRunning) return wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.';
+  const what = wasPaused ? 'The pause is over' : 'It was not paused';
+  return `${what}. No daemon runs now: \`peersync run\` or \`peersync once\` does what waits.`;
+}

@@ -3,12 +3,13 @@ import type { Config } from '../config/config.js';
 import { askDaemonText } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
+import { jsonWithConfig, withConfig } from '../lib/hint.js';
 import { fromVisible } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import { LISTED_STATUSES, type ListedEntry, locate } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
 import type { Deviation, Verified, Verifying } from '../uplink/verify.js';
-import { answer, define, isThere, openLog, print, printJson, UsageError } from './context.js';
+import { answer, configToName, define, isThere, openLog, UsageError } from './context.js';
 import { answerAlone, askAnyone, askAnyoneOnce, configToAsk } from './daemon-access.js';
 import * as option from './option.js';
 import { Progress, type Step } from './terminal.js';
@@ -29,8 +30,9 @@ export const listCommand = define({
     const question = { ask: 'list', parameters: { status: options.status, folder: options.folder } };
     const told = await askDaemonText(config.state.dir, question);
     // Many lines at a time: each by itself, a million took longer to hand on than to find.
+    const textFor = options.json ? jsonLines : linesOf;
     for await (const lines of told ?? textOf(answerAlone(options, question)))
-      process.stdout.write(options.json ? lines : linesOf(lines, systemClock.now()));
+      process.stdout.write(textFor(lines, configToName(options)));
     return EXIT.done;
   },
 });
@@ -41,9 +43,18 @@ async function* textOf(lots: AsyncIterable<unknown>): AsyncGenerator<string> {
     yield lot.map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }
 
-function linesOf(lines: string, now: number): string {
+/** Read only where a hint names a command: there may be a million lines. */
+function jsonLines(lines: string, config: string | undefined): string {
+  if (config === undefined || !lines.includes('`peersync ')) return lines;
   const entries = lines.trimEnd().split('\n');
-  return entries.map((line) => `${lineOf(JSON.parse(line) as ListedEntry, now)}\n`).join('');
+  return entries.map((line) => `${jsonWithConfig(JSON.parse(line), config)}\n`).join('');
+}
+
+function linesOf(lines: string, config: string | undefined): string {
+  const now = systemClock.now();
+  const entries = lines.trimEnd().split('\n');
+  const shown = entries.map((line) => `${lineOf(JSON.parse(line) as ListedEntry, now)}\n`).join('');
+  return withConfig(shown, config);
 }
 
 function lineOf(entry: ListedEntry, now: number): string {
@@ -203,8 +214,7 @@ export const verifyCommand = define({
         if (line.kind === 'verifying') progress.show(stepOf(line));
         else {
           progress.clear();
-          if (options.json) printJson(line);
-          else print(verifyText(line, repair));
+          answer(options, line, () => [verifyText(line, repair)]);
           if (line.kind !== 'verified') deviations += 1;
         }
       }

@@ -7,9 +7,11 @@ import { loadConfig } from '../config/load.js';
 import { Notifier } from '../daemon/watchdog.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
+import { withConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/process.js';
-import { define, isThere, onSignals, prepare } from './context.js';
+import { shellWord } from '../lib/text.js';
+import { daemonConfig, define, isThere, onSignals, prepare } from './context.js';
 import * as option from './option.js';
 
 /** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it read its configuration anew. */
@@ -22,7 +24,8 @@ export const runCommand = define({
   ],
   run: async (options) => {
     const { config, log, path } = await prepare(options, 1);
-    if (options.create) await makeMissingFolders(config, log);
+    const configFile = daemonConfig(options);
+    if (options.create) await makeMissingFolders(config, log, configFile);
     const notifier = new Notifier(process.env, { log });
     let end: (failure?: unknown) => void = () => {};
     const ended = new Promise<unknown>((resolve) => {
@@ -53,10 +56,11 @@ export const runCommand = define({
     void notifier.status(() => 'starting: reading what is known');
     const daemon = await Daemon.open({
       ...{ config, log, notifier, clock: systemClock, follow: true, patient: true, onFailure: end },
+      configFile,
       load: async () => (await loadConfig(path)).config,
       onReload: (after) => {
         log.level = options.logLevel ?? after.log.level;
-        if (options.create) void makeMissingFolders(after, log).catch(end);
+        if (options.create) void makeMissingFolders(after, log, configFile).catch(end);
       },
     });
     for (const folder of config.folders)
@@ -122,22 +126,27 @@ function hasTerminal(): boolean {
   }
 }
 
-const WELCOME = `# Welcome to peersync
+const welcome = (file: string, config: string | undefined) => `# Welcome to peersync
 
 This document was put here so that there is something to find.
 
 peersync noticed it, pushed it into the index of your search peer, and looked it up there until the peer showed
 this very version. Drop more text files into this folder, or change this one: they are searchable within seconds.
 
-To see what became of a file, type: peersync why PATH
+To see what became of this file, type: ${withConfig(`\`peersync why ${shellWord(file)}\``, config)}
 `;
 
-/** Makes the folders of the configuration that are not there, each with a welcome document in it. */
-async function makeMissingFolders(config: Config, log: Logger): Promise<void> {
+/**
+ * Makes the folders of the configuration that are not there, each with a welcome document in it.
+ *
+ * @param file of the configuration, where commands have to name it
+ */
+async function makeMissingFolders(config: Config, log: Logger, file: string | undefined): Promise<void> {
   for (const folder of config.folders) {
     if (await isThere(folder.path)) continue;
     await mkdir(folder.path, { recursive: true });
-    await writeFile(join(folder.path, 'welcome.md'), WELCOME, { flag: 'wx' });
+    const path = join(folder.path, 'welcome.md');
+    await writeFile(path, welcome(path, file), { flag: 'wx' });
     log.info(
       { event: 'created', folder: folder.name, path: folder.path },
       `created ${folder.path} with a welcome document`,

@@ -42,7 +42,7 @@ export const initCommand = define({
       ...(isThere
         ? []
         : ['The folder does not exist yet: create it, or start with `peersync run --create`.']),
-      `Then try \`peersync check -c ${options.config}\` and \`peersync run -c ${options.config}\`.`,
+      'Then try `peersync check` and `peersync run`.',
     ]);
   },
 });

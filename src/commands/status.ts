@@ -4,11 +4,12 @@ import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import { paceText } from '../report/pace.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
-import type { StatusReport } from '../report/status.js';
+import type { Condition, StatusReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
-import { answer, define } from './context.js';
+import { answer, completed, define } from './context.js';
 import { askAnyoneOnce, configToAsk, type MissingState, missingState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
+import { type Line, type Style, styled, wrappedLines } from './terminal.js';
 import {
   columns,
   counted,
@@ -18,7 +19,6 @@ import {
   safe,
   terminalWidth,
   timeText,
-  wrapped,
 } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */
@@ -30,7 +30,8 @@ export const statusCommand = define({
     const silence = report.running ? {} : await silenceOf(config.state.dir);
     return answer(options, report, () => {
       const now = systemClock.now() - (report.wallAheadMs ?? 0);
-      return statusText(report, now, silence, terminalWidth(process.stdout));
+      const width = terminalWidth(process.stdout);
+      return wrappedLines(completed(options, statusLines(report, now, silence, width)), width);
     });
   },
 });
@@ -54,21 +55,24 @@ function firstLines(
   { folders, pid, running, startedAt }: StatusReport,
   now: number,
   silence: Silence,
-): string[] {
+): Line[] {
   if (running && startedAt !== undefined)
-    return [`peersync runs (pid ${pid}, for ${durationText(now - startedAt)})`];
+    return [styled('green', `peersync runs (pid ${pid}, for ${durationText(now - startedAt)})`)];
   const { missing, pid: holder } = silence;
   if (missing !== undefined)
     return [
-      safe(missing.message),
+      styled('yellow', safe(missing.message)),
       `  \`peersync run\` starts to sync ${counted(folders.length, 'folder')}.`,
       `  ${missing.moved}`,
     ];
   if (holder !== undefined)
     return [
-      `peersync takes no commands now (pid ${holder}): it starts or stops, or it is \`peersync once\`. This is what the state says:`,
+      styled(
+        'yellow',
+        `peersync takes no commands now (pid ${holder}): it starts or stops, or it is \`peersync once\`. This is what the state says:`,
+      ),
     ];
-  return ['peersync does not run; `peersync run` starts it. This is what the state says:'];
+  return [styled('yellow', 'peersync does not run; `peersync run` starts it. This is what the state says:')];
 }
 
 /**
@@ -77,23 +81,26 @@ function firstLines(
  * @param silence of a report that no daemon made
  * @param width of the terminal
  */
-export function statusText(
+export function statusLines(
   report: StatusReport,
   now: number,
   silence: Silence = {},
   width?: number,
-): string[] {
-  const lines = [
+): Line[] {
+  return [
     ...firstLines(report, now, silence),
     ...summaryLines(report, now),
     ...conditionLines(report, now),
-    ...statusSections(report, now, width).flatMap((section) => ['', ...section]),
+    ...statusSections(report, now, width).flatMap(([first = '', ...rest]) => [
+      '',
+      styled('bold', first),
+      ...rest,
+    ]),
   ];
-  return wrapped(lines, width);
 }
 
 /** The peer, and what keeps it from answering; how far the files are; the page. */
-export function summaryLines(report: StatusReport, now: number): string[] {
+export function summaryLines(report: StatusReport, now: number): Line[] {
   const { figures, pace, page } = report;
   const { dialect, url } = report.peer;
   const words = report.running ? `${peerWords(report, now)}  ` : '';
@@ -104,8 +111,10 @@ export function summaryLines(report: StatusReport, now: number): string[] {
     last === undefined || pace !== undefined
       ? ''
       : `, the last one ${durationText(Math.max(0, now - last))} ago`;
+  const isWell = report.peer.queue?.circuit.reason === undefined;
+  const peer = `peer     ${words}${safe(url)} ${speaks}`;
   return [
-    `peer     ${words}${safe(url)} ${speaks}`,
+    isWell ? peer : styled('red', peer),
     ...peerTrouble(report, now).map((line) => `         ${line}`),
     `files    ${countsText(report)}${speedText(report)}${ago}`,
     ...(page === undefined ? [] : [`page     ${page}`]),
@@ -190,7 +199,7 @@ function quarantineLines({ items, quarantined }: StatusReport): string[] {
   return [
     `In quarantine (${numberText(items.quarantined)}):`,
     ...quarantined.map(({ file, message }) => `  ${safe(file)}: ${safe(message)}`),
-    '  `peersync list --status quarantined` names all, `peersync why PATH` explains one, `peersync retry` tries again.',
+    '  `peersync list --status quarantined` names all, `peersync why PATH` explains one, `peersync retry --all` tries again.',
   ];
 }
 
@@ -212,21 +221,30 @@ const LABELS: Readonly<Record<string, string>> = {
   ...{ TIME_TO_SEARCH: 'ALERT', FOLDER_HELD: 'held', FOLDER_DEGRADED: 'degraded' },
 };
 
+const SEVERITY_STYLES: Readonly<Record<Condition['severity'], Style>> = {
+  critical: 'red',
+  error: 'red',
+  warning: 'yellow',
+  info: 'dim',
+};
+
 /** What a person should know, and the end of a pause. */
-export function conditionLines({ conditions, paused, running }: StatusReport, now: number): string[] {
-  const lines: string[] = [];
+export function conditionLines({ conditions, paused, running }: StatusReport, now: number): Line[] {
+  const lines: Line[] = [];
   for (const { code, hint, message, severity, since, subject } of conditions) {
     if (IN_SECTIONS.test(code)) continue;
     const label = LABELS[code] ?? LABELS[subject] ?? severity;
     const when = since === undefined ? '' : ` Since ${timeText(since, now)}.`;
-    lines.push(`${label.padEnd(8)} ${safe(message)}${when}`, `         ${safe(hint)}`);
+    const line = `${label.padEnd(8)} ${safe(message)}${when}`;
+    lines.push(styled(SEVERITY_STYLES[severity], line), `         ${safe(hint)}`);
   }
   if (paused !== undefined) {
     const end = paused.until === undefined ? '' : `, until ${dueText(paused.until, now)}`;
     const what = running
       ? 'nothing is sent to the peer, changes on disk are read and wait'
       : 'the next run begins so';
-    lines.push(`paused   since ${timeText(paused.since, now)}${end}: ${what}; \`peersync resume\` ends it`);
+    const since = timeText(paused.since, now);
+    lines.push(styled('yellow', `paused   since ${since}${end}: ${what}; \`peersync resume\` ends it`));
   }
   return lines;
 }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
+import { shellWord } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
@@ -162,7 +163,7 @@ export async function cellsOf(pairs: readonly string[]): Promise<ReadonlyMap<str
     if (column === 'pk')
       throw new UsageError(
         `"${pair}": pk is the key, and no column.`,
-        'Name the row with `peersync table set TABLE --pk KEY`.',
+        'Name the row with --pk: `peersync table set TABLE --pk KEY COLUMN=VALUE`.',
       );
     if (cells.has(column))
       throw new UsageError(`The column "${column}" was given twice.`, 'Give each column once.');
@@ -261,7 +262,7 @@ const tableDrop = define({
  */
 async function assertMeant(
   client: PeerClient,
-  { table, yes, json }: GlobalOptions & { readonly table: string; readonly yes: boolean },
+  options: GlobalOptions & { readonly table: string; readonly yes: boolean },
   asked: {
     readonly keys: readonly string[] | undefined;
     readonly question: (rows: string) => string;
@@ -270,6 +271,7 @@ async function assertMeant(
   signal: AbortSignal,
 ): Promise<void> {
   const { keys } = asked;
+  const { json, table, yes } = options;
   const missing = new Set(keys);
   const rows: TableRow[] = [];
   let count = 0;
@@ -290,14 +292,14 @@ async function assertMeant(
     throw new PeersyncError({
       code: 'NOT_FOUND',
       message: `The table "${table}" has no row ${JSON.stringify(first)}${others}; nothing was deleted.`,
-      hint: `\`peersync table get\` shows the rows with their keys.`,
+      hint: `\`peersync table get ${shellWord(table)}\` shows the rows with their keys.`,
       details: { table, missing: [...missing].slice(0, SHOWN_ROWS) },
     });
   }
   if (yes) return;
   if (json) {
     const shown = rows.map(({ pk, cells }) => ({ pk, cells: Object.fromEntries(cells) }));
-    printJson({ table, wouldDelete: count, rows: shown });
+    printJson(options, { table, wouldDelete: count, rows: shown });
   } else {
     const columns = [...new Set(rows.flatMap(({ cells }) => [...cells.keys()]))];
     const { stdout } = process;

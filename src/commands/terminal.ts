@@ -6,7 +6,7 @@ import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
 import { amountText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-import { columnsOf, displayWidth, fitted } from './text.js';
+import { columnsOf, displayWidth, fitted, wrapped } from './text.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -49,16 +49,49 @@ export function whenLeaving(restore: () => void): () => void {
 
 export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red';
 
-/** A line of a screen, before it is cut to its width. */
-export type Line = string | { readonly text: string; readonly style: Style };
+/** A line of a screen or an answer, before it is cut or wrapped; `first`: so many characters have the style, all unless given. */
+export type Line = string | { readonly text: string; readonly style: Style; readonly first?: number };
+
+export function styled(style: Style, text: string): Line {
+  return { text, style };
+}
+
+/** A line whose first word alone has a style. */
+export function labelled(style: Style, text: string): Line {
+  return { text, style, first: text.indexOf(' ') };
+}
 
 const CODES: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 };
 
+export function textOf(line: Line): string {
+  return typeof line === 'string' ? line : line.text;
+}
+
+/** The same line with another text. */
+export function withText(line: Line, text: string): Line {
+  return typeof line === 'string' ? text : { ...line, text };
+}
+
 /** The line as a terminal takes it, in at most so many columns. */
 export function rendered(line: Line, columns: number): string {
-  const text = typeof line === 'string' ? line : line.text;
-  const shown = displayWidth(text) <= columns ? text : fitted(text, columns);
-  return typeof line === 'string' ? shown : `\x1b[${CODES[line.style]}m${shown}\x1b[0m`;
+  const text = textOf(line);
+  return painted(withText(line, displayWidth(text) <= columns ? text : fitted(text, columns)));
+}
+
+/** The line in its colour. */
+export function painted(line: Line): string {
+  if (typeof line === 'string') return line;
+  const { first = line.text.length, style, text } = line;
+  return `\x1b[${CODES[style]}m${text.slice(0, first)}\x1b[0m${text.slice(first)}`;
+}
+
+/** The lines, those broken that are longer than `width`; see `wrapped`. */
+export function wrappedLines(lines: readonly Line[], width: number | undefined): Line[] {
+  return lines.flatMap((line) => {
+    const [first = '', ...rest] = wrapped([textOf(line)], width);
+    const isLabelled = typeof line !== 'string' && line.first !== undefined;
+    return [withText(line, first), ...rest.map((text) => (isLabelled ? text : withText(line, text)))];
+  });
 }
 
 const OPEN = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J';

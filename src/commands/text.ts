@@ -155,7 +155,7 @@ export async function* tableText(
     yield head(shown);
   }
   const hidden = names.slice(shown.length - 1).map(shownText);
-  const more = `; no room for ${counted(hidden.length, 'column')}: ${hidden.join(', ')} (\`table get --format json\` has all)`;
+  const more = `; no room for ${counted(hidden.length, 'column')}: ${hidden.join(', ')} (\`--format json\` has all)`;
   yield `${count === 0 ? 'no rows' : counted(count, 'row')}${hidden.length === 0 ? '' : more}\n`;
 }
 

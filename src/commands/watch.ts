@@ -5,10 +5,10 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { durationText } from '../lib/units.js';
 import type { LiveLine } from '../report/answers.js';
 import type { RecentEvent, StatusReport } from '../report/status.js';
-import { define, print, printJson, untilStopped } from './context.js';
+import { answer, completed, define, type GlobalOptions, printJson, untilStopped } from './context.js';
 import { configToAsk } from './daemon-access.js';
 import { conditionLines, countsText, peerWords, speedText, statusSections, summaryLines } from './status.js';
-import { canDraw, type Line, listenToKeys, Screen, type Style, wantsColour } from './terminal.js';
+import { canDraw, type Line, listenToKeys, Screen, type Style, styled, wantsColour } from './terminal.js';
 import { clockText, counted, safe } from './text.js';
 
 /** Between two pictures, in ms. */
@@ -32,12 +32,21 @@ export const watchCommand = define({
     const { env, stdout } = process;
     await untilStopped(async (ending) => {
       const { signal } = ending;
-      if (options.json) return await follow(config, signal, printJson, () => {});
+      if (options.json)
+        return await follow(
+          config,
+          signal,
+          (line) => printJson(options, line),
+          () => {},
+        );
       const model = new WatchModel();
       const take = (line: LiveLine) => model.take(line, timeOf(model));
       const followed = follow(config, signal, take, (why) => model.lose(why));
       const isDrawn = canDraw(stdout, env) && wantsColour(env);
-      await Promise.race([followed, isDrawn ? show(config, model, ending) : tell(model, signal)]);
+      await Promise.race([
+        followed,
+        isDrawn ? show(options, config, model, ending) : tell(options, model, signal),
+      ]);
     });
     return EXIT.done;
   },
@@ -59,10 +68,11 @@ async function follow(
   while (!signal.aborted) {
     try {
       const question = { ask: 'live', parameters: {} };
-      const answer = await askDaemon(config.state.dir, question, { patienceMs: PATIENCE_MS, signal });
-      for await (const each of answer ?? []) take(each as LiveLine);
-      wasThere ||= answer !== undefined;
-      away(`the daemon ${wasThere ? 'went away' : 'does not run'}; waiting for it`);
+      const lines = await askDaemon(config.state.dir, question, { patienceMs: PATIENCE_MS, signal });
+      for await (const each of lines ?? []) take(each as LiveLine);
+      wasThere ||= lines !== undefined;
+      const why = wasThere ? 'the daemon went away' : 'no daemon runs: start it with `peersync run`';
+      away(`${why}; waiting for it`);
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof PeersyncError) || error.code !== 'CONTROL_FAILED') throw error;
@@ -79,23 +89,28 @@ function timeOf({ status }: WatchModel): number {
 }
 
 /** Plain lines, one now and then. */
-async function tell(model: WatchModel, signal: AbortSignal): Promise<void> {
+async function tell(options: GlobalOptions, model: WatchModel, signal: AbortSignal): Promise<void> {
   // The daemon's first word comes at once.
   while (!signal.aborted && model.status === undefined && model.away === undefined)
     await systemClock.sleep(50, signal);
   while (!signal.aborted) {
-    print(watchLine(model, timeOf(model)));
+    answer(options, undefined, () => [watchLine(model, timeOf(model))]);
     await systemClock.sleep(LINE_MS, signal);
   }
 }
 
 /** The whole window, drawn anew once a second, and when a key is pressed or the window gets another size. */
-async function show(config: Config, model: WatchModel, ending: AbortController): Promise<void> {
+async function show(
+  options: GlobalOptions,
+  config: Config,
+  model: WatchModel,
+  ending: AbortController,
+): Promise<void> {
   const { signal } = ending;
   const { stdin, stdout } = process;
   const screen = new Screen(stdout);
   const keys = stdin.isTTY ? 'q quit   p pause or resume   Ctrl-L draw anew' : 'Ctrl-C quits';
-  const draw = () => screen.draw(watchView(model, screen.rows, timeOf(model), keys));
+  const draw = () => screen.draw(completed(options, watchView(model, screen.rows, timeOf(model), keys)));
   const redraw = () => {
     screen.wipe();
     draw();
@@ -127,9 +142,9 @@ async function show(config: Config, model: WatchModel, ending: AbortController):
 /** @returns what was done, for the last line */
 async function pauseOrResume(config: Config, { status }: WatchModel): Promise<string> {
   const ask = status?.peer.queue?.paused === undefined ? 'pause' : 'resume';
-  const answer = await askDaemon(config.state.dir, { ask, parameters: {} }, { patienceMs: PATIENCE_MS });
-  if (answer === undefined) return 'the daemon does not run';
-  for await (const _ of answer);
+  const lines = await askDaemon(config.state.dir, { ask, parameters: {} }, { patienceMs: PATIENCE_MS });
+  if (lines === undefined) return 'no daemon runs: start it with `peersync run`';
+  for await (const _ of lines);
   return ask === 'pause' ? 'paused: files are watched, the peer is left alone' : 'resumed';
 }
 
@@ -169,10 +184,6 @@ const STATUS_SHARE = 2 / 3;
 /** So long the last line tells what became of a key, in ms. */
 const NOTE_MS = 4_000;
 
-function styled(style: Style, text: string): Line {
-  return { text, style };
-}
-
 /** What the whole window shows, at most `rows` lines; those that are too long are cut when they are drawn. */
 export function watchView(model: WatchModel, rows: number, now: number, keys: string): Line[] {
   const { note } = model;
@@ -200,7 +211,7 @@ function statusLines({ away, heardAt = 0, status }: WatchModel, now: number): Li
     ...(away === undefined
       ? summaryLines(status, now)
       : [styled('dim', `what it said last, ${durationText(now - heardAt)} ago:`)]),
-    ...conditionLines(status, now).map((line) => (/^ /.test(line) ? line : styled('red', line))),
+    ...conditionLines(status, now),
     ...sections.flatMap(([first = '', ...rest]) => ['', styled('bold', first), ...rest]),
   ];
 }

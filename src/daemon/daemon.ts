@@ -37,6 +37,7 @@ export class Daemon implements Live {
   readonly log: DaemonLog;
   readonly recents: readonly RecentEvent[];
   readonly current: CurrentConfig;
+  readonly configFile: string | undefined;
   readonly parts: Parts;
   page: StatusPage | undefined;
   watchdog: Watchdog | undefined;
@@ -49,6 +50,7 @@ export class Daemon implements Live {
     this.log = deps.log;
     this.recents = deps.log.recents;
     this.current = deps.current;
+    this.configFile = deps.configFile;
     this.parts = parts;
     this.#deps = deps;
   }

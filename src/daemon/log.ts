@@ -1,5 +1,6 @@
 import { fstatSync } from 'node:fs';
 import type { DestinationStream } from 'pino';
+import { withConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { escapeUnseen, visible } from '../lib/text.js';
 
@@ -15,6 +16,8 @@ export interface LogOptions {
   /** 1 where the log is what the command prints (`run`), 2 where it goes beside a result. */
   readonly fd: 1 | 2;
   readonly terminal: boolean;
+  /** The configuration that commands in its lines have to name. */
+  readonly config?: string | undefined;
   /** @default process.env */
   readonly env?: NodeJS.ProcessEnv;
 }
@@ -24,7 +27,13 @@ export interface LogOptions {
  *
  * `PEERSYNC_LOG=pretty`, `journal` or `json` overrules what the log seems to go to.
  */
-export async function createLog({ level, fd, terminal, env = process.env }: LogOptions): Promise<Log> {
+export async function createLog({
+  config,
+  level,
+  fd,
+  terminal,
+  env = process.env,
+}: LogOptions): Promise<Log> {
   // Loaded here: the commands that need no log are quicker without it.
   const { pino, stdTimeFunctions } = await import('pino');
   const asked = env.PEERSYNC_LOG;
@@ -46,8 +55,25 @@ export async function createLog({ level, fd, terminal, env = process.env }: LogO
     const written = isForJournal ? journalLine : jsonLine;
     destination = { write: (line) => lines.write(written(line)) };
   }
-  const log: Log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, destination);
+  const log: Log = pino(
+    {
+      level,
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      hooks: {
+        logMethod([fields, message, ...rest], method) {
+          method.call(this, hintCompleted(fields, config), withConfig(String(message), config), ...rest);
+        },
+      },
+    },
+    destination,
+  );
   return log;
+}
+
+function hintCompleted<T>(fields: T, config: string | undefined): T {
+  const { hint } = Object(fields) as { readonly hint?: unknown };
+  return typeof hint === 'string' ? { ...fields, hint: withConfig(hint, config) } : fields;
 }
 
 /** Whether a file descriptor leads to the journal: systemd names the socket, which a redirection would have replaced. */

@@ -36,6 +36,8 @@ const LONGEST_ORDER_MS = 15 * 60_000;
 
 export interface DaemonOptions {
   readonly config: Config;
+  /** Its file, where commands have to name it with `-c`. */
+  readonly configFile?: string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** Follow folders and peer as they change; without it one scan is all, and mirrors run when they are asked to. */

@@ -2,6 +2,7 @@ import { execFile, spawn } from 'node:child_process';
 import type { Config } from '../config/config.js';
 import { messageOf } from '../lib/errors.js';
 import type { HealthCheck, Stuck } from '../lib/health.js';
+import { withConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
 import { type DiskTrouble, type Live, statusSentence } from '../report/status.js';
@@ -99,7 +100,8 @@ export class Watchdog {
 
   async #feed(): Promise<void> {
     const { notifier } = this.deps;
-    await notifier.status(() => statusSentence(this.live.status()));
+    const sentence = () => withConfig(statusSentence(this.live.status()), this.live.configFile);
+    await notifier.status(sentence);
     const now = this.live.clock.now();
     if (now - this.#fedAt < (notifier.watchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
     this.#fedAt = now;

@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import mime from 'mime';
 import type { Listen } from '../config/url.js';
 import { systemCode } from '../lib/errors.js';
+import { jsonWithConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
 import { type Live, readyReasons } from '../report/status.js';
@@ -68,6 +69,7 @@ export async function pageApp(deps: PageDeps, options: AppOptions): Promise<Fast
     // What fastify refuses before it looks for a route passes no hook.
     frameworkErrors: (error, request, reply) => void fail(error, request, reply.headers(HEADERS)),
   });
+  app.setReplySerializer((answer) => jsonWithConfig(answer, deps.live.configFile));
   app.removeContentTypeParser('text/plain');
   app.setErrorHandler((error, request, reply) => void fail(error, request, reply));
   app.setNotFoundHandler(() => {

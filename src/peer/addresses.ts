@@ -61,7 +61,7 @@ export const yacyAddresses: AddressPolicy = {
       message:
         `The peer never shows it, while it shows documents with ${WORDS[OTHER[reach]]} addresses: it takes no ` +
         `documents with ${WORDS[reach]} addresses, such as this one (${url}).`,
-      hint: `${yacyAddresses.hint(reach)} Then \`peersync retry\` the file.`,
+      hint: `${yacyAddresses.hint(reach)} Then \`peersync retry PATH\`.`,
     };
   },
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Config } from '../config/config.js';
 import { pageInPackage } from '../lib/documentation.js';
 import { PeersyncError } from '../lib/errors.js';
+import { jsonWithConfig } from '../lib/hint.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 import { retryItems } from '../uplink/retry.js';
@@ -247,15 +248,19 @@ export class LiveFeed {
   /** The data of a line as JSON. */
   textOf(line: LiveLine): string {
     if (line.kind === 'samples') return JSON.stringify(line.samples);
-    if (line.kind === 'recents') return JSON.stringify(line.recents);
-    return line.status === this.#made?.status ? this.#made.text : JSON.stringify(line.status);
+    if (line.kind === 'recents') return this.#json(line.recents);
+    return line.status === this.#made?.status ? this.#made.text : this.#json(line.status);
+  }
+
+  #json(value: unknown): string {
+    return jsonWithConfig(value, this.live.configFile);
   }
 
   #now() {
     const at = this.live.clock.now();
     if (this.#made === undefined || at - this.#made.at >= TICK_MS / 2) {
       const status = this.live.status();
-      this.#made = { at, status, text: JSON.stringify(status) };
+      this.#made = { at, status, text: this.#json(status) };
     }
     return this.#made;
   }

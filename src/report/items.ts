@@ -3,6 +3,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:pat
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { withFile } from '../lib/hint.js';
 import { fromVisible, isWithin } from '../lib/text.js';
 import type { EntriesReader } from '../state/entries-reader.js';
 import { type Entry, keptOutFor } from '../state/entry.js';
@@ -48,7 +49,8 @@ function listed(entry: Entry) {
     /** Set where the file is skipped, and what the peer was sent of it before is still searchable. */
     isOlderSearchable: status === 'skipped' && entry.sent !== undefined ? true : undefined,
     /** Why it is quarantined or skipped, or what its last try failed with. */
-    ...{ code: trouble?.code, message: trouble?.message, hint: trouble?.hint },
+    ...{ code: trouble?.code, message: trouble?.message },
+    hint: trouble && withFile(trouble.hint, `${folder}/${path}`),
   };
 }
 

@@ -74,6 +74,8 @@ export interface Live {
   readonly clock: Clock;
   readonly log: Logger;
   readonly current: CurrentConfig;
+  /** The file of the configuration, where commands have to name it with `-c`. */
+  readonly configFile?: string | undefined;
   readonly parts: {
     readonly state: State;
     /** Also of the embedded peer, which only has it while it runs. */
@@ -296,7 +298,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
     const only = items.quarantined === 1 ? ` ${status.quarantined[0]?.message ?? ''}` : '';
     add('warning', 'QUARANTINE', 'quarantine', {
       message: `${counted(items.quarantined, 'file')} cannot be delivered without a change.${only}`.trim(),
-      hint: '`peersync list --status quarantined` says why, and `peersync retry` tries again.',
+      hint: '`peersync list --status quarantined` says why, and `peersync retry --all` tries again.',
     });
   }
   const failing = status.uplink?.removalsFailing;

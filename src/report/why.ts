@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { type Encoding, joinPath } from '../lib/file.js';
+import { withFile } from '../lib/hint.js';
 import { counted, isWithin, sentence, shellWord, visible } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import {
@@ -94,11 +95,20 @@ export async function explain(
   const rule = sentence(decision.rule.charAt(0).toUpperCase() + decision.rule.slice(1));
   const entry = state.get(folder.name, path);
   const base = { file: absolute, folder: folder.name, path, rule, history: entry?.history ?? [] };
-  if (entry !== undefined)
-    return {
-      ...{ ...base, ...known(entry) },
-      ...nextOf(entry, onDisk, live, { state, folder, held, isEmbedded: embedded(config, state, live) }),
+  if (entry !== undefined) {
+    const isEmbedded = embedded(config, state, live);
+    const report = {
+      ...base,
+      ...known(entry),
+      ...nextOf(entry, onDisk, live, { state, folder, held, isEmbedded }),
     };
+    const { next, trouble } = report;
+    return {
+      ...report,
+      next: withFile(next, absolute),
+      trouble: trouble && { ...trouble, hint: withFile(trouble.hint, absolute) },
+    };
+  }
   const problem = live?.parts.watcher.problems().find((one) => isWithin(absolute, one.path));
   if (typeof onDisk === 'object')
     return {
@@ -196,7 +206,7 @@ function nextOf(
     return say('The file is not there any more; the next scan marks it as gone.');
   if (status === 'confirmed') return say('Nothing, until the file changes.');
   if (status === 'quarantined')
-    return say('Nothing, until the file changes or `peersync retry` asks for another try.');
+    return say('Nothing, until the file changes or `peersync retry PATH` asks for another try.');
   if (status === 'skipped') return say(nextOfSkipped(entry, folder, state, isEmbedded));
   if (unrecorded !== undefined) return say(`It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}`);
   if (live === undefined) {

@@ -322,7 +322,7 @@ function safeForYacy(text: string): string {
 const HINTS: Readonly<Record<DocumentError['code'], string>> = {
   DOCUMENT_ENCRYPTED: 'Save it without a password, or keep it out with `ignore`.',
   DOCUMENT_BROKEN: 'Open it in its own program and save it anew, or keep it out with `ignore`.',
-  DOCUMENT_TOO_LARGE: 'Split it, or keep it out with `ignore`; `peersync retry` tries it again.',
+  DOCUMENT_TOO_LARGE: 'Split it, or keep it out with `ignore`; `peersync retry PATH` tries it again.',
 };
 
 /** @param message why, without a full stop */

@@ -1,4 +1,5 @@
 import type { FileStat } from '../lib/file.js';
+import { withFile } from '../lib/hint.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { AddressPolicy } from '../peer/addresses.js';
@@ -86,7 +87,7 @@ export class FailureAttribution {
     this.#spend(item, {
       code: 'REFUSED',
       message: `The peer refused it: ${sentence(words)}`,
-      hint: 'Mend what the peer complains about, then `peersync retry` the file.',
+      hint: 'Mend what the peer complains about, then `peersync retry PATH`.',
     });
   }
 
@@ -156,8 +157,9 @@ export class FailureAttribution {
     const { code, hint, message } = trouble;
     if (item.trouble?.code !== code) state.put({ ...item, trouble });
     const since = clock.now();
+    const what = withFile(hint, `${folder}/${path}`);
     if (recordUnseen(state, this.#addresses.reachOf(url), { folder, path, code, since }))
-      log.warn({ event: 'addresses-unseen', folder, path, url, code }, `${message} ${hint}`);
+      log.warn({ event: 'addresses-unseen', folder, path, url, code }, `${message} ${what}`);
   }
 
   /** Whether the peer may have lost this item together with others, as far as the peer goes. */
@@ -190,7 +192,7 @@ export class FailureAttribution {
       this.quarantine(item, this.#addresses.dropped(url));
       return;
     }
-    const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
+    const look = 'See in the peer whether it indexes this URL at all; `peersync retry PATH` pushes it again.';
     const addresses = this.#addresses;
     const notShown = {
       code: 'NOT_SHOWN',
@@ -258,7 +260,7 @@ export class FailureAttribution {
     state.put(quarantined(item, item, version, trouble, clock.now()));
     log.warn(
       { event: 'quarantined', folder, path, code },
-      `quarantined ${placeName(item)}: ${sentence(message)} ${hint}`,
+      `quarantined ${placeName(item)}: ${sentence(message)} ${withFile(hint, `${folder}/${path}`)}`,
     );
   }
 
@@ -420,18 +422,18 @@ export class Isolation {
 const UNANSWERED: Trouble = {
   code: 'UNANSWERED',
   message: 'The peer did not answer its push, and does not show it.',
-  hint: 'See in the log of the peer whether it chokes on this file; `peersync retry` pushes it again.',
+  hint: 'See in the log of the peer whether it chokes on this file; `peersync retry PATH` pushes it again.',
 };
 /** The peer shows this version, and indexed none of its text: another push would end no better. */
 export const TEXT_NOT_INDEXED: Trouble = {
   code: 'TEXT_NOT_INDEXED',
   message:
     'The peer shows the document and indexed none of its text: it is found by the words of its URL only.',
-  hint: 'Look for control characters in the file, or in a page for `&lt;`, or save it in another format; a changed file is pushed again by itself. Of a PDF or another document, `"extract": "always"` for the folder and `peersync retry` send the text that peersync reads.',
+  hint: 'Look for control characters in the file, or in a page for `&lt;`, or save it in another format; a changed file is pushed again by itself. Of a PDF or another document, `"extract": "always"` for the folder and `peersync retry PATH` send the text that peersync reads.',
 };
 const REFUSED_BY_INDEX: Trouble = {
   code: 'REFUSED_BY_INDEX',
   message:
     'Each time it was pushed, nothing that came with it was indexed, and alone it is not indexed either: the index of the peer refuses it.',
-  hint: 'Look for damaged characters in it (U+FFFF from inside a PDF is one), save it anew, or keep it out with a rule; the log of the peer may say more. `peersync retry` pushes it again.',
+  hint: 'Look for damaged characters in it (U+FFFF from inside a PDF is one), save it anew, or keep it out with a rule; the log of the peer may say more. `peersync retry PATH` pushes it again.',
 };

@@ -459,6 +459,6 @@ function unreadable(code: string): Trouble {
   return {
     code: 'UNREADABLE',
     message: `The file could not be read: ${code}.`,
-    hint: 'Let the user that peersync runs as read it; it is noticed at the next scan, or at once by `peersync retry`.',
+    hint: 'Let the user that peersync runs as read it; it is noticed at the next scan, or at once by `peersync retry PATH`.',
   };
 }

@@ -303,6 +303,9 @@ export class Problems {
   }
 }
 
+const GOES_ON =
+  'A daemon that runs sees that within seconds and goes on; where none runs, `peersync once` does.';
+
 /** Why a file or a directory was not taken: everything that watching can say, in one place. */
 export const trouble = {
   empty: () => ({
@@ -367,17 +370,17 @@ export const trouble = {
   rootMissing: (path: string, code: string, wasSeen: boolean) => ({
     code: 'FOLDER_MISSING',
     message: `The folder ${visible(path)} is not there or cannot be read (${code}); nothing is concluded from that.`,
-    hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; a running daemon looks for it every few seconds and goes on by itself.`,
+    hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}. ${GOES_ON}`,
   }),
   mountAway: (path: string, folder: string) => ({
     code: 'MOUNT_AWAY',
     message: `The file system that was mounted on ${visible(path)} is not there; nothing in the directory is taken, and nothing that was on it counts as removed.`,
-    hint: `Mount it; peersync goes on by itself. If it is gone for good, put any file into the directory and run \`peersync rescan ${shellWord(folder)}\`.`,
+    hint: `Mount it. ${GOES_ON} If it is gone for good, put any file into the directory and run \`peersync rescan ${shellWord(folder)}\`.`,
   }),
   rootReplaced: (path: string, name: string) => ({
     code: 'FOLDER_REPLACED',
     message: `The folder ${visible(path)} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
-    hint: `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${shellWord(name)}\` takes what is there for the folder; an empty directory needs a file in it first.`,
+    hint: `Mount what belongs there. ${GOES_ON} If the change is meant, \`peersync rescan ${shellWord(name)}\` takes what is there for the folder; an empty directory needs a file in it first.`,
   }),
   watchLate: () => ({
     code: 'WATCH_LATE',

@@ -1,6 +1,14 @@
+import { statusLines } from '../../src/commands/status.js';
+import { textOf } from '../../src/commands/terminal.js';
+import { wrapped } from '../../src/commands/text.js';
 import { paceOf } from '../../src/report/pace.js';
 import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status.js';
 import { conditionsOf } from '../../src/report/status.js';
+
+/** What status says, without colours. */
+export function statusText(...[status, now, missing, width]: Parameters<typeof statusLines>): string[] {
+  return wrapped(statusLines(status, now, missing, width).map(textOf), width);
+}
 
 /** No files at all. */
 export const NO_ITEMS = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { pausedLine } from '../../src/commands/control.js';
-import { figuresLines, statusText } from '../../src/commands/status.js';
-import { folder, NOW, queue, report } from './report.js';
+import { figuresLines } from '../../src/commands/status.js';
+import { folder, NOW, queue, report, statusText } from './report.js';
 
 /** A peer that does not answer, and is tried again at `nextProbeAt`. */
 function away(nextProbeAt: number | undefined, tries = 4) {
@@ -132,7 +132,9 @@ describe('what pause answers', () => {
     ['for a minute', NOW + 60_000, /^Paused until 2026-01-05 12:31:00 \(in 1m\): /],
     ['for a second that is over', NOW - 20, /^Paused until now: /],
   ])('tells a pause %s', (_, until, words) => {
-    expect(pausedLine({ since: NOW - 1_000, ...(until === undefined ? {} : { until }) }, NOW)).toMatch(words);
+    expect(pausedLine({ since: NOW - 1_000, ...(until === undefined ? {} : { until }) }, NOW, true)).toMatch(
+      words,
+    );
   });
 });
 

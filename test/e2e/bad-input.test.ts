@@ -175,7 +175,7 @@ describe('a folder', () => {
     rmSync(join(directory, 'inbox'), { recursive: true });
     const check = await peersync(['check', '-c', path]);
     expectClear(check, 1, /^TROUBLE .*inbox does not exist\n +Make it with `mkdir -p .*inbox`/m);
-    expect(check.stdout).toContain('start with `peersync run --create`');
+    expect(check.stdout).toMatch(/start with `peersync run --create -c [^`]+`/);
     const run = new Running(['run', '-c', path]);
     await run.says(/inbox.*(does not exist|is not there|missing|vanished)/);
     mkdirSync(join(directory, 'inbox'));
@@ -237,7 +237,7 @@ describe('a wrong command line', () => {
     [['pause', '--for', '4000d'], /--for: received "4000d"/],
     [['why'], /Not enough|path/],
     [['retry'], /--all/],
-    [[], /command/],
+    [['--json'], /Name a command/],
   ])('%j is told in a sentence, with exit code 2', async (args, words) => {
     const ended = await peersync(args, { cwd: dirname(directoryWith({})) });
     expectClear(ended, 2, words);

@@ -44,6 +44,12 @@ describe('the first start', () => {
 });
 
 describe('the command line', () => {
+  it('shows the help where no command is given, with the exit code of a wrong usage', async () => {
+    const { code, stderr, stdout } = await peersync([]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
+    expect(stdout).toMatch(/^peersync <command>[\s\S]*Exit codes: /);
+  });
+
   it('prints the JSON Schema, a completion script, and help with examples', async () => {
     const schema = JSON.parse((await peersync(['schema'])).stdout);
     expect(schema.properties.folders).toBeDefined();

@@ -11,7 +11,7 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
   await site.confirmed('inbox/before.txt');
   const paused = await site.run('pause');
   expect(paused).toMatchObject({ code: 0, stderr: '' });
-  expect(paused.stdout).toMatch(/^Paused until `peersync resume`: nothing is sent to the peer/);
+  expect(paused.stdout).toMatch(/^Paused until `peersync resume[^`]*`: nothing is sent to the peer/);
   // What a person asks the peer for is answered; no mirror runs.
   expect(await site.run('verify')).toMatchObject({ code: 0 });
   const mirror = await site.run('mirror');
@@ -20,7 +20,7 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
   site.drop('inbox/after.txt');
   await site.becomes('inbox/after.txt', 'pending');
   expect((await site.why('inbox/after.txt')).next).toContain('peersync is paused');
-  expect((await site.run('status')).stdout).toMatch(/^paused +since .*`peersync resume` ends it$/m);
+  expect((await site.run('status')).stdout).toMatch(/^paused +since .*`peersync resume[^`]*` ends it$/m);
   // Not gently: the pause was on disk when it was answered.
   await site.daemon.kill('SIGKILL');
   await site.start();
@@ -39,13 +39,23 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
 it('a pause may come before a daemon runs, and `once` says so instead of waiting', async () => {
   const site = await Site.begin();
   site.drop('inbox/a.txt');
-  expect(await site.run('pause', '--for', '1h')).toMatchObject({ code: 0 });
+  const begun = await site.run('pause', '--for', '1h');
+  expect(begun).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(
+      /^Paused until .*\. No daemon runs now: the next `peersync run[^`]*` or `peersync once[^`]*` reads what changes/,
+    ),
+  });
   expect((await site.run('status')).stdout).toMatch(/^paused +since .*the next run begins so/m);
   const paused = await site.run('once');
   expect(paused.code).toBe(1);
   expect(paused.stderr).toMatch(/peersync is paused for another (1h|5\dm( \d+s)?); 1 item waits\./);
   expect(site.proxy.pushes).toEqual([]);
-  expect((await site.run('resume')).stdout).toBe('Resumed: the work with the peer goes on.\n');
+  const without = /No daemon runs now: `peersync run[^`]*` or `peersync once[^`]*` does what waits\.\n$/;
+  const resumed = (await site.run('resume')).stdout;
+  expect(resumed).toMatch(/^The pause is over\. /);
+  expect(resumed).toMatch(without);
+  expect((await site.run('resume')).stdout).toMatch(/^It was not paused\. /);
   expect(await site.run('once')).toMatchObject({ code: 0 });
 });
 

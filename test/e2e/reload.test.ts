@@ -158,7 +158,11 @@ describe('a running daemon that reads its configuration anew', () => {
     expect((await site.status()).configuration).toMatchObject({ refused });
     const asked = await site.run('reload');
     expect(asked).toMatchObject({ code: 2, stdout: '' });
-    for (const part of ['push.concurrency', 'watch.rescan', 'A running daemon goes on as before.'])
+    for (const part of [
+      'push.concurrency',
+      'watch.rescan',
+      'If a daemon runs with this file, it goes on as before.',
+    ])
       expect(asked.stderr).toContain(part);
     expect(await site.run('status')).toMatchObject({
       code: 0,

@@ -131,7 +131,9 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
   it.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])('has plain lines of watch under %o', async (env) => {
     const { directory } = place(0);
     const text = await inTerminal('peersync watch', directory, { ...COLOURFUL, ...env }, 'waiting for it');
-    expect(text).toMatch(/^\d\d:\d\d:\d\d the daemon does not run; waiting for it\r\n/);
+    expect(text).toMatch(
+      /^\d\d:\d\d:\d\d no daemon runs: start it with `peersync run[^`]*`; waiting for it\r\n/,
+    );
     expect(text).not.toContain(ESC);
   });
 });

@@ -81,7 +81,7 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
     const { directory } = place();
     const terminal = new Tmux(80, 20, directory);
     terminal.enter(`sh -c 'echo $$ > pid; exec peersync watch'; echo "exit code $?"`);
-    await terminal.shows(/the daemon does not run; waiting for it/);
+    await terminal.shows(/no daemon runs: start it with `peersync run/);
     return { terminal, pid: Number(readFileSync(join(directory, 'pid'), 'utf8')) };
   }
 
@@ -101,7 +101,7 @@ describe('watch without a terminal', () => {
   it('prints plain lines, goes on when the daemon comes, and ends with 0', async () => {
     const { config, drop, run } = place();
     const watch = new Running(['watch', '-c', config]);
-    await watch.says('the daemon does not run; waiting for it');
+    await watch.says(/no daemon runs: start it with `peersync run -c [^`]+`; waiting for it/);
     const daemon = await run();
     drop('a.md');
     await watch.says(/\d\d:\d\d:\d\d 1 confirmed, 0 pending, .* the peer answers\n/);

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { statusText } from '../../src/commands/status.js';
 import { WatchModel, watchView } from '../../src/commands/watch.js';
 import { concernsOf, worldOf } from '../../src/page/browser/words.js';
 import { valuesOf } from '../../src/page/metrics.js';
@@ -13,7 +12,7 @@ import {
   statusSentence,
 } from '../../src/report/status.js';
 import { quarantined } from '../../src/state/entry.js';
-import { folder, NO_ITEMS, NOW, queue, report } from '../commands/report.js';
+import { folder, NO_ITEMS, NOW, queue, report, statusText } from '../commands/report.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';

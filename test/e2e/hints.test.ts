@@ -1,0 +1,178 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { withConfig } from '../../src/lib/hint.js';
+import { shellWord } from '../../src/lib/text.js';
+import type { StatusReport } from '../../src/report/status.js';
+import { type Ended, Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { COMMAND, hintsInSource } from '../support/hints.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { peersync } from '../support/warm-cli.js';
+
+/** A folder and a mirror have it. */
+const NAME = "it's mine";
+
+/** Real values for what a text leaves open. */
+const VALUES: Readonly<Record<string, string>> = {
+  PATH: shellWord(`${NAME}/a b.md`),
+  FILE: shellWord(`${NAME}/a b.md`),
+  URL: 'https://files.example.org/mine/a%20b.md',
+  NAME: 'object',
+  TABLE: 'prices',
+  KEY: 'k',
+  'COLUMN=VALUE': 'price=3',
+  '…': 'status',
+  '${shellWord(folder)}': shellWord(NAME),
+  '${shellWord(folder.name)}': shellWord(NAME),
+  '${shellWord(name)}': shellWord(NAME),
+  '${shellWord(table)}': 'prices',
+  '${status}': 'pending',
+  '${command}': 'once',
+  '${name}': 'table get',
+  '${shellWord(file)}': shellWord(`${NAME}/a b.md`),
+};
+/** Texts that are no hints, or are put together of others. */
+const NO_HINTS: readonly string[] = ['lib/hint.ts', 'commands/man-page.ts'];
+
+const lines = hintsInSource()
+  .filter(({ files }) => files.some((file) => !NO_HINTS.includes(file)))
+  .map(({ line }) => line);
+
+/** The words of a line as a shell reads it, without `sudo` and the name of the program. */
+function wordsOf(line: string): string[] {
+  const script = `sudo() { shift 2; "$@"; }; peersync() { printf '%s\\0' "$@"; }; ${line}`;
+  return execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\0').slice(0, -1);
+}
+
+let place = { directory: '', config: '' };
+
+beforeAll(() => {
+  const directory = join(temporaryDirectory('file'), "it's a place");
+  mkdirSync(directory);
+  const config = writeConfig(directory, {
+    peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+    folders: [{ name: NAME, collection: 'mine', url: 'https://files.example.org/mine/' }],
+    mirror: { tables: [{ table: 'prices', name: NAME }] },
+  });
+  writeFileSync(join(directory, NAME, 'a b.md'), 'Some words.');
+  place = { directory, config };
+});
+
+async function execute(words: readonly string[], cwd: string): Promise<Ended> {
+  if (words[0] !== 'run') return await peersync(words, { cwd });
+  const run = new Running(words, { cwd });
+  await run.says('watching');
+  return await run.kill('SIGTERM');
+}
+
+/** Where a person is asked, or nothing is there to be done; anything else with exit code 2 is a wrong usage. */
+const RIGHT_USAGE = /no terminal to ask on|wait for your approval|has no alarm|is there already/;
+
+function expectAccepted(line: string, { code, stderr, stdout }: Ended): void {
+  const what = `${line}\n${stdout}\n${stderr}`;
+  expect(stderr, what).not.toMatch(/should not have happened/);
+  if (code === 2) expect(stderr, what).toMatch(RIGHT_USAGE);
+  else expect([0, 1, 3, 4], what).toContain(code);
+}
+
+describe('a command that a text of the source names', () => {
+  it.each(lines)('works as it is printed, with -c and without: %s', async (hint) => {
+    const known = Object.entries(VALUES).sort(([a], [b]) => b.length - a.length);
+    const line = known.reduce((text, [name, value]) => text.replaceAll(name, () => value), hint);
+    // A new text with another gap needs a value above.
+    expect(line).not.toMatch(/\$\{|\b[A-Z]{2,}\b/);
+    const { config, directory } = place;
+    const named = withConfig(`\`${line}\``, config).slice(1, -1);
+    if (!/--help|schema/.test(line)) expect(named).toContain(` -c ${shellWord(config)}`);
+    for (const [text, cwd] of [
+      [named, temporaryDirectory()],
+      [line, directory],
+    ] as const) {
+      const words = wordsOf(text);
+      if (words[0] === 'service') words.push('--dry-run');
+      if (words[0] === 'init' && text === named) words[words.length - 1] = join(cwd, 'new.json');
+      expectAccepted(text, await execute(words, cwd));
+    }
+  });
+});
+
+/** Every command in what was said; each is a line that works. */
+async function expectWorking(said: string, config: string): Promise<void> {
+  for (const line of new Set(Array.from(said.matchAll(COMMAND), ([, line = '']) => line))) {
+    if (!/--help|schema/.test(line)) expect(line).toContain(` -c ${shellWord(config)}`);
+    const example = line.replaceAll('PATH', VALUES.PATH ?? '');
+    expectAccepted(example, await execute(wordsOf(example), temporaryDirectory()));
+  }
+}
+
+describe('what is said with another configuration than the usual one', () => {
+  async function damaged() {
+    const directory = temporaryDirectory();
+    const config = writeConfig(directory, {
+      peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+      folders: [{ name: NAME, collection: 'mine', url: 'https://files.example.org/mine/' }],
+      status: { listen: '127.0.0.1:0' },
+    });
+    writeFileSync(join(directory, NAME, 'a b.md'), 'Some words.');
+    writeFileSync(join(directory, NAME, 'broken.pdf'), '%PDF-1.4 and no more');
+    return { directory, config, run: (...args: string[]) => peersync([...args, '-c', config]) };
+  }
+
+  it('names it in each command: of status, list, why, check, once, watch, pause and errors', async () => {
+    const { config, directory, run } = await damaged();
+    const watch = new Running(['watch', '-c', config]);
+    await watch.says('waiting for it');
+    await watch.kill('SIGINT');
+    const file = join(directory, NAME, 'broken.pdf');
+    const before = await run('why', join(directory, NAME, 'a b.md'));
+    await run('once');
+    const answers = [
+      before,
+      await run('pause'),
+      await run('status'),
+      await run('once', '--timeout', '5s'),
+      await run('mirror'),
+      await run('check'),
+      await run('why', file),
+      await run('list'),
+      await run('resume'),
+      await run('rescan'),
+    ];
+    const said = [watch, ...answers].map(({ stderr, stdout }) => `${stdout}${stderr}`).join('\n');
+    for (const name of ['run', 'once', 'resume', 'list --status quarantined', 'why PATH'])
+      expect(said).toContain(`\`peersync ${name} -c ${shellWord(config)}`);
+    expect(said).toContain(`\`peersync retry ${shellWord(file)} -c ${shellWord(config)}\``);
+    const json = await run('list', '--status', 'quarantined', '--json');
+    expect(json.stdout).not.toBe('');
+    await run('pause');
+    const status = JSON.parse((await run('status', '--json')).stdout);
+    expect(JSON.stringify(status.conditions)).toContain(`\`peersync resume -c ${config}\``);
+    await expectWorking(said, config);
+  });
+
+  it('names it on the page and in the log of the daemon', async () => {
+    const { config, run } = await damaged();
+    const daemon = new Running(['run', '-c', config]);
+    await daemon.says('status page at');
+    const page = /status page at ([^\s"]+)/.exec(daemon.stdout)?.[1];
+    expect((await run('pause')).code).toBe(0);
+    await daemon.says(`paused until \`peersync resume -c ${shellWord(config)}\``);
+    const hints = async () => {
+      const status = (await (await fetch(`${page}api/status`)).json()) as StatusReport;
+      return status.conditions.map(({ hint }) => hint).join('\n');
+    };
+    await until(async () => /peersync resume -c/.test(await hints()), 'the page tells the end of a pause');
+    await expectWorking(await hints(), config);
+    const live = await fetch(`${page}api/live`);
+    const reader = live.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    while (!text.includes('event: recents')) text += (await reader?.read())?.value ?? '';
+    await reader?.cancel();
+    expect(text).toContain(`\`peersync resume -c ${config}\``);
+    expect(text).not.toContain('`peersync resume`');
+    await daemon.kill('SIGTERM');
+  });
+});

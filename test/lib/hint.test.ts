@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { jsonWithConfig, withConfig, withFile } from '../../src/lib/hint.js';
+
+describe('a command in a text', () => {
+  it.each([
+    ['`peersync retry --all` tries again.', '`peersync retry --all -c a.json` tries again.'],
+    ['See `peersync search -- tea -milk`.', 'See `peersync search -c a.json -- tea -milk`.'],
+    ['`peersync list | head`', '`peersync list -c a.json | head`'],
+    ["`peersync retry 'in`box/it'\\''s.md'`.", "`peersync retry 'in`box/it'\\''s.md' -c a.json`."],
+    ['`rm x`, then `peersync run`', '`rm x`, then `peersync run -c a.json`'],
+    ['`sudo -u peersync peersync status`', '`sudo -u peersync peersync status -c a.json`'],
+  ])('names the configuration: %s', (text, completed) => {
+    expect(withConfig(text, 'a.json')).toBe(completed);
+    expect(withConfig(text, undefined)).toBe(text);
+  });
+
+  it.each([
+    'See `peersync why --help`.',
+    '`peersync schema` explains it.',
+    '`peersync run -c b.json`',
+    '`peersync check --config=b.json`',
+    '`sudo -u peersync peersync …`',
+    'peersync is paused; `onDelete` says so.',
+  ])('stays as it is where it needs no configuration, or has one: %s', (text) => {
+    expect(withConfig(text, 'a.json')).toBe(text);
+  });
+
+  it('quotes the configuration for a shell', () => {
+    expect(withConfig('`peersync run`', "/srv/it's mine.json")).toBe(
+      "`peersync run -c '/srv/it'\\''s mine.json'`",
+    );
+  });
+
+  it('gets the name of the file that a text is about, also in texts of earlier versions', () => {
+    const file = 'inbox/a $& b.md';
+    expect(withFile('`peersync retry PATH` pushes it.', file)).toBe(
+      "`peersync retry 'inbox/a $& b.md'` pushes it.",
+    );
+    expect(withFile('Mend it, then `peersync retry` the file.', 'inbox/a.md')).toBe(
+      'Mend it, then `peersync retry inbox/a.md` the file.',
+    );
+    expect(withFile('`peersync retry --all`', file)).toBe('`peersync retry --all`');
+  });
+});
+
+it('in JSON sentences are completed, and names of files are not', () => {
+  const value = { file: '/a/`peersync run`', trouble: { hint: '`peersync run`' } };
+  expect(JSON.parse(jsonWithConfig(value, 'a.json'))).toEqual({
+    file: '/a/`peersync run`',
+    trouble: { hint: '`peersync run -c a.json`' },
+  });
+  expect(jsonWithConfig(value, undefined)).toBe(JSON.stringify(value));
+});
