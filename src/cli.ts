@@ -6,9 +6,9 @@ import {
   asOptions,
   print,
   reportError,
-  UsageError,
   usualConfig,
   withGlobalOptions,
+  wrongUsage,
 } from './commands/context.js';
 import { EXIT } from './lib/errors.js';
 
@@ -24,21 +24,26 @@ const exitCodes = Object.entries(EXIT_WORDS)
 
 const commandLine = async (args: string[]) => {
   const commands = await commandsFor(args);
-  return withGlobalOptions(yargs(args))
+  const {
+    _: words,
+    help,
+    version,
+  } = await withGlobalOptions(yargs(args))
     .command([...commands])
     .scriptName('peersync')
     .usage(`$0 <command>\n\n${ABOUT}`)
     .example(FIRST_EXAMPLES)
     .epilogue(`Exit codes: ${exitCodes}.`)
-    .demandCommand(1, 'Name a command.')
     .strict()
     .wrap(Math.min(110, process.stdout.columns ?? 110))
     .exitProcess(false)
     .fail((message, error) => {
       // Yargs goes on to the command after a failure that is only returned from.
-      throw error ?? new UsageError(message);
+      throw error ?? wrongUsage(message);
     })
     .parseAsync();
+  const isAnswered = help === true || version === true;
+  if (words.length === 0 && !isAnswered) throw wrongUsage('Name a command.');
 };
 
 try {

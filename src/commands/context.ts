@@ -10,6 +10,7 @@ import { jsonWithConfig, withConfig } from '../lib/hint.js';
 import { versionText } from '../lib/process.js';
 import { canDraw, type Line, painted, textOf, wantsColour, withText } from './terminal.js';
 import { safe } from './text.js';
+import { usageMessage, YARGS_WORDS } from './usage.js';
 
 /** The options that every command has. */
 export interface GlobalOptions {
@@ -19,23 +20,6 @@ export interface GlobalOptions {
 }
 
 export const DEFAULT_CONFIG = 'config.json';
-
-/** What yargs says of a wrong command line, in our words. */
-const USAGE_WORDS = {
-  'Not enough non-option arguments: got %s, need at least %s': {
-    one: 'Not enough arguments: %s given, %s needed.',
-    other: 'Not enough arguments: %s given, %s needed.',
-  },
-  'Not enough arguments following: %s': 'A value is missing after --%s.',
-  'Unknown argument: %s': {
-    one: 'There is no command or option "%s".',
-    other: 'There are no commands or options "%s".',
-  },
-  'Missing required argument: %s': { one: '--%s is missing.', other: 'Options are missing: %s.' },
-  'Invalid values:': 'A wrong value was given:',
-  'Argument: %s, Given: %s, Choices: %s': '--%s: received %s; expected one of %s.',
-  'Did you mean %s?': 'There is no such command or argument. Did you mean %s?',
-};
 
 /** Those of every command. */
 export const GLOBAL_OPTIONS = {
@@ -53,7 +37,7 @@ export const GLOBAL_OPTIONS = {
 export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
   return yargs
     .locale('en')
-    .updateStrings(USAGE_WORDS as unknown as Record<string, string>)
+    .updateStrings(YARGS_WORDS as unknown as Record<string, string>)
     .version(versionText())
     .alias({ help: 'h', version: 'V' })
     .options(GLOBAL_OPTIONS)
@@ -145,11 +129,18 @@ export class UsageError extends PeersyncError {
   }
 }
 
+/** The command line was wrong before it was known which command it is. */
+export function wrongUsage(message: string): UsageError {
+  const args = process.argv.slice(2);
+  const options = [...Object.keys(GLOBAL_OPTIONS), 'help', 'version'];
+  return new UsageError(usageMessage(message, { usage: 'peersync', options, commands: [], args }));
+}
+
 /** Makes a yargs module of a command; an error becomes two sentences and an exit code, never a stack trace. */
 export function moduleOf(command: Command, above = ''): CommandModule<GlobalOptions, GlobalOptions> {
   const { usage, describe, positionals = {}, options = {}, examples = [], commands = [], run } = command;
   const { usageHint = '' } = command;
-  const name = `${above}${usage.split(' ')[0]}`;
+  const name = `${above}${nameOf(usage)}`;
   return {
     ...{ command: usage, describe },
     builder: (yargs) => {
@@ -157,10 +148,17 @@ export function moduleOf(command: Command, above = ''): CommandModule<GlobalOpti
       yargs.options(options).group(Object.keys(options), 'Options:');
       yargs.example(examples.map(([line, what]) => [line, what]));
       yargs.fail((message, error) => {
-        throw error ?? new UsageError(message, `See \`peersync ${name} --help\`${usageHint}.`);
+        if (error !== undefined && error.name !== 'YError') throw error;
+        const text = usageMessage(message ?? error.message, {
+          usage: `${above}${usage}`,
+          options: [...Object.keys(options), ...Object.keys(GLOBAL_OPTIONS)],
+          commands: commands.map((below) => nameOf(below.usage)),
+          args: process.argv.slice(2),
+        });
+        throw new UsageError(text, `See \`peersync ${name} --help\`${usageHint}.`);
       });
       for (const below of commands) yargs.command(moduleOf(below, `${name} `));
-      return run === undefined ? yargs.demandCommand(1, nameOne(name, commands)).recommendCommands() : yargs;
+      return run === undefined ? yargs.demandCommand(1, nameOne(name, commands)) : yargs;
     },
     handler: async (argv) => {
       try {
@@ -171,6 +169,11 @@ export function moduleOf(command: Command, above = ''): CommandModule<GlobalOpti
       }
     },
   };
+}
+
+/** The name of a command in the way it is called: `why` of `why <path>`. */
+function nameOf(usage: string): string {
+  return usage.replace(/ .*/, '');
 }
 
 function nameOne(name: string, commands: readonly Command[]): string {
@@ -220,8 +223,7 @@ export function reportError(error: unknown, options: Pick<GlobalOptions, 'config
 
 function asPeersyncError(error: unknown): PeersyncError {
   if (error instanceof PeersyncError) return error;
-  // What yargs throws where it does not come to say it: of an option without its value.
-  if (error instanceof Error && error.name === 'YError') return new UsageError(error.message);
+  if (error instanceof Error && error.name === 'YError') return wrongUsage(error.message);
   const message = `This should not have happened: ${messageOf(error)}`;
   const hint = 'Please report it, with the output of PEERSYNC_DEBUG=1.';
   return new PeersyncError({ code: 'BUG', message, hint });

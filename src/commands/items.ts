@@ -71,7 +71,8 @@ export const whyCommand = define({
     const config = await configToAsk(options);
     const path = await typedPath(config, options.path);
     const report = await askAnyoneOnce<WhyReport>(options, config, { ask: 'why', parameters: { path } });
-    return answer(options, report, () => whyText(report, systemClock.now()));
+    answer(options, report, () => whyText(report, systemClock.now()));
+    return report.kind === 'absent' || report.status === 'outside' ? EXIT.failure : EXIT.done;
   },
 });
 
@@ -93,6 +94,7 @@ const KINDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
   directory: 'a directory: only the files in it are pushed',
   link: 'a symbolic link, which is skipped',
   other: 'no regular file, and skipped',
+  absent: 'there is no such file, and nothing is known of one',
 };
 
 /** The report for a person, line by line. */

@@ -1,4 +1,5 @@
 import { systemClock } from '../lib/clock.js';
+import { EXIT, type ExitCode } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
@@ -8,7 +9,8 @@ import type { Condition, StatusReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import { answer, completed, define } from './context.js';
 import { askAnyoneOnce, configToAsk, type MissingState, missingState } from './daemon-access.js';
-import { mirrorLines } from './mirror.js';
+import { mirrorLines, worse } from './mirror.js';
+import * as option from './option.js';
 import { type Line, type Style, styled, wrappedLines } from './terminal.js';
 import {
   columns,
@@ -23,18 +25,41 @@ import {
 
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand = define({
-  examples: [['$0 status', 'Folders, items, the peer, and what is in trouble']],
+  options: {
+    check: option.flag('Exit with 1, 3 or 4 where something is wrong, as for monitoring; else with 0'),
+  },
+  examples: [
+    ['$0 status', 'Folders, items, the peer, and what is in trouble'],
+    ['$0 status --check > /dev/null', 'In a script: does the daemon run, and is all well?'],
+  ],
   run: async (options) => {
     const config = await configToAsk(options);
     const report = await askAnyoneOnce<StatusReport>(options, config, { ask: 'status', parameters: {} });
     const silence = report.running ? {} : await silenceOf(config.state.dir);
-    return answer(options, report, () => {
+    answer(options, report, () => {
       const now = systemClock.now() - (report.wallAheadMs ?? 0);
       const width = terminalWidth(process.stdout);
       return wrappedLines(completed(options, statusLines(report, now, silence, width)), width);
     });
+    return options.check ? checkCode(report) : EXIT.done;
   },
 });
+
+/** The exit code that says how everything stands: the worst of all conditions, and a failure where no daemon runs. */
+export function checkCode(report: StatusReport): ExitCode {
+  const { conditions, peer, running } = report;
+  if (!running) return EXIT.failure;
+  const isAway = peer.queue?.circuit.reason?.kind === 'unreachable';
+  const codes = conditions.map(({ code, severity }): ExitCode => {
+    if (code === 'PEER' && isAway) return EXIT.unreachable;
+    if (severity === 'info') return EXIT.done;
+    return severity === 'warning' || ALARMS.has(code) ? EXIT.quarantined : EXIT.failure;
+  });
+  return codes.reduce(worse, EXIT.done);
+}
+
+/** Errors that are alarms: the work goes on. */
+const ALARMS: ReadonlySet<string> = new Set(['MIRROR_ALARM', 'TIME_TO_SEARCH']);
 
 /** Why no daemon answers, as far as the directory of the state tells. */
 interface Silence {

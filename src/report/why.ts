@@ -7,6 +7,7 @@ import { TROUBLE_WORDS } from '../queue/breaker.js';
 import {
   type Entry,
   type Evidence,
+  EXCLUDED,
   type GoneItem,
   type HistoryEntry,
   hasContent,
@@ -34,8 +35,8 @@ export interface WhyReport {
   readonly path?: string;
   /** Of the file, or `ignored`, `unknown` or `outside`. */
   readonly status: Entry['status'] | 'ignored' | 'unknown' | 'outside';
-  /** Set where it is no regular file. */
-  readonly kind?: NoFile;
+  /** Set where it is no regular file, and `absent` where nothing is there, and nothing is known of it. */
+  readonly kind?: NoFile | 'absent';
   /** Which rule takes the file or keeps it out. */
   readonly rule: string;
   readonly since?: number;
@@ -105,6 +106,7 @@ export async function explain(
     const { next, trouble } = report;
     return {
       ...report,
+      rule: (decision.take ? contentRule(entry, folder.name) : undefined) ?? rule,
       next: withFile(next, absolute),
       trouble: trouble && { ...trouble, hint: withFile(trouble.hint, absolute) },
     };
@@ -129,7 +131,25 @@ export async function explain(
   if (problem?.path === absolute)
     return { ...unknown, next: 'It is taken up by the next scan after that is mended.' };
   const { url, collection } = decision;
-  return { ...unknown, url, collection, next: held ?? nextOfUnknown(onDisk, live !== undefined) };
+  const next = held ?? nextOfUnknown(onDisk, live !== undefined);
+  return { ...unknown, ...(onDisk === 'absent' && { kind: onDisk }), url, collection, next };
+}
+
+/** The rule that skips a file whose name is taken, by the code of what is wrong with its content. */
+const CONTENT_RULES: Readonly<Record<string, (folder: string) => string>> = {
+  EMPTY: (folder) => `Folder ${folder} takes its name; empty files are skipped.`,
+  TOO_LARGE: (folder) => `maxFileSize of folder ${folder} keeps it out.`,
+  PRIVATE_KEY: (folder) => `ignoreDefaults of folder ${folder} keeps private keys out.`,
+  NOT_TEXT: (folder) =>
+    `Folder ${folder} takes its name; files that are neither text nor readable documents are skipped.`,
+  NO_WORDS: (folder) => `Folder ${folder} takes its name; files without a word are skipped.`,
+};
+
+/** The rule that keeps the content of a file out; undefined where none does. */
+function contentRule(entry: Entry, folder: string): string | undefined {
+  const trouble = keptOutFor(entry);
+  if (trouble === undefined || trouble.code === EXCLUDED) return undefined;
+  return CONTENT_RULES[trouble.code]?.(folder) ?? `Its content keeps it out: ${sentence(trouble.message)}`;
 }
 
 function embedded({ peer }: Config, state: StateView, live: Live | undefined): boolean | undefined {

@@ -108,6 +108,7 @@ describe('a state directory', () => {
     const missing = `Nothing has run with this configuration yet: there is no state in ${join(directory, 'state')}.\n  \`peersync run\` starts `;
     const status = await peersync(['status', '-c', path]);
     expect(status.code).toBe(0);
+    expect((await peersync(['status', '--check', '-c', path])).code).toBe(1);
     expect(status.stdout.slice(0, missing.length)).toBe(missing);
     const [, ...next] = status.stdout.split('\n');
     expect(next.slice(0, 2)).toEqual([
@@ -225,17 +226,23 @@ describe('a wrong command line', () => {
   it.each([
     [['staus'], /Did you mean status\?/],
     [['foo'], /There is no command "foo"\.\n/],
-    [['once', '--tiemout'], /See `peersync once --help`/],
-    [['--helo'], /See `peersync --help`/],
+    [['once', '--tiemout'], /no option --tiemout\. Did you mean --timeout\?\n.*See `peersync once --help`/],
+    [['--helo'], /no option --helo\. Did you mean --help\?\n.*See `peersync --help`/],
     [['table', 'get', 'prices', '--out', 'a.csv'], /See `peersync table get --help`/],
     [['table', 'set', 'prices', 'price=1'], /--pk is missing\.\n.*`peersync table set --help`/],
-    [['search', 'tea', '-milk'], /"m, i, l, k"\.\n.*`peersync search -- tea -milk`/],
+    [['search', 'tea', '-milk'], /no options -m, -i, -l, -k\.\n.*`peersync search -- tea -milk`/],
     [['search', '-coffee', '--limit', '3'], /`peersync search -- tea -milk`/],
     [['once', '--timeout', 'soon'], /soon/],
-    [['list', '--status', 'lost'], /lost/],
+    [['list', '--status', 'lost'], /--status: received "lost"; give pending, .* or skipped\.\n/],
     [['pause', '--for', '0s'], /--for: received "0s"/],
     [['pause', '--for', '4000d'], /--for: received "4000d"/],
-    [['why'], /Not enough|path/],
+    [['why'], /The argument <path> is missing\.\n.*`peersync why --help`/],
+    [['why', 'a', 'b'], /"b" is an argument too many: the command is peersync why <path>\./],
+    [['status', 'now'], /"now" is an argument too many: status takes none\./],
+    [['list', '--status'], /A value is missing after --status\.\n/],
+    [['list', '-c'], /A value is missing after -c\.\n/],
+    [['table', 'gte'], /There is no command "table gte"\. Did you mean "table get"\?/],
+    [['table', 'set', 'p', '--pk'], /--pk\.\n.*`peersync table set --help`/],
     [['retry'], /--all/],
     [['--json'], /Name a command/],
   ])('%j is told in a sentence, with exit code 2', async (args, words) => {

@@ -56,7 +56,7 @@ describe('output that is piped has no escape codes', () => {
     expect((await at('verify')).code).toBe(0);
     expect((await at('check')).code).toBe(0);
     expect((await at('list')).stdout).toContain('inbox/0.md');
-    expect((await at('why', './nowhere')).code).toBe(0);
+    expect((await at('why', './nowhere')).code).toBe(1);
     expect((await at('retry', '--all', '--log-level', 'debug')).code).toBe(0);
     const run = new Running(['run', '-c', config, '--log-level', 'debug'], { env: COLOURFUL });
     await answers(join(directory, 'state'));

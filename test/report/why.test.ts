@@ -8,7 +8,7 @@ import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { locate } from '../../src/report/items.js';
 import type { Live } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
-import { accepted, gone, read } from '../../src/state/entry.js';
+import { accepted, gone, read, skipped } from '../../src/state/entry.js';
 import type { NextLook } from '../../src/uplink/confirm-loop.js';
 import type { PathProblem } from '../../src/watch/watcher.js';
 import { queue } from '../commands/report.js';
@@ -168,4 +168,37 @@ describe('a path', () => {
     const located = await locate(config, at(path));
     expect(located && `${located.folder.name}: ${located.path}`).toBe(found);
   });
+});
+
+describe('the rule of a file that is skipped', () => {
+  it.each([
+    ['EMPTY', 'Folder inbox takes its name; empty files are skipped.'],
+    ['TOO_LARGE', 'maxFileSize of folder inbox keeps it out.'],
+    ['PRIVATE_KEY', 'ignoreDefaults of folder inbox keeps private keys out.'],
+    ['OTHER', 'Its content keeps it out: It is so.'],
+  ])('is the one that keeps its content out, and not the one that takes its name: %s', async (code, rule) => {
+    const { clock, config, inbox, state } = await setUp();
+    const at = { folder: 'inbox', path: 'a.md' };
+    const trouble = { code, message: 'It is so.', hint: 'Change it.' };
+    writeFileSync(join(inbox, 'a.md'), '');
+    state.put(skipped(undefined, at, { size: 0, mtimeMs: 1, ctimeMs: 1, ino: 1 }, trouble, clock.now()));
+    const report = await explain(join(inbox, 'a.md'), config, state, undefined);
+    expect(report).toMatchObject({ status: 'skipped', rule });
+  });
+
+  it('is one of the configuration where that keeps its name out', async () => {
+    const { clock, config, inbox, state } = await setUp({ ignore: ['*.tmp'] });
+    const at = { folder: 'inbox', path: 'a.tmp' };
+    const trouble = { code: 'EXCLUDED', message: 'A rule keeps it out.', hint: 'Change it.' };
+    writeFileSync(join(inbox, 'a.tmp'), 'a');
+    state.put(skipped(undefined, at, { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1 }, trouble, clock.now()));
+    const { rule } = await explain(join(inbox, 'a.tmp'), config, state, undefined);
+    expect(rule).toBe('Ignore pattern "*.tmp" of folder inbox.');
+  });
+});
+
+it('a file that is not there, and never was, is called absent', async () => {
+  const { config, inbox, state } = await setUp();
+  const report = await explain(join(inbox, 'none.md'), config, state, undefined);
+  expect(report).toMatchObject({ status: 'unknown', kind: 'absent' });
 });

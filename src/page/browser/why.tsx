@@ -22,6 +22,7 @@ const WORDS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport['kind']
   directory: 'A directory: only the files in it are pushed.',
   link: 'A symbolic link, which is skipped.',
   other: 'No regular file, and skipped.',
+  absent: 'There is no such file, and nothing is known of one.',
 };
 /** What is shown follows the file while it is on its way. */
 const FOLLOWED: ReadonlySet<string> = new Set(['pending', 'accepted', 'removing', 'unknown']);
