@@ -18,6 +18,12 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
+/** Behind `--` stand no options. */
+function optionsOf(args: readonly string[]): readonly string[] {
+  const end = args.indexOf('--');
+  return end === -1 ? args : args.slice(0, end);
+}
+
 const exitCodes = Object.entries(EXIT_WORDS)
   .map(([code, words]) => `${code} ${words}`)
   .join(', ');
@@ -48,6 +54,8 @@ const commandLine = async (args: string[]) => {
 
 try {
   const args = hideBin(process.argv);
+  // Whoever draws or logs looks at this.
+  if (optionsOf(args).includes('--no-color')) process.env.NO_COLOR = '1';
   const completions =
     args[0] === '--get-yargs-completions'
       ? await (await import('./commands/setup.js')).completionsFor(args, process.env)

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { access } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { Argv, CommandModule, InferredOptionType, Options, PositionalOptions } from 'yargs';
 import type { LoadedConfig } from '../config/load.js';
 import { asErrorLines, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../daemon/log.js';
 import { type ErrorParts, EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
 import { jsonWithConfig, withConfig } from '../lib/hint.js';
+import { writtenPath } from '../lib/home.js';
 import { versionText } from '../lib/process.js';
 import { canDraw, type Line, painted, textOf, wantsColour, withText } from './terminal.js';
 import { safe } from './text.js';
@@ -31,6 +31,11 @@ export const GLOBAL_OPTIONS = {
     defaultDescription: `$PEERSYNC_CONFIG or ${DEFAULT_CONFIG}`,
   },
   json: { type: 'boolean', default: false, describe: 'Answer in JSON' },
+  color: {
+    type: 'boolean',
+    default: true,
+    describe: 'Colours on a terminal; --no-color or NO_COLOR=1: none',
+  },
   'log-level': { choices: LOG_LEVELS, requiresArg: true, describe: 'How much to log' },
 } as const;
 
@@ -61,7 +66,7 @@ export function configToName({ config }: Pick<GlobalOptions, 'config'>): string 
 
 /** The same for whoever reads what a daemon says, perhaps in another directory. */
 export function daemonConfig({ config }: Pick<GlobalOptions, 'config'>): string | undefined {
-  return config === DEFAULT_CONFIG ? undefined : resolve(config);
+  return config === DEFAULT_CONFIG ? undefined : writtenPath(config);
 }
 
 /** Lines for a person, whose commands name the configuration where that is needed. */

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { type Config, ConfigError, type FolderConfig } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import type { Daemon } from '../daemon/daemon.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { writtenPath } from '../lib/home.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
 import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
@@ -24,10 +24,11 @@ export async function configToAsk(options: GlobalOptions): Promise<Config> {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const { checkConfig } = await import('../config/load.js');
-    const text = await readFile(options.config, 'utf8').catch(() => '');
+    const path = writtenPath(options.config);
+    const text = await readFile(path, 'utf8').catch(() => '');
     const dir = /"state"\s*:\s*\{[^}]*?"dir"\s*:\s*"([^"]+)"/.exec(text)?.[1];
     const input = { folders: [{ path: '/unknown', collection: 'unknown' }], ...(dir && { state: { dir } }) };
-    const config = await checkConfig(input, resolve(options.config));
+    const config = await checkConfig(input, path);
     const status = await runningStatus(config.state.dir).catch(() => undefined);
     if (status === undefined) throw error;
     complain(`peersync: ${error.message}\n  The daemon goes on as before, and is asked.\n`);

@@ -1,7 +1,8 @@
 import { realpath, stat } from 'node:fs/promises';
-import { basename, dirname, resolve } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { writtenPath } from '../lib/home.js';
 import { parseUrl } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import type { Citation, CitationOptions, CitingDocument } from '../peer/citation.js';
@@ -212,7 +213,8 @@ export const shareCommand = define({
 
 /** Where a file is to be written: behind links, and never in the place of what is no file. */
 async function fileAt(output: string): Promise<string> {
-  const path = await realpath(output).catch(() => resolve(output));
+  const written = writtenPath(output);
+  const path = await realpath(written).catch(() => written);
   const found = await stat(path).catch(() => undefined);
   if (found !== undefined && !found.isFile())
     throw new UsageError(

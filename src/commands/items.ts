@@ -1,9 +1,9 @@
-import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
 import { askDaemonText } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { jsonWithConfig, withConfig } from '../lib/hint.js';
+import { writtenPath } from '../lib/home.js';
 import { fromVisible } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import { LISTED_STATUSES, type ListedEntry, locate } from '../report/items.js';
@@ -162,9 +162,9 @@ export const retryCommand = define({
 
 /** What a person typed as the daemon understands it: a path from here, else `FOLDER/path` or the bare name of a known file. */
 async function typedPath(config: Config, text: string): Promise<string> {
-  const path = resolve(text);
+  const path = writtenPath(text);
   if (await isThere(path)) return path;
-  const meant = resolve(fromVisible(text));
+  const meant = writtenPath(fromVisible(text));
   if (meant !== path && (await isThere(meant))) return meant;
   if (config.folders.some(({ name }) => text.startsWith(`${name}/`))) return text;
   const isName = !text.includes('/') && (await locate(config, path)) === undefined;

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { Config } from '../config/config.js';
 import type { EmbeddedAccess } from '../daemon/configured-peer.js';
 import type { EmbeddedPeer, EmbeddedPeerOptions } from '../embedded/embedded-peer.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { writtenPath } from '../lib/home.js';
 import type { Logger } from '../lib/logger.js';
 import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
@@ -38,13 +39,14 @@ export const peerCommand = define({
         'Give a port from 1 to 65535, or 0 for any free one.',
       );
     const log = await openLog(options, 1, 'info');
-    const { data, requireAuth: requireAuthEverywhere } = options;
+    const { requireAuth: requireAuthEverywhere } = options;
+    const data = writtenPath(options.data);
     return await untilStopped(async ({ signal }) => {
       const peer = await startPeer({ dir: data, port, requireAuthEverywhere, log });
       log.info({ event: 'peer', url: peer.url }, `the peer listens on ${peer.url}/ (its search page)`);
       log.info(
         { event: 'access' },
-        `pushing needs the user "${peer.credentials.username}" with the password in ${join(resolve(data), 'admin-password')}`,
+        `pushing needs the user "${peer.credentials.username}" with the password in ${join(data, 'admin-password')}`,
       );
       const failure = await Promise.race([peer.exited, signal.aborted || once(signal, 'abort')]);
       await peer.close();

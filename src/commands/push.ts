@@ -1,11 +1,12 @@
 import { realpath, stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { FolderConfig } from '../config/config.js';
 import { collection as collectionField } from '../config/fields.js';
 import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
 import { fingerprint } from '../content/reader.js';
 import { EXIT, PeersyncError, systemCode } from '../lib/errors.js';
 import { fileStat } from '../lib/file.js';
+import { writtenPath } from '../lib/home.js';
 import { parseUrl, sentence } from '../lib/text.js';
 import { comparableUrl } from '../peer/answer.js';
 import type { PeerClient } from '../peer/client.js';
@@ -264,7 +265,7 @@ function decodedPath(path: string): string | undefined {
 const SCHEMES = new Set(['http:', 'https:', 'ftp:', 'file:']);
 
 function urlOf(file: string, url: string | undefined, count: number): string {
-  const path = resolve(file);
+  const path = writtenPath(file);
   if (url === undefined) return documentUrl(fileBase(dirname(path)), basename(path));
   if (url.endsWith('/')) {
     const base = normaliseBase(url);
@@ -306,7 +307,7 @@ export async function readTarget(target: Target, rules: ContentRules): Promise<R
   const refused = ({ code, hint, message }: Trouble) =>
     new PeersyncError({ code, message: `${file}: ${message}`, hint, details: { file } });
   try {
-    const path = await realpath(file);
+    const path = await realpath(writtenPath(file));
     const stats = await stat(path);
     if (!stats.isFile()) throw refused(NOT_A_FILE);
     if (stats.size === 0) throw refused({ ...trouble.empty(), hint: 'Push it when something is in it.' });

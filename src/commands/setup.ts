@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import yargs from 'yargs';
 import type { Config } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { writtenPath } from '../lib/home.js';
 import { isWithin } from '../lib/text.js';
 import { answer, DEFAULT_CONFIG, define, print, UsageError } from './context.js';
 import * as option from './option.js';
@@ -16,8 +17,8 @@ export const initCommand = define({
     ['$0 init -c /etc/peersync/config.json', 'Write it elsewhere'],
   ],
   run: async (options) => {
-    const path = resolve(options.config);
-    const folder = options.folder === undefined ? './data/inbox' : resolve(options.folder);
+    const path = writtenPath(options.config);
+    const folder = options.folder === undefined ? './data/inbox' : writtenPath(options.folder);
     const isThere = await toBeWatched(resolve(dirname(path), folder), join(dirname(path), 'data'));
     const collection = basename(folder).replace(/[^\p{L}\p{M}\p{N}\-_.]+/gu, '-') || 'files';
     const config = { peer: { url: 'embedded' }, folders: [{ path: folder, collection }] };
@@ -163,7 +164,7 @@ export async function completionsFor(
   const isAnOption = current.startsWith('-') || (last.startsWith('--') && last !== '--folder');
   if (isAnOption || command === undefined) return undefined;
   if (FILE_COMMANDS.includes(command)) return [];
-  const wantsFolder = last === '--folder' || ['rescan', 'approve-deletes'].includes(command);
+  const wantsFolder = last === '--folder' || ['rescan', 'approve-deletes', 'forget'].includes(command);
   if (!wantsFolder && command !== 'mirror') return undefined;
   const { loadConfig } = await import('../config/load.js');
   const path = before[before.findLastIndex(isConfig) + 1];
@@ -173,14 +174,32 @@ export async function completionsFor(
     (loaded) => loaded.config,
     () => undefined,
   );
-  const named = config === undefined ? [] : wantsFolder ? config.folders : await mirrorsOf(config);
+  const isForget = wantsFolder && command === 'forget';
+  const namesOf = isForget ? foldersToForget : wantsFolder ? configuredFolders : mirrorsOf;
+  const names = config === undefined ? [] : await namesOf(config);
   // Zsh reads a description behind a colon.
   const isZsh = (env.SHELL ?? '').includes('zsh') || env.ZSH_NAME !== undefined;
-  const shown = [...named].map(({ name }) => (isZsh ? safe(name).replaceAll(':', '\\:') : safe(name)));
+  const shown = names.map((name) => (isZsh ? safe(name).replaceAll(':', '\\:') : safe(name)));
   return wantsFolder || sub !== undefined ? shown : ['accept', ...shown];
 }
 
-async function mirrorsOf({ mirror }: Config): Promise<Iterable<{ readonly name: string }>> {
+async function mirrorsOf({ mirror }: Config): Promise<string[]> {
   const { plansOf } = await import('../mirror/plan.js');
-  return plansOf(mirror, { meta: () => undefined, metaNames: () => [] });
+  const plans = plansOf(mirror, { meta: () => undefined, metaNames: () => [] });
+  return Array.from(plans, ({ name }) => name);
+}
+
+function configuredFolders({ folders }: Config): string[] {
+  return folders.map(({ name }) => name);
+}
+
+/** Folders that left the configuration and are still in the state first, then those that are configured, which take --remove. */
+async function foldersToForget(config: Config): Promise<string[]> {
+  const { readState } = await import('./daemon-access.js');
+  const configured = configuredFolders(config);
+  const known = await readState(config).then(
+    ({ entries }) => [...entries.folders()],
+    (): string[] => [],
+  );
+  return [...known.filter((name) => !configured.includes(name)), ...configured];
 }

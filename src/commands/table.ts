@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
+import { writtenPath } from '../lib/home.js';
 import { shellWord } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import type { PeerClient } from '../peer/client.js';
@@ -177,7 +178,7 @@ const LARGEST_FILE = 64 * 2 ** 20;
 /** @returns the cell that a text stands for; `@FILE` is the content of that */
 async function cellText(text: string): Promise<string> {
   if (!text.startsWith('@')) return text.startsWith('\\@') ? text.slice(1) : text;
-  const file = text.slice(1);
+  const file = writtenPath(text.slice(1));
   const pieces = createReadStream(file, { end: LARGEST_FILE }).toArray();
   const content = Buffer.concat(
     await pieces.catch((cause: unknown) => {

@@ -1,6 +1,7 @@
-import { basename, resolve } from 'node:path';
+import { basename } from 'node:path';
 import type { z } from 'zod';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { writtenPath } from '../lib/home.js';
 import type { Secret } from './fields.js';
 import type { configSchema } from './schema.js';
 import { fileBase } from './url.js';
@@ -37,7 +38,7 @@ type DeepReadonly<T> = T extends string | number | boolean | undefined
 /** Makes every path absolute, as seen from `directory`, and gives each folder its name and URL base. */
 export function complete({ $schema: _, ...parsed }: ParsedConfig, directory: string): Config {
   const { peer, folders, state, mirror, status } = parsed;
-  const at = (path: string): string => resolve(directory, path);
+  const at = (path: string): string => writtenPath(path, directory);
   const secretAt = (secret: Secret): Secret => ('file' in secret ? { file: at(secret.file) } : secret);
   return deepFreeze({
     ...parsed,

@@ -67,12 +67,10 @@ export function oneOf<const T extends readonly [string, ...string[]]>(values: T,
   return z.enum(values, { error: right }).default(() => usual as never);
 }
 
-/** A path, relative to the file that it stands in. */
+/** A path, relative to the file that it stands in, or below `~`. */
 export function path(of: string) {
   const right = `the path of ${of}`;
-  return text(right)
-    .refine((value) => !value.includes('\0'), `${right}, without a NUL character`)
-    .refine((value) => !/^~(\/|$)/.test(value), `${right}, written out: "~" is not expanded`);
+  return text(right).refine((value) => !value.includes('\0'), `${right}, without a NUL character`);
 }
 
 export function directory(usual: string) {

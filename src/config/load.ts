@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { z } from 'zod';
 import { messageOf, systemCode } from '../lib/errors.js';
+import { writtenPath } from '../lib/home.js';
 import { parseJson } from '../lib/json.js';
 import { nearest } from '../lib/text.js';
 import { type Config, ConfigError, complete } from './config.js';
@@ -23,7 +24,7 @@ const SHOWN_CHARACTERS = 80;
  * @throws ConfigError CONFIG_MISSING, CONFIG_UNREADABLE, CONFIG_SYNTAX, or CONFIG_INVALID with all problems at once
  */
 export async function loadConfig(path: string): Promise<LoadedConfig> {
-  const absolute = resolve(path);
+  const absolute = writtenPath(path);
   const parsed = parseJson(await readText(absolute));
   if ('fault' in parsed) {
     const { line, column, what } = parsed.fault;

@@ -1,4 +1,5 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -42,6 +43,32 @@ describe('a configuration', () => {
         ...{ url: 'https://peer.example.org/sub', tls: { ca: join(directory, 'ca.pem') } },
         auth: { username: 'u', password },
       },
+    });
+  });
+
+  it('may have paths in the home of the user, and in directories whose names begin with a tilde', async () => {
+    const folders = [
+      { path: '~/notes', collection: 'c' },
+      { path: '~else/x', collection: 'c' },
+    ];
+    const password = { file: '~/.secret' };
+    const peer = {
+      url: 'https://peer.example.org',
+      auth: { username: 'u', password },
+      tls: { ca: '~/ca.pem' },
+    };
+    const { directory, file } = written({
+      folders,
+      peer,
+      state: { dir: '~/state' },
+      mirror: { root: '~/m' },
+    });
+    const home = (name: string) => join(homedir(), name);
+    expect((await loadConfig(file)).config).toMatchObject({
+      folders: [{ path: home('notes') }, { path: join(directory, '~else/x') }],
+      peer: { auth: { password: { file: home('.secret') } }, tls: { ca: home('ca.pem') } },
+      state: { dir: home('state') },
+      mirror: { root: home('m') },
     });
   });
 
@@ -123,7 +150,6 @@ describe('a value that is wrong', () => {
 
   it.each([
     ['folders', [], ': received an empty list; expected a list of at least one folder'],
-    ['folders[0].path', '~/x', ': received "~/x"; expected the path of a folder to watch, written out'],
     ['folders[0].path', 'a\0b', ': received "a\\u0000b"; expected the path of a folder to watch, without'],
     ['folders[0].ignore', [' '], '[0]: received " "; expected a pattern that is not blank'],
     ['folders[0].ignore', ['a\0'], '[0]: received "a\\u0000"; expected a pattern that is not blank'],

@@ -44,6 +44,17 @@ describe('the first start', () => {
 });
 
 describe('the command line', () => {
+  it('takes paths in the home of the user that no shell expanded', async () => {
+    const HOME = temporaryDirectory();
+    writeConfig(HOME, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
+    const at = (...args: string[]) =>
+      peersync([...args, '--config=~/config.json'], { cwd: temporaryDirectory(), env: { HOME } });
+    const why = await at('why', '~/inbox/none.md');
+    expect(why).toMatchObject({ code: 1, stdout: expect.stringContaining(join(HOME, 'inbox/none.md')) });
+    expect(why.stdout).toContain('there is no such file');
+    expect((await at('status')).stdout).toContain("`peersync run -c '~/config.json'`");
+  });
+
   it('shows the help where no command is given, with the exit code of a wrong usage', async () => {
     const { code, stderr, stdout } = await peersync([]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: '' });

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CLI, peersync } from '../support/cli.js';
@@ -82,6 +82,18 @@ describe('bash completes', () => {
     expect(inBash([...named, 'rescan', 'in'], elsewhere)).toEqual(['inbox']);
     expect(inBash(['rescan', ''], elsewhere)).toEqual([]);
   }, 240_000);
+
+  it('folders that left the configuration behind forget, before those that are configured', async () => {
+    const cwd = place();
+    writeFileSync(join(cwd, 'inbox', 'a.md'), 'Some words.');
+    // The tables that it mirrors are not there.
+    expect((await peersync(['once', '--timeout', '60s'], { cwd })).stdout).toContain('1 confirmed');
+    const config = JSON.parse(readFileSync(join(cwd, 'config.json'), 'utf8'));
+    const folders = config.folders.filter(({ name }: { readonly name: string }) => name !== 'inbox');
+    writeFileSync(join(cwd, 'config.json'), JSON.stringify({ ...config, folders }));
+    expect(inBash(['forget', ''], cwd)).toEqual(['inbox', 'my\\ notes']);
+    expect(inBash(['forget', 'in'], cwd)).toEqual(['inbox']);
+  });
 
   it('a name that bash would run as text that it does not run', () => {
     const directory = temporaryDirectory();

@@ -120,6 +120,18 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     expect(await inTerminal('peersync mirror --json', directory, COLOURFUL)).not.toContain(ESC);
   }, 120_000);
 
+  it('has colours of status and check, unless they are not wanted', async () => {
+    const { directory } = place(0);
+    for (const command of ['status', 'check']) {
+      expect(await inTerminal(`peersync ${command}`, directory, COLOURFUL), command).toContain(`${ESC}[3`);
+      for (const env of [{ NO_COLOR: '1' }, { TERM: 'dumb' }])
+        expect(await inTerminal(`peersync ${command}`, directory, { ...COLOURFUL, ...env })).not.toContain(
+          ESC,
+        );
+      expect(await inTerminal(`peersync ${command} --no-color`, directory, COLOURFUL)).not.toContain(ESC);
+    }
+  }, 120_000);
+
   it('has nothing drawn on it when it is dumb', async () => {
     const { directory } = place(3);
     const text = await inTerminal('peersync once; peersync verify', directory, { TERM: 'dumb' });

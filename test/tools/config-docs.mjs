@@ -2,7 +2,7 @@
 
 const PREAMBLE =
   'Durations are text with units (`"250ms"`, `"2s"`, `"15m"`, `"1h30m"`, `"7d"`), sizes text with a unit (`"64 KiB"`, ' +
-  '`"8 MiB"`, `"20 MB"`) or a number of bytes. Relative paths are relative to the configuration file. Patterns have ' +
+  '`"8 MiB"`, `"20 MB"`) or a number of bytes. Relative paths are relative to the configuration file, and `~` is the home of the user that peersync runs as. Patterns have ' +
   'gitignore syntax. Unknown keys are errors.';
 
 const HEAD = '| key | what it is, and when to change it | default |\n| --- | --- | --- |\n';

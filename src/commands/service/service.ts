@@ -1,9 +1,10 @@
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { basename, join, resolve, sep } from 'node:path';
+import { basename, join, sep } from 'node:path';
 import type { Config } from '../../config/config.js';
 import { loadConfig } from '../../config/load.js';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
+import { writtenPath } from '../../lib/home.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
 import { answer, define, type Given, type GlobalOptions, isThere, UsageError } from '../context.js';
 import * as option from '../option.js';
@@ -166,7 +167,8 @@ async function install(job: Job, systemd: number, steps: Steps): Promise<void> {
 
 function credentialFile({ config, options, site }: Job, credential: string): string {
   const { credentialFile: given, name } = options;
-  if (given !== undefined && credential === credentialOf(config.peer.auth?.password)) return resolve(given);
+  if (given !== undefined && credential === credentialOf(config.peer.auth?.password))
+    return writtenPath(given);
   const directory = site.scope === 'user' ? join(configHome(), 'peersync') : '/etc/peersync';
   return join(directory, name === undefined ? credential : `${name}.${credential}`);
 }
