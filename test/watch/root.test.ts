@@ -11,7 +11,7 @@ describe('a folder whose root', () => {
     rmSync(inbox.root, { recursive: true });
     await inbox.start();
     await inbox.stands('held', 'FOLDER_MISSING');
-    expect(inbox.folder.trouble?.hint).toMatch(/^Mount or create it; /);
+    expect(inbox.folder.trouble?.hint).toMatch(/^Mount or create it\. A daemon that runs sees that /);
     inbox.write('a.txt');
     await inbox.becomes({ 'a.txt': 'pending' });
     await inbox.stands('watching');
@@ -28,7 +28,7 @@ describe('a folder whose root', () => {
     renameSync(inbox.root, `${inbox.root}.away`);
     await inbox.stands('held', 'FOLDER_MISSING');
     expect(inbox.folder.directoriesWatched).toBe(0);
-    expect(inbox.folder.trouble?.hint).toMatch(/^Mount it or bring it back; /);
+    expect(inbox.folder.trouble?.hint).toMatch(/^Mount it or bring it back\. A daemon that runs sees that /);
     await inbox.rescan();
     inbox.expect({ 'sub/a.txt': 'pending' });
     renameSync(`${inbox.root}.away`, inbox.root);
