@@ -143,7 +143,7 @@ export class ReadyQueue<T> {
 /** Documents are read by programs of their own, which may take minutes; text waits for none of them. */
 export type PushLane = 'text' | 'document';
 
-function laneOf({ version }: PendingItem): PushLane {
+export function laneOf({ version }: PendingItem): PushLane {
   return version.encoding === 'document' ? 'document' : 'text';
 }
 
@@ -165,9 +165,9 @@ export class Backlog {
 
   constructor(deps: UplinkDeps, onDue: () => void) {
     this.#deps = deps;
-    const laneOf = (lane: PushLane) =>
+    const queueOf = (lane: PushLane) =>
       new ReadyQueue<Place>(deps.clock, deps.held ?? HELD, () => this.#pending(lane), onDue);
-    this.#lanes = { text: laneOf('text'), document: laneOf('document') };
+    this.#lanes = { text: queueOf('text'), document: queueOf('document') };
   }
 
   get #queues(): readonly ReadyQueue<Place>[] {

@@ -33,9 +33,10 @@ export interface Way {
 }
 
 /**
- * What travels to a peer that takes only text is the text, in UTF-8 and without what only a terminal understands. What travels to one that takes files are the bytes as they are
- * with what they are, and text made safe (see yacy-text.ts). Text for which such a peer has no parser (Markdown, JSON, SVG, source
- * code, CSV, logs) is plain text to it, for of other types it indexes nothing but the URL.
+ * Tells how a file travels. A peer that takes only text gets its text, in UTF-8 and without sequences for terminals.
+ * A peer that takes files gets the bytes unchanged, with their media type. Text is made safe for it (see yacy-text.ts), and
+ * travels as plain text where the peer has no parser for its type (Markdown, JSON, SVG, source code, CSV, logs): of other
+ * types the peer indexes nothing but the URL.
  *
  * @param path for its ending
  * @param begin at least the first `HEAD_BYTES` of the file, or all of a shorter one
@@ -148,7 +149,7 @@ export interface PackOrder {
 
 /** Files of one batch. */
 interface BatchOrder extends PackOrder {
-  /** With so many bytes of documents that became text it is full. */
+  /** The batch is full at this many bytes of extracted text. */
   readonly maxBytes: number;
 }
 
@@ -186,9 +187,12 @@ export async function packAll(
 ): Promise<readonly (Packed | undefined)[]> {
   const end = clock.now() + DOCUMENTS_MS;
   let room = maxBytes;
-  const isWanted = () => room > 0 && clock.now() < end;
+  let count = 0;
   const readOne = async (order: DocumentOrder) => {
-    const read = await packDocument(order, isWanted);
+    count += 1;
+    // The first one is read however long it waits, so that each batch makes progress.
+    const isFirst = count === 1;
+    const read = await packDocument(order, () => isFirst || (room > 0 && clock.now() < end));
     if (read?.kind === 'content') room -= read.size;
     onProgress();
     return read;
@@ -352,7 +356,7 @@ function packOne({ file, linksWithin, version }: PackFile, rules: ContentRules):
 
 export const STALE: Packed = { kind: 'stale' };
 
-/** What keeps a version from being read. What the dialect does not take was read before it was known: the look that follows passes it over. */
+/** What keeps a version from being read. Files read before the dialect was known may not be allowed; the next scan skips them. */
 function unfit({ encoding, size }: Version, rules: ContentRules): Packed | undefined {
   if (cannotTravel(encoding, rules) !== undefined) return STALE;
   return size > (rules.maxBytes ?? size) ? { kind: 'tooLarge' } : undefined;

@@ -328,7 +328,11 @@ export class Isolation {
   /** Until then others go first behind a round. */
   #othersUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: UplinkDeps) {
+  /** @param isRead whether a suspect can be pushed without a long reading before */
+  constructor(
+    deps: UplinkDeps,
+    private readonly isRead: (item: PendingItem) => boolean = () => true,
+  ) {
     this.#deps = deps;
     this.#pushedAt = deps.clock.now();
   }
@@ -368,12 +372,20 @@ export class Isolation {
   /** Whether a round is to begin. @param othersWait whether items that are no suspects are due */
   isDue(othersWait: boolean): boolean {
     if (othersWait && this.#deps.clock.now() < this.#othersUntil) return false;
-    for (const { place } of this.#waiting.values()) if (this.#itemAt(place) !== undefined) return true;
+    for (const item of this.ready()) if (this.isRead(item)) return true;
     return false;
   }
 
+  /** The suspects that may be pushed as far as time allows, whether they are read or not. */
+  *ready(): Iterable<PendingItem> {
+    for (const { place } of this.#waiting.values()) {
+      const item = this.#itemAt(place);
+      if (item !== undefined) yield item;
+    }
+  }
+
   /**
-   * Pushes what waits in a round. Nothing else may be pushed meanwhile.
+   * Pushes what waits and is read in a round. Nothing else may be pushed meanwhile.
    *
    * @param push pushes an item, and resolves to whether the peer then committed its index
    */
@@ -385,10 +397,10 @@ export class Isolation {
     const end = clock.now() + (APART + LONGEST_ROUND) * hold;
     for (const { place, isLastTry } of inTurn) {
       if (!isFirst && (isLastTry || clock.now() > end)) break;
-      if (this.#itemAt(place) === undefined) continue;
+      if (this.#nextAt(place) === undefined) continue;
       await this.#apart(isLastTry ? hold : isFirst ? hold * APART : 0, signal);
       if (signal.aborted) break;
-      const item = this.#itemAt(place);
+      const item = this.#nextAt(place);
       if (item === undefined) continue;
       isFirst = false;
       this.forget(place);
@@ -406,6 +418,12 @@ export class Isolation {
 
   #isHere({ folder }: Place): boolean {
     return this.#deps.standing(folder) === 'there';
+  }
+
+  /** The item that waits here, if it may be pushed now. */
+  #nextAt(place: Place): PendingItem | undefined {
+    const item = this.#itemAt(place);
+    return item !== undefined && this.isRead(item) ? item : undefined;
   }
 
   /** The item that waits here, if it may be pushed as far as time allows. */

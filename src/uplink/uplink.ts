@@ -18,11 +18,11 @@ import {
   type Trouble,
   wasSkippedFor,
 } from '../state/entry.js';
-import { Backlog, type PushLane } from './backlog.js';
+import { Backlog, laneOf, type PushLane } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';
 import { Background, keyOf, stillPending, type UplinkDeps } from './deps.js';
-import { packAll, withoutWords } from './documents.js';
+import { type Packed, packAll, withoutWords } from './documents.js';
 import { FailureAttribution, Isolation } from './failure-attribution.js';
 import { Removals } from './removals.js';
 
@@ -39,6 +39,14 @@ const LANES: readonly PushLane[] = ['text', 'document'];
 const FEWEST_WORDS = 10;
 /** Two clocks are hardly ever further apart, in ms. */
 const CLOCKS_APART_MS = 60_000;
+
+/** A document that was read and waits for its push. */
+interface ReadAhead {
+  readonly item: PendingItem;
+  readonly content: PreparedDocument['content'];
+  /** The rules by which it was read. */
+  readonly rules: ContentRules;
+}
 
 export interface UplinkStatus {
   /** Items in requests that are under way. */
@@ -64,7 +72,8 @@ export interface UplinkStatus {
  * and to the disk. Then what the peer accepted is looked up by the confirm loop, and so is what is still in flight; what is pending is
  * due again.
  *
- * Suspects (see Isolation) are pushed while nothing else is under way.
+ * Suspects (see Isolation) are pushed in rounds, while no other push is under way. A suspect document is read before its round. A
+ * batch of documents that is being read when a round begins leaves when the round is over.
  */
 export class Uplink {
   readonly #deps: UplinkDeps;
@@ -84,17 +93,20 @@ export class Uplink {
   #loops: Promise<unknown> = Promise.resolve();
   #unsubscribe: () => void = () => {};
   #isRunning = false;
-  /** How many batches of documents are being read. */
+  /** How many batches of documents are being read, or wait for the end of a round. */
   #reading = 0;
   /** The lane of the last batch that was taken from the backlog. */
   #lastLane: PushLane = 'document';
-  /** Whether suspects are pushed, and nothing else. */
-  #isApart = false;
+  /** Resolves at the end of the round in which suspects are pushed, and nothing else. */
+  #round: Promise<void> | undefined;
+  /** A suspect document that was read for its round. One at a time: its text is in memory. */
+  #ahead: ReadAhead | undefined;
+  #isReadingAhead = false;
 
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
     this.#backlog = new Backlog(deps, () => this.#work.notify());
-    this.#isolation = new Isolation(deps);
+    this.#isolation = new Isolation(deps, (item) => !isDocument(item) || this.#isAhead(item));
     this.#attribution = new FailureAttribution(deps, this.#isolation);
     this.#confirm = new ConfirmLoop(deps, this.#attribution);
     this.#removals = new Removals(deps, this.#backlog);
@@ -151,8 +163,8 @@ export class Uplink {
 
   /** Whether nothing is left to do until the state changes or a folder is back; false before it has taken up what there is. */
   get isIdle(): boolean {
-    const isPushing =
-      this.#work.size > 0 || this.#isApart || !this.#backlog.isIdle || !this.#isolation.isIdle;
+    const isApart = this.#round !== undefined;
+    const isPushing = this.#work.size > 0 || isApart || !this.#backlog.isIdle || !this.#isolation.isIdle;
     return this.#isRunning && !isPushing && this.#confirm.isIdle && this.#removals.isIdle;
   }
 
@@ -183,9 +195,13 @@ export class Uplink {
   async #step(signal: AbortSignal): Promise<void> {
     const { queue } = this.#deps;
     if (this.#backlog.wantsMore) await this.#takeUpMore();
+    this.#readAhead();
     const lane = this.#nextLane();
     if (this.#isolation.isDue(this.#hasDue)) {
-      await this.#pushApart(signal);
+      this.#round = this.#pushApart(signal).finally(() => {
+        this.#round = undefined;
+      });
+      await this.#round;
     } else if (lane !== undefined) {
       await queue.ready('push', signal);
       const batch = await this.#gather(lane, signal);
@@ -213,8 +229,8 @@ export class Uplink {
   }
 
   /**
-   * One batch more than may travel is made ready, so that none waits for the disk. Batches of documents that are being read do not
-   * count: there is one of them at most.
+   * One extra batch is prepared ahead, so sending never waits for the disk. Documents that are being read do not count: one batch
+   * of them is read at a time.
    */
   #isFull(lane: PushLane): boolean {
     if (lane === 'document' && this.#reading > 0) return true;
@@ -223,7 +239,7 @@ export class Uplink {
 
   /** Whether something is due, and nothing keeps it from being pushed. */
   #mayPush(): boolean {
-    if (this.#isApart || this.#nextLane() === undefined) return false;
+    if (this.#round !== undefined || this.#nextLane() === undefined) return false;
     return !this.#isolation.isDue(true) && this.#deps.queue.hasRoom('push');
   }
 
@@ -253,11 +269,48 @@ export class Uplink {
     }
   }
 
-  /** Pushes suspects while nothing else is under way, so that they are in an update of the index of their own. */
+  /** Reads the next suspect document, unless one is being read or waits for its round. */
+  #readAhead(): void {
+    const { dialect, pathOf } = this.#deps;
+    const rules = dialect.current?.content;
+    if (this.#isReadingAhead || rules === undefined) return;
+    let next: PendingItem | undefined;
+    for (const item of this.#isolation.ready()) {
+      if (this.#isAhead(item)) return;
+      if (isDocument(item) && pathOf(item) !== undefined) next ??= item;
+    }
+    this.#ahead = undefined;
+    if (next === undefined || !this.#backlog.takeOut(next)) return;
+    this.#isolation.forget(next);
+    this.#isReadingAhead = true;
+    this.#work.start(this.#readSuspect(next, rules));
+  }
+
+  async #readSuspect(item: PendingItem, rules: ContentRules): Promise<void> {
+    this.#reading += 1;
+    try {
+      const [content] = await this.#packing.during(() => this.#pack([item], rules));
+      if (content?.kind === 'content') this.#ahead = { item, content, rules };
+      else this.#settle([item], [content], rules);
+    } finally {
+      this.#reading -= 1;
+      this.#isReadingAhead = false;
+    }
+    await this.#deps.state.commit();
+    this.#release(item);
+  }
+
+  /** Whether this version was read for its round. */
+  #isAhead(item: PendingItem): boolean {
+    const { item: read, rules } = this.#ahead ?? {};
+    const isSame = read !== undefined && keyOf(read) === keyOf(item);
+    return isSame && stillPending(item, read) !== undefined && rules === this.#deps.dialect.current?.content;
+  }
+
+  /** Pushes suspects while no other push is under way, so that they are in an update of the index of their own. */
   async #pushApart(signal: AbortSignal): Promise<void> {
     const { clock, queue } = this.#deps;
-    this.#isApart = true;
-    await this.#work.settled();
+    while (this.#work.size > this.#reading) await this.#work.wait(POLL_MS);
     await this.#isolation.round(async (item) => {
       this.#backlog.takeOut(item);
       await queue.ready('push', signal);
@@ -265,7 +318,6 @@ export class Uplink {
       await this.#deliver([item], 'text', this.#attribution.hasShownLike(item.url));
       return this.#confirm.commitIndex(clock.now());
     }, signal);
-    this.#isApart = false;
   }
 
   /** @param synchronous whether the peer is to answer only when it has indexed the batch */
@@ -294,7 +346,7 @@ export class Uplink {
     for (const item of batch) this.#release(item);
   }
 
-  /** Prepares a batch of a lane; a batch of documents is counted as being read meanwhile. */
+  /** Prepares a batch of a lane. A batch of documents is counted as being read meanwhile, and leaves in no round. */
   async #read(
     batch: readonly PendingItem[],
     lane: PushLane,
@@ -303,7 +355,9 @@ export class Uplink {
     if (lane === 'text') return await this.#prepare(batch, rules);
     this.#reading += 1;
     try {
-      return await this.#prepare(batch, rules);
+      const documents = await this.#prepare(batch, rules);
+      while (this.#round !== undefined) await this.#round.catch(() => {});
+      return documents;
     } finally {
       this.#reading -= 1;
       this.#work.notify();
@@ -358,13 +412,19 @@ export class Uplink {
       this.#backlog.add(entry, pathOf(entry) === undefined ? SCAN_PAUSE_MS : 0);
   }
 
-  /**
-   * Reads what is to travel and marks it as leaving, and what it replaces in the peer as replaced, in memory: to be committed
-   * before it does. What is not the expected version any more, or cannot be read, is settled here; what the configuration has
-   * at another URL now, or at none, and what cannot be told while its folder is held, is left: the very same record.
-   */
   async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
-    const { extracts, linksWithin, pathOf, settings, standing } = this.#deps;
+    return this.#settle(batch, await this.#pack(batch, rules), rules);
+  }
+
+  /** Reads a batch, unless it is a suspect document that was read before. */
+  async #pack(batch: readonly PendingItem[], rules: ContentRules): Promise<readonly (Packed | undefined)[]> {
+    const { extracts, linksWithin, pathOf, settings } = this.#deps;
+    const [first] = batch;
+    if (this.#ahead !== undefined && first !== undefined && this.#isAhead(first)) {
+      const { content } = this.#ahead;
+      this.#ahead = undefined;
+      return [content];
+    }
     const files = batch.map((item) => ({
       file: pathOf(item) ?? '',
       linksWithin: linksWithin(item.folder),
@@ -373,7 +433,22 @@ export class Uplink {
     }));
     const onProgress = () => this.#packing.progress();
     const { maxBytes } = settings.push;
-    const contents = await packAll(this.#deps, { rules, files, maxBytes }, onProgress);
+    return await packAll(this.#deps, { rules, files, maxBytes }, onProgress);
+  }
+
+  /**
+   * Marks what is to travel as leaving, and what it replaces in the peer as replaced, in memory: to be committed before it does. A
+   * file that is not the expected version any more, or cannot be read, is settled here. An item that the configuration has at
+   * another URL now, or at none, is left as it is, and so is one that cannot be told while its folder is held.
+   *
+   * @param contents what was read of each item of the batch
+   */
+  #settle(
+    batch: readonly PendingItem[],
+    contents: readonly (Packed | undefined)[],
+    rules: ContentRules,
+  ): PreparedDocument[] {
+    const { clock, pathOf, standing, state } = this.#deps;
     const documents: PreparedDocument[] = [];
     for (const [i, taken] of batch.entries()) {
       const item = this.#current(taken);
@@ -435,6 +510,10 @@ export class Uplink {
     for (const entry of this.#deps.state.entries.mayBeAt(url))
       if ((entry.folder !== folder || entry.path !== path) && claims(entry, url)) yield entry;
   }
+}
+
+function isDocument(item: PendingItem): boolean {
+  return laneOf(item) === 'document';
 }
 
 /**

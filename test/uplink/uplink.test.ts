@@ -80,6 +80,25 @@ describe('a pending item', () => {
       await w.until(() => w.statusOf(path) === 'skipped', 'the documents were read');
   });
 
+  it('travels with as many others while a document is read as while none is', async () => {
+    const w = await world({ ...QUICK, push: { ...QUICK.push, maxItems: 1 } });
+    const reading = deferred();
+    w.packDocument = async () => {
+      await reading.promise;
+      return { kind: 'wordless', reader: 'PDF' };
+    };
+    const { release } = w.peer.hold();
+    const { concurrency } = QUICK.push;
+    w.write('a.pdf', 'slow', 'document');
+    await w.until(() => w.uplink.status().inFlight === 1, 'the document is read');
+    w.writeMany(20);
+    // As many pushes as may be under way, one more that is ready, and the document.
+    await w.until(() => w.uplink.status().inFlight === concurrency + 2, 'another one is ready');
+    reading.resolve();
+    release();
+    await w.allConfirmed(20);
+  });
+
   it('costs little more than one look-up when the peer shows documents with a delay', async () => {
     const w = await world(patient());
     w.peer.visibleAfter = 200;
