@@ -6,40 +6,54 @@ import { systemClock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import { frame } from './lib/frames.js';
 import { giveWay } from './lib/work-thread.js';
-import type { DocumentRequest } from './uplink/document-answer.js';
+import { type DocumentRequest, LIMIT_SIGNALS } from './uplink/document-answer.js';
 import type { Packed } from './uplink/documents.js';
 
 /**
  * A process that reads documents (PDF, office, e-mail), one at a time. `DocumentProcesses` starts it, writes an order
  * as one line of JSON, and reads the answer as a frame.
  *
- * A damaged or hostile document may keep the main thread in a loop and may fill the memory. A second thread therefore
- * ends the process when it takes too much memory, and when the daemon that started it is gone.
+ * A damaged or hostile document may keep the main thread in a loop and may fill the memory. A
+ * second thread therefore ends the process when it takes too much memory or processor time, and
+ * when the daemon that started it is gone. It ends it by signals that nobody else sends, so that
+ * the daemon knows why.
  */
 
 /** RSS of the process, in bytes. */
 const MOST_MEMORY = 352 * 2 ** 20;
 /** A process that takes more than this after a document starts anew, so that the next document has the same memory, in bytes. */
 const TIDY_MEMORY = 176 * 2 ** 20;
-/** Time between two looks at the memory, in ms. A reader can fill about 40 MB in it. */
+/** Time between two looks at the process, in ms. A reader can fill about 40 MB in it. */
 const LOOK_MS = 20;
 
 if (isMainThread) await serve(process.argv[2]);
 else watch(workerData as number);
 
 /**
- * Ends the process, also while its main thread runs in a loop.
+ * Ends the process, also while its main thread runs in a loop. The main thread posts how much
+ * processor time a document may take, in ms, before it reads one.
  *
  * @param parent the process id of the daemon
  */
 function watch(parent: number): void {
+  let mostCpuMs = Number.POSITIVE_INFINITY;
   const look = () => {
-    const isAlone = process.ppid !== parent;
-    if (isAlone || process.memoryUsage.rss() > MOST_MEMORY) process.kill(process.pid, 'SIGKILL');
+    if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL');
+    if (process.memoryUsage.rss() > MOST_MEMORY) process.kill(process.pid, LIMIT_SIGNALS.memory);
+    if (cpuMs() > mostCpuMs) process.kill(process.pid, LIMIT_SIGNALS.cpu);
     systemClock.after(LOOK_MS, look);
   };
   look();
+  parentPort?.on('message', (ms: number) => {
+    mostCpuMs = cpuMs() + ms;
+  });
   parentPort?.postMessage('watching');
+}
+
+/** Processor time that the process has taken, in ms. A busy machine does not make it longer. */
+function cpuMs(): number {
+  const { system, user } = process.cpuUsage();
+  return (system + user) / 1000;
 }
 
 /**
@@ -77,7 +91,8 @@ async function serve(starter: string | undefined): Promise<void> {
     trouble: unreadableDocument(...why),
   });
   for await (const line of createInterface({ input: process.stdin })) {
-    const { id, mostBytes, order } = JSON.parse(line) as DocumentRequest;
+    const { id, mostBytes, mostCpuMs, order } = JSON.parse(line) as DocumentRequest;
+    watcher.postMessage(mostCpuMs);
     let packed = await packDocument(order).catch((error: unknown) =>
       refused('DOCUMENT_BROKEN', messageOf(error).slice(0, 300)),
     );
@@ -88,10 +103,10 @@ async function serve(starter: string | undefined): Promise<void> {
     }
     const isLast = process.memoryUsage.rss() > TIDY_MEMORY;
     write({ id, packed: { ...packed, text: undefined }, isLast }, body);
-    if (isLast) break;
+    // The watching thread keeps the process alive until the daemon ends it.
+    if (isLast) return;
   }
-  // The watching thread keeps the process alive. The write ends when everything before it was written.
-  process.stdout.write('', () => process.exit(0));
+  process.exit(0);
 }
 
 /** The text of a document, encoded for its way. */

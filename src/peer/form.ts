@@ -245,6 +245,29 @@ function formSize(bytes: Uint8Array): number {
   return size;
 }
 
+const PERCENT = 0x25;
+/** The bytes that each encoding writes. */
+const WRITTEN = { form: bytesLike(/[A-Za-z0-9*\-._+%]/), base64: bytesLike(/[A-Za-z0-9+/=]/) };
+
+function bytesLike(characters: RegExp): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, byte) => Number(characters.test(String.fromCharCode(byte))));
+}
+
+/**
+ * Whether a text of so many bytes may be encoded so: no other byte is in it than `encode` writes,
+ * and it is as long.
+ */
+export function isEncoded(encoded: Uint8Array, encoding: TextEncoding, size: number): boolean {
+  const written = WRITTEN[encoding];
+  let escapes = 0;
+  for (let i = 0; i < encoded.length; i += 1) {
+    const byte = encoded[i] as number;
+    if (written[byte] === 0) return false;
+    if (byte === PERCENT) escapes += 1;
+  }
+  return encoded.length === (encoding === 'base64' ? Math.ceil(size / 3) * 4 : size + 2 * escapes);
+}
+
 /** A text as it travels; base64 in one line, with padding. */
 export function encode(bytes: Uint8Array, encoding: TextEncoding): Buffer {
   if (encoding === 'base64') {

@@ -5,13 +5,21 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { type Frame, FrameReader } from '../lib/frames.js';
 import type { Logger } from '../lib/logger.js';
-import { answerOf, type DocumentAnswer, type DocumentRequest } from './document-answer.js';
+import type { Trouble } from '../state/entry.js';
+import { answerOf, type DocumentAnswer, type DocumentRequest, LIMIT_SIGNALS } from './document-answer.js';
 import { type DocumentOrder, type Packed, STALE, unreadableDocument } from './documents.js';
 
-/** How long one document may be read, in ms. */
-const LONGEST_MS = 60_000;
+/** Processor time that the reading of one document may take, in ms. */
+const MOST_CPU_MS = 60_000;
+/**
+ * How long one document may be read, in ms: on a busy machine the processor time takes much longer
+ * than itself.
+ */
+const LONGEST_MS = 10 * 60_000;
 /** How long a process may take until it is ready, in ms. */
 const START_MS = 30_000;
+/** A document is read once more when the system kills its process for the first time. */
+const MOST_KILLS = 2;
 /** Time before a process that did not start is started again, in ms: the first time, and at most. */
 const RESTART_MS = 1_000;
 const LONGEST_RESTART_MS = 60_000;
@@ -22,12 +30,24 @@ const LARGEST_ANSWER = 96 * 2 ** 20;
 
 /** The heap of a process, in MiB. `document-process.ts` limits the memory as a whole. */
 const FLAGS = ['--max-old-space-size=256', '--max-semi-space-size=4'];
-/** V8 ends a process whose heap is full, and the process ends itself when its memory is full. */
-const MEMORY_SIGNALS = new Set<NodeJS.Signals | null>(['SIGABRT', 'SIGILL', 'SIGKILL', 'SIGTRAP']);
+/** V8 ends a process whose heap is full by the others. */
+const MEMORY_SIGNALS = new Set<NodeJS.Signals | null>([LIMIT_SIGNALS.memory, 'SIGABRT', 'SIGILL', 'SIGTRAP']);
+/** Bytes of the error output that are kept until a process is ready. */
+const LAST_WORDS = 2048;
+
+/** Why no document can be read at present. */
+export type DocumentsTrouble = Trouble & {
+  /** In ms since the epoch. */
+  readonly since: number;
+};
 
 /**
- * Processes that make text of documents, one after the other. A hostile document ends at most the process that reads it: that costs the
- * document, and the next one is read by a new process.
+ * Processes that make text of documents, one after the other.
+ *
+ * A hostile document ends at most the process that reads it: that costs the document, and the next
+ * one is read by a new process. A document is to blame for a failure of its process only if the
+ * process had read nothing before. Where the system killed the process (SIGKILL, as it does when
+ * the machine lacks memory), the document is read once more before.
  */
 export class DocumentProcesses {
   /** One document at a time: two processes together would take more memory than a small machine has. */
@@ -35,6 +55,8 @@ export class DocumentProcesses {
   /** The process that runs, with or without work. */
   #reader: ReaderProcess | undefined;
   readonly #closing = new AbortController();
+  /** Why no process starts, as long as that is so. */
+  trouble: DocumentsTrouble | undefined;
 
   /** @param program what runs in each process; see `document-process.ts` */
   constructor(
@@ -49,13 +71,28 @@ export class DocumentProcesses {
    */
   async read(order: DocumentOrder, isWanted = () => true): Promise<Packed | undefined> {
     return await this.#queue.add(async () => {
-      if (!isWanted()) return undefined;
-      const packed = this.#reader && (await this.#readWith(this.#reader, order));
-      if (packed !== undefined) return packed;
-      // A document is to blame for a failure only where the process had read nothing else before.
-      const fresh = await this.#start();
-      return fresh === undefined ? STALE : await this.#readWith(fresh, order);
+      return isWanted() ? await this.#read(order) : undefined;
     });
+  }
+
+  async #read(order: DocumentOrder): Promise<Packed> {
+    let kills = 0;
+    for (;;) {
+      const reader = this.#reader ?? (await this.#start());
+      if (reader === undefined) return STALE;
+      const isFresh = reader.answers === 0;
+      try {
+        return await this.#readWith(reader, order);
+      } catch (error) {
+        await reader.kill();
+        if (this.#closing.signal.aborted) return STALE;
+        // Another document may have left the fault in the process.
+        if (!isFresh) continue;
+        const isKilled = error instanceof ProcessEnded && error.signal === 'SIGKILL';
+        if (isKilled) kills += 1;
+        if (!isKilled || kills === MOST_KILLS) return { kind: 'refused', trouble: troubleOf(error) };
+      }
+    }
   }
 
   /** Ends the process at once. */
@@ -69,74 +106,96 @@ export class DocumentProcesses {
     const { signal } = this.#closing;
     for (let pauseMs = RESTART_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_RESTART_MS)) {
       if (signal.aborted) return undefined;
-      const reader = new ReaderProcess(this.program);
-      this.#reader = reader;
-      void reader.ended.then(() => this.#forget(reader));
-      const limit = this.clock.after(START_MS, () => void reader.kill());
+      let reader: ReaderProcess | undefined;
       try {
-        await reader.next();
+        // Throws where the system has no memory for another process.
+        reader = new ReaderProcess(this.program);
+        await this.#ready(reader);
+        if (this.trouble !== undefined)
+          this.log.info({ event: 'documents-readable' }, 'Documents are read again.');
+        this.trouble = undefined;
         return reader;
       } catch (error) {
         if (signal.aborted) return undefined;
-        const again = `peersync tries again in ${pauseMs / 1000} s; until then no document is read.`;
-        this.log.error(
-          { err: error },
-          `The program that reads documents does not start: ${messageOf(error)}. ${again}`,
-        );
-      } finally {
-        limit.cancel();
+        this.#complain(error, reader?.lastWords ?? '', pauseMs);
       }
-      await reader.kill();
+      await reader?.kill();
       await this.clock.sleep(pauseMs, signal);
     }
   }
 
-  #forget(reader: ReaderProcess): void {
-    if (this.#reader === reader) this.#reader = undefined;
-  }
-
-  /** Ends a process when no other document comes for a while. */
-  #keep(reader: ReaderProcess): void {
-    const end = () => {
-      this.#forget(reader);
-      void reader.kill();
-    };
-    reader.idle = this.clock.after(IDLE_MS, end, { background: true });
-  }
-
-  /** @returns undefined where the process failed, perhaps because of what it had read before */
-  async #readWith(reader: ReaderProcess, order: DocumentOrder): Promise<Packed | undefined> {
-    const isFresh = reader.answers === 0;
-    reader.idle?.cancel();
-    let isLate = false;
-    const limit = this.clock.after(LONGEST_MS, () => {
-      isLate = true;
-      void reader.kill();
+  /** Waits until a process is ready. @throws Error where it does not become so in time */
+  async #ready(reader: ReaderProcess): Promise<void> {
+    this.#reader = reader;
+    void reader.ended.then(() => {
+      if (this.#reader === reader) this.#reader = undefined;
     });
+    const late = new Error(`it was not ready after ${START_MS / 1000} s`);
+    const limit = this.clock.after(START_MS, () => void reader.kill(late));
+    try {
+      await reader.next();
+    } finally {
+      limit.cancel();
+    }
+  }
+
+  /** Tells that no process starts. @param lastWords what it wrote to its error output */
+  #complain(error: unknown, lastWords: string, pauseMs: number): void {
+    const words = errorIn(lastWords);
+    const why = words === undefined ? messageOf(error) : `${messageOf(error)} (${words})`;
+    const message = `The program that reads documents does not start: ${why}.`;
+    const since = this.trouble?.since ?? this.clock.now();
+    this.trouble = { code: 'DOCUMENTS_UNREADABLE', message, hint: UNREADABLE_HINT, since };
+    this.log.error(
+      { event: 'documents-unreadable', stderr: lastWords },
+      `${message} peersync tries again in ${pauseMs / 1000} s; until then no document is read.`,
+    );
+  }
+
+  /** @throws Error where the process failed, perhaps because of what it had read before */
+  async #readWith(reader: ReaderProcess, order: DocumentOrder): Promise<Packed> {
+    reader.idle?.cancel();
+    const limit = this.clock.after(LONGEST_MS, () => void reader.kill(new TooSlow('it takes too long')));
     try {
       const { isLast, packed } = await reader.ask(order);
-      if (isLast) this.#forget(reader);
-      else this.#keep(reader);
+      // Two processes together would take more memory than a small machine has.
+      if (isLast) await reader.kill();
+      else reader.idle = this.clock.after(IDLE_MS, () => void reader.kill(), { background: true });
       return packed;
-    } catch (error) {
-      await reader.kill();
-      if (this.#closing.signal.aborted) return STALE;
-      if (isLate) return { kind: 'refused', trouble: TOO_SLOW };
-      return isFresh ? { kind: 'refused', trouble: troubleOf(error) } : undefined;
     } finally {
       limit.cancel();
     }
   }
 }
 
-const TOO_SLOW = unreadableDocument('DOCUMENT_TOO_LARGE', `it takes longer than ${LONGEST_MS / 1000} s`);
+const UNREADABLE_HINT =
+  'It is tried again by itself, and text goes on. Make room where memory or processes ran out; ' +
+  'else install peersync anew.';
+
+/** The line of an error output that names the error. */
+function errorIn(output: string): string | undefined {
+  const lines = output.split('\n').map((line) => line.trim());
+  const named = lines.find((line) => /^\w*Error\b/.test(line)) ?? lines.findLast((line) => line !== '');
+  return named?.slice(0, 300);
+}
 
 /** Explains what a document did to the process that read it. */
-function troubleOf(error: unknown): ReturnType<typeof unreadableDocument> {
-  if (error instanceof ProcessEnded && MEMORY_SIGNALS.has(error.signal))
-    return unreadableDocument('DOCUMENT_TOO_LARGE', 'it takes too much memory');
+function troubleOf(error: unknown): Trouble {
+  const tooLarge = (why: string) => unreadableDocument('DOCUMENT_TOO_LARGE', why);
+  const { signal = null } = error instanceof ProcessEnded ? error : {};
+  if (error instanceof TooSlow) return tooLarge(`it takes longer than ${LONGEST_MS / 60_000} min`);
+  if (signal === LIMIT_SIGNALS.cpu)
+    return tooLarge(`it takes longer than ${MOST_CPU_MS / 1000} s of processor time`);
+  if (MEMORY_SIGNALS.has(signal)) return tooLarge('it takes too much memory');
+  if (signal === 'SIGKILL')
+    return tooLarge(
+      'the system killed the program that reads it twice, as it does when the machine lacks memory',
+    );
   return unreadableDocument('DOCUMENT_BROKEN', `the program that reads it failed (${messageOf(error)})`);
 }
+
+/** Thrown where the reading of a document takes too long. */
+class TooSlow extends Error {}
 
 /** Thrown where a process ended instead of an answer. */
 class ProcessEnded extends Error {
@@ -154,6 +213,8 @@ class ReaderProcess {
   idle: Timer | undefined;
   /** How many orders it has answered. */
   answers = 0;
+  /** The end of its error output, until it is ready. */
+  lastWords = '';
   /** Resolves when it has ended. Never rejects. */
   readonly ended: Promise<void>;
 
@@ -163,30 +224,36 @@ class ReaderProcess {
     | { readonly resolve: (answer: Frame) => void; readonly reject: (error: Error) => void }
     | undefined;
   #end: Error | undefined;
+  #isReady = false;
 
   constructor(program: URL) {
     this.#process = spawn(process.execPath, [...FLAGS, fileURLToPath(program), `${process.pid}`], {
       // The daemon's environment may hold passwords, and options for the daemon alone.
       env: { MALLOC_ARENA_MAX: '2', ...(process.env.TZ === undefined ? {} : { TZ: process.env.TZ }) },
-      stdio: ['pipe', 'pipe', 'ignore'],
+      stdio: ['pipe', 'pipe', 'pipe'],
     });
-    const { stdin, stdout } = this.#process;
+    const { stderr, stdin, stdout } = this.#process;
     // A pipe that breaks tells nothing more than the end of the process.
-    stdin?.on('error', () => {});
-    stdout?.on('error', () => {});
+    for (const pipe of [stderr, stdin, stdout]) pipe?.on('error', () => {});
     stdout?.on('data', (bytes: Buffer) => this.#take(bytes));
+    stderr?.on('data', (bytes: Buffer) => {
+      if (!this.#isReady) this.lastWords = `${this.lastWords}${bytes}`.slice(-LAST_WORDS);
+    });
     this.ended = new Promise((resolve) => {
       const end = (error: Error) => {
         this.idle?.cancel();
         this.#fail(error);
+        // Another program may hold these pipes open.
+        stdout?.destroy();
+        stderr?.destroy();
         resolve();
       };
       this.#process.once('error', end);
-      this.#process.once('close', (code, signal) =>
-        end(
-          new ProcessEnded(signal === null ? `it ended with code ${code}` : `it ended by ${signal}`, signal),
-        ),
-      );
+      this.#process.once('exit', (code, signal) => {
+        const how = signal === null ? `it ended with code ${code}` : `it ended by ${signal}`;
+        // The pipes may hold what it wrote before.
+        setImmediate(() => end(new ProcessEnded(how, signal)));
+      });
     });
   }
 
@@ -200,15 +267,21 @@ class ReaderProcess {
 
   /** @throws Error as `next` does, and for what is no answer to this order */
   async ask(order: DocumentOrder): Promise<DocumentAnswer> {
-    const request: DocumentRequest = { id: this.answers, order, mostBytes: LARGEST_ANSWER };
+    const request: DocumentRequest = {
+      id: this.answers,
+      order,
+      mostBytes: LARGEST_ANSWER,
+      mostCpuMs: MOST_CPU_MS,
+    };
     this.#process.stdin?.write(`${JSON.stringify(request)}\n`);
     const answer = answerOf(await this.next(), request);
     this.answers += 1;
     return answer;
   }
 
-  /** Ends the process, whatever it does. */
-  async kill(): Promise<void> {
+  /** Ends the process, whatever it does. @param why what whoever waits for it is told */
+  async kill(why?: Error): Promise<void> {
+    if (why !== undefined) this.#fail(why);
     this.#process.kill('SIGKILL');
     await this.ended;
   }
@@ -217,6 +290,7 @@ class ReaderProcess {
     try {
       for (const answer of this.#frames.take(bytes)) {
         if (this.#waiting === undefined) throw new Error('it answered without an order');
+        this.#isReady = true;
         this.#waiting.resolve(answer);
         this.#waiting = undefined;
       }

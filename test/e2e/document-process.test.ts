@@ -1,7 +1,16 @@
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { expect, it } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/lib/clock.js';
+import { type Frame, FrameReader } from '../../src/lib/frames.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
+import type { DocumentRequest } from '../../src/uplink/document-answer.js';
+import { DocumentProcesses } from '../../src/uplink/document-processes.js';
+import type { DocumentOrder } from '../../src/uplink/documents.js';
 import { afterwards } from '../support/afterwards.js';
 import { Running } from '../support/cli.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -60,7 +69,8 @@ it.skipIf(!existsSync('/proc'))('ends itself when it takes too much memory besid
     most = Math.max(most, mostMemory(pid));
     await new Promise((done) => setTimeout(done, 2));
   }
-  await starter.says('ended by SIGKILL');
+  // V8 ends a process by others, and so does the system when the machine lacks memory.
+  await starter.says('ended by SIGUSR2');
   console.log(`most memory ${Math.round(most)} MB`);
   expect(most).toBeGreaterThan(100);
   expect(most).toBeLessThan(700);
@@ -69,6 +79,111 @@ it.skipIf(!existsSync('/proc'))('ends itself when it takes too much memory besid
 it('ends at once when another process than the one that it is told started it', async () => {
   const child = spawn(process.execPath, [PROGRAM, '1'], { stdio: 'ignore' });
   expect(await new Promise((done) => child.on('exit', done))).toBe(1);
+});
+
+/** An order to read a small document that is there. */
+function orderOf(name = 'a.rtf'): DocumentOrder {
+  const file = join(temporaryDirectory(), name);
+  writeFileSync(file, '{\\rtf1 hello world}');
+  const { ctimeMs, ino, mtimeMs, size } = statSync(file);
+  const sha256 = hash('sha256', readFileSync(file), 'hex');
+  const version = { size, mtimeMs, ctimeMs, ino, sha256, encoding: 'document' as const };
+  return { file, version, rules: DIALECTS.standard.content, wanted: 'text' };
+}
+
+/** Sends one request to the process as it is shipped. @returns its answer, or the signal by which it ended */
+async function answerTo(
+  request: Partial<DocumentRequest>,
+  program = PROGRAM,
+): Promise<Frame | NodeJS.Signals> {
+  const child = spawn(process.execPath, [program, `${process.pid}`], { stdio: ['pipe', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const frames = new FrameReader(1_000_000);
+  return await new Promise((resolve, reject) => {
+    child.on('exit', (_, signal) => resolve(signal ?? 'SIGUNUSED'));
+    child.stdout.on('data', (bytes: Buffer) => {
+      try {
+        for (const frame of frames.take(bytes)) {
+          const whole = { id: 0, mostBytes: 1_000, mostCpuMs: 60_000, order: orderOf(), ...request };
+          if (JSON.stringify(frame.header).includes('ready')) child.stdin.write(`${JSON.stringify(whole)}\n`);
+          else resolve(frame);
+        }
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
+}
+
+/** A program that runs some code before the one that is shipped. */
+function preceded(code: string): string {
+  const program = join(temporaryDirectory(), 'program.mjs');
+  writeFileSync(program, `${code}\nawait import(${JSON.stringify(PROGRAM)});`);
+  return program;
+}
+
+it('answers with the text of a document', async () => {
+  const answer = await answerTo({});
+  expect(answer).toMatchObject({ header: { id: 0, isLast: false, packed: { kind: 'content' } } });
+});
+
+it('refuses a document whose text has more bytes than are wanted', async () => {
+  const trouble = { code: 'DOCUMENT_TOO_LARGE', message: expect.stringContaining('too much text') };
+  const answer = await answerTo({ mostBytes: 10 });
+  expect(answer).toMatchObject({ header: { packed: { kind: 'refused', trouble } } });
+});
+
+it('ends itself when a document takes more processor time than it may', async () => {
+  const loops = `
+    import fs from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    const { openSync } = fs;
+    fs.openSync = (path, ...rest) => {
+      if (String(path).endsWith('loops.rtf')) for (;;);
+      return openSync(path, ...rest);
+    };
+    syncBuiltinESMExports();`;
+  const order = orderOf('loops.rtf');
+  expect(await answerTo({ mostCpuMs: 500, order }, preceded(loops))).toBe('SIGVTALRM');
+});
+
+it('keeps what readers write to the console out of its answers', async () => {
+  const noise = `
+    const { parse } = JSON;
+    JSON.parse = (...words) => {
+      for (const level of ['log', 'info', 'debug', 'warn', 'error']) console[level]('a reader says');
+      return parse(...words);
+    };`;
+  const answer = await answerTo({}, preceded(noise));
+  expect(answer).toMatchObject({ header: { packed: { kind: 'content' } } });
+});
+
+/** Reads two documents. @param code runs first in each process. @returns the ids of the processes that started */
+async function pidsOfTwo(code: string): Promise<readonly number[]> {
+  const pids = join(temporaryDirectory(), 'pids');
+  const start = `
+    import { appendFileSync } from 'node:fs';
+    import { isMainThread } from 'node:worker_threads';
+    if (isMainThread) appendFileSync(${JSON.stringify(pids)}, process.pid + '\\n');`;
+  const program = pathToFileURL(preceded(`${start}${code}`));
+  const documents = new DocumentProcesses(program, systemClock, silentLogger);
+  onTestFinished(() => documents.close());
+  for (let i = 0; i < 2; i += 1)
+    expect(await documents.read(orderOf())).toMatchObject({ kind: 'content', words: 2 });
+  return readFileSync(pids, 'utf8').trim().split('\n').map(Number);
+}
+
+it.skipIf(!existsSync('/proc'))('is the first process that the system ends for want of memory', async () => {
+  const [pid] = await pidsOfTwo('');
+  expect(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim()).toBe('1000');
+});
+
+it('reads the next document in the same process, and in a new one after a document that left much memory', async () => {
+  expect(await pidsOfTwo('')).toHaveLength(1);
+  // It is not what a document leaves, but as much.
+  const [first, second] = await pidsOfTwo('globalThis.left = Buffer.alloc(130 * 2 ** 20, 1);');
+  expect(second).not.toBe(first);
+  expect(second).toBeGreaterThan(0);
 });
 
 /** Whether a process is there and has not ended; one that ended stays in the table until somebody asks for its end. */

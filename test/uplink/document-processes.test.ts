@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
@@ -14,7 +14,10 @@ import { until } from '../support/wait.js';
 
 /** A program whose documents say by their names what they do to it. */
 const PROGRAM = `
+  import { spawn } from 'node:child_process';
+  import { appendFileSync, existsSync } from 'node:fs';
   import { createInterface } from 'node:readline';
+  import { getHeapStatistics } from 'node:v8';
   const write = (header, body = '') =>
     process.stdout.write(JSON.stringify({ ...header, bytes: body.length }) + '\\n' + body);
   const digest = 'a'.repeat(64);
@@ -24,16 +27,28 @@ const PROGRAM = `
   write({ ready: true });
   for await (const line of createInterface({ input: process.stdin })) {
     const { id, order: { file } } = JSON.parse(line);
-    const answer = (packed, body) => write({ id, packed, isLast: file === 'last' }, body);
+    const answer = (packed, body) => write({ id, packed, isLast: file.startsWith('last') }, body);
     if (fault) process.exit(1);
     fault = file === 'leaves a fault';
+    const begun = process.argv[1] + '.' + file;
+    const isFirst = !existsSync(begun);
+    appendFileSync(begun, process.pid + '\\n');
     if (file === 'hangs') for (;;);
+    if (file === 'killed always' || (file === 'killed once' && isFirst)) process.kill(process.pid, 'SIGKILL');
+    if (file.startsWith('SIG')) process.kill(process.pid, file);
+    if (file === 'shares its pipes') {
+      const child = spawn('sleep', ['60'], { stdio: ['ignore', 'inherit', 'inherit'], detached: true });
+      appendFileSync(begun + '.child', String(child.pid));
+      process.exit(1);
+    }
     if (file === 'fills the heap') for (const all = []; ; ) all.push(Array(1e5).fill({}));
     if (file === 'breaks') throw new Error('a bug');
     if (file === 'environment') answer({ kind: 'wordless', reader: JSON.stringify(process.env) });
-    else if (file === 'pid') answer({ kind: 'wordless', reader: String(process.pid) });
+    else if (file === 'heap') answer({ kind: 'counted', words: getHeapStatistics().heap_size_limit });
+    else if (file === 'pid' || file === 'last, and loops') answer({ kind: 'wordless', reader: String(process.pid) });
     else if (file === 'large') answer(content, '0123456789');
     else if (file === 'too little') answer(content, '012345678');
+    else if (file === 'adds a field') answer(content, '0123&a=bcd');
     else if (file === 'wrong shape') answer({ kind: 'content', size: -1 });
     else if (file === 'wrong code') answer({ kind: 'refused', trouble: { code: 'X', message: 'x', hint: 'x' } });
     else if (file === 'no JSON') process.stdout.write('{{{\\n');
@@ -41,7 +56,7 @@ const PROGRAM = `
     else if (file === 'says too much') process.stdout.write('{"bytes":1000000000}\\n');
     else if (file === 'answers twice') { answer({ kind: 'stale' }); answer({ kind: 'stale' }); }
     else answer({ kind: 'wordless', reader: file });
-    if (file === 'last') process.stdout.write('', () => process.exit(0));
+    if (file === 'leaves a loop' || file === 'last, and loops') setTimeout(() => { for (;;); });
   }`;
 
 function processes(clock: FakeClock, program = PROGRAM, log: Logger = silentLogger) {
@@ -50,7 +65,11 @@ function processes(clock: FakeClock, program = PROGRAM, log: Logger = silentLogg
   const documents = new DocumentProcesses(pathToFileURL(path), clock, log);
   onTestFinished(() => documents.close());
   const read = (file: string) => documents.read({ file, rules: DIALECTS.standard.content } as DocumentOrder);
-  return { read, documents, path };
+  const begunFile = (file: string) => `${path}.${file}`;
+  /** The processes that began to read this document, the first one first. */
+  const pidsOf = (file: string) =>
+    existsSync(begunFile(file)) ? readFileSync(begunFile(file), 'utf8').trim().split('\n').map(Number) : [];
+  return { begunFile, documents, path, pidsOf, read };
 }
 
 const refused = (code: string, why: string) => ({
@@ -59,20 +78,100 @@ const refused = (code: string, why: string) => ({
 });
 const fine = { kind: 'wordless', reader: 'fine' };
 
-it('a document whose reading never ends costs that item a minute, and the next one is read', async () => {
+/** A logger that keeps the sentences of errors. */
+function listening() {
+  const said: string[] = [];
+  const log = { ...silentLogger, error: (_: object, message: string) => void said.push(message) };
+  return { log, said };
+}
+
+function runs(pid: number | undefined): boolean {
+  try {
+    return pid !== undefined && process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+it('a document whose reading never ends costs that item ten minutes, and the next one is read', async () => {
   const clock = new FakeClock();
-  const { read } = processes(clock);
-  expect(await read('fine')).toEqual(fine);
+  const { pidsOf, read } = processes(clock);
   const [hangs, next] = [read('hangs'), read('fine')];
   let found: unknown;
   void hangs.then((packed) => {
     found = packed;
   });
-  await clock.advance(59_000);
+  await until(() => pidsOf('hangs').length === 1, 'it is read');
+  await clock.advance(599_000);
   expect(found).toBeUndefined();
   await clock.advance(1_500);
-  expect(await hangs).toMatchObject(refused('DOCUMENT_TOO_LARGE', 'longer than 60 s'));
+  expect(await hangs).toMatchObject(refused('DOCUMENT_TOO_LARGE', 'longer than 10 min'));
   expect(await next).toEqual(fine);
+});
+
+it('a loop that a document left in its process is not the fault of the next one', async () => {
+  const clock = new FakeClock();
+  const { pidsOf, read } = processes(clock);
+  await read('leaves a loop');
+  const next = read('hangs');
+  await clock.advance(601_000);
+  await until(() => pidsOf('hangs').length === 1, 'it is read by a new process');
+  expect(pidsOf('hangs')).not.toEqual(pidsOf('leaves a loop'));
+  await clock.advance(601_000);
+  expect(await next).toMatchObject(refused('DOCUMENT_TOO_LARGE', 'longer than 10 min'));
+});
+
+it.each([
+  ['SIGUSR2', 'too much memory'],
+  ['SIGVTALRM', '60 s of processor time'],
+])('a document whose process ends itself by %s is refused: %s', async (signal, why) => {
+  const { pidsOf, read } = processes(new FakeClock());
+  expect(await read(signal)).toMatchObject(refused('DOCUMENT_TOO_LARGE', why));
+  expect(pidsOf(signal)).toHaveLength(1);
+});
+
+it('a document whose process the system kills is read once more, and refused only when that is killed as well', async () => {
+  const { pidsOf, read } = processes(new FakeClock());
+  expect(await read('killed once')).toEqual({ kind: 'wordless', reader: 'killed once' });
+  expect(await read('killed always')).toMatchObject(refused('DOCUMENT_TOO_LARGE', 'the system killed'));
+  // One by the process that had read another document, and two by new ones.
+  expect(pidsOf('killed always')).toHaveLength(3);
+});
+
+it('a process that answered for the last time is gone before the next one starts', async () => {
+  const { pidsOf, read } = processes(new FakeClock());
+  await read('last, and loops');
+  expect(runs(pidsOf('last, and loops')[0])).toBe(false);
+  expect(await read('fine')).toEqual(fine);
+});
+
+it('a process whose pipes another program holds open is over when it has ended', async () => {
+  const { begunFile, documents, read } = processes(new FakeClock());
+  expect(await read('shares its pipes')).toMatchObject(refused('DOCUMENT_BROKEN', 'ended with code 1'));
+  const other = Number(readFileSync(`${begunFile('shares its pipes')}.child`, 'utf8'));
+  onTestFinished(() => void process.kill(other, 'SIGKILL'));
+  expect(runs(other)).toBe(true);
+  expect(await read('fine')).toEqual(fine);
+  await documents.close();
+});
+
+it('the heap of a process is bounded', async () => {
+  const { read } = processes(new FakeClock());
+  const { words } = (await read('heap')) as { readonly words: number };
+  expect(words).toBeGreaterThan(200 * 2 ** 20);
+  expect(words).toBeLessThan(300 * 2 ** 20);
+});
+
+it('a process that has nothing to do for half a minute is ended', async () => {
+  const clock = new FakeClock();
+  const { pidsOf, read } = processes(clock);
+  await read('fine');
+  const [pid] = pidsOf('fine');
+  await clock.advance(29_000);
+  expect(runs(pid)).toBe(true);
+  await clock.advance(2_000);
+  await until(() => !runs(pid), 'it is gone');
+  expect(await read('fine')).toEqual(fine);
 });
 
 it('a document that fills the heap of its process is refused, and the next one is read', async () => {
@@ -81,7 +180,16 @@ it('a document that fills the heap of its process is refused, and the next one i
   expect(await read('fine')).toEqual(fine);
 }, 60_000);
 
-it.each(['breaks', 'wrong shape', 'wrong code', 'too little', 'no JSON', 'endless line', 'says too much'])(
+it.each([
+  'breaks',
+  'wrong shape',
+  'wrong code',
+  'too little',
+  'adds a field',
+  'no JSON',
+  'endless line',
+  'says too much',
+])(
   'a document that makes its process answer wrongly or not at all is refused (%s), and the next one is read',
   async (file) => {
     const { read } = processes(new FakeClock());
@@ -114,24 +222,63 @@ it('the environment of the daemon, which may hold passwords, does not reach a pr
   process.env.PEERSYNC_TEST_PASSWORD = 'geheim';
   onTestFinished(() => void delete process.env.PEERSYNC_TEST_PASSWORD);
   const { read } = processes(new FakeClock());
-  const found = await read('environment');
-  expect(JSON.stringify(found)).not.toContain('geheim');
-  expect(JSON.stringify(found)).not.toContain('HOME');
+  const found = (await read('environment')) as { readonly kind: string; readonly reader: string };
+  expect(found.kind).toBe('wordless');
+  const names = Object.keys(JSON.parse(found.reader));
+  expect(names).toContain('MALLOC_ARENA_MAX');
+  expect(names.filter((name) => name !== 'MALLOC_ARENA_MAX' && name !== 'TZ')).toEqual([]);
 });
 
 it('a program that does not start is the fault of no document: each one waits until it does', async () => {
   const clock = new FakeClock();
-  const said: string[] = [];
-  const log = { ...silentLogger, error: (_: object, message: string) => void said.push(message) };
-  const { path, read } = processes(clock, 'process.exit(7);', log);
+  const { log, said } = listening();
+  const { documents, path, read } = processes(clock, 'throw new TypeError("no such library");', log);
   const reading = read('fine');
   await until(() => said.length > 0, 'the failure is said');
-  expect(said[0]).toContain('does not start: it ended with code 7');
+  const why = 'does not start: it ended with code 1 (TypeError: no such library).';
+  expect(said[0]).toContain(why);
+  expect(documents.trouble).toMatchObject({
+    code: 'DOCUMENTS_UNREADABLE',
+    message: expect.stringContaining(why),
+  });
   writeFileSync(path, PROGRAM);
   await until(async () => {
     await clock.advance(1_000);
     return (await Promise.race([reading, 'waits'])) !== 'waits';
   }, 'the document is read');
+  expect(await reading).toEqual(fine);
+  expect(documents.trouble).toBeUndefined();
+});
+
+it('a program that is not ready after half a minute is ended, and started again', async () => {
+  const clock = new FakeClock();
+  const { log, said } = listening();
+  const { documents, read } = processes(clock, 'setInterval(() => {}, 1000);', log);
+  const reading = read('fine');
+  await clock.advance(29_000);
+  expect(said).toEqual([]);
+  await clock.advance(2_000);
+  await until(() => said.length > 0, 'the failure is said');
+  expect(said[0]).toContain('it was not ready after 30 s');
+  await documents.close();
+  expect(await reading).toEqual({ kind: 'stale' });
+});
+
+it('a system that starts no process is the fault of no document either', async () => {
+  const clock = new FakeClock();
+  const { log, said } = listening();
+  const { read } = processes(clock, PROGRAM, log);
+  const { execPath } = process;
+  onTestFinished(() => {
+    process.execPath = execPath;
+  });
+  // `spawn` itself throws where a part of the path is a file.
+  process.execPath = `${execPath}/node`;
+  const reading = read('fine');
+  await until(() => said.length > 0, 'the failure is said');
+  expect(said[0]).toContain('does not start: spawn ENOTDIR');
+  process.execPath = execPath;
+  await clock.advance(1_000);
   expect(await reading).toEqual(fine);
 });
 
