@@ -23,6 +23,9 @@ export function parseJson(text: string): JsonResult {
   return { value: JSON.parse(text) };
 }
 
+/** Levels of nesting that a text may have. */
+const DEEPEST = 64;
+
 /** Thrown by `parseBounded` before it reads anything. */
 export class NestedTooDeeply extends Error {}
 
@@ -60,7 +63,6 @@ export class OffsetFault extends Error {
   }
 }
 
-const DEEPEST = 64;
 /** Finds the quote that closes the string begun at `start`, or the end of the text. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {

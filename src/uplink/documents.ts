@@ -33,10 +33,11 @@ export interface Way {
 }
 
 /**
- * Tells how a file travels. A peer that takes only text gets its text, in UTF-8 and without sequences for terminals.
- * A peer that takes files gets the bytes unchanged, with their media type. Text is made safe for it (see yacy-text.ts), and
- * travels as plain text where the peer has no parser for its type (Markdown, JSON, SVG, source code, CSV, logs): of other
- * types the peer indexes nothing but the URL.
+ * Tells how a file travels. A peer that takes only text gets its text, in UTF-8 and without
+ * sequences for terminals. A peer that takes files gets the bytes unchanged, with their media type.
+ * Text is made safe for it (see yacy-text.ts), and travels as plain text where the peer has no
+ * parser for its type (Markdown, JSON, SVG, source code, CSV, logs): of other types the peer
+ * indexes nothing but the URL.
  *
  * @param path for its ending
  * @param begin at least the first `HEAD_BYTES` of the file, or all of a shorter one
@@ -356,7 +357,10 @@ function packOne({ file, linksWithin, version }: PackFile, rules: ContentRules):
 
 export const STALE: Packed = { kind: 'stale' };
 
-/** What keeps a version from being read. Files read before the dialect was known may not be allowed; the next scan skips them. */
+/**
+ * What keeps a version from being read. Files read before the dialect was known may not be allowed;
+ * the next scan skips them.
+ */
 function unfit({ encoding, size }: Version, rules: ContentRules): Packed | undefined {
   if (cannotTravel(encoding, rules) !== undefined) return STALE;
   return size > (rules.maxBytes ?? size) ? { kind: 'tooLarge' } : undefined;

@@ -1,7 +1,20 @@
 import { expect, it } from 'vitest';
 import { readDocument } from '../../src/content/readers/readers.js';
 import { cpuMs } from '../support/cpu.js';
-import { docx, eml, epub, openDocument, pdf, pdfOf, pptx, RYUMIN, rtf, xlsx, zipped } from './documents.js';
+import {
+  declaring,
+  docx,
+  eml,
+  epub,
+  openDocument,
+  pdf,
+  pdfOf,
+  pptx,
+  RYUMIN,
+  rtf,
+  xlsx,
+  zipped,
+} from './documents.js';
 
 const AT = Date.parse('2025-02-03T04:05:06Z');
 const OFFICE = { title: 'Minutes & more', author: 'Ada L.', date: AT, language: 'en-GB' };
@@ -216,4 +229,12 @@ it('says of a PDF that its letters are not known, and does not take it for an em
   const bytes = pdfOf(Buffer.from('BT /F1 12 Tf 72 720 Td <93fa967b> Tj ET'), '', RYUMIN);
   const expected = { message: expect.stringContaining('90ms-RKSJ-H') };
   await expect(readDocument(bytes, 'a.pdf')).rejects.toMatchObject(expected);
+});
+
+it('of an archive that would fill the memory of its process nothing is unpacked', async () => {
+  const large = declaring(docx('text'), 'word/document.xml', 200_000_001);
+  await expect(readDocument(large, 'a.docx')).rejects.toMatchObject({
+    code: 'DOCUMENT_TOO_LARGE',
+    message: 'it unpacks to more than 200 million bytes',
+  });
 });

@@ -12,8 +12,11 @@ import { DocumentError, dateOf, type Reader, TextCollector } from './reader.js';
 /** The entries of an archive, by name. */
 type Entries = Readonly<Record<string, Uint8Array>>;
 
-/** Bytes that are unpacked from one archive. */
-const MOST_UNPACKED = 400_000_000;
+/**
+ * Bytes that are unpacked from one archive: with its text they fit into the memory that
+ * `document-process.ts` allows.
+ */
+const MOST_UNPACKED = 200_000_000;
 
 /** Unpacks the entries that are wanted. @throws DocumentError DOCUMENT_TOO_LARGE for an archive that would fill the memory */
 function unpacked(bytes: Uint8Array, wanted: RegExp): Entries {

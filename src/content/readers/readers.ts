@@ -53,7 +53,8 @@ const READERS: Readonly<Record<DocumentKind, Reader>> = {
 export type ReadDocument = Extract & { readonly reader: string };
 
 /**
- * Reads a document. What is damaged may take any time and memory: meant for a thread that can be ended.
+ * Reads a document. What is damaged may take any time and memory: meant for a process that can be
+ * ended.
  *
  * @param depth in how many other documents it is
  * @param enough characters after which the rest may be left out
