@@ -5,7 +5,7 @@ import type { Config } from '../config/config.js';
 import { queueLimits } from '../daemon/parts.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
+import { type Logger, silentLogger } from '../lib/logger.js';
 import type { Dialect } from '../peer/dialect.js';
 import { REMOVED_COLLECTION } from '../peer/removal.js';
 import { type QueueStatus, RequestQueue } from '../queue/request-queue.js';
@@ -59,8 +59,10 @@ export interface OwnUplinkOptions {
   readonly timeoutMs: number;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Reads documents; in threads of its own unless given. */
+  /** Reads documents. @default in a process of its own */
   readonly packDocument?: Packers['packDocument'];
+  /** What a process of its own runs that reads documents. @default the shipped program */
+  readonly documentProgram?: URL;
 }
 
 export interface PushSettings {
@@ -126,10 +128,12 @@ export class OwnUplink {
     private readonly state: State,
   ) {
     const { config, log, packDocument, signal } = options;
+    const { documentProgram = new URL('../document-process.js', import.meta.url) } = options;
     const clock = this.#clock;
     this.#over = AbortSignal.any([signal, this.#ending.signal]);
     const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
-    const documents = new DocumentProcesses(new URL('../document-process.js', import.meta.url), clock, log);
+    // The person is told of its trouble with the file, and not by the log.
+    const documents = new DocumentProcesses(documentProgram, clock, silentLogger);
     this.#queue = queue;
     this.#documents = documents;
     this.#uplink = new Uplink({
@@ -206,10 +210,11 @@ export class OwnUplink {
   }
 
   async close(): Promise<void> {
+    // What is still to be read would keep the uplink from stopping.
+    await this.#documents.close();
     const stopped = this.#uplink.stop();
     await this.#queue.stop(0);
     await stopped;
-    await this.#documents.close();
     await this.state.close().finally(() => rm(this.directory, { recursive: true }));
   }
 
@@ -261,7 +266,8 @@ export class OwnUplink {
     if (this.#changed.has(path)) return failed(CHANGING);
     if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };
     if (!isLate) return undefined;
-    if (status === 'pending' || entry.trouble !== undefined) return failed(entry.trouble ?? NOT_SENT);
+    if (status === 'pending' || entry.trouble !== undefined)
+      return failed(entry.trouble ?? this.#documents.trouble ?? NOT_SENT);
     const answer = this.#uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
     return { status: 'unseen', message: answer };
   }

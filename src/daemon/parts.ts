@@ -139,6 +139,7 @@ export async function openParts(deps: OpenDeps) {
   const uplinkDeps: UplinkDeps = {
     ...{ ...shared, dialect, pack: (order) => ask('pack', order) },
     packDocument: (...order) => documents.read(...order),
+    documentsTrouble: () => documents.trouble,
     extracts: (folder) => folderNamed(folder)?.extract === 'always',
     get settings() {
       return current.config;

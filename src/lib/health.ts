@@ -14,6 +14,8 @@ export interface HealthOptions {
    * under way. @default while anything is `during`
    */
   readonly busy?: () => boolean;
+  /** Whether what it is `during` has a reason to wait that people are told of. @default never */
+  readonly waits?: () => boolean;
   /** How long it may be busy without progress, in ms. @default that of the watchdog */
   readonly limitMs?: number;
 }
@@ -33,7 +35,9 @@ export class HealthCheck {
   ) {}
 
   get busy(): boolean {
-    return this.options.busy?.() ?? this.#underWay > 0;
+    const { busy, waits } = this.options;
+    if (waits?.() === true) return false;
+    return busy?.() ?? this.#underWay > 0;
   }
 
   progress(): void {

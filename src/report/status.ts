@@ -117,7 +117,10 @@ type Severity = (typeof SEVERITIES)[number];
 export interface Condition {
   readonly code: string;
   readonly severity: Severity;
-  /** What it is about: `peer`, `state`, `disk`, `configuration`, or the name of a folder, a collection or a mirror. */
+  /**
+   * What it is about: `peer`, `state`, `disk`, `documents`, `configuration`, or the name of a
+   * folder, a collection or a mirror.
+   */
   readonly subject: string;
   /** Whole sentences. */
   readonly message: string;
@@ -301,6 +304,8 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint: '`peersync list --status quarantined` says why, and `peersync retry --all` tries again.',
     });
   }
+  const unreadable = status.uplink?.documentsTrouble;
+  if (unreadable !== undefined) add('error', unreadable.code, 'documents', unreadable);
   const failing = status.uplink?.removalsFailing;
   if (failing !== undefined) add('warning', 'REMOVALS_FAIL', 'removals', failing);
   const mirrorsWith = (code: string, troubleOf: (mirror: MirrorReport) => Trouble | false | undefined) =>

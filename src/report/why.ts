@@ -247,6 +247,10 @@ function nextOf(
   const isUnanswered = status === 'pending' && entry.inFlight !== undefined && !isInFlight;
   const waiting = waitingForPeer(live.parts, status === 'accepted' || isUnanswered ? 'confirm' : 'push');
   if (waiting !== undefined) return waiting;
+  const { documentsTrouble: unreadable } = uplink.status();
+  const isUnsent = status === 'pending' && entry.inFlight === undefined;
+  if (isUnsent && entry.version.encoding === 'document' && unreadable !== undefined)
+    return say(`It waits to be read. ${unreadable.message} ${unreadable.hint}`);
   if (isInFlight) return say('It is on its way to the peer at this moment.');
   if (status === 'pending' && !isUnanswered) return say('It is pushed.', entry.notBefore);
   const { at, lastAnswer } = uplink.nextLook(entry) ?? {};

@@ -8,6 +8,7 @@ import type { RequestQueue } from '../queue/request-queue.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, Item, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
+import type { DocumentsTrouble } from './document-processes.js';
 import type { Packers } from './documents.js';
 
 /** What the uplink asks of a peer. */
@@ -44,6 +45,8 @@ export interface UplinkDeps extends Packers {
   readonly linksWithin: (folder: string) => string | undefined;
   /** Whether documents of a folder travel as text also where the peer takes them as they are. */
   readonly extracts: (folder: string) => boolean;
+  /** Why no document can be read at present, where that is so. */
+  readonly documentsTrouble?: () => DocumentsTrouble | undefined;
   /** How a folder stands, undefined for one that left the configuration; see `Uplink.foldersChanged`. */
   readonly standing: (folder: string) => Standing | undefined;
   /**

@@ -22,12 +22,17 @@ import { Backlog, laneOf, type PushLane } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';
 import { Background, keyOf, stillPending, type UplinkDeps } from './deps.js';
+import type { DocumentsTrouble } from './document-processes.js';
 import { type Packed, packAll, withoutWords } from './documents.js';
 import { FailureAttribution, Isolation } from './failure-attribution.js';
 import { Removals } from './removals.js';
 
-/** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
-const LONGEST_PACKING_MS = 15 * 60_000;
+/**
+ * One batch is read and encoded in seconds; but the thread that does it reads large files for
+ * others, too. On a busy machine one document may take ten minutes, and as much again in a new
+ * process. In ms.
+ */
+const LONGEST_PACKING_MS = 30 * 60_000;
 /** How long an item is left alone that waits for a scan of its folder, in ms; less where that changes it. */
 const SCAN_PAUSE_MS = 10_000;
 /** How long a file that changed under our hands is left alone, in ms. */
@@ -57,6 +62,8 @@ export interface UplinkStatus {
   readonly timeToVisibleMs: number | undefined;
   /** Removals that failed again and again: how many, and what keeps one of them. */
   readonly removalsFailing?: Removals['failing'];
+  /** Why no document can be read at present. */
+  readonly documentsTrouble?: DocumentsTrouble | undefined;
 }
 
 /**
@@ -72,8 +79,9 @@ export interface UplinkStatus {
  * and to the disk. Then what the peer accepted is looked up by the confirm loop, and so is what is still in flight; what is pending is
  * due again.
  *
- * Suspects (see Isolation) are pushed in rounds, while no other push is under way. A suspect document is read before its round. A
- * batch of documents that is being read when a round begins leaves when the round is over.
+ * Suspects (see Isolation) are pushed in rounds, while no other push is under way. A suspect
+ * document is read before its round. A batch of documents that is being read when a round begins
+ * leaves when the round is over.
  */
 export class Uplink {
   readonly #deps: UplinkDeps;
@@ -88,6 +96,7 @@ export class Uplink {
   });
   readonly #packing = new HealthCheck('packing', 'a batch is not read from the disk', {
     limitMs: LONGEST_PACKING_MS,
+    waits: () => this.#documentsTrouble !== undefined,
   });
   readonly #stopping = new AbortController();
   #loops: Promise<unknown> = Promise.resolve();
@@ -151,7 +160,12 @@ export class Uplink {
       confirming: this.#deps.state.counts().accepted,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,
       removalsFailing: this.#removals.failing,
+      documentsTrouble: this.#documentsTrouble,
     };
+  }
+
+  get #documentsTrouble(): DocumentsTrouble | undefined {
+    return this.#deps.documentsTrouble?.();
   }
 
   /** To be called whenever the root of a folder stands otherwise than before. */
@@ -229,8 +243,8 @@ export class Uplink {
   }
 
   /**
-   * One extra batch is prepared ahead, so sending never waits for the disk. Documents that are being read do not count: one batch
-   * of them is read at a time.
+   * One extra batch is prepared ahead, so sending never waits for the disk. Documents that are
+   * being read do not count: one batch of them is read at a time.
    */
   #isFull(lane: PushLane): boolean {
     if (lane === 'document' && this.#reading > 0) return true;
@@ -307,7 +321,10 @@ export class Uplink {
     return isSame && stillPending(item, read) !== undefined && rules === this.#deps.dialect.current?.content;
   }
 
-  /** Pushes suspects while no other push is under way, so that they are in an update of the index of their own. */
+  /**
+   * Pushes suspects while no other push is under way, so that they are in an update of the index of
+   * their own.
+   */
   async #pushApart(signal: AbortSignal): Promise<void> {
     const { clock, queue } = this.#deps;
     while (this.#work.size > this.#reading) await this.#work.wait(POLL_MS);
@@ -346,7 +363,10 @@ export class Uplink {
     for (const item of batch) this.#release(item);
   }
 
-  /** Prepares a batch of a lane. A batch of documents is counted as being read meanwhile, and leaves in no round. */
+  /**
+   * Prepares a batch of a lane. A batch of documents is counted as being read meanwhile, and leaves
+   * in no round.
+   */
   async #read(
     batch: readonly PendingItem[],
     lane: PushLane,
@@ -437,9 +457,10 @@ export class Uplink {
   }
 
   /**
-   * Marks what is to travel as leaving, and what it replaces in the peer as replaced, in memory: to be committed before it does. A
-   * file that is not the expected version any more, or cannot be read, is settled here. An item that the configuration has at
-   * another URL now, or at none, is left as it is, and so is one that cannot be told while its folder is held.
+   * Marks what is to travel as leaving, and what it replaces in the peer as replaced, in memory: to
+   * be committed before it does. A file that is not the expected version any more, or cannot be
+   * read, is settled here. An item that the configuration has at another URL now, or at none, is
+   * left as it is, and so is one that cannot be told while its folder is held.
    *
    * @param contents what was read of each item of the batch
    */
@@ -448,7 +469,7 @@ export class Uplink {
     contents: readonly (Packed | undefined)[],
     rules: ContentRules,
   ): PreparedDocument[] {
-    const { clock, pathOf, standing, state } = this.#deps;
+    const { pathOf, standing } = this.#deps;
     const documents: PreparedDocument[] = [];
     for (const [i, taken] of batch.entries()) {
       const item = this.#current(taken);

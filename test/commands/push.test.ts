@@ -1,5 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { type Outcome, OwnUplink } from '../../src/commands/own-uplink.js';
 import { readTarget, targetsOf, urlsToRemove } from '../../src/commands/push.js';
@@ -180,6 +181,49 @@ describe('a file on its way', () => {
     await uplink.push(files, { collection: 'c', wait: false }, (_, { status }) => void became.add(status));
     await uplink.close();
     expect([...became]).toEqual(['accepted']);
+  });
+
+  describe('that is a document which no program reads', () => {
+    async function deliverDocument(timeoutMs: number, signal: AbortSignal, tell: (outcome: Outcome) => void) {
+      const directory = temporaryDirectory();
+      const [file, program] = [join(directory, 'a.rtf'), join(directory, 'program.mjs')];
+      writeFileSync(file, '{\\rtf1 hello}');
+      writeFileSync(program, 'throw new TypeError("no such library");');
+      const ready = await readTarget({ file, url: 'https://x.org/a' }, standard.content);
+      expect(ready.version.encoding).toBe('document');
+      const config = await checkConfig(
+        { folders: [{ path: '/srv/a', collection: 'c' }] },
+        '/srv/config.json',
+      );
+      const said: unknown[] = [];
+      const log = { ...silentLogger, error: (...words: unknown[]) => void said.push(words) };
+      const documentProgram = pathToFileURL(program);
+      const how = { config, timeoutMs, log, signal, documentProgram };
+      const uplink = await OwnUplink.open(peer({}), standard, how);
+      try {
+        await uplink.push([ready], { collection: 'c' }, (_, outcome) => tell(outcome));
+      } finally {
+        await uplink.close();
+        expect(said).toEqual([]);
+      }
+    }
+
+    it('does not keep a person who stops the command', async () => {
+      const stopping = new AbortController();
+      const delivering = deliverDocument(600_000, stopping.signal, () => {});
+      setTimeout(() => stopping.abort(new Error('stopped')), 500);
+      await expect(delivering).rejects.toThrow('stopped');
+    });
+
+    it('is given up when the time is over, and the person is told why', async () => {
+      const outcomes: Outcome[] = [];
+      const { signal } = new AbortController();
+      await deliverDocument(1_500, signal, (outcome) => void outcomes.push(outcome));
+      const message = expect.stringContaining('does not start: it ended with code 1 (TypeError: no such');
+      expect(outcomes).toMatchObject([
+        { status: 'failed', error: { code: 'DOCUMENTS_UNREADABLE', message } },
+      ]);
+    });
   });
 
   it('that the peer refuses is told in its words', async () => {

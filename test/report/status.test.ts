@@ -65,6 +65,24 @@ describe('a condition', () => {
     expect(text).toMatch(/\nheld +The folder inbox is held: It is not there\. Since .*\n +Mount it\./);
   });
 
+  it('of a program that reads documents and does not start says why, and keeps no text from being ready', async () => {
+    const message = 'The program that reads documents does not start: spawn ENOMEM.';
+    const documentsTrouble = { code: 'DOCUMENTS_UNREADABLE', message, hint: 'Make room.', since: NOW };
+    const uplink = { inFlight: 1, confirming: 0, timeToVisibleMs: 1_000, documentsTrouble };
+    const status = report({ uplink });
+    expect(status.conditions).toEqual([
+      {
+        code: 'DOCUMENTS_UNREADABLE',
+        severity: 'error',
+        subject: 'documents',
+        message,
+        hint: 'Make room.',
+        since: NOW,
+      },
+    ]);
+    expect(await readyReasons(status, temporaryDirectory())).toEqual([]);
+  });
+
   it('of a state that lost changes says how far the audit is that follows', () => {
     const status = report({ repairAudit: { since: NOW - 60_000, checked: 1_200, of: 5_000 } });
     const said = '1,200 of 5,000 documents were compared with the peer since.';

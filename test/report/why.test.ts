@@ -10,6 +10,7 @@ import type { Live } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
 import { accepted, gone, read, skipped } from '../../src/state/entry.js';
 import type { NextLook } from '../../src/uplink/confirm-loop.js';
+import type { DocumentsTrouble } from '../../src/uplink/document-processes.js';
 import type { PathProblem } from '../../src/watch/watcher.js';
 import { queue } from '../commands/report.js';
 import { pendingRecord, sentOf } from '../state/records.js';
@@ -22,11 +23,12 @@ interface Told {
   circuit?: QueueStatus['circuit'];
   problems?: readonly PathProblem[];
   nextLook?: NextLook;
+  documentsTrouble?: DocumentsTrouble;
 }
 
 /** What of a daemon tells how a path goes on. */
 function liveWith(told: Told): Live {
-  const uplink = { isInFlight: () => false, nextLook: () => told.nextLook };
+  const uplink = { isInFlight: () => false, nextLook: () => told.nextLook, status: () => told };
   const watcher = { status: () => [], problems: () => told.problems ?? [] };
   const status = () => ({ ...queue, circuit: told.circuit ?? queue.circuit });
   return { parts: { client: told, queue: { status }, uplink, watcher } } as unknown as Live;
@@ -49,6 +51,20 @@ describe('what happens next to a file is told', () => {
     expect(await next()).toBe(
       `The peer was sent this before: it is looked up (so far: ${lastAnswer}), and pushed if it is not there.`,
     );
+  });
+
+  it('waiting to be read, where it is a document and the program that reads those does not start', async () => {
+    const { config, inbox, state } = await setUp();
+    const message = 'The program that reads documents does not start: it ended with code 1.';
+    const trouble = { code: 'DOCUMENTS_UNREADABLE', message, hint: 'See why.', since: 0 };
+    const live = liveWith({ dialect: 'standard', documentsTrouble: trouble });
+    const next = async (path: string) => (await explain(join(inbox, path), config, state, live)).next;
+    for (const path of ['a.pdf', 'a.txt']) writeFileSync(join(inbox, path), 'a');
+    const document = pendingRecord('a.pdf');
+    state.put({ ...document, version: { ...document.version, encoding: 'document' } });
+    state.put(pendingRecord('a.txt'));
+    expect(await next('a.pdf')).toBe(`It waits to be read. ${message} See why.`);
+    expect(await next('a.txt')).toBe('It is pushed.');
   });
 
   it('waiting for a file system below the folder that is not mounted, with and without a daemon', async () => {

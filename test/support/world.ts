@@ -199,6 +199,8 @@ export class World {
   packs: () => Promise<unknown> = async () => {};
   /** A test may hold up the reading of documents. */
   packDocument: UplinkDeps['packDocument'] = packDocument;
+  /** A test may say why no document can be read at present. */
+  documentsTrouble: UplinkDeps['documentsTrouble'];
   /** Whether documents travel as text to every peer. */
   extracts = false;
   /** A test may say what came of reading a batch. */
@@ -248,6 +250,7 @@ export class World {
       embeddedPeer: onLookups && { peerdocs },
       dialect: this.dialect,
       packDocument: (...order) => this.packDocument(...order),
+      documentsTrouble: () => this.documentsTrouble?.(),
       linksWithin: () => undefined,
       extracts: () => this.extracts,
       pack: async (order) => {

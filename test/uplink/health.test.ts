@@ -90,6 +90,25 @@ describe('the health checks of the uplink', () => {
     await w.confirmed('a.txt');
   });
 
+  it('wait for the program that reads documents where that does not start, and people are told why', async () => {
+    const w = await world();
+    const reading = deferred();
+    w.packDocument = async () => {
+      await reading.promise;
+      return { kind: 'wordless', reader: 'PDF' };
+    };
+    w.write('a.pdf', 'a document', 'document');
+    await w.until(() => busy(w).includes('a batch is not read from the disk'), 'it is read');
+    const trouble = { code: 'DOCUMENTS_UNREADABLE', message: 'It does not start.', hint: '', since: 0 };
+    w.documentsTrouble = () => trouble;
+    expect(busy(w)).toEqual([]);
+    expect(w.uplink.status().documentsTrouble).toBe(trouble);
+    w.documentsTrouble = undefined;
+    expect(busy(w)).toEqual(['a batch is not read from the disk']);
+    reading.resolve();
+    await w.until(() => busy(w).length === 0, 'it was read');
+  });
+
   it('wait for batches under way, and are busy for as long as one is being read from the disk', async () => {
     const read = deferred();
     const w = await world(ONE_BY_ONE, (it) => {
