@@ -118,7 +118,7 @@ const folder = z.strictObject({
       'What commands and messages call the folder; the last name of `path` unless given. Give one when two folders end in the same name.',
     ),
   path: path('a folder to watch').describe(
-    'The folder on disk; peersync only reads there. It may be made later: the folder is held until it is there.',
+    'The folder on disk; peersync only reads there. It may be made later: the folder is held until it is there. It may be a symbolic link; where that is pointed elsewhere later, the folder is held until `rescan FOLDER`.',
   ),
   collection: collection().describe(
     'The collection that its documents are tagged with: letters, digits and `- _ . : / + @`; no spaces and no commas, which separate collections for the peer.',

@@ -1,4 +1,4 @@
-import { lstat, opendir, realpath, stat } from 'node:fs/promises';
+import { lstat, opendir, realpath } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
 import { visible } from '../lib/text.js';
@@ -9,18 +9,30 @@ import type { WatchDeps } from './reconciler.js';
 import { trouble } from './rules.js';
 
 /** What is remembered of the root. A type and not an interface, for it is kept as JSON. */
-type Known = { readonly path: string; readonly dev: number; readonly ino: number };
+type Known = {
+  readonly path: string;
+  readonly dev: number;
+  readonly ino: number;
+  /** The path, links resolved, and the owner; undefined where an earlier version remembered the root. */
+  readonly real?: string;
+  readonly uid?: number;
+};
 
 /** So many known files are looked for to recognise a file system under another device number. */
 const SAMPLE = 20;
 
 /**
  * The directory of a folder, recognised by device and inode across restarts. The folder is *held* while its root is not there,
- * cannot be listed, or is another directory that looks as if something were not mounted: nothing in it is looked at then.
+ * cannot be listed, is another directory that looks as if something were not mounted, or may be somebody else's: nothing in it is
+ * looked at then.
  *
  * Another directory is still the folder when it is not empty and either on the same device (somebody replaced the
- * directory) or with a known file in it (device numbers change with a reboot). Without records nothing is at stake and
+ * directory) or with a known file in it (device numbers change with a reboot). Without records nothing is lost and
  * every directory is fine; so it is when the configuration names another path.
+ *
+ * Whoever may write in the directory above the root can put a link to any place there, or a directory of another user that stands
+ * beside it. The folder is held where the path leads to another place than before, or to a directory of another user on the same
+ * device, with records or without, until a person says that this is meant.
  */
 export class FolderRoot {
   /** Whether the folder may be looked at; not before the first check. */
@@ -29,7 +41,7 @@ export class FolderRoot {
   held: Trouble | undefined;
   /** Since when it stands like this, in ms since the epoch. */
   since: number;
-  /** The path of the directory, links resolved, when it was checked last. */
+  /** The path of the directory that was taken for the folder last, links resolved. */
   real: string;
   /** Somebody said that the directory which stands there now, if it is not empty, is to be the folder. */
   isMeant = false;
@@ -56,12 +68,13 @@ export class FolderRoot {
     const identity = this.#identity;
     this.isMeant = false;
     try {
-      const { dev, ino, isSame, replaced } = await rootAt(this.folder, state, isMeant);
-      this.real = await realpath(path);
+      const { found, isKnown, replaced } = await rootAt(this.folder, state, isMeant);
       if (replaced === undefined) {
+        const { dev, ino, real } = found;
         // Goes to the disk with the next commit; if that never comes, the next start looks again.
-        if (!isSame) state.setMeta(keyOf(name), { path, dev, ino });
-        this.#identity = `${this.real}:${dev}:${ino}`;
+        if (!isKnown) state.setMeta(keyOf(name), found);
+        this.real = real;
+        this.#identity = `${real}:${dev}:${ino}`;
       }
       this.#stand(replaced);
     } catch (error) {
@@ -89,22 +102,39 @@ export const isLive = (line: string) => !isAwayStatus(statusOf(line));
 type FolderName = Pick<FolderConfig, 'name' | 'path'>;
 
 /**
- * The directory at the path of a folder: whether it is the one that is known, and what keeps it from being taken for the folder.
+ * The directory at the path of a folder: whether it is known as it is found, and what keeps it from being taken for the folder.
  *
  * @param isMeant whether it is taken for the folder unless it is empty
  * @throws what the system says where it is not there or cannot be listed
  */
 export async function rootAt(folder: FolderName, state: StateView, isMeant = false) {
   const { name, path } = folder;
-  const { dev, ino } = await stat(path);
-  const isEmpty = await isEmptyDirectory(path);
+  // A link that is changed meanwhile leads nowhere else any more.
+  const real = await realpath(path);
+  const { dev, ino, uid } = await lstat(real);
+  const isEmpty = await isEmptyDirectory(real);
+  const found = { path, dev, ino, real, uid };
   const known = knownOf(folder, state);
   // Under another path, what was just looked for at the old one proves nothing.
-  const isKnown = known?.path === path;
-  const isSame = isKnown && known.dev === dev && known.ino === ino;
-  const isOurs = async () => isMeant || known?.dev === dev || (await hasKnownFiles(folder, state));
-  const isReplaced = isKnown && !isSame && hasRecords(folder, state) && (isEmpty || !(await isOurs()));
-  return { dev, ino, isSame, replaced: isReplaced ? trouble.rootReplaced(path, name) : undefined };
+  if (known?.path !== path) return { found, isKnown: false, replaced: undefined };
+  const isSame = known.dev === dev && known.ino === ino;
+  const isKnown = isSame && known.real === real && known.uid === uid;
+  const elsewhere = isMeant ? undefined : leadsElsewhere(known, found);
+  if (elsewhere !== undefined)
+    return { found, isKnown, replaced: trouble.rootElsewhere(path, elsewhere, name) };
+  const isOurs = async () => isMeant || known.dev === dev || (await hasKnownFiles(folder, state));
+  const isReplaced = !isSame && hasRecords(folder, state) && (isEmpty || !(await isOurs()));
+  return { found, isKnown, replaced: isReplaced ? trouble.rootReplaced(path, name) : undefined };
+}
+
+/** How a root may have come to be the directory of somebody else, in words; undefined where it did not. */
+function leadsElsewhere(known: Known, { dev, real, uid }: Known): string | undefined {
+  const isMoved = known.real !== undefined && known.real !== real;
+  if (isMoved) return `leads to ${real} now, and led to ${known.real} before`;
+  // A disk that is mounted there has an owner of its own, and only root mounts one.
+  const isOthers = known.uid !== undefined && known.uid !== uid && known.dev === dev;
+  if (isOthers) return `belongs to the user with the number ${uid} now, and belonged to ${known.uid} before`;
+  return undefined;
 }
 
 /** Whether a file below a directory is as it is known, but for its inode: a copy on another disk has others. */

@@ -382,6 +382,12 @@ export const trouble = {
     message: `The folder ${visible(path)} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
     hint: `Mount what belongs there. ${GOES_ON} If the change is meant, \`peersync rescan ${shellWord(name)}\` takes what is there for the folder; an empty directory needs a file in it first.`,
   }),
+  /** @param how it differs from before, in words */
+  rootElsewhere: (path: string, how: string, name: string) => ({
+    code: 'FOLDER_REPLACED',
+    message: `The folder ${path} ${how}. Nothing in it is taken, and nothing counts as removed.`,
+    hint: `If the change is meant, \`peersync rescan ${shellWord(name)}\` takes what is there for the folder. Otherwise put back what was there; peersync goes on by itself.`,
+  }),
   watchLate: () => ({
     code: 'WATCH_LATE',
     message: 'The watch of this directory did not come to stand in time; it was listed and watched anew.',

@@ -95,8 +95,8 @@ export class Scanner {
     const linked = real !== path;
     if (!linked || (folder.followSymlinks && isWithin(real, absolute(''))))
       return [{ path: directory, linked }];
-    // A link stands where the directory was: what is known below it is not there any more.
-    await this.path(directory);
+    // A link stands where the directory was: what is known below it is not there any more. Of the root the next check tells.
+    if (directory !== '') await this.path(directory);
     return [];
   }
 
@@ -118,7 +118,7 @@ export class Scanner {
     // A directory that is watched from now on is compared whole: it may have been away since it was scanned.
     const isNew = await this.#beginsToWatch(step);
     const known = isNew ? undefined : digests.get(path);
-    const order = { directory: absolute(path), known, follow: linked || path === '' };
+    const order = { directory: absolute(path), known, follow: linked };
     let listing = await list(order);
     // The list shows whether what is watched is still the same directory.
     if (!('code' in listing) && (await this.#beginsToWatch(step, listing.stat))) listing = await list(order);

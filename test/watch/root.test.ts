@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { canMount, mount, run } from '../support/mounts.js';
@@ -105,7 +105,7 @@ describe('a folder whose root', () => {
     }
   });
 
-  it('is a symbolic link is watched where it leads, and nowhere else when it is pointed elsewhere', async () => {
+  it('is a symbolic link is watched where it leads; pointed elsewhere it is held until a scan of it is asked for', async () => {
     const inbox = new Inbox(['d/a.txt']);
     renameSync(inbox.root, `${inbox.root}.one`);
     mkdirSync(`${inbox.root}.two`);
@@ -117,13 +117,86 @@ describe('a folder whose root', () => {
     await inbox.becomes({ 'd/later.txt': 'pending' });
     rmSync(inbox.root);
     symlinkSync(`${inbox.root}.two`, inbox.root);
+    await inbox.stands('held', 'FOLDER_REPLACED');
+    await inbox.rescan();
+    inbox.expect({ 'd/a.txt': 'pending', 'b.txt': undefined });
+    await inbox.rescan('inbox');
     await inbox.becomes({ 'b.txt': 'pending' });
-    await inbox.idle();
     inbox.expect({ 'd/a.txt': 'gone' });
     expect(inbox.folder.directoriesWatched).toBe(1);
   });
 
-  it('loses no file when a directory above it is moved and the link to it is pointed there', async () => {
+  it('is swapped for a link takes nothing from there and forgets nothing, over a start too, until it is put back', async () => {
+    const inbox = await new Inbox(['plan.md']).start();
+    inbox.write('../private/secret.md');
+    inbox.write('../private/plan.md', 'a secret under the name of a known file');
+    renameSync(inbox.root, `${inbox.root}.old`);
+    symlinkSync(inbox.at('../private'), inbox.root);
+    await inbox.stands('held', 'FOLDER_REPLACED');
+    expect(inbox.folder.trouble?.message).toContain(`leads to ${inbox.at('../private')} now`);
+    expect(inbox.folder.trouble?.hint).toContain('`peersync rescan inbox`');
+    expect(inbox.watcher.rootOf('inbox')).toBe(inbox.root);
+    await inbox.rescan();
+    await inbox.start();
+    await inbox.stands('held', 'FOLDER_REPLACED');
+    inbox.expect({ 'plan.md': 'pending', 'secret.md': undefined });
+    expect(inbox.get('plan.md')?.version.size).toBe('content of plan.md'.length);
+    rmSync(inbox.root);
+    renameSync(`${inbox.root}.old`, inbox.root);
+    await inbox.stands('watching');
+    await inbox.idle();
+    inbox.expect({ 'plan.md': 'pending', 'secret.md': undefined });
+  });
+
+  it('is swapped for a link is held though nothing was in it', async () => {
+    const inbox = await new Inbox().start();
+    inbox.write('../private/secret.md');
+    rmdirSync(inbox.root);
+    symlinkSync(inbox.at('../private'), inbox.root);
+    await inbox.stands('held', 'FOLDER_REPLACED');
+    await inbox.rescan();
+    inbox.expect({ 'secret.md': undefined });
+  });
+
+  it('is swapped for a link between two checks shows nothing of what is there', async () => {
+    const inbox = await new Inbox(['a.txt']).start({ policy: { rootCheckMs: 3_600_000 } });
+    inbox.write('../private/secret.md');
+    renameSync(inbox.root, `${inbox.root}.old`);
+    symlinkSync(inbox.at('../private'), inbox.root);
+    await inbox.look('secret.md');
+    await inbox.look('sub/');
+    inbox.expect({ 'a.txt': 'pending', 'secret.md': undefined });
+  });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'is swapped for the directory of another user is held (needs root)',
+    async () => {
+      const inbox = new Inbox(['a.txt']);
+      chownSync(inbox.root, 4_321, 4_321);
+      await inbox.start();
+      inbox.write('../private/secret.md');
+      renameSync(inbox.root, `${inbox.root}.old`);
+      renameSync(inbox.at('../private'), inbox.root);
+      await inbox.stands('held', 'FOLDER_REPLACED');
+      expect(inbox.folder.trouble?.message).toContain('belongs to the user with the number 0 now');
+      inbox.expect({ 'a.txt': 'pending', 'secret.md': undefined });
+    },
+  );
+
+  it('is known of an earlier version without its real path is taken as it stands', async () => {
+    const inbox = await new Inbox(['a.txt']).start();
+    await inbox.watcher.stop();
+    const { path, dev, ino } = inbox.state.meta('watch.root.inbox') as Record<string, string | number>;
+    inbox.state.setMeta('watch.root.inbox', { path, dev, ino } as never);
+    renameSync(inbox.root, `${inbox.root}.moved`);
+    symlinkSync(`${inbox.root}.moved`, inbox.root);
+    await inbox.start();
+    await inbox.stands('watching');
+    inbox.expect({ 'a.txt': 'pending' });
+    expect(inbox.state.meta('watch.root.inbox')).toMatchObject({ real: `${inbox.root}.moved` });
+  });
+
+  it('loses no file when a directory above it is moved, the link to it is pointed there, and that is said to be meant', async () => {
     const inbox = new Inbox(['../above/inbox/a/old.txt']);
     const link = inbox.at('../link');
     symlinkSync(inbox.at('../above/inbox'), link);
@@ -134,6 +207,7 @@ describe('a folder whose root', () => {
     rmSync(link);
     symlinkSync(inbox.at('../moved/inbox'), link);
     writeFileSync(join(link, 'a/old.txt'), 'written at its new place');
+    await inbox.rescan('inbox');
     await until(() => inbox.get('a/old.txt')?.version.size === 24, 'it is read', 40_000);
     await inbox.idle();
     expect(statuses).toEqual([['a/old.txt', 'pending']]);
