@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { DomHandler, ElementType, Parser } from 'htmlparser2';
-import { NestedTooDeeply, parseBounded } from '../lib/json.js';
+import { NestedTooDeeply, parseBounded, TooManyValues } from '../lib/json.js';
 import { parseUrl } from '../lib/text.js';
 import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
 
@@ -172,6 +172,7 @@ export function decoded(body: Buffer): string {
 /** Deeper answers are of no peer. */
 const DEEPEST = 64;
 const TOO_DEEP = 'gave an answer that is nested too deeply';
+const TOO_MANY = 'gave an answer in JSON that has too many values';
 
 /** Longest answer that is mended, in characters: seven million took 2 s. */
 const LONGEST_MENDED = 500_000;
@@ -181,16 +182,22 @@ function parseJson(text: string): unknown {
   try {
     return parseBounded(text, DEEPEST);
   } catch (error) {
-    if (error instanceof NestedTooDeeply) throw new Unreadable(TOO_DEEP);
+    refuseUnbounded(error);
     return parseMended(text);
   }
+}
+
+/** @throws Unreadable for JSON that is beyond the bounds, which mending does not change */
+function refuseUnbounded(error: unknown): void {
+  if (error instanceof NestedTooDeeply) throw new Unreadable(TOO_DEEP);
+  if (error instanceof TooManyValues) throw new Unreadable(TOO_MANY);
 }
 
 function parseMended(text: string): unknown {
   try {
     if (text.length <= LONGEST_MENDED) return parseBounded(mendedJson(text), DEEPEST);
   } catch (error) {
-    if (error instanceof NestedTooDeeply) throw new Unreadable(TOO_DEEP);
+    refuseUnbounded(error);
   }
   const how = /[}\]]$/.test(text) ? 'cannot be read' : 'breaks off';
   throw new Unreadable(`gave an answer in JSON that ${how}`);

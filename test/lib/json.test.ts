@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { NestedTooDeeply, parseBounded, parseJson } from '../../src/lib/json.js';
+import { NestedTooDeeply, parseBounded, parseJson, TooManyValues } from '../../src/lib/json.js';
 
 function faultOf(text: string): string {
   const result = parseJson(text);
@@ -86,6 +86,17 @@ describe('JSON from outside', () => {
     expect(parseBounded(text, 4)).toEqual(JSON.parse(text));
     expect(() => parseBounded(text, 3)).toThrow(NestedTooDeeply);
     expect(() => parseBounded('[[["a', 3)).toThrow(SyntaxError);
+  });
+
+  it('has at most 200,000 values, however small they are; what stands in strings is none', () => {
+    const flat = (value: string, count: number) => `{"x":[${`${value},`.repeat(count - 1)}${value}]}`;
+    for (const value of ['{}', '[]', '0', '"a"', '{"k":0}'])
+      expect(() => parseBounded(flat(value, 210_000))).toThrow(TooManyValues);
+    expect(() => parseBounded(flat('0', 190_000))).not.toThrow();
+    expect(() => parseBounded(JSON.stringify({ text: ',[{'.repeat(1_000_000) }))).not.toThrow();
+    const began = performance.now();
+    expect(() => parseBounded(flat('{}', 5_500_000))).toThrow(TooManyValues);
+    expect(performance.now() - began).toBeLessThan(500);
   });
 
   it('that is nothing but brackets is refused at once', () => {

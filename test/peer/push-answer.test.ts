@@ -102,6 +102,7 @@ it.each<[string, string | Buffer, string?]>([
   ['a page of Jetty', '<html><body><h2>HTTP ERROR 500</h2><dl><dt>success<dd>true</dl></body></html>'],
   ['nested lists', `${'['.repeat(1_000)}${']'.repeat(1_000)}`, 'nested too deeply'],
   ['nested lists in text that is mended', `{"a":"b"c",${'"d":['.repeat(10_000)}`, 'nested too deeply'],
+  ['millions of values', `{"x":[${'{},'.repeat(5_500_000)}{}]}`, 'has too many values'],
   ['nested elements', '<a>'.repeat(100_000), 'nested too deeply'],
   ['entities of its own', BOMB, 'declares entities'],
 ])('%s is no answer', async (_, body, words = '') => {
