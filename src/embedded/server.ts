@@ -1,4 +1,4 @@
-import { type Server, STATUS_CODES } from 'node:http';
+import { type IncomingHttpHeaders, type Server, STATUS_CODES } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -141,12 +141,19 @@ export class Context {
 
   /** To be called before a handler changes something. @throws Refusal 403, 405 */
   requireChange(): void {
-    if (this.request.method === 'HEAD')
-      throw new Refusal(405, 'HEAD changes nothing.', { allow: 'GET, POST' });
-    const { 'sec-fetch-site': site, ...others } = this.request.headers;
+    const { method, headers } = this.request;
+    if (method === 'HEAD') throw new Refusal(405, 'HEAD changes nothing.', { allow: 'GET, POST' });
+    const { 'sec-fetch-site': site, ...others } = headers;
     // Who follows no link but types an address comes from no site.
     if (isForeign(site === 'none' ? others : { ...others, 'sec-fetch-site': site }))
       throw new Refusal(403, 'A page of another site may not change this peer.');
+    // A link in a message or a document is followed from no site, with the password that the browser remembers.
+    if (method === 'GET' && isOfBrowser(headers))
+      throw new Refusal(
+        405,
+        'A browser changes nothing by an address or a link: use the forms of the page /Tables_p.html, or send the request by POST or from a program that is no browser.',
+        { allow: 'POST' },
+      );
   }
 }
 
@@ -271,6 +278,11 @@ async function* paced(
     log.error({ url, err: messageOf(error) }, `An answer broke off: ${messageOf(error)}`);
     throw error;
   }
+}
+
+/** Browsers send these headers of themselves, and no page can leave them out. */
+function isOfBrowser(headers: IncomingHttpHeaders): boolean {
+  return Object.keys(headers).some((name) => name.startsWith('sec-fetch-'));
 }
 
 function formOf({ url, headers }: FastifyRequest): AnswerForm {

@@ -253,8 +253,31 @@ it('a table is not written by a page of another site, by GET neither, but may be
       expect(await statusOf(path, from)).toBe(200);
     }
   expect(await t.keys()).toEqual(['k']);
+  expect(await statusOf('/Tables_p.json?table=t&commitrow=1&pk=k', {})).toBe(200);
+});
+
+it('a table is not changed by a link that a browser follows from another program, and is by a form', async () => {
+  const t = await tableWith({ k: { a: 'x' } });
+  const authorization = basic(t.peer);
+  const browsers = [
+    { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' },
+    { 'sec-fetch-site': 'same-origin' },
+    { 'sec-fetch-dest': 'document' },
+  ];
+  for (const browser of browsers as Parameters[])
+    for (const write of ['commitrow=1&pk=new', 'deleterows=1&item_0=pk_k', 'deletetable=1'])
+      for (const method of ['GET', 'HEAD']) {
+        const path = `/Tables_p.json?table=t&${write}`;
+        const answer = await send(t.peer, path, { method, headers: { authorization, ...browser } });
+        expect(answer.status).toBe(405);
+        if (method === 'GET')
+          expect(answer.json().message).toMatch(/use the forms of the page \/Tables_p\.html/);
+      }
+  expect(await t.keys()).toEqual(['k']);
+  const form = { table: 't', commitrow: '1', pk: 'new', col_a: 'y' };
   for (const site of ['same-origin', 'none'])
-    expect(await statusOf('/Tables_p.json?table=t&commitrow=1&pk=k', { 'sec-fetch-site': site })).toBe(200);
+    expect((await ask(t.peer, '/Tables_p.json', form, { 'sec-fetch-site': site })).status).toBe(200);
+  expect(await t.keys()).toEqual(['k', 'new']);
 });
 
 describe('the bounds of a table', () => {
