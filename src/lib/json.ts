@@ -74,6 +74,7 @@ export class OffsetFault extends Error {
 
 /** The largest honest answer, the citations of a document with 1,000 sentences, has some 110,000. */
 const MOST_VALUES = 200_000;
+
 /** Finds the quote that closes the string begun at `start`, or the end of the text. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
