@@ -1,21 +1,11 @@
-import { closeSync, constants, fstatSync, openSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
+import type { Stats } from 'node:fs';
+import { isAt } from '../lib/descriptor.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat, sameStat } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
 
-/**
- * Opens files that belong to the user, and proves that what was opened is what was meant.
- *
- * A path is trusted at no time: whoever can write in a watched folder may put a symbolic link in the place of a directory
- * between two system calls. The system names the file behind an open descriptor (`/proc/self/fd`), and that name has to be the
- * path that was meant. On systems without /proc the path is resolved once more after the file was opened; a link that
- * is there for that moment only can escape this weaker check.
- */
+/** Checks that what was opened is the file of the user that was meant; see `lib/descriptor.ts`. */
 
-const DESCRIPTORS = '/proc/self/fd';
-/** `O_PATH` of Linux: no right to list the directory is needed. Node does not name it. */
-const O_PATH = 0o10000000;
-const DIRECTORY_FLAGS = constants.O_DIRECTORY | constants.O_NOFOLLOW | O_PATH;
 /** Codes that say nothing of the file. */
 const PASSING = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN', 'EINTR', 'EBUSY', 'ESTALE']);
 
@@ -46,9 +36,6 @@ export class ReadRefused extends Error {
   }
 }
 
-/** Opens for reading, does not follow a link in the last part, and does not wait for a pipe. */
-export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-
 /**
  * Checks right after a file was opened that it is the one at the path that was meant, as it was at rest.
  *
@@ -70,48 +57,6 @@ export function checkStat(found: Stats, meant: FileStat): void {
 export function within(directory: string, path: string): string {
   if (!isWithin(path, directory)) throw new ReadRefused({ kind: 'notRegular' });
   return path;
-}
-
-/** Whether the file behind a descriptor stands at a path in which no part is a link. */
-export function isAt(fd: number, path: string): boolean {
-  const opened = pathOfDescriptor(fd) ?? realpathSync.native(path);
-  if (opened === path) return true;
-  // File systems that ignore case, such as mounts from Windows, may name a file as another program wrote its name.
-  if (canonical(opened) !== canonical(path)) return false;
-  return process.platform === 'linux' ? isAtByParts(fd, path) : true;
-}
-
-/** Walks to the path part by part, which no link can lead astray, and compares what is there. */
-function isAtByParts(fd: number, path: string): boolean {
-  let at = openSync('/', DIRECTORY_FLAGS);
-  try {
-    const parts = path.split('/').filter((part) => part !== '');
-    for (const [i, part] of parts.entries()) {
-      const flags = i === parts.length - 1 ? READ_FLAGS : DIRECTORY_FLAGS;
-      const next = openSync(`${DESCRIPTORS}/${at}/${part}`, flags);
-      closeSync(at);
-      at = next;
-    }
-    const [opened, found] = [fstatSync(fd), fstatSync(at)];
-    return opened.ino === found.ino && opened.dev === found.dev;
-  } finally {
-    closeSync(at);
-  }
-}
-
-/** The path of an open file as the system knows it; undefined on systems without /proc. */
-function pathOfDescriptor(fd: number): string | undefined {
-  try {
-    return readlinkSync(`${DESCRIPTORS}/${fd}`);
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-/** The same for all spellings of a path that some file system takes for one. */
-function canonical(path: string): string {
-  return path.normalize('NFC').toLowerCase();
 }
 
 /** Explains why reading a file failed. */

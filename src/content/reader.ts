@@ -1,12 +1,12 @@
 import { createHash, hash } from 'node:crypto';
 import { closeSync, fstatSync, lstatSync, openSync, readSync, realpathSync } from 'node:fs';
 import { lstat, open, realpath } from 'node:fs/promises';
+import { READ_FLAGS } from '../lib/descriptor.js';
 import type { Encoding, FileStat } from '../lib/file.js';
 import { EncodingDetector } from './encoding.js';
 import {
   checkOpened,
   checkStat,
-  READ_FLAGS,
   type ReadOrder,
   ReadRefused,
   type Refusal,

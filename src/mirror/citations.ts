@@ -5,18 +5,12 @@ import { compareByCodePoint, counted, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
 import { type Followed, type FollowOptions, Mirror } from './mirror.js';
+import type { Target } from './place.js';
 import { type CitationsPlan, passes } from './plan.js';
 import type { MirrorRecord, Pass } from './record.js';
 import { fillTemplate } from './target-path.js';
 import { inGroups } from './turns.js';
-import {
-  hashOf,
-  removeWhole,
-  replaceWhole,
-  type Standing,
-  stampOfTarget,
-  type Target,
-} from './whole-file.js';
+import { hashOf, removeWhole, replaceWhole, type Standing, stampOfTarget } from './whole-file.js';
 
 /** How many items are looked at between two saves of where the pass stands. */
 const SAVE_EVERY = 100;

@@ -4,7 +4,8 @@ import { basename, dirname, join, posix } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import { MirrorError, onDisk } from './errors.js';
-import { hashOf, reach, statsAt, type Target, temporaryOf } from './whole-file.js';
+import { atPlace, type Place, type Target } from './place.js';
+import { hashOf, statsAt, temporaryOf } from './whole-file.js';
 
 /** Copies of one file that `keep` makes: a program that writes into it again and again fills no disk. */
 const MOST_KEPT = 100;
@@ -24,7 +25,7 @@ export class ConflictFiles {
   async list(): Promise<readonly string[]> {
     const { path } = this.target;
     const begin = `${posix.basename(path)}.conflict-`;
-    const names = await readdir(dirname(await reach(this.target)));
+    const names = await atPlace(this.target, ({ at }) => readdir(dirname(at)));
     const ours = names.filter((name) => name.startsWith(begin)).sort();
     return ours.map((name) => posix.join(posix.dirname(path), name));
   }
@@ -36,13 +37,15 @@ export class ConflictFiles {
    * @returns its path, below the root
    */
   async save(bytes: Buffer, sha256: string, mode: number): Promise<string> {
-    const { directory, temporary, shown } = await this.#place();
     const paths = await this.list();
-    const same = await this.#same(paths, directory, bytes.length, sha256);
-    if (same !== undefined) return same;
-    const path = this.#freePath(paths);
-    await onDisk(shown, () => writeFileAtomic(join(directory, basename(path)), bytes, { mode, temporary }));
-    return path;
+    return await this.#work(async ({ at }) => {
+      const same = await this.#same(paths, dirname(at), bytes.length, sha256);
+      if (same !== undefined) return same;
+      const path = this.#freePath(paths);
+      const temporary = temporaryOf(at, 'conflict');
+      await writeFileAtomic(join(dirname(at), basename(path)), bytes, { mode, temporary });
+      return path;
+    });
   }
 
   /**
@@ -53,15 +56,16 @@ export class ConflictFiles {
    * @throws MirrorError MIRROR_EDITED_AGAIN where there are too many already
    */
   async keep(sha256: string): Promise<string> {
-    const { directory, temporary, shown } = await this.#place();
-    const file = join(directory, basename(this.target.path));
     const paths = await this.list();
-    return await onDisk(shown, async () => {
+    return await this.#work(async ({ at: file }) => {
+      const directory = dirname(file);
       const size = (await statsAt(file))?.size;
       const same = await this.#same(paths, directory, size, sha256);
       if (same !== undefined) return same;
-      if (paths.length >= MOST_KEPT) throw new MirrorError('MIRROR_EDITED_AGAIN', shown, `${MOST_KEPT}`);
+      if (paths.length >= MOST_KEPT)
+        throw new MirrorError('MIRROR_EDITED_AGAIN', this.#shown, `${MOST_KEPT}`);
       const path = this.#freePath(paths);
+      const temporary = temporaryOf(file, 'conflict');
       await rm(temporary, { force: true });
       // A copy where the file system has no second names.
       await link(file, temporary).catch(() => copyFile(file, temporary, constants.COPYFILE_EXCL));
@@ -73,15 +77,13 @@ export class ConflictFiles {
     });
   }
 
-  async #place() {
-    const { root, path } = this.target;
-    const real = await reach(this.target);
-    return {
-      directory: dirname(real),
-      temporary: temporaryOf(real, 'conflict'),
-      /** For sentences. */
-      shown: join(root, path),
-    };
+  async #work<T>(work: (place: Place) => Promise<T>): Promise<T> {
+    return await onDisk(this.#shown, () => atPlace(this.target, work));
+  }
+
+  /** Its path, for sentences. */
+  get #shown(): string {
+    return join(this.target.root, this.target.path);
   }
 
   async #same(

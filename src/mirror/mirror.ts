@@ -7,6 +7,7 @@ import type { PeerClient } from '../peer/client.js';
 import type { State } from '../state/state.js';
 import { ConflictFiles } from './conflict-files.js';
 import { type AlarmCode, MirrorAlarm, MirrorError, quoted } from './errors.js';
+import type { Target } from './place.js';
 import { identityOf, type ListedPlan, matcherOf, type Plan, records } from './plan.js';
 import type { Conflict, Facts, Identity, MirrorRecord, MirrorReport } from './record.js';
 import type { MirrorRoot } from './root.js';
@@ -19,7 +20,6 @@ import {
   sameStamp,
   stampOfTarget,
   statsAt,
-  type Target,
 } from './whole-file.js';
 
 /** Conflicts of whole files that are listed of one mirror. */

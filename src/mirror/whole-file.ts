@@ -1,20 +1,12 @@
 import { createHash } from 'node:crypto';
 import { constants, createReadStream, lstatSync, type Stats, unlinkSync } from 'node:fs';
-import { copyFile, type FileHandle, link, lstat, mkdir, realpath, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, type FileHandle, link, lstat, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
-import { isWithin } from '../lib/text.js';
 import { MirrorError, onDisk } from './errors.js';
+import { atPlace, type Place, type Target } from './place.js';
 import type { Facts } from './record.js';
-
-/** A file below a root directory, which no write leaves. */
-export interface Target {
-  /** The directory; created when it does not exist. */
-  readonly root: string;
-  /** Of the file, relative, with "/" between its parts. */
-  readonly path: string;
-}
 
 /** What tells one state of a file from another without reading it. */
 export interface FileStamp {
@@ -40,7 +32,7 @@ export interface WholeFile {
 
 /** A regular file that is about to be replaced, or removed. */
 export interface Standing {
-  /** Real path. */
+  /** As `Place.at`: good for as long as the work at the place goes on. */
   readonly path: string;
   readonly stamp: FileStamp;
 }
@@ -61,8 +53,8 @@ export interface ReplaceOptions {
    */
   readonly onReplace?: ((sha256: string | undefined, old: Standing | undefined) => Promise<void>) | undefined;
   /**
-   * Called with the real path when the new content is complete, on disk and not what stands there, in the same turn as the rename or
-   * removal: what it throws leaves the old file as it is. Unless given it throws Overtaken where the file changed meanwhile.
+   * Called with the path (as `Place.at`) when the new content is complete, on disk and not what
+   * stands there, in the same turn as the rename or removal: what it throws leaves the old file as it is. Unless given it throws Overtaken where the file changed meanwhile.
    */
   readonly lastLook?: ((path: string) => void) | undefined;
 }
@@ -81,58 +73,64 @@ export async function replaceWhole(
   content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
   options: ReplaceOptions = {},
 ): Promise<WholeFile> {
-  const { before, versions, maxBytes = Number.POSITIVE_INFINITY, signal, onWritten, onReplace } = options;
   const shown = join(target.root, target.path);
-  return await onDisk(shown, async () => {
-    const path = await reach(target);
-    const hash = createHash('sha256');
-    let bytes = 0;
-    async function* hashed(): AsyncGenerator<Uint8Array> {
-      for await (const piece of content) {
-        signal?.throwIfAborted();
-        const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
-        bytes += chunk.length;
-        if (bytes > maxBytes) throw new MirrorError('MIRROR_TOO_LARGE', shown, `${maxBytes} bytes`);
-        hash.update(chunk);
-        yield chunk;
-      }
-    }
-    let whole: WholeFile | undefined;
-    let lastLook = options.lastLook;
-    const temporary = temporaryOf(path);
-    const ready = async (handle: FileHandle): Promise<boolean> => {
-      const written = { path, sha256: hash.digest('hex'), bytes };
-      await onWritten?.(written.sha256);
-      const there = await statsAt(path);
-      lastLook ??= () => lookAgain(path, there);
-      const old = there?.isFile() ? there : undefined;
-      if (old !== undefined && (await isSame(path, old, written, before))) {
-        whole = { ...written, changed: false, file: stampOf(old) };
-        return false;
-      }
-      await onReplace?.(written.sha256, old && { path, stamp: stampOf(old) });
-      if (old !== undefined) {
-        // Only root may give files away, and only members may choose a group: a file of ours is as good.
-        await handle.chown(old.uid, old.gid).catch(() => undefined);
-        await handle.chmod(old.mode & 0o777);
-        await keepVersion(path, versions);
-      }
-      whole = { ...written, changed: true, file: stampOf(await handle.stat()) };
+  return await onDisk(shown, () => atPlace(target, (place) => replaceAt(place, shown, content, options)));
+}
+
+async function replaceAt(
+  { path: real, at: path }: Place,
+  shown: string,
+  content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
+  options: ReplaceOptions,
+): Promise<WholeFile> {
+  const { before, versions, maxBytes = Number.POSITIVE_INFINITY, signal, onWritten, onReplace } = options;
+  const hash = createHash('sha256');
+  let bytes = 0;
+  async function* hashed(): AsyncGenerator<Uint8Array> {
+    for await (const piece of content) {
       signal?.throwIfAborted();
-      if ((await stat(temporary)).ino === whole.file.ino) return true;
-      throw new MirrorError('MIRROR_BLOCKED', shown, 'what another process writes');
-    };
-    // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
-    const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
-    await writeFileAtomic(path, hashed(), {
-      mode: mode | 0o600,
-      temporary,
-      ready,
-      lastLook: () => lastLook?.(path),
-    });
-    if (whole === undefined) throw new TypeError('A file that was never written');
-    return whole;
+      const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new MirrorError('MIRROR_TOO_LARGE', shown, `${maxBytes} bytes`);
+      hash.update(chunk);
+      yield chunk;
+    }
+  }
+  let whole: WholeFile | undefined;
+  let lastLook = options.lastLook;
+  const temporary = temporaryOf(path);
+  const ready = async (handle: FileHandle): Promise<boolean> => {
+    const written = { path: real, sha256: hash.digest('hex'), bytes };
+    await onWritten?.(written.sha256);
+    const there = await statsAt(path);
+    lastLook ??= () => lookAgain(path, there);
+    const old = there?.isFile() ? there : undefined;
+    if (old !== undefined && (await isSame(path, old, written, before))) {
+      whole = { ...written, changed: false, file: stampOf(old) };
+      return false;
+    }
+    await onReplace?.(written.sha256, old && { path, stamp: stampOf(old) });
+    if (old !== undefined) {
+      // Only root may give files away, and only members may choose a group: a file of ours is as good.
+      await handle.chown(old.uid, old.gid).catch(() => undefined);
+      await handle.chmod(old.mode & 0o777);
+      await keepVersion(path, versions);
+    }
+    whole = { ...written, changed: true, file: stampOf(await handle.stat()) };
+    signal?.throwIfAborted();
+    if ((await stat(temporary)).ino === whole.file.ino) return true;
+    throw new MirrorError('MIRROR_BLOCKED', shown, 'what another process writes');
+  };
+  // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
+  const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
+  await writeFileAtomic(path, hashed(), {
+    mode: mode | 0o600,
+    temporary,
+    ready,
+    lastLook: () => lastLook?.(path),
   });
+  if (whole === undefined) throw new TypeError('A file that was never written');
+  return whole;
 }
 
 /**
@@ -145,18 +143,23 @@ export async function removeWhole(
   target: Target,
   options: Pick<ReplaceOptions, 'versions' | 'onReplace' | 'lastLook'> = {},
 ): Promise<boolean> {
-  return await onDisk(join(target.root, target.path), async () => {
-    const path = await reach(target);
-    const old = await regularFile(path);
-    if (old === undefined) return false;
-    const { versions, onReplace, lastLook = () => lookAgain(path, old) } = options;
-    await onReplace?.(undefined, { path, stamp: stampOf(old) });
-    await keepVersion(path, versions);
-    lastLook(path);
-    unlinkSync(path);
-    await syncDirectory(dirname(path));
-    return true;
-  });
+  const shown = join(target.root, target.path);
+  return await onDisk(shown, () => atPlace(target, ({ at }) => removeAt(at, options)));
+}
+
+async function removeAt(
+  path: string,
+  options: Pick<ReplaceOptions, 'versions' | 'onReplace' | 'lastLook'>,
+): Promise<boolean> {
+  const old = await regularFile(path);
+  if (old === undefined) return false;
+  const { versions, onReplace, lastLook = () => lookAgain(path, old) } = options;
+  await onReplace?.(undefined, { path, stamp: stampOf(old) });
+  await keepVersion(path, versions);
+  lastLook(path);
+  unlinkSync(path);
+  await syncDirectory(dirname(path));
+  return true;
 }
 
 /** The stamp of the file that stands at a target; undefined where there is no regular file, or nobody can look. */
@@ -229,39 +232,6 @@ async function keepVersion(path: string, count = 0): Promise<void> {
   // A second name for the file, or a copy where the file system has no such names.
   await link(path, temporary).catch(() => copyFile(path, temporary, constants.COPYFILE_EXCL));
   await rename(temporary, `${path}.1`);
-}
-
-/**
- * The real path of a target, with the directories above it made (0755). A link within the root is followed as long as it
- * stays within.
- *
- * @throws MirrorError MIRROR_OUTSIDE when a link, or the path itself, leads out of the root; MIRROR_BLOCKED, MIRROR_FULL or
- *   MIRROR_UNWRITABLE when the directories cannot be made
- */
-export async function reach({ root, path }: Target): Promise<string> {
-  const parts = path.split('/');
-  const shown = join(root, path);
-  if (parts.some((part) => part === '' || part === '.' || part === '..')) {
-    throw new MirrorError('MIRROR_OUTSIDE', JSON.stringify(path), root);
-  }
-  const name = parts.pop() ?? '';
-  return await onDisk(shown, async () => {
-    await mkdir(root, { recursive: true, mode: 0o755 });
-    const top = await realpath(root);
-    let directory = top;
-    for (const part of parts) {
-      const next = join(directory, part);
-      await mkdir(next, { mode: 0o755 }).catch((error: unknown) => {
-        if (systemCode(error) !== 'EEXIST') throw error;
-      });
-      directory = await realpath(next).catch((error: unknown) => {
-        if (systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ELOOP') throw error;
-        throw new MirrorError('MIRROR_BLOCKED', shown, `a link that leads nowhere (${next})`);
-      });
-      if (!isWithin(directory, top)) throw new MirrorError('MIRROR_OUTSIDE', shown, root);
-    }
-    return join(directory, name);
-  });
 }
 
 /**

@@ -1,24 +1,23 @@
-import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.js';
+import { READ_FLAGS } from '../../lib/descriptor.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
 import { numberText } from '../../lib/text.js';
 import { ConflictFiles } from '../conflict-files.js';
 import type { AlarmCode, MirrorAlarm } from '../errors.js';
+import { atPlace, type Target } from '../place.js';
 import type { Conflict } from '../record.js';
 import {
   type FileStamp,
   lookAgain,
   Overtaken,
   type ReplaceOptions,
-  reach,
   removeWhole,
   replaceWhole,
   sameStamp,
   stampOf,
   statsAt,
-  type Target,
   type WholeFile,
 } from '../whole-file.js';
 import { type MergeConflict, sha256Of } from './merge.js';
@@ -31,7 +30,6 @@ const REST_MS = 2_000;
 const PATIENCE_MS = 6_000;
 /** Conflicts that are listed of one conflict file; the file itself has all. */
 const LISTED = 100;
-const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** The user's file, as it was read while at rest. */
 export interface ReadFile {
@@ -71,11 +69,10 @@ export class EditedFile {
    * @throws Overtaken while it is being written; MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE; the reason of the signal
    */
   async read(signal: AbortSignal | undefined): Promise<ReadFile | undefined> {
-    const path = await reach(this.target);
     const until = this.clock.now() + PATIENCE_MS;
     for (;;) {
       signal?.throwIfAborted();
-      const read = await this.#readOnce(path);
+      const read = await atPlace(this.target, ({ at }) => this.#readOnce(at));
       if (read !== 'moving') return read;
       // What moves looks edited, until it is read.
       this.#left = undefined;
