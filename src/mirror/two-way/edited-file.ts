@@ -6,7 +6,7 @@ import { messageOf, systemCode } from '../../lib/errors.js';
 import { numberText } from '../../lib/text.js';
 import { ConflictFiles } from '../conflict-files.js';
 import type { AlarmCode, MirrorAlarm } from '../errors.js';
-import { atPlace, type Target } from '../place.js';
+import { atPlace, type Place, type Target } from '../place.js';
 import type { Conflict } from '../record.js';
 import {
   type FileStamp,
@@ -72,7 +72,7 @@ export class EditedFile {
     const until = this.clock.now() + PATIENCE_MS;
     for (;;) {
       signal?.throwIfAborted();
-      const read = await atPlace(this.target, ({ at }) => this.#readOnce(at));
+      const read = await atPlace(this.target, (place) => this.#readOnce(place));
       if (read !== 'moving') return read;
       // What moves looks edited, until it is read.
       this.#left = undefined;
@@ -140,7 +140,7 @@ export class EditedFile {
     });
   }
 
-  async #readOnce(path: string): Promise<ReadFile | 'moving' | undefined> {
+  async #readOnce({ at: path, path: shown }: Place): Promise<ReadFile | 'moving' | undefined> {
     const before = await statsAt(path);
     this.#left = before && stampOf(before);
     if (before === undefined) return undefined;
@@ -155,7 +155,7 @@ export class EditedFile {
     const handle = await open(path, READ_FLAGS).catch((error: unknown) => {
       // By now nothing stands there, or a link.
       if (['ENOENT', 'ELOOP'].includes(systemCode(error) ?? '')) return undefined;
-      throw this.alarm('EDIT_UNREADABLE', messageOf(error));
+      throw this.alarm('EDIT_UNREADABLE', messageOf(error).replace(path, shown));
     });
     if (handle === undefined) return 'moving';
     try {
