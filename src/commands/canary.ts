@@ -6,7 +6,7 @@ import { normaliseBase } from '../config/url.js';
 import { systemClock } from '../lib/clock.js';
 import { type ExitCode, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { shellWord } from '../lib/text.js';
+import { quoted, shellWord } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { Citation } from '../peer/citation.js';
 import type { PeerClient } from '../peer/client.js';
@@ -341,7 +341,7 @@ export function canaryText({
     `  It speaks the dialect ${dialect}.`,
     `  It confirms a file ${held}.`,
     `  It pushes ${takesBinary ? 'all files: of e-mail, EPUB, Excel and PowerPoint files the text, others that are no text as they are' : 'text and the text of documents; other files are skipped'}.`,
-    ...dropped.map((folder) => `  Files of the folder ${safe(folder)} would end in quarantine.`),
+    ...dropped.map((folder) => `  Files of the folder ${quoted(folder)} would end in quarantine.`),
   ];
 }
 

@@ -2,6 +2,7 @@ import { ConfigError } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { quoted } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { Paused } from '../queue/request-queue.js';
 import { LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
@@ -35,7 +36,7 @@ export const rescanCommand = define({
 
 function scanText({ folder, files, directories, durationMs }: ScanReport): string {
   const where = counted(directories, 'directory', 'directories');
-  return `${safe(folder)}: scanned ${counted(files, 'file')} in ${where}, in ${durationText(durationMs)}.`;
+  return `Folder ${quoted(folder)}: scanned ${counted(files, 'file')} in ${where}, in ${durationText(durationMs)}.`;
 }
 
 /** The running daemon takes up its changed configuration. */

@@ -1,4 +1,4 @@
-import { shellWord } from '../lib/text.js';
+import { quoted, shellWord } from '../lib/text.js';
 import { type Forgetting, nothingHeld } from '../report/deletions.js';
 import { knownFolder } from '../report/items.js';
 import type { StatusReport } from '../report/status.js';
@@ -44,14 +44,17 @@ export const approveDeletesCommand = define({
     const { examples, files, of } = held;
     await assertMeant(
       options,
-      [`${files} of ${of} files of ${folder} were removed:`, ...exampleLines(folder, examples, files)],
+      [
+        `${files} of ${of} files of the folder ${quoted(folder)} were removed:`,
+        ...exampleLines(folder, examples, files),
+      ],
       `Remove their ${counted(files, 'document')} from the peer?`,
     );
     const question = { ask: 'approve-deletes', parameters: { folder, files } };
     const approved = await askAnyoneOnce<HeldDeletes>(options, config, question);
     const when = status.running ? 'removed from the peer' : 'removed from the peer by the next run';
     return answer(options, approved, () => [
-      `Approved: ${counted(approved.files, 'document')} of ${safe(folder)} ${approved.files === 1 ? 'is' : 'are'} ${when}.`,
+      `Approved: ${counted(approved.files, 'document')} of the folder ${quoted(folder)} ${approved.files === 1 ? 'is' : 'are'} ${when}.`,
     ]);
   },
 });
@@ -89,8 +92,8 @@ export const forgetCommand = define({
       (!isChosen && documents + leaving > 0 && (await isRemoval(options, documents + leaving)));
     const found = remove ? documents : records;
     const question = remove
-      ? `Remove ${counted(documents, 'document')} of ${safe(folder)} from the peer?`
-      : `Forget ${counted(records, 'file')} of ${safe(folder)}? The peer keeps their documents.`;
+      ? `Remove ${counted(documents, 'document')} of the folder ${quoted(folder)} from the peer?`
+      : `Forget ${counted(records, 'file')} of the folder ${quoted(folder)}? The peer keeps their documents.`;
     if (isChosen && found > 0)
       await assertMeant(options, exampleLines(folder, examples, documents), question);
     const done = await ask({ folder, remove, atMost: found });
@@ -100,10 +103,10 @@ export const forgetCommand = define({
 
 /** Asks whether the documents of a folder are to be removed, or kept. */
 async function isRemoval({ folder }: { readonly folder: string }, documents: number): Promise<boolean> {
-  const question = `The peer has ${counted(documents, 'document')} of ${safe(folder)}. Once they are forgotten, \`forget\` cannot remove them. Type "remove" or "keep": `;
+  const question = `The peer has ${counted(documents, 'document')} of the folder ${quoted(folder)}. Once they are forgotten, \`forget\` cannot remove them. Type "remove" or "keep": `;
   const word = shellWord(folder);
   const refusal = {
-    nothing: `Nothing was forgotten, for the peer has ${counted(documents, 'document')} of ${folder}`,
+    nothing: `Nothing was forgotten, for the peer has ${counted(documents, 'document')} of the folder ${quoted(folder)}`,
     instead: `\`peersync forget ${word} --remove --yes\` removes them, \`peersync forget ${word} --keep --yes\` leaves them there.`,
   };
   const asking = new AbortController();
@@ -112,8 +115,9 @@ async function isRemoval({ folder }: { readonly folder: string }, documents: num
 }
 
 function doneText(folder: string, remove: boolean, done: Forgetting, documents: number): string {
-  if (remove) return `${counted(done.documents, 'document')} of ${safe(folder)} to be removed from the peer.`;
-  const forgotten = `${counted(done.records, 'file')} of ${safe(folder)} forgotten`;
+  if (remove)
+    return `${counted(done.documents, 'document')} of the folder ${quoted(folder)} to be removed from the peer.`;
+  const forgotten = `${counted(done.records, 'file')} of the folder ${quoted(folder)} forgotten`;
   if (documents === 0) return `${forgotten}.`;
   return `${forgotten}; the peer keeps ${counted(documents, 'document')}. \`peersync push --remove URL\` removes single ones.`;
 }

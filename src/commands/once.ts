@@ -2,6 +2,7 @@ import type { Daemon } from '../daemon/daemon.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/process.js';
+import { quoted } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { isHeldUp } from '../report/pace.js';
@@ -144,7 +145,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   const leftOut = (what: string, name: string, waiting: number, trouble: Trouble | undefined) => {
     const waits =
       waiting === 0 ? '' : ` ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
-    const message = `${what} ${safe(name)} was left out: ${safe(trouble?.message ?? 'it is not there.')}${waits}`;
+    const message = `${what} ${quoted(name)} was left out: ${safe(trouble?.message ?? 'it is not there.')}${waits}`;
     return { name, waiting, message };
   };
   const folders = [

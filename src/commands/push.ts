@@ -7,7 +7,7 @@ import { fingerprint } from '../content/reader.js';
 import { EXIT, PeersyncError, systemCode } from '../lib/errors.js';
 import { fileStat } from '../lib/file.js';
 import { writtenPath } from '../lib/home.js';
-import { parseUrl, sentence } from '../lib/text.js';
+import { parseUrl, quoted, sentence } from '../lib/text.js';
 import { comparableUrl } from '../peer/answer.js';
 import type { PeerClient } from '../peer/client.js';
 import type { ContentRules, Dialect } from '../peer/dialect.js';
@@ -229,7 +229,7 @@ export function targetsOf(
     const folder = folderOf(target.url, folders);
     if (folder !== undefined)
       throw new UsageError(
-        `The document ${target.url} belongs to the folder ${folder.name}, whose files are pushed by themselves.`,
+        `The document ${target.url} belongs to the folder ${quoted(folder.name)}, whose files are pushed by themselves.`,
         `Give another --url, or put the file into ${folder.path}.`,
       );
   }

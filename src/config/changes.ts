@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { quoted } from '../lib/text.js';
 import { DURATION_PATTERN, formatBytes, formatDuration, SIZE_PATTERN } from '../lib/units.js';
 import { type Config, ConfigError } from './config.js';
 import { contradictions, problemLines } from './contradictions.js';
@@ -59,14 +60,14 @@ interface Named {
 function listLines(what: string, before: readonly Named[], after: readonly Named[]): string[] {
   const known = new Map(before.map((each) => [each.name, each]));
   const named = new Set(after.map(({ name }) => name));
-  const full = ({ name, path }: Named) => `${what} ${name}${what === 'folder' ? ` (${path})` : ''}`;
+  const full = ({ name, path }: Named) => `${what} ${quoted(name)}${what === 'folder' ? ` (${path})` : ''}`;
   return [
     ...after.filter(({ name }) => !known.has(name)).map((each) => `${full(each)}: added`),
     ...before.filter(({ name }) => !named.has(name)).map((each) => `${full(each)}: removed`),
     ...after.flatMap((each) => {
       const earlier = known.get(each.name);
       const keys = earlier === undefined ? [] : changedKeys(earlier, each).map(({ key }) => key);
-      return keys.length === 0 ? [] : `${what} ${each.name}: ${keys.join(', ')} changed`;
+      return keys.length === 0 ? [] : `${what} ${quoted(each.name)}: ${keys.join(', ')} changed`;
     }),
   ];
 }

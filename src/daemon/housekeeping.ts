@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
-import { counted, shellWord } from '../lib/text.js';
+import { counted, quoted, shellWord } from '../lib/text.js';
 import { gone, isAway, mayHaveDocument } from '../state/entry.js';
 import { isToBeRemoved } from '../watch/deletions.js';
 import type { WatchDeps } from '../watch/reconciler.js';
@@ -59,7 +59,7 @@ export class Housekeeping {
     if (files > 0)
       log.info(
         { event: 'retired', folder, files },
-        `the folder ${folder} is not in the configuration any more: what it held (${counted(files, 'file')}) counts as gone; the peer keeps its documents until \`peersync forget ${shellWord(folder)} --remove\``,
+        `the folder ${quoted(folder)} is not in the configuration any more: what it held (${counted(files, 'file')}) counts as gone; the peer keeps its documents until \`peersync forget ${shellWord(folder)} --remove\``,
       );
   }
 

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { counted, numberText, visible } from '../lib/text.js';
+import { counted, numberText, quoted, visible } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { RecentEvent } from '../report/status.js';
 
@@ -127,7 +127,7 @@ export class DaemonLog implements Logger {
       level,
       { ...subjects, event: 'repeated', of: event, count: held },
       event === 'confirmed'
-        ? `confirmed ${counted(held, 'more file')} of ${subjects.folder} ${time}`
+        ? `confirmed ${counted(held, 'more file')} of folder ${quoted(String(subjects.folder))} ${time}`
         : `${numberText(held)} more like this ${time}, the last one: ${last.message}`,
     );
   }

@@ -71,6 +71,11 @@ export function escapeUnseen(json: string): string {
   );
 }
 
+/** The name of a folder in a sentence, where it could be taken for a word of it: `folder "the"`. */
+export function quoted(name: string): string {
+  return `"${visible(name)}"`;
+}
+
 /** One character as `visible` writes it. */
 const WRITTEN_OUT = /\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\u\{([0-9a-f]{5,6})\}/g;
 

@@ -1,7 +1,7 @@
 import type { Config, FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
-import { counted } from '../lib/text.js';
+import { counted, quoted } from '../lib/text.js';
 import {
   type Entry,
   gone,
@@ -44,7 +44,7 @@ export async function approve(
 }
 
 export function nothingHeld(folder: string) {
-  const message = `No removed files of the folder ${folder} wait for your approval.`;
+  const message = `No removed files of the folder ${quoted(folder)} wait for your approval.`;
   return wrongly('NOTHING_HELD', message, '`peersync status` says what waits.');
 }
 
@@ -86,7 +86,7 @@ export async function forget(
   if (configured !== undefined && !remove)
     throw wrongly(
       'FOLDER_CONFIGURED',
-      `The folder ${folder} is in the configuration, so nothing of it is forgotten.`,
+      `The folder ${quoted(folder)} is in the configuration, so nothing of it is forgotten.`,
       'Take it out there first, or give --remove to remove the documents of files that are skipped now.',
     );
   const each = async (work: (entry: Entry, sent: Sent | undefined) => void) => {

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { withFile } from '../lib/hint.js';
-import { fromVisible, isWithin } from '../lib/text.js';
+import { fromVisible, isWithin, quoted } from '../lib/text.js';
 import type { EntriesReader } from '../state/entries-reader.js';
 import { type Entry, keptOutFor } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
@@ -125,10 +125,10 @@ export async function itemsPage(
 /** The name of a folder, where one is given. @throws PeersyncError UNKNOWN_FOLDER */
 export function knownFolder({ folders }: Config, name: string | undefined): string | undefined {
   if (name === undefined || folders.some((folder) => folder.name === name)) return name;
-  const names = folders.map((folder) => folder.name).join(', ');
+  const names = folders.map((folder) => quoted(folder.name)).join(', ');
   throw wrongly(
     'UNKNOWN_FOLDER',
-    `There is no folder named "${name}".`,
+    `There is no folder named ${quoted(name)}.`,
     `The configuration names: ${names}.`,
   );
 }

@@ -5,7 +5,7 @@ import { messageOf } from '../lib/errors.js';
 import type { Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
-import { counted, numberText, sentence, visible } from '../lib/text.js';
+import { counted, numberText, quoted, sentence, visible } from '../lib/text.js';
 import { wallClockText } from '../lib/units.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { mirrorReports } from '../mirror/plan.js';
@@ -292,7 +292,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
     if (held !== undefined)
       add('warning', 'DELETES_HELD', name, { ...heldTrouble(name, held), since: held.since });
     if (watch?.trouble === undefined) continue;
-    const message = `The folder ${name} is ${watch.state}: ${watch.trouble.message}`;
+    const message = `The folder ${quoted(name)} is ${watch.state}: ${watch.trouble.message}`;
     const told = { message, hint: watch.trouble.hint, since: watch.since };
     if (watch.state === 'held') add('critical', 'FOLDER_HELD', name, told);
     else add('warning', 'FOLDER_DEGRADED', name, told);

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { type Encoding, joinPath } from '../lib/file.js';
 import { withFile } from '../lib/hint.js';
-import { counted, isWithin, sentence, shellWord, visible } from '../lib/text.js';
+import { counted, isWithin, quoted, sentence, shellWord, visible } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import {
   type Entry,
@@ -84,7 +84,8 @@ export async function explain(
       next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
     };
   const hint = 'Name a file in it, or see `peersync status`.';
-  if (path === '') throw wrongly('NOT_A_FILE', `${absolute} is the folder ${folder.name} itself.`, hint);
+  if (path === '')
+    throw wrongly('NOT_A_FILE', `${absolute} is the folder ${quoted(folder.name)} itself.`, hint);
   const watch = live?.parts.watcher.status().find(({ name }) => name === folder.name);
   const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
   const unmounted = (await mountsAway(folder, state)).find((mount) => path.startsWith(`${mount}/`));
@@ -350,7 +351,7 @@ async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
 function noFile(kind: NoFile, { name }: FolderConfig, closed: string | undefined) {
   if (kind === 'link')
     return {
-      rule: `A symbolic link is not followed: followSymlinks of folder ${name} is false.`,
+      rule: `A symbolic link is not followed: followSymlinks of folder ${quoted(name)} is false.`,
       next: 'Nothing, unless `followSymlinks` is set to true: then it is followed to what stands in the same folder.',
     };
   if (kind === 'other')
@@ -358,7 +359,7 @@ function noFile(kind: NoFile, { name }: FolderConfig, closed: string | undefined
   if (closed !== undefined)
     return { rule: `A rule keeps it out with everything in it: ${closed}.`, next: UNLESS_RULE };
   return {
-    rule: `No rule keeps it out: each file in it is taken or not by the rules of folder ${name}.`,
+    rule: `No rule keeps it out: each file in it is taken or not by the rules of folder ${quoted(name)}.`,
     next: 'Nothing for the directory itself: ask about a file in it; `peersync list` names those that are known.',
   };
 }

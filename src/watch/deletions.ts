@@ -3,7 +3,7 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
 import { type FileStat, sameStat } from '../lib/file.js';
-import { numberText, shellWord, visible } from '../lib/text.js';
+import { numberText, quoted, shellWord, visible } from '../lib/text.js';
 import {
   contentOf,
   type Entry,
@@ -331,7 +331,7 @@ export class Deletions {
     if (documents > 0)
       log.info(
         { event: 'removing', folder: folder.name, documents },
-        `${numberText(documents)} removed in ${folder.name}: what the peer has of that is removed, too`,
+        `${numberText(documents)} removed in folder ${quoted(folder.name)}: what the peer has of that is removed, too`,
       );
     return isDone;
   }
@@ -391,7 +391,7 @@ function crowdedSeconds(found: ReadonlyMap<string, readonly Unapproved[]>, limit
 export function heldTrouble(folder: string, { examples, files, of }: HeldDeletes) {
   return {
     code: 'DELETES_HELD',
-    message: `${numberText(files)} of ${numberText(of)} files of the folder ${folder} were removed or emptied at once, such as ${examples.map(visible).join(', ')}; the peer keeps their documents until you approve that.`,
+    message: `${numberText(files)} of ${numberText(of)} files of the folder ${quoted(folder)} were removed or emptied at once, such as ${examples.map(visible).join(', ')}; the peer keeps their documents until you approve that.`,
     hint: `\`peersync approve-deletes ${shellWord(folder)}\` removes the documents; files that come back end this.`,
   };
 }

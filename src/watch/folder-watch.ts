@@ -2,7 +2,7 @@ import type { FolderConfig } from '../config/config.js';
 import { messageOf } from '../lib/errors.js';
 import { ENCODINGS, joinPath } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
-import { isWithin, visible } from '../lib/text.js';
+import { isWithin, quoted, visible } from '../lib/text.js';
 import type { Trouble } from '../state/entry.js';
 import { Debouncer } from './debouncer.js';
 import { Deletions } from './deletions.js';
@@ -84,7 +84,7 @@ export class FolderWatch {
     this.deps = {
       ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
       problems: new Problems(name, clock, log),
-      health: new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
+      health: new HealthCheck(`folder ${name}`, `the scan of folder ${quoted(name)} does not go on`, {
         limitMs: LONGEST_STEP_MS,
         busy: () => this.#isLooking,
       }),
@@ -262,6 +262,9 @@ export class FolderWatch {
 
   #failed(what: string, error: unknown): void {
     const { name } = this.folder;
-    this.deps.log.error({ folder: name, err: error }, `${what} in ${name} failed: ${messageOf(error)}`);
+    this.deps.log.error(
+      { folder: name, err: error },
+      `${what} in folder ${quoted(name)} failed: ${messageOf(error)}`,
+    );
   }
 }

@@ -9,7 +9,7 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat, joinPath, sameStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
-import { isWithin, shellWord, visible } from '../lib/text.js';
+import { isWithin, quoted, shellWord, visible } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import { EXCLUDED, type Trouble } from '../state/entry.js';
 import { directoriesAbove, isAbsence, look } from './lister.js';
@@ -135,14 +135,14 @@ export class FolderRules {
     const ignored = this.#ignored(path);
     if (ignored !== undefined) return { take: false, rule: ignored };
     if (this.#include?.test(path).ignored === false)
-      return { take: false, rule: `no pattern of include of folder ${name} matches` };
+      return { take: false, rule: `no pattern of include of folder ${quoted(name)} matches` };
     const index = this.#matches.findIndex((patterns) => patterns.test(path).ignored);
     const rule = this.folder.rules[index];
     if (rule !== undefined && !('collection' in rule))
       return { take: false, rule: `${this.#nameOf(index)}: skip` };
     const collection = rule?.collection ?? this.folder.collection;
-    const taker = rule === undefined ? `folder ${name} takes it` : this.#nameOf(index);
-    const text = `${taker}: collection ${collection}`;
+    const taker = rule === undefined ? `folder ${quoted(name)} takes it` : this.#nameOf(index);
+    const text = `${taker}: collection ${quoted(collection)}`;
     return { take: true, collection, url: documentUrl(url, path), rule: text };
   }
 
@@ -159,7 +159,7 @@ export class FolderRules {
   }
 
   #nameOf(index: number): string {
-    return `rules[${index}] ${JSON.stringify(this.folder.rules[index]?.match)} of folder ${this.folder.name}`;
+    return `rules[${index}] ${JSON.stringify(this.folder.rules[index]?.match)} of folder ${quoted(this.folder.name)}`;
   }
 
   /** @param end a slash for a directory */
@@ -175,11 +175,11 @@ export class FolderRules {
     }
     const own = this.#ignore.test(path + end);
     if (own.ignored)
-      return `ignore pattern ${JSON.stringify(own.rule?.pattern)} of folder ${this.folder.name}`;
+      return `ignore pattern ${JSON.stringify(own.rule?.pattern)} of folder ${quoted(this.folder.name)}`;
     if (own.unignored) return undefined;
     const { ignored, rule } = this.#defaults.test(path + end);
     return ignored
-      ? `ignoreDefaults of folder ${this.folder.name}: ${JSON.stringify(rule?.pattern)}`
+      ? `ignoreDefaults of folder ${quoted(this.folder.name)}: ${JSON.stringify(rule?.pattern)}`
       : undefined;
   }
 }
@@ -321,7 +321,7 @@ export const trouble = {
   privateKey: (folder: string) => ({
     code: PRIVATE_KEY,
     message: 'The file holds a private key. It is kept out because a peer may publish its documents.',
-    hint: `Move it out of the folder. Where it is meant to be found, set "ignoreDefaults": false for the folder ${folder}.`,
+    hint: `Move it out of the folder. Where it is meant to be found, set "ignoreDefaults": false for the folder ${quoted(folder)}.`,
   }),
   tooLarge: (size: number, limit: number) => ({
     code: 'TOO_LARGE',

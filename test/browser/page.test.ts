@@ -124,8 +124,10 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
       .getByText(/^30 of 31 files were removed or emptied at once: old\/.* and 27 more\. Their/)
       .waitFor();
     await page.locator('.detail code', { hasText: 'peersync approve-deletes inbox' }).waitFor();
-    await folders.getByRole('button', { name: 'Remove 30 documents of inbox from the peer' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Remove 30 documents of inbox from the peer?' });
+    await folders
+      .getByRole('button', { name: 'Remove 30 documents of folder "inbox" from the peer' })
+      .click();
+    const dialog = page.getByRole('dialog', { name: 'Remove 30 documents of folder "inbox" from the peer?' });
     await shoot(page, 'real-held-deletes-desktop');
     await dialog.getByRole('button', { name: 'Remove them' }).click();
     await page.locator('.station.s-removed .number', { hasText: /^30$/ }).waitFor();
@@ -189,7 +191,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     forgive(/status of 4\d\d/);
     await page.getByRole('textbox', { name: 'Why?' }).fill(site.path('inbox'));
     await page.getByRole('button', { name: 'Explain' }).click();
-    await answer.getByText(/is the folder inbox itself\. Name a file in it/).waitFor();
+    await answer.getByText(/is the folder "inbox" itself\. Name a file in it/).waitFor();
     await answer.getByRole('button', { name: 'Close' }).click();
     await answer.waitFor({ state: 'hidden' });
 

@@ -46,7 +46,7 @@ const PATH = '2021/minutes-0002.md';
 const WHY: WhyReport = {
   ...{ file: `/srv/library/papers/${PATH}`, folder: 'papers', path: PATH, collection: 'papers' },
   ...{ status: 'confirmed', since: NOW - 44 * MIN, url: `https://files.example.org/papers/${PATH}` },
-  rule: 'Folder papers takes it: collection papers.',
+  rule: 'Folder "papers" takes it: collection "papers".',
   version: { size: 18_204, mtimeMs: NOW - 46 * MIN, sha256: SHA256 },
   evidence: { kind: 'digest', at: NOW - 44 * MIN, shown: `sha256 ${SHA256}` },
   history: [

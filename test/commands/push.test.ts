@@ -40,7 +40,7 @@ describe('the document of a file that is pushed by hand', () => {
       'https://X.org:443/in box/a.md',
       'https://x.org/%69n%20box/a.md',
     ])
-      expect(() => targetsOf(['a.md'], url, [folder])).toThrow(/belongs to the folder inbox/);
+      expect(() => targetsOf(['a.md'], url, [folder])).toThrow(/belongs to the folder "inbox"/);
     expect(targetsOf(['a.md'], 'https://x.org/in%20boxes/', [folder])).toHaveLength(1);
   });
 });

@@ -28,12 +28,12 @@ describe('the changes between two configurations', () => {
       alerts: { timeToSearch: '1m' },
     });
     expect(changeLines(before, after)).toEqual([
-      'folder c (/etc/peersync/c): added',
-      'folder b (/etc/peersync/b): removed',
-      'folder a: collection, settle changed',
-      'mirror dump.gz: every changed',
-      'mirror stock: added',
-      'mirror prices: removed',
+      'folder "c" (/etc/peersync/c): added',
+      'folder "b" (/etc/peersync/b): removed',
+      'folder "a": collection, settle changed',
+      'mirror "dump.gz": every changed',
+      'mirror "stock": added',
+      'mirror "prices": removed',
       'push.maxBytes: "8 MiB", now "1 MiB"',
       'push.concurrency: 4, now 8',
       'push.backoff.min: "1s", now "2s"',

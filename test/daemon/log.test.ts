@@ -123,13 +123,19 @@ describe('files that are confirmed', () => {
     said.confirm(4_532);
     expect(await said.after(0)).toHaveLength(20);
     expect(said.debugLines).toBe(4_512);
-    expect(await said.after(10 * SECOND)).toEqual(['info: confirmed 4,512 more files of f in the last 10s']);
+    expect(await said.after(10 * SECOND)).toEqual([
+      'info: confirmed 4,512 more files of folder "f" in the last 10s',
+    ]);
     expect(said.fields.at(-1)).toEqual({ folder: 'f', event: 'repeated', of: 'confirmed', count: 4_512 });
     said.confirm(100);
     expect(await said.after(0)).toEqual([]);
-    expect(await said.after(10 * SECOND)).toEqual(['info: confirmed 100 more files of f in the last 10s']);
+    expect(await said.after(10 * SECOND)).toEqual([
+      'info: confirmed 100 more files of folder "f" in the last 10s',
+    ]);
     said.confirm(1);
-    expect(await said.after(10 * SECOND)).toEqual(['info: confirmed 1 more file of f in the last 10s']);
+    expect(await said.after(10 * SECOND)).toEqual([
+      'info: confirmed 1 more file of folder "f" in the last 10s',
+    ]);
     said.confirm(1);
     expect(await said.after(0)).toEqual(['info: confirmed f/0.txt (1s after)']);
     expect(said.clock.waiting).toBe(0);

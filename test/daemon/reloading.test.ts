@@ -94,7 +94,7 @@ describe('a reload', () => {
     const world = await setUp();
     const report = await stopDuring(world, 'kept');
     expect(world.did).toEqual(['load', 'watch', 'no more keeping', 'keep', 'configure', 'commit']);
-    expect(report).toMatchObject({ changes: ['folder notes (/srv/notes): added'] });
+    expect(report).toMatchObject({ changes: ['folder "notes" (/srv/notes): added'] });
     expect(world.current.config).toEqual(world.holds.load);
   });
 

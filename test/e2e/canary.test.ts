@@ -62,7 +62,7 @@ describe('a canary at a YaCy', () => {
     );
     expect(stdout).toMatch(/TROUBLE +addresses of folder vault: .*takes no documents with local addresses/);
     expect(stdout).toContain('network.unit.domain');
-    expect(stdout).toContain('Files of the folder vault would end in quarantine.');
+    expect(stdout).toContain('Files of the folder "vault" would end in quarantine.');
   });
 
   it.each([

@@ -108,7 +108,7 @@ it('the documents of very many removed files wait until a person approves it, al
   for (let run = 0; run < 2; run += 1) {
     const held = await site.run('once');
     expect(held.code).toBe(3);
-    expect(held.stdout).toMatch(/25 of 30 files of the folder inbox .*`peersync approve-deletes inbox`/);
+    expect(held.stdout).toMatch(/25 of 30 files of the folder "inbox" .*`peersync approve-deletes inbox`/);
   }
   expect((await site.run('status')).stdout).toContain('`peersync approve-deletes inbox`');
   const unasked = await site.run('approve-deletes', 'inbox');
@@ -118,7 +118,9 @@ it('the documents of very many removed files wait until a person approves it, al
   });
   expect(await counts()).toEqual({ confirmed: 5, gone: 25 });
   const approved = await site.run('approve-deletes', 'inbox', '--yes');
-  expect(approved.stdout).toContain('25 documents of inbox are removed from the peer by the next run');
+  expect(approved.stdout).toContain(
+    '25 documents of the folder "inbox" are removed from the peer by the next run',
+  );
   expect((await site.run('once')).code).toBe(0);
   expect(await counts()).toEqual({ confirmed: 5, removed: 25 });
   expect(await shown(names.slice(23, 27))).toBe(2);
@@ -174,10 +176,12 @@ it('a folder that left the configuration keeps its documents until it is forgott
   expect(await shown(names.slice(0, 3))).toBe(3);
   expect((await site.run('forget', 'inbox', '--remove')).code).toBe(2);
   const forgotten = await site.run('forget', 'inbox', '--remove', '--yes');
-  expect(forgotten.stdout).toBe('3 documents of inbox to be removed from the peer.\n');
+  expect(forgotten.stdout).toBe('3 documents of the folder "inbox" to be removed from the peer.\n');
   expect((await site.run('once')).code).toBe(0);
   expect(await shown(names.slice(0, 3))).toBe(0);
-  expect((await site.run('forget', 'inbox', '--yes')).stdout).toBe('3 files of inbox forgotten.\n');
+  expect((await site.run('forget', 'inbox', '--yes')).stdout).toBe(
+    '3 files of the folder "inbox" forgotten.\n',
+  );
   expect(await counts()).toEqual({ confirmed: 1 });
 });
 
@@ -192,7 +196,7 @@ it('a folder is not forgotten with its documents in the peer unless somebody say
     expect(await site.run(...words)).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(
-        /Nothing was forgotten, for the peer has 3 documents of inbox.*\n.*inbox --remove --yes` removes them, .*inbox --keep/,
+        /Nothing was forgotten, for the peer has 3 documents of the folder "inbox".*\n.*inbox --remove --yes` removes them, .*inbox --keep/,
       ) as unknown,
     });
   expect((await site.run('forget', 'inbox', '--remove', '--keep')).code).toBe(2);
@@ -210,7 +214,7 @@ it('a folder that is forgotten with --keep leaves its documents in the peer, and
   expect((await site.run('once')).code).toBe(0);
   const kept = await site.run('forget', 'inbox', '--keep', '--yes');
   expect(kept.stdout).toMatch(
-    /^2 files of inbox forgotten; the peer keeps 2 documents\. `peersync push --remove URL`/,
+    /^2 files of the folder "inbox" forgotten; the peer keeps 2 documents\. `peersync push --remove URL`/,
   );
   expect(await counts()).toEqual({});
   expect(await shown(names.slice(0, 2))).toBe(2);

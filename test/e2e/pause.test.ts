@@ -113,7 +113,7 @@ it('once ends when all that waits is in a folder that is away, and says which, h
   const held = await once();
   const items = { confirmed: 1, pending: 3 };
   expect(held).toMatchObject({ code: 1, items, error: { code: 'FOLDER_HELD' } });
-  expect(held.error.message).toContain(`The folder shelf was left out: The folder ${shelf} is not there`);
+  expect(held.error.message).toContain(`The folder "shelf" was left out: The folder ${shelf} is not there`);
   expect(held.error.message).toContain('3 files of it wait to be pushed.');
   expect(held.error.hint).toContain('then run again');
   renameSync(away, shelf);
@@ -140,6 +140,6 @@ it('once ends where one folder is away and the peer refuses to remove a document
   site.proxy.behaviour = when(({ path }) => path === '/api/remove_p.html', refusal);
   const { code, stderr } = await once();
   expect(code).toBe(1);
-  expect(stderr).toContain('The folder shelf was left out');
+  expect(stderr).toContain('The folder "shelf" was left out');
   expect(stderr).toContain('not mine');
 });

@@ -94,7 +94,7 @@ describe('a running daemon that reads its configuration anew', () => {
     const rules = [{ match: '*.md', collection: 'markdown' }];
     site.configure({ folders: [{ name: 'plain' }, { name: 'ruled', rules }] });
     const report = await site.ask<ReloadReport>('reload');
-    expect(report).toEqual({ changes: ['folder ruled: rules changed'], restart: [] });
+    expect(report).toEqual({ changes: ['folder "ruled": rules changed'], restart: [] });
     const shown = () => site.peer.peerdoc(site.url('ruled/n.md'));
     await until(async () => (await shown())?.collections[0] === 'markdown', 'it moved');
     await site.becomes('ruled/n.md', 'confirmed');

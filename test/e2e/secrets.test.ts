@@ -19,8 +19,8 @@ it('secrets and packages are kept from the peer unless the folder lets them in, 
   );
 
   const why = async (file: string) => (await site.run('why', site.path(file))).stdout;
-  expect(await why('inbox/.env')).toContain('IgnoreDefaults of folder inbox: ".env*"');
-  expect(await why('inbox/.ssh/config')).toContain('IgnoreDefaults of folder inbox: ".ssh/"');
+  expect(await why('inbox/.env')).toContain('IgnoreDefaults of folder "inbox": ".env*"');
+  expect(await why('inbox/.ssh/config')).toContain('IgnoreDefaults of folder "inbox": ".ssh/"');
   expect(await why('inbox/work/deploy-key.txt')).toContain('The file holds a private key');
   expect(site.proxy.pushes.flatMap(({ urls }) => urls)).toEqual([site.url('inbox/note.txt')]);
 

@@ -48,7 +48,7 @@ describe('very many removed files', () => {
       subject: 'inbox',
       since: 5,
     });
-    expect(condition?.message).toMatch(/^25 of 40 files of the folder inbox .* a, b, c;/);
+    expect(condition?.message).toMatch(/^25 of 40 files of the folder "inbox" .* a, b, c;/);
     expect(condition?.hint).toContain('`peersync approve-deletes inbox`');
     const folders = config.folders.map((folder) => ({ ...folder, onDelete: 'keep' as const }));
     expect(statusReport({ ...config, folders }, state, undefined, now).conditions).toEqual([]);

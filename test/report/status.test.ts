@@ -62,7 +62,7 @@ describe('a condition', () => {
 
   it('of a folder that is held says what is held, since when, and what to do about it', () => {
     const text = statusText(report({ folders: [folderIn('held')] }), NOW).join('\n');
-    expect(text).toMatch(/\nheld +The folder inbox is held: It is not there\. Since .*\n +Mount it\./);
+    expect(text).toMatch(/\nheld +The folder "inbox" is held: It is not there\. Since .*\n +Mount it\./);
   });
 
   it('of a program that reads documents and does not start says why, and keeps no text from being ready', async () => {

@@ -112,16 +112,22 @@ describe('what happens next to a file is told', () => {
 
 describe('what is no file that is taken', () => {
   it.each([
-    ['sub', 'directory', 'a directory: ', 'No rule keeps it out: .* rules of folder inbox', /peersync list/],
+    [
+      'sub',
+      'directory',
+      'a directory: ',
+      'No rule keeps it out: .* rules of folder "inbox"',
+      /peersync list/,
+    ],
     [
       'old',
       'directory',
       'a directory: ',
-      'A rule keeps it out .*: ignore pattern "old" of folder inbox',
+      'A rule keeps it out .*: ignore pattern "old" of folder "inbox"',
       /rule/,
     ],
     ['old/sub', 'directory', 'a directory: ', 'A rule keeps it out .*: ignore pattern "old" of', /rule/],
-    ['link.md', 'link', 'a symbolic link, ', '.*followSymlinks of folder inbox is false', /set to true/],
+    ['link.md', 'link', 'a symbolic link, ', '.*followSymlinks of folder "inbox" is false', /set to true/],
     ['pipe.md', 'other', 'no regular file, ', 'Only regular files ', /Nothing/],
   ])('is told as what it is, with what holds for what is in it: %s', async (name, kind, is, rule, next) => {
     const { config, inbox, state } = await setUp({ include: ['*.md'], ignore: ['old'] });

@@ -333,7 +333,9 @@ describe('a file is kept out', () => {
     const url = 'https://other.example/';
     await inbox.start({ folder: { ignore: ['a.txt', 'd/'], collection: 'other', url } });
     expect(inbox.paths()).toEqual(['c.txt']);
-    expect(inbox.said('inbox/a.txt is skipped from now on: ignore pattern "a.txt" of folder inbox')).toBe(1);
+    expect(inbox.said('inbox/a.txt is skipped from now on: ignore pattern "a.txt" of folder "inbox"')).toBe(
+      1,
+    );
     const destination = { collection: 'other', url: `${url}c.txt` };
     expect(inbox.get('c.txt')).toMatchObject({ status: 'pending', ...destination, version: { sha256 } });
   });

@@ -12,7 +12,7 @@ import { folderOf, Inbox } from './inbox.js';
 
 const rulesOf = (changes: Partial<FolderConfig>) => new FolderRules(folderOf('/nowhere', changes));
 
-const TAKEN = 'folder inbox takes it: collection inbox';
+const TAKEN = 'folder "inbox" takes it: collection "inbox"';
 const INCLUDE = { include: ['*.md', 'docs/'] };
 const SKIP = { match: 'tmp/', skip: true } as const;
 const RULES = {
@@ -30,43 +30,43 @@ describe('the rules of a folder', () => {
   });
 
   it.each<[string, Partial<FolderConfig>, string]>([
-    ['x.part', {}, 'ignore pattern "*.part" of folder inbox'],
-    ['a\nb.part', {}, 'ignore pattern "*.part" of folder inbox'],
+    ['x.part', {}, 'ignore pattern "*.part" of folder "inbox"'],
+    ['a\nb.part', {}, 'ignore pattern "*.part" of folder "inbox"'],
     // As the file system tells upper from lower case.
     ['X.PART', {}, TAKEN],
-    ['a/.git/config', {}, 'ignore pattern ".git" of folder inbox'],
+    ['a/.git/config', {}, 'ignore pattern ".git" of folder "inbox"'],
     ['.gitignore', {}, TAKEN],
     ['.hidden/.file', {}, TAKEN],
     ['a/.peersyncignore', {}, '.peersyncignore is a file of rules and is not pushed'],
     ['a/b.md', INCLUDE, TAKEN],
     ['docs/x.html', INCLUDE, TAKEN],
-    ['x.html', INCLUDE, 'no pattern of include of folder inbox matches'],
-    ['tmp/keep.md', RULES, 'rules[0] "keep.md" of folder inbox: collection kept'],
-    ['tmp/other.md', RULES, 'rules[1] "tmp/" of folder inbox: skip'],
-    ['a.md', RULES, 'rules[2] "*.md" of folder inbox: collection notes'],
+    ['x.html', INCLUDE, 'no pattern of include of folder "inbox" matches'],
+    ['tmp/keep.md', RULES, 'rules[0] "keep.md" of folder "inbox": collection "kept"'],
+    ['tmp/other.md', RULES, 'rules[1] "tmp/" of folder "inbox": skip'],
+    ['a.md', RULES, 'rules[2] "*.md" of folder "inbox": collection "notes"'],
     ['a.txt', RULES, TAKEN],
-    ['#auto#', LITERAL, 'ignore pattern "\\\\#*#" of folder inbox'],
-    ['#auto#', { ignore: ['#*#'] }, 'ignore pattern "\\\\#*#" of folder inbox'],
-    ['deep/.env.local', DEFAULTS, 'ignoreDefaults of folder inbox: ".env*"'],
+    ['#auto#', LITERAL, 'ignore pattern "\\\\#*#" of folder "inbox"'],
+    ['#auto#', { ignore: ['#*#'] }, 'ignore pattern "\\\\#*#" of folder "inbox"'],
+    ['deep/.env.local', DEFAULTS, 'ignoreDefaults of folder "inbox": ".env*"'],
     ['.env.example', DEFAULTS, TAKEN],
-    ['PROD.ENV', DEFAULTS, 'ignoreDefaults of folder inbox: "*.env"'],
-    ['keys/ID_RSA', DEFAULTS, 'ignoreDefaults of folder inbox: "id_rsa"'],
-    ['.npmrc', DEFAULTS, 'ignoreDefaults of folder inbox: ".npmrc"'],
-    ['.config/gcloud/a.json', DEFAULTS, 'ignoreDefaults of folder inbox: ".config/gcloud/"'],
-    ['.ssh/config', DEFAULTS, 'ignoreDefaults of folder inbox: ".ssh/"'],
-    ['a/node_modules/b/readme.md', DEFAULTS, 'ignoreDefaults of folder inbox: "node_modules/"'],
-    ['keys/id_ed25519', DEFAULTS, 'ignoreDefaults of folder inbox: "id_ed25519"'],
+    ['PROD.ENV', DEFAULTS, 'ignoreDefaults of folder "inbox": "*.env"'],
+    ['keys/ID_RSA', DEFAULTS, 'ignoreDefaults of folder "inbox": "id_rsa"'],
+    ['.npmrc', DEFAULTS, 'ignoreDefaults of folder "inbox": ".npmrc"'],
+    ['.config/gcloud/a.json', DEFAULTS, 'ignoreDefaults of folder "inbox": ".config/gcloud/"'],
+    ['.ssh/config', DEFAULTS, 'ignoreDefaults of folder "inbox": ".ssh/"'],
+    ['a/node_modules/b/readme.md', DEFAULTS, 'ignoreDefaults of folder "inbox": "node_modules/"'],
+    ['keys/id_ed25519', DEFAULTS, 'ignoreDefaults of folder "inbox": "id_ed25519"'],
     ['keys/id_ed25519.pub', DEFAULTS, TAKEN],
     ['.env', {}, TAKEN],
     ...[...ODD_NAMES, 'two\nline'].map((name): [string, object, string] => [name, LITERAL, TAKEN]),
   ])('decide about %j with %j', (path, changes, rule) => {
     const decision = rulesOf(changes).decide(path);
     expect(decision).toMatchObject({ take: rule.includes('collection'), rule });
-    if (decision.take) expect(decision.rule).toContain(`collection ${decision.collection}`);
+    if (decision.take) expect(decision.rule).toContain(`collection "${decision.collection}"`);
   });
 
   it('close a directory that a leading rule skips, and only then', () => {
-    expect(rulesOf({ rules: [SKIP] }).closed('a/tmp/b')).toBe('rules[0] "tmp/" of folder inbox: skip');
+    expect(rulesOf({ rules: [SKIP] }).closed('a/tmp/b')).toBe('rules[0] "tmp/" of folder "inbox": skip');
     const after = { match: 'keep.md', collection: 'k' };
     expect(rulesOf({ rules: [after, SKIP] }).closed('a/tmp/b')).toBeUndefined();
   });

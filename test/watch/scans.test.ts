@@ -479,7 +479,7 @@ describe('the health checks of the watcher', () => {
     const { played, openEvents } = playedEvents({ held: opened });
     await inbox.begin({ openEvents });
     await until(() => played.events?.asked === 1, 'the scan waits for a watch');
-    expect(busyIn(inbox.watcher)).toContain('the scan of inbox does not go on');
+    expect(busyIn(inbox.watcher)).toContain('the scan of folder "inbox" does not go on');
     goesOn(inbox.watcher.health, 'folder inbox');
     expect(goesOn(inbox.watcher.health, 'folder inbox')).toBe(false);
     // The watchdog's own limit, a minute and a half at most, and not that of a slow disk.

@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks';
-import { numberText as count, counted, visible } from '../../lib/text.js';
+import { numberText as count, counted, quoted, visible } from '../../lib/text.js';
 import { durationText, formatBytes } from '../../lib/units.js';
 import type { MirrorReport, MirrorTrouble } from '../../mirror/record.js';
 import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
@@ -239,7 +239,7 @@ function Held({
   const text = `${count(files)} of ${count(of)} files were removed or emptied at once: ${examples.map(visible).join(', ')}${more}.`;
   const approve = async () => {
     await post('/api/approve-deletes', { folder: name, files } satisfies ApproveDeletesRequest);
-    return `${documents} of ${visible(name)} ${files === 1 ? 'is' : 'are'} removed from the peer.`;
+    return `${documents} of folder ${quoted(name)} ${files === 1 ? 'is' : 'are'} removed from the peer.`;
   };
   return (
     <ul class="troubles">
@@ -248,8 +248,8 @@ function Held({
         <p>{text} Their documents stay until you approve it, or the files come back.</p>
         <Asking
           {...{ model, work: approve, text, short: 'Remove', yes: 'Remove them' }}
-          label={`Remove ${documents} of ${visible(name)} from the peer`}
-          title={`Remove ${documents} of ${visible(name)} from the peer?`}
+          label={`Remove ${documents} of folder ${quoted(name)} from the peer`}
+          title={`Remove ${documents} of folder ${quoted(name)} from the peer?`}
         />
       </li>
     </ul>
