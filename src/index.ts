@@ -12,8 +12,9 @@ export type {
 export { PeerClient, type PeerClientOptions } from './peer/client.js';
 export type { DialectName } from './peer/dialect.js';
 export { type Delivered, PeerError, type PeerErrorCode } from './peer/errors.js';
+export type { Timeouts } from './peer/exchange-options.js';
 export type { EncodedText, Text, TextEncoding, TextSource } from './peer/form.js';
-export type { RequestCounts, Timeouts } from './peer/http.js';
+export type { RequestCounts } from './peer/http.js';
 export type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peer/peerdoc.js';
 export type { PushAnswer, PushItem, PushOptions, PushResult } from './peer/push.js';
 export type { ShareOptions, ShareQuery, ShareStream } from './peer/share.js';

@@ -1,17 +1,7 @@
 import { rootCertificates } from 'node:tls';
 import { buildConnector, Client, type Dispatcher } from 'undici';
+import type { ConnectionOptions } from './exchange-options.js';
 import { type EndingExchange, workAroundDefects } from './undici-defects.js';
-
-export interface ConnectionOptions {
-  /** `{base_url}` of the API. */
-  readonly base: URL;
-  /** Unix socket to connect to, instead of the host and the port of `base`. */
-  readonly socketPath: string | undefined;
-  readonly timeouts: {
-    /** Limit for opening a connection, TLS included, in ms. */
-    readonly connect: number;
-  };
-}
 
 /**
  * Idle time after which a connection is closed, in ms. All known servers wait longer (2 to 9 s), so

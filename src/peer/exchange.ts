@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Clock, Timer } from '../lib/clock.js';
+import type { Timer } from '../lib/clock.js';
 import { type AnswerHead, type HttpAnswer, isSuccess } from './answer.js';
 import type { Connection, ExchangeHandler } from './connections.js';
 import type { Delivered, PeerError, PeerErrorCode } from './errors.js';
@@ -12,42 +12,8 @@ import {
   type FailedExchange,
   type Phase,
 } from './exchange-errors.js';
+import type { ExchangeOptions, ExchangeRequest } from './exchange-options.js';
 import type { Body } from './form.js';
-
-export interface Timeouts {
-  /** Limit for opening a connection, TLS included, in ms. */
-  readonly connect: number;
-  /** Longest time without progress from there to the head of the answer, in ms. */
-  readonly headers: number;
-  /** Longest time between two pieces of the answer, in ms. */
-  readonly body: number;
-  /**
-   * Limit for the whole exchange, in ms. A request that is sent again with credentials has it each
-   * time. An answer that is read while it comes has 12 times as long.
-   */
-  readonly total: number;
-}
-
-/** The part of a request that concerns one exchange. */
-export interface ExchangeRequest {
-  readonly method: 'GET' | 'POST';
-  readonly body?: Body | undefined;
-  readonly signal?: AbortSignal | undefined;
-  /** Bytes. A longer answer of success is refused. @default the client's maxAnswer */
-  readonly maxBytes?: number | undefined;
-  /**
-   * Whether the answer is read while it comes. If such an answer breaks off, the error is
-   * PEER_ANSWER, not PEER_UNREACHABLE.
-   */
-  readonly isStreamed?: boolean;
-}
-
-export interface ExchangeOptions {
-  readonly timeouts: Timeouts;
-  /** Bytes of an answer that is read whole. */
-  readonly maxAnswer: number;
-  readonly clock: Clock;
-}
 
 /** Multiplies `timeouts.total` for an answer that is read while it comes. */
 const STREAM_TOTAL_FACTOR = 12;

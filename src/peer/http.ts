@@ -10,11 +10,10 @@ import {
   succeeded,
 } from './answer.js';
 import { Auth, type Authorization, type Credentials } from './auth.js';
-import { type ConnectionOptions, Connections } from './connections.js';
-import { Exchange, type ExchangeOptions, type ExchangeRequest } from './exchange.js';
+import { Connections } from './connections.js';
+import { Exchange } from './exchange.js';
 import { calledOff, refusedError, unlessAborted, weakError } from './exchange-errors.js';
-
-export type { Timeouts } from './exchange.js';
+import type { ConnectionOptions, ExchangeOptions, ExchangeRequest } from './exchange-options.js';
 
 /** Numbers of requests that were put on the wire, those sent again included. */
 export interface RequestCounts {

@@ -105,14 +105,14 @@ describe('a state directory', () => {
   it('that is not there is named by status first, with what starts peersync, and by reload', async () => {
     const directory = temporaryDirectory();
     const path = writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } });
-    const missing = `Nothing has run with this configuration yet: there is no state in ${join(directory, 'state')}.\n  \`peersync run\` starts `;
+    const missing = `Nothing has run with this configuration yet: there is no state in ${join(directory, 'state')}.\n  \`peersync run -c ${path}\` starts `;
     const status = await peersync(['status', '-c', path]);
     expect(status.code).toBe(0);
     expect((await peersync(['status', '--check', '-c', path])).code).toBe(1);
     expect(status.stdout.slice(0, missing.length)).toBe(missing);
     const [, ...next] = status.stdout.split('\n');
     expect(next.slice(0, 2)).toEqual([
-      '  `peersync run` starts to sync 1 folder.',
+      `  \`peersync run -c ${path}\` starts to sync 1 folder.`,
       expect.stringContaining('  If a daemon runs already, its state.dir was another'),
     ]);
     expect(status.stdout).toContain('\npeer     http://127.0.0.1:1');
@@ -120,7 +120,7 @@ describe('a state directory', () => {
     expect(existsSync(join(directory, 'state'))).toBe(false);
     mkdirSync(join(directory, 'state'));
     expect((await peersync(['status', '-c', path])).stdout).toMatch(
-      /^peersync does not run; `peersync run` starts it\. /,
+      /^peersync does not run; `peersync run -c \S+` starts it\. /,
     );
   });
 

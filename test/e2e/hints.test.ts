@@ -19,7 +19,8 @@ const NAME = "it's mine";
 const VALUES: Readonly<Record<string, string>> = {
   PATH: shellWord(`${NAME}/a b.md`),
   FILE: shellWord(`${NAME}/a b.md`),
-  URL: 'https://files.example.org/mine/a%20b.md',
+  URL: 'https://files.example.org/elsewhere/a%20b.md',
+  WORDS: 'words',
   NAME: 'object',
   TABLE: 'prices',
   KEY: 'k',
@@ -29,6 +30,8 @@ const VALUES: Readonly<Record<string, string>> = {
   '${shellWord(folder.name)}': shellWord(NAME),
   '${shellWord(name)}': shellWord(NAME),
   '${shellWord(table)}': 'prices',
+  '${word}': shellWord(NAME),
+  "${remaining.map(shellWord).join(' ')}": 'https://files.example.org/elsewhere/a%20b.md',
   '${status}': 'pending',
   '${command}': 'once',
   '${name}': 'table get',

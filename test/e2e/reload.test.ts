@@ -170,8 +170,8 @@ describe('a running daemon that reads its configuration anew', () => {
       stderr: expect.stringContaining('push.concurrency'),
     });
     expect(await site.run('why', 'steady/b.txt')).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('Folder steady takes it'),
+      code: 1,
+      stdout: expect.stringContaining('Folder "steady" takes it'),
     });
     expect(await site.run('mirror')).toMatchObject({ code: 0 });
     site.drop('steady/a.txt');
@@ -347,9 +347,9 @@ describe('a daemon that reads its configuration anew', () => {
       expect(code).toBe(1);
       return stderr;
     };
-    expect(await reload()).toContain('No daemon runs with this configuration');
+    expect(await reload()).toContain('Nothing has run with this configuration yet');
     mkdirSync(site.stateDirectory);
-    expect(await reload()).toMatch(/none uses the state in .*\n {2}Start it with `peersync run`\./);
+    expect(await reload()).toMatch(/none uses the state in .*\n {2}Start it with `peersync run -c \S+`\./);
     const lock = await lockState(site.stateDirectory, { clock: systemClock });
     expect(await reload()).toContain(`(pid ${process.pid} on ${hostname()}) does not take commands now`);
     await lock.release();
@@ -363,8 +363,8 @@ describe('a daemon that reads its configuration anew', () => {
     writeFileSync(site.config, JSON.stringify({ ...config, state: { dir: elsewhere } }));
     const { code, stderr } = await site.run('reload');
     expect(code).toBe(1);
-    expect(stderr).toContain(`its state would be in ${elsewhere}, where nothing is.`);
-    expect(stderr).toContain('stop the daemon, move its old directory here, and start it again');
+    expect(stderr).toContain(`there is no state in ${elsewhere}.`);
+    expect(stderr).toContain('stop it, move that directory here, and start it again');
     await site.hangUp();
     expect((await site.status()).restart).toEqual(['state.dir']);
     await site.stop();

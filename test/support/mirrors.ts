@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import { PeerClient } from '../../src/peer/client.js';
-import type { Timeouts } from '../../src/peer/http.js';
+import type { Timeouts } from '../../src/peer/exchange-options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/batch-sender.js';

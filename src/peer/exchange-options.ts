@@ -1,0 +1,52 @@
+import type { Clock } from '../lib/clock.js';
+import type { Body } from './form.js';
+
+/*
+ * The options of a request in plain types: the types of the library need no other package.
+ */
+
+export interface Timeouts {
+  /** Limit for opening a connection, TLS included, in ms. */
+  readonly connect: number;
+  /** Longest time without progress from there to the head of the answer, in ms. */
+  readonly headers: number;
+  /** Longest time between two pieces of the answer, in ms. */
+  readonly body: number;
+  /**
+   * Limit for the whole exchange, in ms. A request that is sent again with credentials has it each
+   * time. An answer that is read while it comes has 12 times as long.
+   */
+  readonly total: number;
+}
+
+export interface ConnectionOptions {
+  /** `{base_url}` of the API. */
+  readonly base: URL;
+  /** Unix socket to connect to, instead of the host and the port of `base`. */
+  readonly socketPath: string | undefined;
+  readonly timeouts: {
+    /** Limit for opening a connection, TLS included, in ms. */
+    readonly connect: number;
+  };
+}
+
+/** The part of a request that concerns one exchange. */
+export interface ExchangeRequest {
+  readonly method: 'GET' | 'POST';
+  readonly body?: Body | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Bytes. A longer answer of success is refused. @default the client's maxAnswer */
+  readonly maxBytes?: number | undefined;
+  /**
+   * Whether the answer is read while it comes. If such an answer breaks off, the error is
+   * PEER_ANSWER, not PEER_UNREACHABLE.
+   */
+  readonly isStreamed?: boolean;
+}
+
+export interface ExchangeOptions {
+  readonly timeouts: Timeouts;
+  /** Bytes of an answer that is read whole. */
+  readonly maxAnswer: number;
+  readonly clock: Clock;
+}
