@@ -66,7 +66,14 @@ async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
     message: `No daemon runs with this configuration: none uses the state in ${stateDir}.`,
     hint: 'Start it with `peersync run`. If state.dir was changed, a daemon that runs on the old directory takes it up only by a restart.',
   };
-  const { message, hint } = (await missingState(stateDir)) ?? unused;
+  const missing = await missingState(stateDir);
+  const { message, hint } =
+    missing === undefined
+      ? unused
+      : {
+          message: `No daemon runs with this configuration: there is no state in ${stateDir}.`,
+          hint: `\`peersync run\` starts one. ${missing.moved}`,
+        };
   return new PeersyncError({ code: 'NOT_RUNNING', message, hint });
 }
 

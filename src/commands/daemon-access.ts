@@ -118,7 +118,6 @@ export async function missingState(stateDir: string) {
     'If a daemon runs already, its state.dir was another when it started: stop it, move that directory here, and start it again.';
   return {
     message: `Nothing has run with this configuration yet: there is no state in ${stateDir}.`,
-    hint: `\`peersync run\` starts the daemon. ${moved}`,
     moved,
   };
 }

@@ -73,7 +73,7 @@ describe('a running daemon that reads its configuration anew', () => {
     site.drop('leaves/waits.txt');
     await site.becomes('leaves/waits.txt', 'pending');
     site.configure(named('stays'));
-    expect((await site.run('reload')).stdout).toBe(`folder leaves (${site.path('leaves')}): removed\n`);
+    expect((await site.run('reload')).stdout).toBe(`folder "leaves" (${site.path('leaves')}): removed\n`);
     await site.becomes('leaves/waits.txt', 'outside');
     await site.ask('resume');
     site.drop('stays/after.txt');
@@ -204,7 +204,7 @@ describe('a running daemon that reads its configuration anew', () => {
     site.configure({ peer: site.section({ maxAnswer: '1 MiB' }), ...named('first', 'second') });
     expect(await site.run('reload')).toMatchObject({
       code: 0,
-      stdout: `folder second (${site.path('second')}): added\npeer.maxAnswer: takes effect only by a restart\n`,
+      stdout: `folder "second" (${site.path('second')}): added\npeer.maxAnswer: takes effect only by a restart\n`,
     });
     expect((await site.run('status')).stdout).toMatch(/^restart +.*peer\.maxAnswer\.$/m);
     site.drop('second/n.txt');
