@@ -138,12 +138,12 @@ export async function explain(
 
 /** The rule that skips a file whose name is taken, by the code of what is wrong with its content. */
 const CONTENT_RULES: Readonly<Record<string, (folder: string) => string>> = {
-  EMPTY: (folder) => `Folder ${folder} takes its name; empty files are skipped.`,
-  TOO_LARGE: (folder) => `maxFileSize of folder ${folder} keeps it out.`,
-  PRIVATE_KEY: (folder) => `ignoreDefaults of folder ${folder} keeps private keys out.`,
+  EMPTY: (folder) => `Folder ${quoted(folder)} takes its name; empty files are skipped.`,
+  TOO_LARGE: (folder) => `maxFileSize of folder ${quoted(folder)} keeps it out.`,
+  PRIVATE_KEY: (folder) => `ignoreDefaults of folder ${quoted(folder)} keeps private keys out.`,
   NOT_TEXT: (folder) =>
-    `Folder ${folder} takes its name; files that are neither text nor readable documents are skipped.`,
-  NO_WORDS: (folder) => `Folder ${folder} takes its name; files without a word are skipped.`,
+    `Folder ${quoted(folder)} takes its name; files that are neither text nor readable documents are skipped.`,
+  NO_WORDS: (folder) => `Folder ${quoted(folder)} takes its name; files without a word are skipped.`,
 };
 
 /** The rule that keeps the content of a file out; undefined where none does. */

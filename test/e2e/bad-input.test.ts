@@ -118,7 +118,7 @@ describe('a state directory', () => {
     expect(status.stdout).toContain('\npeer     http://127.0.0.1:1');
     const { stderr } = await peersync(['reload', '-c', path]);
     expect(stderr).toContain('No daemon runs with this configuration: there is no state in ');
-    expect(stderr).toContain('`peersync run` starts one. If a daemon runs already, ');
+    expect(stderr).toContain('starts one. If a daemon runs already, ');
     expect(existsSync(join(directory, 'state'))).toBe(false);
     mkdirSync(join(directory, 'state'));
     expect((await peersync(['status', '-c', path])).stdout).toMatch(

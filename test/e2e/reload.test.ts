@@ -347,9 +347,9 @@ describe('a daemon that reads its configuration anew', () => {
       expect(code).toBe(1);
       return stderr;
     };
-    expect(await reload()).toContain('Nothing has run with this configuration yet');
+    expect(await reload()).toContain('No daemon runs with this configuration');
     mkdirSync(site.stateDirectory);
-    expect(await reload()).toMatch(/none uses the state in .*\n {2}Start it with `peersync run -c \S+`\./);
+    expect(await reload()).toMatch(/none uses the state in .*\n {2}Start it with `peersync run`\./);
     const lock = await lockState(site.stateDirectory, { clock: systemClock });
     expect(await reload()).toContain(`(pid ${process.pid} on ${hostname()}) does not take commands now`);
     await lock.release();

@@ -194,9 +194,9 @@ describe('a path', () => {
 
 describe('the rule of a file that is skipped', () => {
   it.each([
-    ['EMPTY', 'Folder inbox takes its name; empty files are skipped.'],
-    ['TOO_LARGE', 'maxFileSize of folder inbox keeps it out.'],
-    ['PRIVATE_KEY', 'ignoreDefaults of folder inbox keeps private keys out.'],
+    ['EMPTY', 'Folder "inbox" takes its name; empty files are skipped.'],
+    ['TOO_LARGE', 'maxFileSize of folder "inbox" keeps it out.'],
+    ['PRIVATE_KEY', 'ignoreDefaults of folder "inbox" keeps private keys out.'],
     ['OTHER', 'Its content keeps it out: It is so.'],
   ])('is the one that keeps its content out, and not the one that takes its name: %s', async (code, rule) => {
     const { clock, config, inbox, state } = await setUp();
@@ -215,7 +215,7 @@ describe('the rule of a file that is skipped', () => {
     writeFileSync(join(inbox, 'a.tmp'), 'a');
     state.put(skipped(undefined, at, { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1 }, trouble, clock.now()));
     const { rule } = await explain(join(inbox, 'a.tmp'), config, state, undefined);
-    expect(rule).toBe('Ignore pattern "*.tmp" of folder inbox.');
+    expect(rule).toBe('Ignore pattern "*.tmp" of folder "inbox".');
   });
 });
 
