@@ -249,7 +249,7 @@ async function assertNoFile(url: string, folders: readonly FolderConfig[]): Prom
   const isKnown = path !== undefined && (await isThere(folder.path));
   if (isKnown && !(await isThere(join(folder.path, path)))) return;
   throw new UsageError(
-    `The document ${url} belongs to a file of the folder ${folder.name}.`,
+    `The document ${url} belongs to a file of the folder ${quoted(folder.name)}.`,
     'Remove the file: with `"onDelete": "remove"` for the folder, its document goes with it.',
   );
 }

@@ -64,7 +64,7 @@ describe('the documents that are to be removed by hand', () => {
     const folder = { name: 'inbox', path, url: 'https://x.org/in/' } as FolderConfig;
     const away = { ...folder, path: join(path, 'unmounted') };
     const of = (url: string, of = folder) => urlsToRemove([url], undefined, [of]);
-    await expect(of('https://x.org/in/a%20b.md')).rejects.toThrow(/belongs to a file of the folder inbox/);
+    await expect(of('https://x.org/in/a%20b.md')).rejects.toThrow(/belongs to a file of the folder "inbox"/);
     await expect(of('https://x.org/%69n/c.md')).rejects.toThrow(/belongs to a file/);
     await expect(of('https://x.org/in/c.md', away)).rejects.toThrow(/belongs to a file/);
     expect(await of('https://x.org/in/c.md')).toEqual(['https://x.org/in/c.md']);
