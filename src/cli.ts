@@ -65,5 +65,8 @@ try {
   // As git and rclone do: a script that lost its command does not go on as if something were done.
   if (args.length === 0) process.exitCode = EXIT.usage;
 } catch (error) {
-  process.exitCode = reportError(error, { config: usualConfig(), json: process.argv.includes('--json') });
+  process.exitCode = reportError(error, {
+    config: usualConfig(),
+    json: process.argv.includes('--json'),
+  });
 }

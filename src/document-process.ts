@@ -10,8 +10,8 @@ import { type DocumentRequest, LIMIT_SIGNALS } from './uplink/document-answer.js
 import type { Packed } from './uplink/documents.js';
 
 /**
- * A process that reads documents (PDF, office, e-mail), one at a time. `DocumentProcesses` starts it, writes an order
- * as one line of JSON, and reads the answer as a frame.
+ * A process that reads documents (PDF, office, e-mail), one at a time. `DocumentProcesses` starts
+ * it, writes an order as one line of JSON, and reads the answer as a frame.
  *
  * A damaged or hostile document may keep the main thread in a loop and may fill the memory. A
  * second thread therefore ends the process when it takes too much memory or processor time, and
@@ -21,7 +21,10 @@ import type { Packed } from './uplink/documents.js';
 
 /** RSS of the process, in bytes. */
 const MOST_MEMORY = 352 * 2 ** 20;
-/** A process that takes more than this after a document starts anew, so that the next document has the same memory, in bytes. */
+/**
+ * A process that takes more than this after a document starts anew, so that the next document has
+ * the same memory, in bytes.
+ */
 const TIDY_MEMORY = 176 * 2 ** 20;
 /** Time between two looks at the process, in ms. A reader can fill about 40 MB in it. */
 const LOOK_MS = 20;
@@ -65,7 +68,8 @@ async function serve(starter: string | undefined): Promise<void> {
   const parent = process.ppid;
   // The daemon may be gone before there is a thread to notice it.
   if (starter !== `${parent}`) process.exit(1);
-  // A stop of the service, or Ctrl-C, reaches all its processes. The daemon ends this one, and blames no document for it.
+  // A stop of the service, or Ctrl-C, reaches all its processes. The daemon ends this one, and
+  // blames no document for it.
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => {});
   giveWay();
   endFirst();
@@ -75,9 +79,11 @@ async function serve(starter: string | undefined): Promise<void> {
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1 },
   });
   const watching = once(watcher, 'message');
-  // Libraries write about damaged files to the console, and the standard output belongs to the answers.
+  // Libraries write about damaged files to the console, and the standard output belongs to the
+  // answers.
   console.log = console.info = console.debug = console.warn = console.error = () => {};
-  // PDF.js leaves rejected promises of a damaged file without a handler. The promise that matters rejects as well.
+  // PDF.js leaves rejected promises of a damaged file without a handler. The promise that matters
+  // rejects as well.
   process.on('unhandledRejection', () => {});
   const { packDocument, unreadableDocument } = await import('./uplink/documents.js');
   await import('./content/readers/readers.js');

@@ -2,7 +2,10 @@ import { existsSync, statfsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-/** What is broken on purpose or looked at from outside, and takes minutes: kills, hostile peers, systemd, a browser. */
+/**
+ * What is broken on purpose or looked at from outside, and takes minutes: kills, hostile peers,
+ * systemd, a browser.
+ */
 const LONG = ['test/fault/**/*.test.ts', 'test/browser/**/*.test.ts', 'test/systemd/boot.test.ts'];
 
 /** Other tests that start whole programs. */
@@ -11,14 +14,19 @@ const PROGRAMS = ['test/e2e/**/*.test.ts', 'test/wire/**/*.test.ts', 'test/syste
 /** As long as somebody wants; see test/soak/soak.mjs. */
 const SOAK = ['test/soak/**/*.test.ts'];
 
-/** No measure of anything, but the end of what hangs: on a throttled machine a start takes seconds. */
+/**
+ * No measure of anything, but the end of what hangs: on a throttled machine a start takes seconds.
+ */
 const SLOW = { testTimeout: 240_000, hookTimeout: 240_000 };
 
 /** A file system in memory that Linux has at hand. */
 const MEMORY = '/dev/shm';
 const ROOM_BYTES = 4 * 2 ** 30;
 
-/** Where the tests of parts write: in memory where there is room, for on a disk they wait for it most of their time. */
+/**
+ * Where the tests of parts write: in memory where there is room, for on a disk they wait for it
+ * most of their time.
+ */
 function partsEnvironment(): Record<string, string> {
   if (process.env.TMPDIR !== undefined || !existsSync(MEMORY)) return {};
   const { bavail, bsize } = statfsSync(MEMORY);

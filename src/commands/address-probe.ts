@@ -4,11 +4,13 @@ import type { PushItem } from '../peer/push.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 
 /**
- * Finds out in a moment which addresses the peer drops for the reach of its network: those of an origin whose document it does not take,
- * while it takes one of the other reach. Where none of the documents has the other reach, one more is pushed at `probeUrl`.
+ * Finds out in a moment which addresses the peer drops for the reach of its network: those of an
+ * origin whose document it does not take, while it takes one of the other reach. Where none of the
+ * documents has the other reach, one more is pushed at `probeUrl`.
  *
- * A YaCy answers a synchronous push when it has indexed the document, and with an error (500) to one that its network does not take
- * (measured, 1.92). The answer decides alone: a look-up may come too late for the moment in which a new document is shown.
+ * A YaCy answers a synchronous push when it has indexed the document, and with an error (500) to
+ * one that its network does not take (measured, 1.92). The answer decides alone: a look-up may come
+ * too late for the moment in which a new document is shown.
  *
  * @returns the origins that are dropped; what cannot be told is not among them
  */
@@ -49,7 +51,11 @@ function firstOfEach(documents: readonly PushItem[]): Iterable<PushItem> {
   return first.values();
 }
 
-async function isTaken(peer: UplinkPeer, document: PushItem, signal: AbortSignal): Promise<boolean> {
+async function isTaken(
+  peer: UplinkPeer,
+  document: PushItem,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
     const { results } = await peer.push([document], { synchronous: true, signal });
     return results.every(({ ok }) => ok);

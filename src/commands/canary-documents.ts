@@ -1,6 +1,9 @@
 import { strToU8, zipSync } from 'fflate';
 
-/** Tiny documents of several formats, which programs and the parsers of peers read. Each says some lines of ASCII. */
+/**
+ * Tiny documents of several formats, which programs and the parsers of peers read. Each says some
+ * lines of ASCII.
+ */
 
 /** A PDF of one page. */
 export function pdfOf(lines: readonly string[]): Uint8Array {
@@ -66,7 +69,11 @@ export function mailOf(lines: readonly string[]): Uint8Array {
 }
 
 /** @param main the part that the package is about, and `type` what that is */
-function packageOf(main: string, type: string, parts: Readonly<Record<string, string>>): Uint8Array {
+function packageOf(
+  main: string,
+  type: string,
+  parts: Readonly<Record<string, string>>,
+): Uint8Array {
   const sheet = `<Override PartName="/xl/worksheets/sheet1.xml" ContentType="${TYPE}.spreadsheetml.worksheet+xml"/>`;
   const types = [
     '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>',

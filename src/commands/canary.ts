@@ -16,14 +16,20 @@ import type { UplinkPeer } from '../uplink/deps.js';
 import { droppedOrigins, originOf } from './address-probe.js';
 import { mailOf, pdfOf, sheetOf, wordOf } from './canary-documents.js';
 import { isThere, UsageError } from './context.js';
-import { type Outcome, OwnUplink, type OwnUplinkOptions, type RemovalOutcome } from './own-uplink.js';
+import {
+  type Outcome,
+  OwnUplink,
+  type OwnUplinkOptions,
+  type RemovalOutcome,
+} from './own-uplink.js';
 import { withPeer } from './peer.js';
 import { type ReadFile, readTarget } from './push.js';
 import { type Asked, consent } from './terminal.js';
 import { counted, safe } from './text.js';
 
 /**
- * Pushes canaries to the configured peer, once somebody agreed, and removes them again where the peer can do that.
+ * Pushes canaries to the configured peer, once somebody agreed, and removes them again where the
+ * peer can do that.
  *
  * @throws UsageError for a URL that is none, or that is the document of a file of a folder
  * @throws PeersyncError NOT_CONFIRMED, STOPPED, and what finding out the dialect throws
@@ -35,7 +41,8 @@ export async function checkCanary(
   asked: Asked,
 ): Promise<CanaryReport> {
   const { folders } = config;
-  const base = how.url === undefined ? `${folders[0]?.url ?? ''}peersync-canary/` : normaliseBase(how.url);
+  const base =
+    how.url === undefined ? `${folders[0]?.url ?? ''}peersync-canary/` : normaliseBase(how.url);
   if (base === undefined)
     throw new UsageError(
       `--url: received "${how.url}".`,
@@ -46,14 +53,18 @@ export async function checkCanary(
     const folder = folders.find((each) => url.startsWith(each.url));
     const file = folder && join(folder.path, decodeURIComponent(url.slice(folder.url.length)));
     if (file !== undefined && (await isThere(file)))
-      throw new UsageError(`The canary ${url} would replace the document of ${file}.`, 'Give another --url.');
+      throw new UsageError(
+        `The canary ${url} would replace the document of ${file}.`,
+        'Give another --url.',
+      );
   }
   return withPeer(config, log, async (client, signal) => {
     if (!how.yes) {
       const urls = plan.map(({ url }) => `  ${safe(url)}\n`).join('');
       const { addresses } = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
       const probe = addresses?.probeUrl(addresses.reachOf(base) === 'local' ? 'global' : 'local');
-      const more = probe === undefined ? '' : `  ${probe} (only where the peer takes none of these)\n`;
+      const more =
+        probe === undefined ? '' : `  ${probe} (only where the peer takes none of these)\n`;
       const what = counted(plan.length, 'tiny document');
       // Its answer says whether it is an embedded peer.
       if (client.isEmbedded === undefined) await client.ping({ signal });
@@ -68,14 +79,16 @@ export async function checkCanary(
 }
 
 /** What a canary asks of the peer; `PeerClient` is one. */
-export type CanaryPeer = UplinkPeer & Pick<PeerClient, 'dialect' | 'detect' | 'citation' | 'isEmbedded'>;
+export type CanaryPeer = UplinkPeer &
+  Pick<PeerClient, 'dialect' | 'detect' | 'citation' | 'isEmbedded'>;
 
 const COLLECTION = 'peersync-canary';
 /** So long ago was a canary changed last, so that this is no moment of its push, in ms. */
 const AGE_MS = 3_600_000;
 
 /**
- * Pushes canaries as the daemon would, waits until the peer shows them, looks at what it shows, and removes them where it can.
+ * Pushes canaries as the daemon would, waits until the peer shows them, looks at what it shows, and
+ * removes them where it can.
  *
  * @throws PeersyncError when the peer's dialect cannot be found out, or `signal` aborted
  */
@@ -104,7 +117,8 @@ export async function pushCanaries(
       if (probed[i]) probed[i] = { ...probed[i], outcome: { status: 'failed', error } };
     const others = files.filter(({ i }) => !dropped.has(i));
     await uplink.push(others, { collection: COLLECTION }, ({ i }, outcome, entry) => {
-      const visibleMs = entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
+      const visibleMs =
+        entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
       if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, visibleMs };
     });
     const looks = probed.map(async (each): Promise<Probed> => {
@@ -119,7 +133,9 @@ export async function pushCanaries(
       dialect,
       config.confirm.hold ?? dialect.holdMs,
     );
-    const taken = probed.filter(({ outcome }) => outcome !== undefined && outcome.status !== 'failed');
+    const taken = probed.filter(
+      ({ outcome }) => outcome !== undefined && outcome.status !== 'failed',
+    );
     const { finding, remaining } = await cleanUp(client, uplink, taken, dialect);
     return {
       findings: finding === undefined ? findings : [...findings, finding],
@@ -131,7 +147,9 @@ export async function pushCanaries(
   }
 }
 
-/** Whether the peer removes documents; of others they stay, or leave an empty one in their place. */
+/**
+ * Whether the peer removes documents; of others they stay, or leave an empty one in their place.
+ */
 function canRemove({ isEmbedded }: Pick<CanaryPeer, 'isEmbedded'>, dialect: Dialect): boolean {
   return isEmbedded === true || dialect.name === 'yacy';
 }
@@ -175,10 +193,15 @@ function theyStay(urls: readonly string[]): string {
 
 function wordsOf(outcome: RemovalOutcome): string {
   if (outcome.status === 'failed') return outcome.error.message;
-  return outcome.status === 'remains' ? outcome.message : 'the peer shows empty ones in their place';
+  return outcome.status === 'remains'
+    ? outcome.message
+    : 'the peer shows empty ones in their place';
 }
 
-/** The documents whose addresses the peer drops, by their number in the plan, and in which words that is told. */
+/**
+ * The documents whose addresses the peer drops, by their number in the plan, and in which words
+ * that is told.
+ */
 async function droppedBy(
   client: CanaryPeer,
   { addresses }: Dialect,
@@ -203,7 +226,10 @@ async function droppedBy(
   return errors;
 }
 
-/** What cannot be sent is told as such; what was confirmed also where it cannot be looked at more closely. */
+/**
+ * What cannot be sent is told as such; what was confirmed also where it cannot be looked at more
+ * closely.
+ */
 function unknown(error: unknown): undefined {
   if (!(error instanceof PeersyncError)) throw error;
 }
@@ -212,7 +238,8 @@ function unknown(error: unknown): undefined {
 export type Canary = ReturnType<typeof canaryPlan>[number];
 
 const GULLS = 'Gulls sleep on one leg and count the waves until morning.';
-const GREETINGS = 'Greetings from afar: Grüße aus Łódź und Kraków, with one word in each of two tongues.';
+const GREETINGS =
+  'Greetings from afar: Grüße aus Łódź und Kraków, with one word in each of two tongues.';
 const ADDRESS = 'It shows whether this peer takes documents with an address such as this one.';
 const GULLS_LOOK = { ascii: 'Gulls sleep on one leg', whole: 'Gulls sleep on one leg' };
 const GREETINGS_LOOK = { ascii: 'Greetings from afar', whole: 'Grüße aus Łódź und Kraków' };
@@ -225,7 +252,10 @@ const DOCUMENTS: Readonly<Record<string, (lines: readonly string[]) => Uint8Arra
   'e-mail': mailOf,
 };
 
-/** What is pushed: six kinds of document below `base`, and one below the URL of each folder that lies elsewhere. */
+/**
+ * What is pushed: six kinds of document below `base`, and one below the URL of each folder that
+ * lies elsewhere.
+ */
 export function canaryPlan(
   base: string,
   folders: readonly { readonly name: string; readonly url: string }[],
@@ -249,7 +279,11 @@ export function canaryPlan(
       folders: [] as readonly string[],
       /** What one of its sentences holds in ASCII, and what the same sentence then holds too. */
       sentence,
-      ...{ what, name, url, bytes, wordsSent },
+      what,
+      name,
+      url,
+      bytes,
+      wordsSent,
     };
   };
   const below = folders.filter(({ url }) => base.startsWith(url));
@@ -304,19 +338,28 @@ const NEVER_SHOWN: ReadonlySet<string> = new Set(['DOMAIN_GATE', 'NOT_SHOWN']);
 /** A document of which the peer shows a smaller part of its words was not read. */
 const READ_SHARE = 0.5;
 
-/** What a canary tells of the peer: which kinds of document it takes, reads and shows, and whether it takes the addresses of the folders. */
+/**
+ * What a canary tells of the peer: which kinds of document it takes, reads and shows, and whether
+ * it takes the addresses of the folders.
+ */
 export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: number) {
   const visible = probed.flatMap(({ visibleMs }) => visibleMs ?? []);
   const isUnseen = ({ outcome }: Probed) =>
-    outcome?.status === 'unseen' || (outcome?.status === 'failed' && NEVER_SHOWN.has(outcome.error.code));
+    outcome?.status === 'unseen' ||
+    (outcome?.status === 'failed' && NEVER_SHOWN.has(outcome.error.code));
   return {
     findings: [
       ...probed.filter(({ kind }) => kind === 'canary').map((each) => ofDocument(each, dialect)),
       ...probed.flatMap((each) => each.folders.map((folder) => ofAddress(folder, each, dialect))),
     ],
     canary: {
-      ...{ dialect: dialect.name, holdMs, takesBinary: dialect.content.takesBinary },
-      /** From the push until the peer showed the last of them for good, in ms; absent when it never did. */
+      dialect: dialect.name,
+      holdMs,
+      takesBinary: dialect.content.takesBinary,
+      /**
+       * From the push until the peer showed the last of them for good, in ms; absent when it never
+       * did.
+       */
       timeToVisibleMs: visible.length > 0 ? Math.max(...visible) : undefined,
       /** The folders whose documents the peer would take and never show. */
       dropped: probed.filter(isUnseen).flatMap(({ folders }) => folders),
@@ -332,7 +375,8 @@ export function canaryText({
   takesBinary,
   timeToVisibleMs,
 }: ReturnType<typeof reportOf>['canary']) {
-  const held = holdMs === 0 ? 'as soon as the peer shows it' : `shown ${durationText(holdMs)} after its push`;
+  const held =
+    holdMs === 0 ? 'as soon as the peer shows it' : `shown ${durationText(holdMs)} after its push`;
   return [
     ...(timeToVisibleMs === undefined
       ? []
@@ -387,7 +431,8 @@ function ofAddress(folder: string, probed: Probed, dialect: Dialect): Finding {
 
 /** A kind that the peer is not sent is no failure. */
 function ofFailure(check: string, { outcome, url }: Probed, { addresses }: Dialect): Finding {
-  if (outcome === undefined) return { check, ok: true, message: 'not tried: this peer takes only text' };
+  if (outcome === undefined)
+    return { check, ok: true, message: 'not tried: this peer takes only text' };
   const wrong = (message: string, hint: string) => ({ check, ok: false, message, hint });
   if (outcome.status === 'failed') return wrong(outcome.error.message, outcome.error.hint);
   if (outcome.status !== 'unseen') return wrong(`${outcome.status}, and no more`, 'Try it again.');

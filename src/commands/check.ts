@@ -22,7 +22,10 @@ import { counted, safe } from './text.js';
 
 const CANARY_TIMEOUT = '2m';
 
-/** Looks at everything that has to be right before the daemon can do its work; changes nothing, but for canaries. */
+/**
+ * Looks at everything that has to be right before the daemon can do its work; changes nothing, but
+ * for canaries.
+ */
 export const checkCommand = define({
   options: {
     canary: option.flag('Push tiny documents, and tell what works on this peer'),
@@ -30,7 +33,9 @@ export const checkCommand = define({
       "With --canary: below which URL they go; peersync-canary/ below the first folder's unless given",
     ),
     yes: option.flag('With --canary: push without asking'),
-    timeout: option.value(`With --canary: how long to wait for them (${CANARY_TIMEOUT} unless given)`),
+    timeout: option.value(
+      `With --canary: how long to wait for them (${CANARY_TIMEOUT} unless given)`,
+    ),
   },
   examples: [
     ['$0 check', 'Before the first run, or when something is odd'],
@@ -150,10 +155,15 @@ export async function checkFolder(folder: FolderConfig, state: StateView | undef
         }
       } catch (error) {
         unreadable.push(`${path} (${messageOf(error)})`);
-        if (directory === '' && systemCode(error) === 'ENOENT') return await missingFolder(folder, state);
+        if (directory === '' && systemCode(error) === 'ENOENT')
+          return await missingFolder(folder, state);
         if (directory === '' && (await isNoDirectory(path)))
-          throw new Wrong(`${path} is no directory`, 'Name the directory that holds it in `folders`.');
-        if (directory === '') throw new Wrong(`${path} cannot be read: ${messageOf(error)}`, `${hint}.`);
+          throw new Wrong(
+            `${path} is no directory`,
+            'Name the directory that holds it in `folders`.',
+          );
+        if (directory === '')
+          throw new Wrong(`${path} cannot be read: ${messageOf(error)}`, `${hint}.`);
       }
       directories += 1;
     }
@@ -179,8 +189,9 @@ async function isNoDirectory(path: string): Promise<boolean> {
 }
 
 /**
- * Says that a folder is not there: it is to be made, or it is away. A directory made in the place of one that was there would stand
- * below the mount point, and the files that it held would seem removed.
+ * Says that a folder is not there: it is to be made, or it is away. A directory made in the place
+ * of one that was there would stand below the mount point, and the files that it held would seem
+ * removed.
  */
 async function missingFolder(folder: FolderConfig, state: StateView | undefined): Promise<never> {
   const { wasSeen } = await import('../watch/root.js');
@@ -196,7 +207,10 @@ async function missingFolder(folder: FolderConfig, state: StateView | undefined)
   );
 }
 
-/** What the state says of documents that the peer accepted and may never show; nothing where it says nothing. */
+/**
+ * What the state says of documents that the peer accepted and may never show; nothing where it says
+ * nothing.
+ */
 async function* checkAddresses(config: Config): AsyncGenerator<Finding> {
   // Its own finding says what is wrong with a state that cannot be read.
   const state = await readState(config).catch(() => undefined);
@@ -207,7 +221,9 @@ async function* checkAddresses(config: Config): AsyncGenerator<Finding> {
 }
 
 async function watchLimit(directories: number): Promise<string> {
-  const text = await readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8').catch(() => undefined);
+  const text = await readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8').catch(
+    () => undefined,
+  );
   if (text === undefined) return 'this system tells of none';
   const limit = Number(text);
   const message = `${counted(directories, 'directory', 'directories')} to watch, ${limit} watches allowed for this user`;
@@ -220,8 +236,8 @@ async function watchLimit(directories: number): Promise<string> {
 }
 
 /**
- * Whether the peer is there, lets us in, and answers as a search peer does; ends with the first trouble. Then whether it has what
- * is mirrored.
+ * Whether the peer is there, lets us in, and answers as a search peer does; ends with the first
+ * trouble. Then whether it has what is mirrored.
  *
  * @returns whether the peer takes pushes, whatever it has of what is mirrored
  */
@@ -263,7 +279,8 @@ async function dialectOf(client: PeerClient): Promise<string> {
       return undefined;
     throw error;
   });
-  if (dialect === undefined) return `${configured}, as configured; what the peer answers does not tell`;
+  if (dialect === undefined)
+    return `${configured}, as configured; what the peer answers does not tell`;
   if (configured === undefined || configured === dialect) return `the peer speaks ${dialect}`;
   throw new Wrong(
     `the peer speaks ${dialect}, and is configured as ${configured}`,
@@ -271,7 +288,10 @@ async function dialectOf(client: PeerClient): Promise<string> {
   );
 }
 
-/** Pushes nothing, which changes nothing. A peer that does not take that (400 and the like) let us in all the same. */
+/**
+ * Pushes nothing, which changes nothing. A peer that does not take that (400 and the like) let us
+ * in all the same.
+ */
 async function tryPush(client: PeerClient): Promise<string> {
   try {
     await client.push([]);
@@ -283,7 +303,10 @@ async function tryPush(client: PeerClient): Promise<string> {
   }
 }
 
-/** Whether the peer has what is mirrored, each by itself. Nothing of it is read. Ends where the peer does not answer. */
+/**
+ * Whether the peer has what is mirrored, each by itself. Nothing of it is read. Ends where the peer
+ * does not answer.
+ */
 export async function* checkMirrored(
   { shares, tables }: Pick<MirrorConfig, 'shares' | 'tables'>,
   client: Pick<PeerClient, 'share' | 'shares' | 'tables'>,
@@ -307,7 +330,9 @@ export async function* checkMirrored(
     if (listing.exitCode === EXIT.unreachable) return;
     for (const { name, table } of listing.ok ? tables : [])
       yield await find(`mirror ${name}`, () =>
-        isWildcard(table) ? matching(table, listed, 'table') : there(listed.includes(table), 'table', table),
+        isWildcard(table)
+          ? matching(table, listed, 'table')
+          : there(listed.includes(table), 'table', table),
       );
   }
   for (const { name, data, c, maxSize } of shares) {
@@ -331,7 +356,8 @@ export async function* checkMirrored(
 }
 
 /**
- * Whether a directory, or the nearest one above where it is still to be made, can be written and has room.
+ * Whether a directory, or the nearest one above where it is still to be made, can be written and
+ * has room.
  *
  * @param key of the configuration, which names it
  * @param freeBytes what is free on the disk of a path, for this user
@@ -360,7 +386,9 @@ export async function checkWritable(
   });
 }
 
-/** The directory, or the nearest one above that is there. @throws Wrong where it cannot be written */
+/**
+ * The directory, or the nearest one above that is there. @throws Wrong where it cannot be written
+ */
 async function writableAbove(directory: string, key: string): Promise<string> {
   try {
     await access(directory, constants.W_OK | constants.X_OK);
@@ -381,16 +409,25 @@ async function freeOf(path: string): Promise<number> {
   return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize;
 }
 
-/** Whether the daemon can listen where it is to, or does already; nothing where it is to listen nowhere. */
+/**
+ * Whether the daemon can listen where it is to, or does already; nothing where it is to listen
+ * nowhere.
+ */
 export async function* checkPorts({ peer, state, status }: Config): AsyncGenerator<Finding> {
   // One that does not answer this user is seen by its port, if at all.
   const ours = await runningStatus(state.dir).catch((error: unknown) => {
     if (!(error instanceof PeersyncError)) throw error;
   });
-  const embedded = peer.url === 'embedded' ? { host: '127.0.0.1', port: peer.embedded.port } : undefined;
+  const embedded =
+    peer.url === 'embedded' ? { host: '127.0.0.1', port: peer.embedded.port } : undefined;
   const ports = [
     { check: 'embedded peer', key: 'peer.embedded.port', listen: embedded, served: ours?.peer.url },
-    { check: 'status page', key: 'status.listen', listen: parseListen(status.listen), served: ours?.page },
+    {
+      check: 'status page',
+      key: 'status.listen',
+      listen: parseListen(status.listen),
+      served: ours?.page,
+    },
   ];
   // Each is held until all were tried, so that two of the same do not pass one after the other.
   const held: Server[] = [];

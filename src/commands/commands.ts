@@ -1,14 +1,21 @@
 import type { CommandModule } from 'yargs';
 import type { ExitCode } from '../lib/errors.js';
 import { nearest } from '../lib/text.js';
-import { type Command, type CommandBody, type GlobalOptions, moduleOf, UsageError } from './context.js';
+import {
+  type Command,
+  type CommandBody,
+  type GlobalOptions,
+  moduleOf,
+  UsageError,
+} from './context.js';
 
 /** How each is called and what it does, in the order of the help. */
 const DESCRIPTIONS = {
   run: 'Watch the folders, push and confirm, until SIGTERM or SIGINT',
   once: 'Scan the folders, push and confirm what is new, bring the mirrors up to date, then exit',
   status: 'Tell how everything stands',
-  watch: 'Show what the running daemon does as it does it: folders, speed, the peer, trouble, latest events',
+  watch:
+    'Show what the running daemon does as it does it: folders, speed, the peer, trouble, latest events',
   list: 'List the known files',
   'why <path>': 'Explain one file: rule, status, history, evidence or error, and what happens next',
   'retry [path..]': 'Try again what is in quarantine, waits for its next attempt, or was skipped',
@@ -17,11 +24,14 @@ const DESCRIPTIONS = {
   reload: 'Let the running daemon take up its changed configuration, as SIGHUP does',
   pause: 'Send nothing to the peer for a while; what changes on disk is still read, and waits',
   resume: 'End a pause: the work with the peer goes on',
-  'approve-deletes <folder>': 'Let the documents of very many removed files be removed from the peer',
+  'approve-deletes <folder>':
+    'Let the documents of very many removed files be removed from the peer',
   'forget <folder>':
     'Forget a folder that left the configuration, or remove documents of files that are skipped now',
-  'mirror [names..]': "Bring the files that follow the peer's tables and shared objects up to date now",
-  check: 'Check configuration, folders, watch limit, state, ports, peer, access and what is mirrored',
+  'mirror [names..]':
+    "Bring the files that follow the peer's tables and shared objects up to date now",
+  check:
+    'Check configuration, folders, watch limit, state, ports, peer, access and what is mirrored',
   'init [folder]': 'Write a first configuration for a folder; never overwrites one',
   schema: 'Print the JSON Schema of the configuration, for editors, or of the answers in JSON',
   'search [words..]': 'Search the peer, and list what it finds',
@@ -33,7 +43,8 @@ const DESCRIPTIONS = {
   table: 'Show and change tables of the peer',
   peer: 'Run the embedded peer alone, until SIGTERM or SIGINT',
   service: 'Let systemd run the daemon, from every start of the machine on',
-  'completion [shell]': 'Print the script for bash, zsh or fish that completes commands in your shell',
+  'completion [shell]':
+    'Print the script for bash, zsh or fish that completes commands in your shell',
 };
 
 /** Each is loaded by itself: a command is quick that needs little, and so is the help. */
@@ -79,7 +90,8 @@ export async function allCommands(): Promise<readonly Command[]> {
 }
 
 /**
- * The commands for a command line. Those that it may mean are loaded; of the others there is what help and completion need.
+ * The commands for a command line. Those that it may mean are loaded; of the others there is what
+ * help and completion need.
  *
  * @throws UsageError where it names none that there is
  */

@@ -59,7 +59,10 @@ export function usualConfig({ PEERSYNC_CONFIG }: NodeJS.ProcessEnv = process.env
   return PEERSYNC_CONFIG ?? DEFAULT_CONFIG;
 }
 
-/** The configuration that commands in hints have to name, as it was given; undefined where they find it without. */
+/**
+ * The configuration that commands in hints have to name, as it was given; undefined where they find
+ * it without.
+ */
 export function configToName({ config }: Pick<GlobalOptions, 'config'>): string | undefined {
   return config === usualConfig() ? undefined : config;
 }
@@ -78,13 +81,18 @@ export function completed(options: Pick<GlobalOptions, 'config'>, lines: readonl
 /** Options or arguments by name. */
 export type OptionTable = Readonly<Record<string, Options & PositionalOptions>>;
 
-/** What a command takes and does. Its arguments to yargs, its help, completion and the manual page are made from this. */
+/**
+ * What a command takes and does. Its arguments to yargs, its help, completion and the manual page
+ * are made from this.
+ */
 export interface CommandBody {
   readonly positionals?: OptionTable;
   readonly options?: OptionTable;
   /** A command line, beginning with `$0`, and what it is good for. */
   readonly examples?: readonly (readonly [line: string, what: string])[];
-  /** What to do where its command line is wrong, beside reading its help: the end of that sentence. */
+  /**
+   * What to do where its command line is wrong, beside reading its help: the end of that sentence.
+   */
   readonly usageHint?: string;
   /** Those below it. */
   readonly commands?: readonly Command[];
@@ -94,7 +102,10 @@ export interface CommandBody {
 
 /** How a command is called, and what the help shows of it. */
 export interface Command extends CommandBody {
-  /** With its arguments: `why <path>`. What `[words..]` takes may also stand behind `--`, where it may begin with a dash. */
+  /**
+   * With its arguments: `why <path>`. What `[words..]` takes may also stand behind `--`, where it
+   * may begin with a dash.
+   */
   readonly usage: string;
   readonly describe: string;
 }
@@ -108,7 +119,10 @@ export type Given<T extends OptionTable> = {
   readonly [name in keyof T & string as CamelCase<name>]: InferredOptionType<T[name]>;
 };
 
-/** One command; `run` gets its options and arguments by the names that they have here, in camel case. */
+/**
+ * One command; `run` gets its options and arguments by the names that they have here, in camel
+ * case.
+ */
 export function define<
   const P extends OptionTable = Record<never, never>,
   const O extends OptionTable = Record<never, never>,
@@ -124,13 +138,20 @@ export function define<
 
 /** Where the help of the command stands that was given. */
 function helpHint([command = ''] = process.argv.slice(2)): string {
-  return /^[a-z][a-z-]*$/.test(command) ? `See \`peersync ${command} --help\`.` : 'See `peersync --help`.';
+  return /^[a-z][a-z-]*$/.test(command)
+    ? `See \`peersync ${command} --help\`.`
+    : 'See `peersync --help`.';
 }
 
 /** The command line was wrong. */
 export class UsageError extends PeersyncError {
   constructor(message: string, hint = helpHint()) {
-    super({ code: 'USAGE', message: message.replace(/\s*\n\s*/g, ' '), hint, exitCode: EXIT.usage });
+    super({
+      code: 'USAGE',
+      message: message.replace(/\s*\n\s*/g, ' '),
+      hint,
+      exitCode: EXIT.usage,
+    });
   }
 }
 
@@ -141,15 +162,31 @@ export function wrongUsage(message: string): UsageError {
   return new UsageError(usageMessage(message, { usage: 'peersync', options, commands: [], args }));
 }
 
-/** Makes a yargs module of a command; an error becomes two sentences and an exit code, never a stack trace. */
-export function moduleOf(command: Command, above = ''): CommandModule<GlobalOptions, GlobalOptions> {
-  const { usage, describe, positionals = {}, options = {}, examples = [], commands = [], run } = command;
+/**
+ * Makes a yargs module of a command; an error becomes two sentences and an exit code, never a stack
+ * trace.
+ */
+export function moduleOf(
+  command: Command,
+  above = '',
+): CommandModule<GlobalOptions, GlobalOptions> {
+  const {
+    usage,
+    describe,
+    positionals = {},
+    options = {},
+    examples = [],
+    commands = [],
+    run,
+  } = command;
   const { usageHint = '' } = command;
   const name = `${above}${nameOf(usage)}`;
   return {
-    ...{ command: usage, describe },
+    command: usage,
+    describe,
     builder: (yargs) => {
-      for (const [argument, words] of Object.entries(positionals)) yargs.positional(argument, words);
+      for (const [argument, words] of Object.entries(positionals))
+        yargs.positional(argument, words);
       yargs.options(options).group(Object.keys(options), 'Options:');
       yargs.example(examples.map(([line, what]) => [line, what]));
       yargs.fail((message, error) => {
@@ -182,7 +219,9 @@ function nameOf(usage: string): string {
 }
 
 function nameOne(name: string, commands: readonly Command[]): string {
-  const names = commands.map(({ usage }, i) => `\`${i === 0 ? `${name} ` : ''}${usage.split(' ')[0]}\``);
+  const names = commands.map(
+    ({ usage }, i) => `\`${i === 0 ? `${name} ` : ''}${usage.split(' ')[0]}\``,
+  );
   const last = names.pop();
   return `Name what to do: ${names.length === 0 ? last : `${names.join(', ')} or ${last}`}.`;
 }
@@ -209,7 +248,10 @@ export function restated(error: PeersyncError, parts: Partial<ErrorParts>): Peer
 }
 
 /** Says what happened and what to do on stderr; returns the exit code. */
-export function reportError(error: unknown, options: Pick<GlobalOptions, 'config' | 'json'>): ExitCode {
+export function reportError(
+  error: unknown,
+  options: Pick<GlobalOptions, 'config' | 'json'>,
+): ExitCode {
   if (error instanceof AggregateError) {
     const codes = error.errors.map((each: unknown) => reportError(each, options));
     return codes[0] ?? EXIT.failure;
@@ -244,7 +286,10 @@ export function complain(text: string): void {
   process.stderr.write(isJournal(2, process.env) ? asErrorLines(text) : text);
 }
 
-/** The configuration, its path and the log of a command; to the standard output goes what the configuration wants logged. */
+/**
+ * The configuration, its path and the log of a command; to the standard output goes what the
+ * configuration wants logged.
+ */
 export async function prepare(
   options: GlobalOptions,
   fd: 1 | 2 = 2,
@@ -254,13 +299,19 @@ export async function prepare(
   return { ...loaded, log: await openLog(options, fd, level) };
 }
 
-/** The configuration alone, for a command that logs nothing. Its code is loaded here: the help is quicker without it. */
+/**
+ * The configuration alone, for a command that logs nothing. Its code is loaded here: the help is
+ * quicker without it.
+ */
 export async function configOf(options: GlobalOptions): Promise<LoadedConfig> {
   const { loadConfig } = await import('../config/load.js');
   return await loadConfig(options.config);
 }
 
-/** A log of its own for a command, with the level that was asked for; its code is loaded here as well. */
+/**
+ * A log of its own for a command, with the level that was asked for; its code is loaded here as
+ * well.
+ */
 export async function openLog(
   options: Pick<GlobalOptions, 'config' | 'logLevel'>,
   fd: 1 | 2,
@@ -289,7 +340,11 @@ export function print(line: string): void {
 }
 
 /** Answers with one JSON object, or with lines for a person. */
-export function answer(options: GlobalOptions, value: unknown, lines: () => readonly Line[]): ExitCode {
+export function answer(
+  options: GlobalOptions,
+  value: unknown,
+  lines: () => readonly Line[],
+): ExitCode {
   if (options.json) printJson(options, value);
   else for (const line of completed(options, lines())) printLine(line);
   return EXIT.done;
@@ -309,9 +364,10 @@ export function printJson(options: Pick<GlobalOptions, 'config'>, value: unknown
 const HASH_WITH_DASH = /^-[\w-]{11}$/;
 
 /**
- * The arguments with `--c` as `--group`: the specification calls the group `c`, and yargs would take that for `-c`, the
- * configuration. A hash may begin with a dash, and yargs would take it for an option. `help COMMAND` and `version` are options to
- * yargs, too. Nothing at all asks for the help.
+ * The arguments with `--c` as `--group`: the specification calls the group `c`, and yargs would
+ * take that for `-c`, the configuration. A hash may begin with a dash, and yargs would take it for
+ * an option. `help COMMAND` and `version` are options to yargs, too. Nothing at all asks for the
+ * help.
  */
 export function asOptions(args: readonly string[]): string[] {
   const [first, ...rest] = args;
@@ -321,15 +377,16 @@ export function asOptions(args: readonly string[]): string[] {
   const end = args.indexOf('--');
   return args.flatMap((arg, i) => {
     if (end !== -1 && i > end) return [arg];
-    if (arg === '--hash' && HASH_WITH_DASH.test(args[i + 1] ?? '')) return [`--hash=${args[i + 1]}`];
+    if (arg === '--hash' && HASH_WITH_DASH.test(args[i + 1] ?? ''))
+      return [`--hash=${args[i + 1]}`];
     if (args[i - 1] === '--hash' && HASH_WITH_DASH.test(arg)) return [];
     return [arg === '--c' || arg.startsWith('--c=') ? `--group${arg.slice(3)}` : arg];
   });
 }
 
 /**
- * Writes pieces as fast as the reader takes them, so that memory does not grow with what is written. On a terminal what would
- * act there is shown as escapes.
+ * Writes pieces as fast as the reader takes them, so that memory does not grow with what is
+ * written. On a terminal what would act there is shown as escapes.
  */
 export async function writeAll(
   out: Writable & { readonly isTTY?: boolean },
@@ -337,7 +394,8 @@ export async function writeAll(
 ): Promise<void> {
   const decoder = new TextDecoder();
   for await (const piece of pieces) {
-    const text = () => (typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true }));
+    const text = () =>
+      typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true });
     // Between the characters that part lines and columns, which stay.
     const shown = () =>
       text()
@@ -370,7 +428,10 @@ export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () =>
   return unlisten;
 }
 
-/** Lets `use` work until it is done, or called off by the first SIGTERM or SIGINT; what else it started ends with it. */
+/**
+ * Lets `use` work until it is done, or called off by the first SIGTERM or SIGINT; what else it
+ * started ends with it.
+ */
 export async function untilStopped<T>(use: (ending: AbortController) => Promise<T>): Promise<T> {
   const ending = new AbortController();
   const unlisten = onSignals(() => ending.abort());

@@ -17,15 +17,22 @@ import { counted, dueText, safe } from './text.js';
 /** A scan of the folders now, by the running daemon. */
 export const rescanCommand = define({
   positionals: {
-    folder: option.value('Only the folder with this name; if it was replaced, what stands there now is it'),
+    folder: option.value(
+      'Only the folder with this name; if it was replaced, what stands there now is it',
+    ),
   },
   examples: [['$0 rescan inbox', 'Scan one folder']],
   run: async (options) => {
     const config = await configToAsk(options);
     const parameters = options.folder === undefined ? {} : { folder: options.folder };
-    const reports = await askDaemon(config.state.dir, { ask: 'rescan', parameters }, { patienceMs: 0 });
+    const reports = await askDaemon(
+      config.state.dir,
+      { ask: 'rescan', parameters },
+      { patienceMs: 0 },
+    );
     if (reports === undefined) throw await nobodyAnswers(config.state.dir);
-    for await (const report of reports) answer(options, report, () => [scanText(report as ScanReport)]);
+    for await (const report of reports)
+      answer(options, report, () => [scanText(report as ScanReport)]);
     const status = await runningStatus(config.state.dir);
     for (const { code, subject, message, hint } of status?.conditions ?? [])
       if (code === 'FOLDER_HELD' && (options.folder ?? subject) === subject)
@@ -48,7 +55,8 @@ export const reloadCommand = define({
     // The answer begins when all is done.
     const reports = await askDaemon(dir, { ask: 'reload', parameters: {} }, { patienceMs: 0 });
     if (reports === undefined) throw await nobodyAnswers(dir);
-    for await (const report of reports) answer(options, report, () => reloadLines(report as ReloadReport));
+    for await (const report of reports)
+      answer(options, report, () => reloadLines(report as ReloadReport));
     return EXIT.done;
   },
 });
@@ -134,7 +142,8 @@ export const resumeCommand = define({
 
 /** What happens after a pause. */
 export function resumedLine(wasPaused: boolean, isRunning: boolean): string {
-  if (isRunning) return wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.';
+  if (isRunning)
+    return wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.';
   const what = wasPaused ? 'The pause is over' : 'It was not paused';
   return `${what}. No daemon runs now: \`peersync run\` or \`peersync once\` does what waits.`;
 }

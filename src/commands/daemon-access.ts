@@ -15,8 +15,9 @@ import type { StateView } from '../state/state.js';
 import { complain, configOf, type GlobalOptions, isThere, onSignals, openLog } from './context.js';
 
 /**
- * The configuration of a command that asks the daemon. Where its file is broken and the daemon goes on with the one before, that is
- * said, and what is needed to ask it is taken from the file as far as it can be read.
+ * The configuration of a command that asks the daemon. Where its file is broken and the daemon goes
+ * on with the one before, that is said, and what is needed to ask it is taken from the file as far
+ * as it can be read.
  */
 export async function configToAsk(options: GlobalOptions): Promise<Config> {
   try {
@@ -27,7 +28,10 @@ export async function configToAsk(options: GlobalOptions): Promise<Config> {
     const path = writtenPath(options.config);
     const text = await readFile(path, 'utf8').catch(() => '');
     const dir = /"state"\s*:\s*\{[^}]*?"dir"\s*:\s*"([^"]+)"/.exec(text)?.[1];
-    const input = { folders: [{ path: '/unknown', collection: 'unknown' }], ...(dir && { state: { dir } }) };
+    const input = {
+      folders: [{ path: '/unknown', collection: 'unknown' }],
+      ...(dir && { state: { dir } }),
+    };
     const config = await checkConfig(input, path);
     const status = await runningStatus(config.state.dir).catch(() => undefined);
     if (status === undefined) throw error;
@@ -46,11 +50,15 @@ interface Asking {
   readonly log?: Logger;
 }
 
-/** A daemon that has the state and answers no questions yet is waited for at most so long: it reads the state. */
+/**
+ * A daemon that has the state and answers no questions yet is waited for at most so long: it reads
+ * the state.
+ */
 const STARTING_MS = 10_000;
 
 /**
- * What the running daemon answers or, where none runs, what would answer is opened for this question alone.
+ * What the running daemon answers or, where none runs, what would answer is opened for this
+ * question alone.
  *
  * @throws PeersyncError STATE_LOCKED where another peersync has the state, and does not answer
  */
@@ -63,7 +71,8 @@ export async function* askAnyone(
   const end = systemClock.now() + Math.min(asking.patienceMs || STARTING_MS, STARTING_MS);
   for (;;) {
     try {
-      yield* (await askDaemon(state.dir, question, asking)) ?? answerAlone(options, question, asking.log);
+      yield* (await askDaemon(state.dir, question, asking)) ??
+        answerAlone(options, question, asking.log);
       return;
     } catch (error) {
       if (!(error instanceof PeersyncError) || error.code !== 'STATE_LOCKED') throw error;
@@ -103,7 +112,10 @@ async function firstOf<T>(answer: AsyncIterable<unknown> | undefined): Promise<T
   });
 }
 
-/** The state as it is on disk. Its code is loaded here: most often a daemon runs, and who only asks it is quicker without. */
+/**
+ * The state as it is on disk. Its code is loaded here: most often a daemon runs, and who only asks
+ * it is quicker without.
+ */
 export async function readState(config: Config): Promise<StateView> {
   const { State } = await import('../state/state.js');
   return await State.read(config.state.dir);
@@ -126,8 +138,9 @@ const READS: readonly string[] = ['status', 'list', 'why'];
 const CHANGES: readonly string[] = ['retry', 'pause', 'resume', 'approve-deletes', 'forget'];
 
 /**
- * What a daemon would answer, where none runs: never on a broken configuration, and only what the question needs is opened, so
- * that the peer and its password are left alone where the state is enough.
+ * What a daemon would answer, where none runs: never on a broken configuration, and only what the
+ * question needs is opened, so that the peer and its password are left alone where the state is
+ * enough.
  */
 export async function* answerAlone(
   options: GlobalOptions,
@@ -168,9 +181,14 @@ export async function* answerAlone(
 /**
  * What a daemon answers that is opened for the question, and neither scans nor pushes.
  *
- * @throws PeersyncError STOPPED at the first SIGINT or SIGTERM; what the trouble of the peer is, where that lasts
+ * @throws PeersyncError STOPPED at the first SIGINT or SIGTERM; what the trouble of the peer is,
+ *   where that lasts
  */
-async function* answerOfDaemon(config: Config, log: Logger, question: Question): AsyncGenerator<unknown> {
+async function* answerOfDaemon(
+  config: Config,
+  log: Logger,
+  question: Question,
+): AsyncGenerator<unknown> {
   const ending = new AbortController();
   const { signal } = ending;
   const stopped = new PeersyncError({
@@ -204,11 +222,24 @@ async function* answerOfDaemon(config: Config, log: Logger, question: Question):
   }
 }
 
-/** Opens a daemon for one piece of work, which follows nothing. What ends its work aborts `ending`. */
-export async function openAlone(config: Config, log: Logger, ending: AbortController): Promise<Daemon> {
+/**
+ * Opens a daemon for one piece of work, which follows nothing. What ends its work aborts `ending`.
+ */
+export async function openAlone(
+  config: Config,
+  log: Logger,
+  ending: AbortController,
+): Promise<Daemon> {
   const { Daemon } = await import('../daemon/daemon.js');
   const onFailure = (error: unknown) => ending.abort(error);
-  return await Daemon.open({ config, clock: systemClock, log, follow: false, patient: false, onFailure });
+  return await Daemon.open({
+    config,
+    clock: systemClock,
+    log,
+    follow: false,
+    patient: false,
+    onFailure,
+  });
 }
 
 /** How long a command bears a trouble of the peer. */
@@ -221,7 +252,9 @@ const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
   denied: 8_000,
   weak: 8_000,
 };
-/** Trouble that turns from one kind into another and back: as long as it takes for each kind once. */
+/**
+ * Trouble that turns from one kind into another and back: as long as it takes for each kind once.
+ */
 const GIVE_UP_AT_LAST_MS = Object.values(GIVE_UP_MS).reduce((sum, ms) => sum + ms);
 const LOOK_MS = 500;
 
@@ -231,7 +264,9 @@ export function lastingTrouble(
   now: number,
 ): Trouble | undefined {
   if (reason === undefined) return undefined;
-  return now - since > GIVE_UP_MS[reason.kind] || now - downSince > GIVE_UP_AT_LAST_MS ? reason : undefined;
+  return now - since > GIVE_UP_MS[reason.kind] || now - downSince > GIVE_UP_AT_LAST_MS
+    ? reason
+    : undefined;
 }
 
 export function peerInTrouble({ kind, code, message, hint }: Trouble): PeersyncError {
@@ -244,7 +279,10 @@ export function peerInTrouble({ kind, code, message, hint }: Trouble): PeersyncE
 }
 
 /** Calls `ending` off where the peer is in trouble for too long. Ends with it. */
-async function giveUpInTime(queue: Pick<RequestQueue, 'status'>, ending: AbortController): Promise<void> {
+async function giveUpInTime(
+  queue: Pick<RequestQueue, 'status'>,
+  ending: AbortController,
+): Promise<void> {
   while (!ending.signal.aborted) {
     const reason = lastingTrouble(queue.status().circuit, systemClock.now());
     if (reason !== undefined) ending.abort(peerInTrouble(reason));

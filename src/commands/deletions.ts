@@ -21,11 +21,18 @@ async function assertMeant(
   if (yes) return;
   if (!json) complain(`${lines.map((line) => `${safe(line)}\n`).join('')}`);
   const asking = new AbortController();
-  await consent(`${question} Type "yes": `, 'yes', onThisTerminal(), asking.signal, 'Nothing was removed');
+  await consent(
+    `${question} Type "yes": `,
+    'yes',
+    onThisTerminal(),
+    asking.signal,
+    'Nothing was removed',
+  );
 }
 
 function exampleLines(folder: string, examples: readonly string[], of: number): string[] {
-  const more = of > examples.length ? [`  and ${counted(of - examples.length, 'more', 'more')}`] : [];
+  const more =
+    of > examples.length ? [`  and ${counted(of - examples.length, 'more', 'more')}`] : [];
   return [...examples.map((path) => `  ${placeName({ folder, path })}`), ...more];
 }
 
@@ -33,12 +40,17 @@ function exampleLines(folder: string, examples: readonly string[], of: number): 
 export const approveDeletesCommand = define({
   positionals: { folder: option.needed('The name of the folder') },
   options: { yes: YES },
-  examples: [['$0 approve-deletes inbox', 'After `peersync status` said that removed files are held']],
+  examples: [
+    ['$0 approve-deletes inbox', 'After `peersync status` said that removed files are held'],
+  ],
   run: async (options) => {
     const { folder } = options;
     const config = await configToAsk(options);
     knownFolder(config, folder);
-    const status = await askAnyoneOnce<StatusReport>(options, config, { ask: 'status', parameters: {} });
+    const status = await askAnyoneOnce<StatusReport>(options, config, {
+      ask: 'status',
+      parameters: {},
+    });
     const held = status.folders.find(({ name }) => name === folder)?.heldDeletes;
     if (held === undefined) throw nothingHeld(folder);
     const { examples, files, of } = held;
@@ -60,8 +72,9 @@ export const approveDeletesCommand = define({
 });
 
 /**
- * Forgets a folder, or removes documents that the configuration does not account for any more. What is forgotten cannot be removed
- * afterwards by its folder, and so a person says which of both is meant where there are documents.
+ * Forgets a folder, or removes documents that the configuration does not account for any more. What
+ * is forgotten cannot be removed afterwards by its folder, and so a person says which of both is
+ * meant where there are documents.
  */
 export const forgetCommand = define({
   positionals: { folder: option.needed('The name of the folder') },
@@ -73,13 +86,20 @@ export const forgetCommand = define({
     yes: YES,
   },
   examples: [
-    ['$0 forget old', 'Of a folder that left the configuration: asks what is to become of its documents'],
-    ['$0 forget old --remove', 'Remove its documents from the peer; a later `forget old` forgets the rest'],
+    [
+      '$0 forget old',
+      'Of a folder that left the configuration: asks what is to become of its documents',
+    ],
+    [
+      '$0 forget old --remove',
+      'Remove its documents from the peer; a later `forget old` forgets the rest',
+    ],
     ['$0 forget old --keep --yes', 'Forget it in a script; the peer keeps its documents'],
   ],
   run: async (options) => {
     const { folder, keep } = options;
-    if (keep && options.remove) throw new UsageError('--remove and --keep were both given.', 'Give one.');
+    if (keep && options.remove)
+      throw new UsageError('--remove and --keep were both given.', 'Give one.');
     const config = await configToAsk(options);
     const ask = (parameters: object) =>
       askAnyoneOnce<Forgetting>(options, config, { ask: 'forget', parameters });
@@ -102,7 +122,10 @@ export const forgetCommand = define({
 });
 
 /** Asks whether the documents of a folder are to be removed, or kept. */
-async function isRemoval({ folder }: { readonly folder: string }, documents: number): Promise<boolean> {
+async function isRemoval(
+  { folder }: { readonly folder: string },
+  documents: number,
+): Promise<boolean> {
   const question = `The peer has ${counted(documents, 'document')} of the folder ${quoted(folder)}. Once they are forgotten, \`forget\` cannot remove them. Type "remove" or "keep": `;
   const word = shellWord(folder);
   const refusal = {
@@ -110,7 +133,13 @@ async function isRemoval({ folder }: { readonly folder: string }, documents: num
     instead: `\`peersync forget ${word} --remove --yes\` removes them, \`peersync forget ${word} --keep --yes\` leaves them there.`,
   };
   const asking = new AbortController();
-  const chosen = await choice(question, ['remove', 'keep'], onThisTerminal(), asking.signal, refusal);
+  const chosen = await choice(
+    question,
+    ['remove', 'keep'],
+    onThisTerminal(),
+    asking.signal,
+    refusal,
+  );
   return chosen === 'remove';
 }
 

@@ -25,7 +25,8 @@ export function documentOf({
   url,
   hash,
 }: DocumentOptions): { readonly url: string } | { readonly hash: string } {
-  if (url !== undefined && hash !== undefined) throw new UsageError('Both a URL and --hash were given.');
+  if (url !== undefined && hash !== undefined)
+    throw new UsageError('Both a URL and --hash were given.');
   if (hash !== undefined) return { hash };
   if (url === undefined) throw new UsageError('Neither a URL nor --hash was given.');
   if (parseUrl(url) === undefined)
@@ -37,7 +38,9 @@ export function documentOf({
 }
 
 /** The peer has no such document. */
-export function noDocument(asked: { readonly url: string } | { readonly hash: string }): PeersyncError {
+export function noDocument(
+  asked: { readonly url: string } | { readonly hash: string },
+): PeersyncError {
   const name = 'url' in asked ? asked.url : `with the hash ${asked.hash}`;
   return new PeersyncError({
     code: 'NOT_FOUND',
@@ -102,14 +105,23 @@ export const citationCommand = define({
       ...(filter === undefined ? {} : { filter }),
       ...(ch === undefined ? {} : { ch }),
     };
-    const citation = await askPeer(options, (client, signal) => client.citation(asked, { ...how, signal }));
+    const citation = await askPeer(options, (client, signal) =>
+      client.citation(asked, { ...how, signal }),
+    );
     if (citation === undefined) throw noDocument(asked);
     return answer(options, citation, () => citationText(citation));
   },
 });
 
 /** The citation record for a person, line by line. */
-export function citationText({ title, url, urlhash, sentences, citing, similar }: Citation): string[] {
+export function citationText({
+  title,
+  url,
+  urlhash,
+  sentences,
+  citing,
+  similar,
+}: Citation): string[] {
   const elsewhere = sentences.filter(({ appearsIn }) => appearsIn.length > 0).length;
   const digits = Math.max(0, ...sentences.map(({ number }) => String(number).length));
   return [
@@ -159,11 +171,14 @@ const shareGet = define({
     const query: ShareQuery = c === undefined ? { data } : { data, c };
     const maxBytes = option.size('--max-size', options.maxSize);
     if (options.json && output === undefined)
-      throw new UsageError('--json tells about the object, and needs --output FILE for the object itself.');
+      throw new UsageError(
+        '--json tells about the object, and needs --output FILE for the object itself.',
+      );
     const file = output === undefined ? undefined : await fileAt(output);
     const written = await askPeer(options, (client, signal) => {
       const write = async ({ chunks, type, lastModified }: ShareStream) => {
-        if (file !== undefined) return { type, lastModified, ...(await save(chunks, file, signal)) };
+        if (file !== undefined)
+          return { type, lastModified, ...(await save(chunks, file, signal)) };
         await writeAll(process.stdout, chunks);
         return 'shown' as const;
       };
@@ -207,7 +222,11 @@ const shareList = define({
 export const shareCommand = define({
   commands: [
     { usage: 'list', describe: 'Name the shared objects of the peer', ...shareList },
-    { usage: 'get', describe: 'Fetch one shared object, to a file or to the standard output', ...shareGet },
+    {
+      usage: 'get',
+      describe: 'Fetch one shared object, to a file or to the standard output',
+      ...shareGet,
+    },
   ],
 });
 
@@ -227,7 +246,9 @@ async function fileAt(output: string): Promise<string> {
 async function save(chunks: ShareStream['chunks'], target: string, signal: AbortSignal) {
   const { replaceWhole } = await import('../mirror/whole-file.js');
   try {
-    return await replaceWhole({ root: dirname(target), path: basename(target) }, chunks, { signal });
+    return await replaceWhole({ root: dirname(target), path: basename(target) }, chunks, {
+      signal,
+    });
   } catch (error) {
     if (!(error instanceof PeersyncError) || !error.code.startsWith('MIRROR_')) throw error;
     const code = error.code.replace('MIRROR_', 'FILE_');

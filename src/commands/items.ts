@@ -18,7 +18,10 @@ import { counted, named, safe, timeText } from './text.js';
 /** Every known file, one a line. */
 export const listCommand = define({
   options: {
-    status: option.oneOf(LISTED_STATUSES, 'Only those with this status (skipped: kept out by a rule)'),
+    status: option.oneOf(
+      LISTED_STATUSES,
+      'Only those with this status (skipped: kept out by a rule)',
+    ),
     folder: option.value('Only those of the folder with this name'),
   },
   examples: [
@@ -27,7 +30,10 @@ export const listCommand = define({
   ],
   run: async (options) => {
     const config = await configToAsk(options);
-    const question = { ask: 'list', parameters: { status: options.status, folder: options.folder } };
+    const question = {
+      ask: 'list',
+      parameters: { status: options.status, folder: options.folder },
+    };
     const told = await askDaemonText(config.state.dir, question);
     // Many lines at a time: each by itself, a million took longer to hand on than to find.
     const textFor = options.json ? jsonLines : linesOf;
@@ -60,17 +66,27 @@ function linesOf(lines: string, config: string | undefined): string {
 function lineOf(entry: ListedEntry, now: number): string {
   const line = `${entry.status.padEnd(11)}  ${timeText(entry.since, now)}  ${safe(`${entry.folder}/${entry.path}`)}`;
   const searchable = entry.isOlderSearchable ? ' An older version of it is still searchable.' : '';
-  return entry.message === undefined ? line : `${line}\n             ${safe(entry.message)}${searchable}`;
+  return entry.message === undefined
+    ? line
+    : `${line}\n             ${safe(entry.message)}${searchable}`;
 }
 
-/** Everything about one path: the rule, the status and how it came about, the evidence or the error, and what is next. */
+/**
+ * Everything about one path: the rule, the status and how it came about, the evidence or the error,
+ * and what is next.
+ */
 export const whyCommand = define({
-  positionals: { path: option.needed('A file, present or not: its path, FOLDER/path, or its name alone') },
+  positionals: {
+    path: option.needed('A file, present or not: its path, FOLDER/path, or its name alone'),
+  },
   examples: [['$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?']],
   run: async (options) => {
     const config = await configToAsk(options);
     const path = await typedPath(config, options.path);
-    const report = await askAnyoneOnce<WhyReport>(options, config, { ask: 'why', parameters: { path } });
+    const report = await askAnyoneOnce<WhyReport>(options, config, {
+      ask: 'why',
+      parameters: { path },
+    });
     answer(options, report, () => whyText(report, systemClock.now()));
     return report.kind === 'absent' || report.status === 'outside' ? EXIT.failure : EXIT.done;
   },
@@ -82,7 +98,8 @@ const STATUSES: Readonly<Record<WhyReport['status'], string>> = {
   confirmed: 'confirmed: the peer showed this version',
   quarantined: 'in quarantine: it cannot succeed without a change',
   gone: 'gone: the file was removed',
-  removing: 'the file was removed or has nothing left that is taken, and the document is being removed',
+  removing:
+    'the file was removed or has nothing left that is taken, and the document is being removed',
   removed: 'removed: file and document are gone',
   skipped: 'skipped',
   ignored: 'ignored by a rule',
@@ -108,13 +125,17 @@ export function whyText(report: WhyReport, now: number): string[] {
     ['name', report.renamed],
     ['reason', trouble && `${trouble.message} [${trouble.code}]`],
     ['what to do', trouble?.hint],
-    ['evidence', evidence && `${evidence.kind}: ${evidence.shown}, seen ${timeText(evidence.at, now)}`],
+    [
+      'evidence',
+      evidence && `${evidence.kind}: ${evidence.shown}, seen ${timeText(evidence.at, now)}`,
+    ],
     ['rule', report.rule],
     ['document', report.url],
     ['collection', report.collection],
     [
       'version',
-      version && `${formatBytes(version.size)}, modified ${timeText(version.mtimeMs, now)}${sha256}`,
+      version &&
+        `${formatBytes(version.size)}, modified ${timeText(version.mtimeMs, now)}${sha256}`,
     ],
     ['text', report.conversion],
     ['attempts', attempts ? String(attempts) : undefined],
@@ -160,7 +181,10 @@ export const retryCommand = define({
   },
 });
 
-/** What a person typed as the daemon understands it: a path from here, else `FOLDER/path` or the bare name of a known file. */
+/**
+ * What a person typed as the daemon understands it: a path from here, else `FOLDER/path` or the
+ * bare name of a known file.
+ */
 async function typedPath(config: Config, text: string): Promise<string> {
   const path = writtenPath(text);
   if (await isThere(path)) return path;
@@ -174,22 +198,30 @@ async function typedPath(config: Config, text: string): Promise<string> {
 /** What a retry did, for a person. */
 function retriedText({ retried, lookedAt }: Retried): string {
   const said = [
-    ...(retried > 0 ? [`${counted(retried, 'item')} ${retried === 1 ? 'is' : 'are'} pending again`] : []),
+    ...(retried > 0
+      ? [`${counted(retried, 'item')} ${retried === 1 ? 'is' : 'are'} pending again`]
+      : []),
     ...(lookedAt > 0
       ? [`${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} looked at again`]
       : []),
   ];
-  if (said.length === 0) return 'Nothing there is in quarantine, waits for its next attempt, or was skipped.';
+  if (said.length === 0)
+    return 'Nothing there is in quarantine, waits for its next attempt, or was skipped.';
   return `${said.join(', ')}.`;
 }
 
 /** So many items are looked up when nothing else is asked for. */
 const SAMPLE = 100;
 
-/** Looks items up once more: a peer that crashes, or its administrator, can lose documents, and a restored backup brings removed ones back. */
+/**
+ * Looks items up once more: a peer that crashes, or its administrator, can lose documents, and a
+ * restored backup brings removed ones back.
+ */
 export const verifyCommand = define({
   options: {
-    sample: option.value(`How many confirmed and removed items, by chance (${SAMPLE} unless given)`),
+    sample: option.value(
+      `How many confirmed and removed items, by chance (${SAMPLE} unless given)`,
+    ),
     all: option.flag('All of them'),
     repair: option.flag('Push again what is missing, and remove again what has come back'),
   },
@@ -200,7 +232,8 @@ export const verifyCommand = define({
   run: async (options) => {
     if (options.all && options.sample !== undefined)
       throw new UsageError('Both --sample and --all were given.', 'Give one of them.');
-    const count = options.sample === undefined ? SAMPLE : option.wholeNumber('--sample', options.sample);
+    const count =
+      options.sample === undefined ? SAMPLE : option.wholeNumber('--sample', options.sample);
     const config = await configToAsk(options);
     const { repair } = options;
     // The result goes to the standard output; how far it has come is for who watches.
@@ -229,7 +262,11 @@ export const verifyCommand = define({
 
 function stepOf({ back, checked, lost, of }: Verifying): Step {
   const looked = of === undefined ? `${checked} looked up` : `${checked}/${of} looked up`;
-  return { done: checked, total: of ?? checked, parts: [looked, `${lost} missing`, `${back} back`] };
+  return {
+    done: checked,
+    total: of ?? checked,
+    parts: [looked, `${lost} missing`, `${back} back`],
+  };
 }
 
 /** What is told of one line, for a person. */
@@ -244,16 +281,20 @@ export function verifyText(line: Deviation | Verified, repair: boolean): string 
   const sentences: string[] = [];
   if (confirmed > 0) {
     const looked = `${counted(confirmed, 'confirmed item')} looked up`;
-    if (lost > 0) sentences.push(`${looked}, ${lost} missing.`, repair ? PUSHED_AGAIN : PUSHES_AGAIN);
+    if (lost > 0)
+      sentences.push(`${looked}, ${lost} missing.`, repair ? PUSHED_AGAIN : PUSHES_AGAIN);
     else sentences.push(`${looked}: ${failed === 0 ? 'all are there' : 'none is missing'}.`);
   }
   if (removed > 0) {
     const looked = `${counted(removed, 'removed item')} looked up`;
-    if (back > 0) sentences.push(`${looked}, ${back} back.`, repair ? REMOVED_AGAIN : REMOVES_AGAIN);
+    if (back > 0)
+      sentences.push(`${looked}, ${back} back.`, repair ? REMOVED_AGAIN : REMOVES_AGAIN);
     else sentences.push(`${looked}: none has come back.`);
   }
   if (failed > 0)
-    sentences.push(`Of ${counted(failed, 'item')} the answer could not be used; the log names them.`);
+    sentences.push(
+      `Of ${counted(failed, 'item')} the answer could not be used; the log names them.`,
+    );
   return sentences.join(' ');
 }
 

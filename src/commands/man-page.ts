@@ -10,7 +10,8 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   PEERSYNC_LOG: 'pretty, journal or json: how the log is written, whatever it goes to.',
   NO_COLOR: 'Set to anything: no colours, and watch prints plain lines.',
   TERM: 'dumb: nothing is drawn, progress is told in plain lines.',
-  CREDENTIALS_DIRECTORY: "Where systemd puts the credentials that the configuration's secrets may name.",
+  CREDENTIALS_DIRECTORY:
+    "Where systemd puts the credentials that the configuration's secrets may name.",
   NOTIFY_SOCKET: 'Where systemd is told that the daemon is ready, how it stands and that it lives.',
 };
 
@@ -26,7 +27,10 @@ const FILES: Readonly<Record<string, string>> = {
 /** The help is set as it is, for a page of 80 columns. */
 const WIDTH = 72;
 
-/** The manual page peersync(1) in the language of man(7): the help of each command, as it is, and what surrounds them all. */
+/**
+ * The manual page peersync(1) in the language of man(7): the help of each command, as it is, and
+ * what surrounds them all.
+ */
 export async function manPage(of: {
   readonly commands: readonly Command[];
   readonly version: string;
@@ -71,7 +75,9 @@ prints its JSON Schema.
 `;
 }
 
-/** @param above the words that stand before a command below another one, each with a blank behind it */
+/**
+ * @param above the words that stand before a command below another one, each with a blank behind it
+ */
 async function sections(command: Command, above: string): Promise<string> {
   const { commands = [], usage } = command;
   const [word = ''] = usage.split(' ');
@@ -90,8 +96,13 @@ async function sections(command: Command, above: string): Promise<string> {
 
 function tagged(texts: Readonly<Record<string, string>>): string {
   // In short lines, as man(7) asks.
-  const short = (text: string) => (text.match(/.{1,70}(?: |$)/g) ?? []).map((line) => escaped(line.trim()));
-  const tags = Object.entries(texts).map(([name, text]) => ['.TP', `.B ${escaped(name)}`, ...short(text)]);
+  const short = (text: string) =>
+    (text.match(/.{1,70}(?: |$)/g) ?? []).map((line) => escaped(line.trim()));
+  const tags = Object.entries(texts).map(([name, text]) => [
+    '.TP',
+    `.B ${escaped(name)}`,
+    ...short(text),
+  ]);
   return tags.flat().join('\n');
 }
 

@@ -15,7 +15,10 @@ import { columns, counted, fewOf, safe } from './text.js';
 /** How often the time that has passed is shown anew, in ms. */
 const SHOWN_EVERY_MS = 1_000;
 
-/** Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised the alarm of some. */
+/**
+ * Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised
+ * the alarm of some.
+ */
 export const mirrorCommand = define({
   positionals: { names: option.several('Only the mirrors with these names') },
   examples: [
@@ -67,7 +70,12 @@ async function report(
   };
   const shown = show();
   try {
-    for await (const each of askAnyone(options, config, { ask, parameters }, { patienceMs: 0, log: told })) {
+    for await (const each of askAnyone(
+      options,
+      config,
+      { ask, parameters },
+      { patienceMs: 0, log: told },
+    )) {
       const report = each as MirrorReport;
       mirrors += 1;
       waiting.delete(report.name);
@@ -81,7 +89,9 @@ async function report(
     progress.end();
   }
   if (mirrors === 0 && !options.json)
-    print(`The configuration names no mirrors; what they do stands in ${pagePath('src/mirror/README.md')}.`);
+    print(
+      `The configuration names no mirrors; what they do stands in ${pagePath('src/mirror/README.md')}.`,
+    );
   return exitCode;
 }
 
@@ -131,7 +141,15 @@ export function runLines(report: MirrorReport, root: string): string[] {
   return [`${name}: ${first}`, ...rest.map((line) => `  ${line}`)].map(safe);
 }
 
-function outcomeOf({ kind, path, changed, rows, bytes, absentSince, isOver }: MirrorReport): string {
+function outcomeOf({
+  kind,
+  path,
+  changed,
+  rows,
+  bytes,
+  absentSince,
+  isOver,
+}: MirrorReport): string {
   if (absentSince !== undefined || isOver)
     return `${path} ${changed ? 'removed' : 'is not there'}, until the peer has it again`;
   const what = [
@@ -149,14 +167,29 @@ export function mirrorLines(
   width?: number,
 ): string[] {
   if (mirrors.length === 0) return [];
-  const ago = (at: number | undefined) => (at === undefined ? 'never' : `${durationText(now - at)} ago`);
+  const ago = (at: number | undefined) =>
+    at === undefined ? 'never' : `${durationText(now - at)} ago`;
   const rows = [
-    ['mirror', 'last success', 'last change', 'rows', 'size', 'next run', `file, below ${safe(root)}`],
+    [
+      'mirror',
+      'last success',
+      'last change',
+      'rows',
+      'size',
+      'next run',
+      `file, below ${safe(root)}`,
+    ],
     ...mirrors.map(({ bytes, changedAt, name, nextAt, path, rows, running, succeededAt }) => {
-      const next = nextAt === undefined ? '' : nextAt <= now ? 'now' : `in ${durationText(nextAt - now)}`;
+      const next =
+        nextAt === undefined ? '' : nextAt <= now ? 'now' : `in ${durationText(nextAt - now)}`;
       return [
-        ...[safe(name), ago(succeededAt), ago(changedAt), rows ?? ''],
-        ...[bytes === undefined ? '' : formatBytes(bytes), running ? 'now' : next, safe(path)],
+        safe(name),
+        ago(succeededAt),
+        ago(changedAt),
+        rows ?? '',
+        bytes === undefined ? '' : formatBytes(bytes),
+        running ? 'now' : next,
+        safe(path),
       ];
     }),
   ];
@@ -178,14 +211,18 @@ function noteworthy(mirror: MirrorReport, root: string, now?: number): string[] 
   if (alarm !== undefined)
     lines.push(`ALARM${lasting(alarm.since)}: ${sentence(alarm.message)} ${sentence(alarm.hint)}`);
   if (failure !== undefined)
-    lines.push(`fails${lasting(failure.since)}: ${sentence(failure.message)} ${sentence(failure.hint)}`);
+    lines.push(
+      `fails${lasting(failure.since)}: ${sentence(failure.message)} ${sentence(failure.hint)}`,
+    );
   if (absentSince !== undefined && now !== undefined)
     lines.push(
       `The peer does not have it, as was accepted ${durationText(now - absentSince)} ago; the file comes back when the peer has it again.`,
     );
   for (const file of new Set(conflicts.map((each) => each.file))) {
     const cells = conflicts.filter((conflict) => conflict.file === file);
-    const named = cells.slice(0, NAMED_CELLS).map(({ pk, column }) => [pk, column ?? ''].join(' ').trimEnd());
+    const named = cells
+      .slice(0, NAMED_CELLS)
+      .map(({ pk, column }) => [pk, column ?? ''].join(' ').trimEnd());
     const more = cells.length > NAMED_CELLS ? ` and ${cells.length - NAMED_CELLS} more` : '';
     const kept = named[0]
       ? `changed on both sides: ${named.join(', ')}${more}; the peer's value was kept, yours is`

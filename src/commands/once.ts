@@ -25,7 +25,9 @@ const NAMED: ReadonlySet<string> = new Set(['ADDRESSES_UNSEEN', 'DELETES_HELD'])
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand = define({
-  options: { timeout: option.preset('10m', 'Give up after this long; the next run goes on from there') },
+  options: {
+    timeout: option.preset('10m', 'Give up after this long; the next run goes on from there'),
+  },
   examples: [
     ['$0 once', 'Bring the peer up to date'],
     ['$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'],
@@ -38,7 +40,11 @@ export const onceCommand = define({
     const progress = new Progress(json ? undefined : process.stdout, systemClock);
     return await untilStopped(async (ending) => {
       growHeapSlowly();
-      const daemon = await openAlone(config, json ? log : progress.beside(withoutMirrors(log)), ending);
+      const daemon = await openAlone(
+        config,
+        json ? log : progress.beside(withoutMirrors(log)),
+        ending,
+      );
       const failures: unknown[] = [];
       const failed = (error: unknown) => failures.push(error);
       const reports: MirrorReport[] = [];
@@ -60,14 +66,18 @@ export const onceCommand = define({
       );
       const deletes = conditions.filter(({ code }) => code === 'DELETES_HELD');
       const durationMs = Math.round(systemClock.now() - started);
-      answer(options, { items, requests: { push, peerdoc }, mirrors, durationMs, conditions }, () => [
-        ...reports.filter(isNoteworthy).flatMap((report) => runLines(report, config.mirror.root)),
-        `${numberText(items.confirmed)} confirmed, ${numberText(waitingOf(items))} waiting, ` +
-          `${numberText(items.quarantined)} quarantined, ` +
-          `${numberText(items.skipped)} skipped, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
-          `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
-        ...conditions.map(({ message, hint }) => safe(`${message} ${hint}`)),
-      ]);
+      answer(
+        options,
+        { items, requests: { push, peerdoc }, mirrors, durationMs, conditions },
+        () => [
+          ...reports.filter(isNoteworthy).flatMap((report) => runLines(report, config.mirror.root)),
+          `${numberText(items.confirmed)} confirmed, ${numberText(waitingOf(items))} waiting, ` +
+            `${numberText(items.quarantined)} quarantined, ` +
+            `${numberText(items.skipped)} skipped, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
+            `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
+          ...conditions.map(({ message, hint }) => safe(`${message} ${hint}`)),
+        ],
+      );
       if (failures.length > 0) throw failures[0];
       const code: ExitCode = items.quarantined + deletes.length > 0 ? EXIT.quarantined : EXIT.done;
       return reports.map(mirrorExitCode).reduce(worse, code);
@@ -91,11 +101,11 @@ interface Run {
 }
 
 /**
- * Waits until nothing is left to do, with the items and with the mirrors; citations run when the items are confirmed that they
- * are about.
+ * Waits until nothing is left to do, with the items and with the mirrors; citations run when the
+ * items are confirmed that they are about.
  *
- * @throws PeersyncError where something is: a folder is held, the peer stays away or asks to wait, it is paused, the time is
- *   over; and the reason that `signal` aborts with
+ * @throws PeersyncError where something is: a folder is held, the peer stays away or asks to wait,
+ *   it is paused, the time is over; and the reason that `signal` aborts with
  */
 async function settle(daemon: Daemon, run: Run): Promise<void> {
   const { audit, kind, mirrors, queue, state, uplink, watcher } = daemon.parts;
@@ -138,13 +148,18 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
     const ran = new Set(run.reports.map(({ name }) => name));
     const waiting = mirrors.names.filter((name) => !ran.has(name));
     const heldUp = isHeldUp(queue.status(), systemClock.now());
-    const step = stepOf(state.committed.counts(), isScanned, { total: mirrors.names.length, waiting });
+    const step = stepOf(state.committed.counts(), isScanned, {
+      total: mirrors.names.length,
+      waiting,
+    });
     run.progress.show({ ...step, heldUp });
     assertHope(daemon, run, isScanned);
   } while ((await Promise.race([over, systemClock.sleep(TICK_MS, signal)])) !== 'over');
   const leftOut = (what: string, name: string, waiting: number, trouble: Trouble | undefined) => {
     const waits =
-      waiting === 0 ? '' : ` ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
+      waiting === 0
+        ? ''
+        : ` ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
     const message = `${what} ${quoted(name)} was left out: ${safe(trouble?.message ?? 'it is not there.')}${waits}`;
     return { name, waiting, message };
   };
@@ -157,7 +172,8 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
     ),
   ];
   const { message, hint } = refused() ?? {};
-  if (folders.length === 0 && message !== undefined) throw unfinished('REMOVALS_FAIL', message, hint);
+  if (folders.length === 0 && message !== undefined)
+    throw unfinished('REMOVALS_FAIL', message, hint);
   if (folders.length === 0) return;
   throw new PeersyncError({
     code: 'FOLDER_HELD',
@@ -170,12 +186,17 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
 /** How many files wait to be pushed that are on a file system which is away. */
 function pendingBelow({ entries }: StateView, { folder, directory }: UnmountedPart): number {
   let pending = 0;
-  for (const [, , , line] of entries.lines(folder, directory)) if (statusOf(line) === 'pending') pending += 1;
+  for (const [, , , line] of entries.lines(folder, directory))
+    if (statusOf(line) === 'pending') pending += 1;
   return pending;
 }
 
 /** @throws what keeps the run from its end; see `settle` */
-function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isScanned: boolean): void {
+function assertHope(
+  { parts }: Daemon,
+  { deadline, signal, timeout }: Run,
+  isScanned: boolean,
+): void {
   const counts = parts.state.committed.counts();
   const { accepted, pending, removing } = counts;
   const waiting = waitingOf(counts);
@@ -237,7 +258,10 @@ function waitingOf({ accepted, pending, removing }: Counts): number {
   return accepted + pending + removing;
 }
 
-/** What the mirrors of one run came to: files that are what the peer has, those of them that were written, and the others. */
+/**
+ * What the mirrors of one run came to: files that are what the peer has, those of them that were
+ * written, and the others.
+ */
 function mirrorCounts(reports: readonly MirrorReport[]) {
   const alarms = reports.filter(({ alarm }) => alarm !== undefined).length;
   const failed = reports.filter(({ failure }) => failure !== undefined).length;
@@ -245,7 +269,12 @@ function mirrorCounts(reports: readonly MirrorReport[]) {
   return { current: reports.length - alarms - failed, changed, alarms, failed };
 }
 
-function mirrorsText({ alarms, changed, current, failed }: ReturnType<typeof mirrorCounts>): string {
+function mirrorsText({
+  alarms,
+  changed,
+  current,
+  failed,
+}: ReturnType<typeof mirrorCounts>): string {
   if (current + alarms + failed === 0) return '';
   const alarmed = alarms > 0 ? `${counted(alarms, 'alarm')}, ` : '';
   const failing = failed > 0 ? `${failed} failed, ` : '';
@@ -253,8 +282,8 @@ function mirrorsText({ alarms, changed, current, failed }: ReturnType<typeof mir
 }
 
 /**
- * How far `once` has come: of what can succeed, how much is confirmed, and which mirrors it waits for. Until the folders are
- * scanned there may be more.
+ * How far `once` has come: of what can succeed, how much is confirmed, and which mirrors it waits
+ * for. Until the folders are scanned there may be more.
  */
 export function stepOf(
   counts: Counts,

@@ -6,11 +6,14 @@ import { UsageError } from './context.js';
 /** An option that is there or not. */
 export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const;
 /** One that is there unless `--no-…` takes it away. */
-export const unlessNo = (describe: string) => ({ type: 'boolean', default: true, describe }) as const;
+export const unlessNo = (describe: string) =>
+  ({ type: 'boolean', default: true, describe }) as const;
 /** An option or argument with a value. */
-export const value = (describe: string) => ({ type: 'string', requiresArg: true, describe }) as const;
+export const value = (describe: string) =>
+  ({ type: 'string', requiresArg: true, describe }) as const;
 /** One that is `usual` unless given. */
-export const preset = (usual: string, describe: string) => ({ ...value(describe), default: usual }) as const;
+export const preset = (usual: string, describe: string) =>
+  ({ ...value(describe), default: usual }) as const;
 /** One that has to be given. */
 export const needed = (describe: string) => ({ ...value(describe), demandOption: true }) as const;
 /** One that is one of these words. */
@@ -25,7 +28,8 @@ export const several = (describe: string) =>
 const parser = (parse: (text: string) => number | undefined, expected: string) => {
   return (option: string, text: string): number => {
     const value = parse(text);
-    if (value === undefined) throw new UsageError(`${option}: received "${text}".`, `Give ${expected}.`);
+    if (value === undefined)
+      throw new UsageError(`${option}: received "${text}".`, `Give ${expected}.`);
     return value;
   };
 };

@@ -101,8 +101,9 @@ const UNKNOWN_VERSION: Version = {
 };
 
 /**
- * The uplink of the daemon for the documents of one command, on a state of its own that is gone afterwards: what is confirmed or
- * removed here is what the daemon confirms or removes. There is one attempt.
+ * The uplink of the daemon for the documents of one command, on a state of its own that is gone
+ * afterwards: what is confirmed or removed here is what the daemon confirms or removes. There is
+ * one attempt.
  *
  * Life: `open`, then `push` and `remove`, one after the other and as often as needed, then `close`.
  */
@@ -131,13 +132,24 @@ export class OwnUplink {
     const { documentProgram = new URL('../document-process.js', import.meta.url) } = options;
     const clock = this.#clock;
     this.#over = AbortSignal.any([signal, this.#ending.signal]);
-    const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
+    const queue = new RequestQueue({
+      ...queueLimits(config),
+      classify,
+      clock,
+      log,
+      peerName: 'The peer',
+    });
     // The person is told of its trouble with the file, and not by the log.
     const documents = new DocumentProcesses(documentProgram, clock, silentLogger);
     this.#queue = queue;
     this.#documents = documents;
     this.#uplink = new Uplink({
-      ...{ state, queue, peer, clock, log, pack: async (order) => pack(order) },
+      state,
+      queue,
+      peer,
+      clock,
+      log,
+      pack: async (order) => pack(order),
       packDocument: packDocument ?? ((...order) => documents.read(...order)),
       linksWithin: () => undefined,
       extracts: () => false,
@@ -149,7 +161,11 @@ export class OwnUplink {
     });
   }
 
-  static async open(peer: UplinkPeer, dialect: Dialect, options: OwnUplinkOptions): Promise<OwnUplink> {
+  static async open(
+    peer: UplinkPeer,
+    dialect: Dialect,
+    options: OwnUplinkOptions,
+  ): Promise<OwnUplink> {
     const directory = await mkdtemp(join(tmpdir(), 'peersync-push-'));
     const state = await State.open(directory, { clock: systemClock, log: options.log });
     return new OwnUplink(peer, dialect, options, directory, state);
@@ -184,7 +200,10 @@ export class OwnUplink {
    * @param tell is given what became of each document, as soon as that is known
    * @throws what the signal aborts with
    */
-  async remove(urls: readonly string[], tell: (url: string, outcome: RemovalOutcome) => void): Promise<void> {
+  async remove(
+    urls: readonly string[],
+    tell: (url: string, outcome: RemovalOutcome) => void,
+  ): Promise<void> {
     const open = new Map<string, string>();
     for (const url of urls) {
       const path = this.#pathOf(url);
@@ -268,7 +287,8 @@ export class OwnUplink {
     if (!isLate) return undefined;
     if (status === 'pending' || entry.trouble !== undefined)
       return failed(entry.trouble ?? this.#documents.trouble ?? NOT_SENT);
-    const answer = this.#uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
+    const answer =
+      this.#uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
     return { status: 'unseen', message: answer };
   }
 

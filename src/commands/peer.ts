@@ -23,7 +23,10 @@ import {
 import { runningStatus } from './daemon-access.js';
 import * as option from './option.js';
 
-/** The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no configuration. */
+/**
+ * The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no
+ * configuration.
+ */
 export const peerCommand = define({
   options: {
     data: option.preset('./data/peer', 'Where it keeps its index and its administrator password'),
@@ -43,7 +46,10 @@ export const peerCommand = define({
     const data = writtenPath(options.data);
     return await untilStopped(async ({ signal }) => {
       const peer = await startPeer({ dir: data, port, requireAuthEverywhere, log });
-      log.info({ event: 'peer', url: peer.url }, `the peer listens on ${peer.url}/ (its search page)`);
+      log.info(
+        { event: 'peer', url: peer.url },
+        `the peer listens on ${peer.url}/ (its search page)`,
+      );
       log.info(
         { event: 'access' },
         `pushing needs the user "${peer.credentials.username}" with the password in ${join(data, 'admin-password')}`,
@@ -55,21 +61,26 @@ export const peerCommand = define({
       return EXIT.done;
     }).catch((error: unknown) => {
       if (error instanceof PeersyncError && error.code === 'EMBEDDED_PORT_IN_USE')
-        throw restated(error, { hint: 'Stop that program, or give another --port (0 takes any free one).' });
+        throw restated(error, {
+          hint: 'Stop that program, or give another --port (0 takes any free one).',
+        });
       throw error;
     });
   },
 });
 
-/** Starts an embedded peer; its code is loaded here, for the commands that need none are quicker without it. */
+/**
+ * Starts an embedded peer; its code is loaded here, for the commands that need none are quicker
+ * without it.
+ */
 export async function startPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
   const { startEmbeddedPeer } = await import('../embedded/embedded-peer.js');
   return startEmbeddedPeer(options);
 }
 
 /**
- * Lets a command ask the configured peer. Where that is the embedded one, it is the running daemon's, and without a daemon
- * one that is started for the command.
+ * Lets a command ask the configured peer. Where that is the embedded one, it is the running
+ * daemon's, and without a daemon one that is started for the command.
  *
  * @param use is given a signal that aborts at the first SIGINT or SIGTERM
  * @throws PeersyncError STOPPED when that came before it was done
@@ -84,7 +95,9 @@ export async function withPeer<T>(
       const running = await runningPeer(config, log);
       // Any port: nobody else needs to know it, and the configured one may be in use.
       const { dir, requireAuth: requireAuthEverywhere } = config.peer.embedded;
-      const own = running ? undefined : await startPeer({ dir, port: 0, requireAuthEverywhere, log });
+      const own = running
+        ? undefined
+        : await startPeer({ dir, port: 0, requireAuthEverywhere, log });
       const client = running ?? (await clientFor(config, log, own));
       try {
         return await use(client, signal);
@@ -95,35 +108,55 @@ export async function withPeer<T>(
     } catch (error) {
       if (!signal.aborted) throw error;
       const message = 'Stopped before it was done.';
-      throw new PeersyncError({ code: 'STOPPED', message, hint: 'Run the command again.', cause: error });
+      throw new PeersyncError({
+        code: 'STOPPED',
+        message,
+        hint: 'Run the command again.',
+        cause: error,
+      });
     }
   });
 }
 
 /** The same for a command that needs nothing else of the configuration. */
-export async function askPeer<T>(options: GlobalOptions, use: Parameters<typeof withPeer<T>>[2]): Promise<T> {
+export async function askPeer<T>(
+  options: GlobalOptions,
+  use: Parameters<typeof withPeer<T>>[2],
+): Promise<T> {
   const { config, log } = await prepare(options);
   return await withPeer(config, log, use);
 }
 
-/** A client for the configured peer, or for the embedded one of the running daemon; none when that is not running. */
+/**
+ * A client for the configured peer, or for the embedded one of the running daemon; none when that
+ * is not running.
+ */
 export async function runningPeer(config: Config, log: Logger): Promise<PeerClient | undefined> {
   if (config.peer.url !== 'embedded') return await clientFor(config, log);
   const status = await runningStatus(config.state.dir);
   if (status === undefined) return undefined;
-  const password = (await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')).trim();
+  const password = (
+    await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')
+  ).trim();
   // The password goes to this machine, whatever the answer says.
   const url = `http://127.0.0.1:${new URL(status.peer.url).port}`;
   return await clientFor(config, log, { url, credentials: { username: 'admin', password } });
 }
 
-async function clientFor(config: Config, log: Logger, embedded?: EmbeddedAccess): Promise<PeerClient> {
+async function clientFor(
+  config: Config,
+  log: Logger,
+  embedded?: EmbeddedAccess,
+): Promise<PeerClient> {
   const { configuredPeer } = await import('../daemon/configured-peer.js');
   return await configuredPeer(config, { clock: systemClock, log }, embedded);
 }
 
 /** Throws the error on; of an answer that was too large it says which option is meant for it. */
-export function nameMaxSize(error: unknown, hint = 'Give a larger --max-size if that is expected.'): never {
+export function nameMaxSize(
+  error: unknown,
+  hint = 'Give a larger --max-size if that is expected.',
+): never {
   if (!(error instanceof PeerError) || error.code !== 'PEER_ANSWER_TOO_LARGE') throw error;
   throw restated(error, { hint });
 }

@@ -16,14 +16,31 @@ import { REMOVED_COLLECTION } from '../peer/removal.js';
 import type { Trouble } from '../state/entry.js';
 import { cannotTravel } from '../uplink/documents.js';
 import { trouble } from '../watch/rules.js';
-import { answer, complain, define, type GlobalOptions, isThere, prepare, UsageError } from './context.js';
+import {
+  answer,
+  complain,
+  define,
+  type GlobalOptions,
+  isThere,
+  prepare,
+  UsageError,
+} from './context.js';
 import * as option from './option.js';
-import { CHANGING, type Outcome, type OutgoingFile, OwnUplink, type RemovalOutcome } from './own-uplink.js';
+import {
+  CHANGING,
+  type Outcome,
+  type OutgoingFile,
+  OwnUplink,
+  type RemovalOutcome,
+} from './own-uplink.js';
 import { withPeer } from './peer.js';
 import { consent, onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
-/** Pushes single files, outside of all folders, and waits until the peer shows them; or removes what was pushed so. */
+/**
+ * Pushes single files, outside of all folders, and waits until the peer shows them; or removes what
+ * was pushed so.
+ */
 export const pushCommand = define({
   positionals: {
     file: option.several(
@@ -32,7 +49,9 @@ export const pushCommand = define({
   },
   options: {
     collection: option.value('The collection that their documents are tagged with'),
-    url: option.value('The URL of the document, or a base that ends in "/"; the file:// URL unless given'),
+    url: option.value(
+      'The URL of the document, or a base that ends in "/"; the file:// URL unless given',
+    ),
     remove: option.flag(
       'Remove the documents from the peer again, and wait until it does not show them any more',
     ),
@@ -42,8 +61,14 @@ export const pushCommand = define({
   },
   examples: [
     ['$0 push a.md --collection notes --url https://example.org/a.md', 'One file'],
-    ['$0 push *.md --collection notes --url https://example.org/notes/', 'Several, each with its name'],
-    ['$0 push --remove a.md --url https://example.org/a.md', 'Removes the document of the first again'],
+    [
+      '$0 push *.md --collection notes --url https://example.org/notes/',
+      'Several, each with its name',
+    ],
+    [
+      '$0 push --remove a.md --url https://example.org/a.md',
+      'Removes the document of the first again',
+    ],
     ['$0 push --remove https://example.org/notes/b.md', 'The same by its URL'],
   ],
   run: async (options) => {
@@ -112,7 +137,9 @@ async function removeDocuments(options: PushOptions) {
     outcomes.set(url, outcome);
     const { status } = outcome;
     const shown = outcome.status === 'failed' ? { status, ...wordsOf(outcome.error) } : outcome;
-    answer(options, { url, ...shown }, () => [`${status.padEnd(9)}  ${safe(url)}${whyLeft(outcome)}`]);
+    answer(options, { url, ...shown }, () => [
+      `${status.padEnd(9)}  ${safe(url)}${whyLeft(outcome)}`,
+    ]);
   };
   await withPeer(config, log, async (client, signal) => {
     const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
@@ -135,8 +162,8 @@ async function removeDocuments(options: PushOptions) {
 }
 
 /**
- * The URLs of documents that are to be removed, each once: as they were given, or by the files that were pushed, which need not be there
- * any more.
+ * The URLs of documents that are to be removed, each once: as they were given, or by the files that
+ * were pushed, which need not be there any more.
  *
  * @throws UsageError for a URL that is none, or of a file that a watched folder has
  */
@@ -152,7 +179,10 @@ export async function urlsToRemove(
   const urls = named.map((each) => {
     const found = isFile(each) ? urlOf(each, url, files) : wholeUrl(each);
     if (found !== undefined) return found;
-    throw new UsageError(`"${each}" is no URL of a document.`, 'Name a file, or a URL as results show it.');
+    throw new UsageError(
+      `"${each}" is no URL of a document.`,
+      'Name a file, or a URL as results show it.',
+    );
   });
   for (const each of urls) await assertNoFile(each, folders);
   return [...new Set(urls)];
@@ -168,7 +198,9 @@ async function assertThere(
   const doc = await client.peerdoc({ url }, { signal });
   if (doc !== undefined && !dialect.isRemoved(doc)) return;
   const late =
-    dialect.holdMs > 0 ? ' One that was pushed less than half a minute ago may not be shown yet.' : '';
+    dialect.holdMs > 0
+      ? ' One that was pushed less than half a minute ago may not be shown yet.'
+      : '';
   throw new PeersyncError({
     code: 'NOT_FOUND',
     message: `The peer has no document ${url}; nothing was removed.`,
@@ -189,7 +221,9 @@ const wordsOf = ({ code, message }: PeersyncError) => ({ code, message });
 function reasonOf(outcome: Outcome): string {
   if (outcome.status === 'failed') return `: ${safe(outcome.error.message)}`;
   if ('message' in outcome) return `: ${safe(outcome.message)}`;
-  return outcome.status === 'confirmed' ? ` (${outcome.evidence.kind}: ${safe(outcome.evidence.shown)})` : '';
+  return outcome.status === 'confirmed'
+    ? ` (${outcome.evidence.kind}: ${safe(outcome.evidence.shown)})`
+    : '';
 }
 
 /** The first failure, else that the peer did not show all in time. */
@@ -207,11 +241,11 @@ function failureOf(outcomes: readonly Outcome[], timeout: string): PeersyncError
 }
 
 /**
- * The URL of each file: `url` where that is for one file, `url` and the file's name where it ends in "/", and the `file://` URL
- * of the file where none is given.
+ * The URL of each file: `url` where that is for one file, `url` and the file's name where it ends
+ * in "/", and the `file://` URL of the file where none is given.
  *
- * @throws UsageError for a URL that is none, that is for one file where there are several, that two files would share, or
- *   that belongs to a watched folder
+ * @throws UsageError for a URL that is none, that is for one file where there are several, that two
+ *   files would share, or that belongs to a watched folder
  */
 export function targetsOf(
   files: readonly string[],
@@ -301,7 +335,10 @@ export interface Target {
 /** A file that can go to the peer. */
 export interface ReadFile extends Target, OutgoingFile {}
 
-/** Reads a file. @throws PeersyncError with what keeps it from the peer, in the words that are used for files of folders */
+/**
+ * Reads a file. @throws PeersyncError with what keeps it from the peer, in the words that are used
+ * for files of folders
+ */
 export async function readTarget(target: Target, rules: ContentRules): Promise<ReadFile> {
   const { file } = target;
   const refused = ({ code, hint, message }: Trouble) =>
@@ -310,7 +347,8 @@ export async function readTarget(target: Target, rules: ContentRules): Promise<R
     const path = await realpath(writtenPath(file));
     const stats = await stat(path);
     if (!stats.isFile()) throw refused(NOT_A_FILE);
-    if (stats.size === 0) throw refused({ ...trouble.empty(), hint: 'Push it when something is in it.' });
+    if (stats.size === 0)
+      throw refused({ ...trouble.empty(), hint: 'Push it when something is in it.' });
     const found = await fingerprint({ file: path, stat: fileStat(stats) });
     if (found.kind === 'unreadable') throw refused(trouble.unreadable(found.code));
     if (found.kind !== 'version') throw refused(CHANGING);
@@ -321,7 +359,9 @@ export async function readTarget(target: Target, rules: ContentRules): Promise<R
   } catch (error) {
     const code = error instanceof PeersyncError ? undefined : systemCode(error);
     if (code === undefined) throw error;
-    throw refused(code === 'ENOENT' || code === 'ENOTDIR' ? NO_SUCH_FILE : trouble.unreadable(code));
+    throw refused(
+      code === 'ENOENT' || code === 'ENOTDIR' ? NO_SUCH_FILE : trouble.unreadable(code),
+    );
   }
 }
 

@@ -14,7 +14,10 @@ import { shellWord } from '../lib/text.js';
 import { daemonConfig, define, isThere, onSignals, prepare } from './context.js';
 import * as option from './option.js';
 
-/** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it read its configuration anew. */
+/**
+ * The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it
+ * read its configuration anew.
+ */
 export const runCommand = define({
   options: { create: option.flag('Create folders that are missing, each with a welcome document') },
   examples: [
@@ -47,15 +50,25 @@ export const runCommand = define({
         end();
       },
       () =>
-        log.info({ event: 'stopped' }, 'stopped at once; what was under way is looked up at the next start'),
+        log.info(
+          { event: 'stopped' },
+          'stopped at once; what was under way is looked up at the next start',
+        ),
     );
     growHeapSlowly();
-    // Loaded here, for the commands that need no daemon are quicker without it; in two steps, so that the event loop turns.
+    // Loaded here, for the commands that need no daemon are quicker without it; in two steps, so
+    // that the event loop turns.
     await import('../peer/client.js');
     const { Daemon } = await import('../daemon/daemon.js');
     void notifier.status(() => 'starting: reading what is known');
     const daemon = await Daemon.open({
-      ...{ config, log, notifier, clock: systemClock, follow: true, patient: true, onFailure: end },
+      config,
+      log,
+      notifier,
+      clock: systemClock,
+      follow: true,
+      patient: true,
+      onFailure: end,
       configFile,
       load: async () => (await loadConfig(path)).config,
       onReload: (after) => {
@@ -101,8 +114,9 @@ export const runCommand = define({
 });
 
 /**
- * Calls `reload` at SIGHUP, which asks a daemon to read its configuration anew. Where the terminal was closed that the process
- * was started in, it means that, and ends the process as it always did: there is nobody left to tell anything.
+ * Calls `reload` at SIGHUP, which asks a daemon to read its configuration anew. Where the terminal
+ * was closed that the process was started in, it means that, and ends the process as it always did:
+ * there is nobody left to tell anything.
  */
 function onHangUp(reload: () => void): void {
   const hadTerminal = [0, 1, 2].some((fd) => isatty(fd));
@@ -141,7 +155,11 @@ To see what became of this file, type: ${withConfig(`\`peersync why ${shellWord(
  *
  * @param file of the configuration, where commands have to name it
  */
-async function makeMissingFolders(config: Config, log: Logger, file: string | undefined): Promise<void> {
+async function makeMissingFolders(
+  config: Config,
+  log: Logger,
+  file: string | undefined,
+): Promise<void> {
   for (const folder of config.folders) {
     if (await isThere(folder.path)) continue;
     await mkdir(folder.path, { recursive: true });

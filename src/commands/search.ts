@@ -27,7 +27,10 @@ export const searchCommand = define({
     ['$0 search green tea', 'The best ten'],
     [`$0 search '"green tea"'`, 'Both words together; the outer quotes are for the shell'],
     ['$0 search invoice --collection bills --sort date', 'The newest of one collection'],
-    ['$0 search --json -- tea -milk', 'For a program; behind `--` stand words that begin with a dash'],
+    [
+      '$0 search --json -- tea -milk',
+      'For a program; behind `--` stand words that begin with a dash',
+    ],
   ],
   run: async (options) => {
     const words = options.words.join(' ');

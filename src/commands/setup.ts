@@ -28,7 +28,9 @@ export const initCommand = define({
       const exists = systemCode(cause) === 'EEXIST';
       throw new PeersyncError({
         code: exists ? 'CONFIG_EXISTS' : 'CONFIG_UNWRITABLE',
-        message: exists ? `${path} is there already.` : `${path} could not be written: ${messageOf(cause)}.`,
+        message: exists
+          ? `${path} is there already.`
+          : `${path} could not be written: ${messageOf(cause)}.`,
         hint: exists
           ? 'Nothing was changed. Add the folder to `folders` there, or name another file with --config.'
           : 'Nothing was changed; name another file with --config.',
@@ -69,7 +71,10 @@ async function toBeWatched(folder: string, data: string): Promise<boolean> {
 export const schemaCommand = define({
   options: { output: option.flag('That of what commands answer with --json, in its place') },
   examples: [
-    ['$0 schema > config.schema.json', 'Then add "$schema": "./config.schema.json" to the configuration'],
+    [
+      '$0 schema > config.schema.json',
+      'Then add "$schema": "./config.schema.json" to the configuration',
+    ],
     ['$0 schema --output', 'For programs that read `status --json` and the like'],
   ],
   run: async ({ output }) => {
@@ -97,8 +102,8 @@ complete -f -c peersync -a '(__peersync_complete)'
 ###-end-peersync-completions-###`;
 
 /**
- * The script for bash. That of yargs puts names with blanks between double quotes, where bash runs what stands in `$(…)`: here a
- * name is written as bash itself quotes it.
+ * The script for bash. That of yargs puts names with blanks between double quotes, where bash runs
+ * what stands in `$(…)`: here a name is written as bash itself quotes it.
  */
 const BASH_SCRIPT = `###-begin-peersync-completions-###
 _peersync_completions()
@@ -116,7 +121,10 @@ complete -o bashdefault -o default -F _peersync_completions peersync
 
 const SHELLS: readonly string[] = ['bash', 'zsh', 'fish'];
 
-/** The script for the shell that is named, else for the one in `$SHELL`, else for bash, as where there is no `$SHELL`. */
+/**
+ * The script for the shell that is named, else for the one in `$SHELL`, else for bash, as where
+ * there is no `$SHELL`.
+ */
 export const completionCommand = define({
   positionals: { shell: option.value('bash, zsh or fish') },
   examples: [
@@ -144,10 +152,11 @@ const FILE_OPTIONS: readonly string[] = [...CONFIG_OPTIONS, '-o', '--output'];
 const FILE_COMMANDS: readonly string[] = ['why', 'retry', 'push'];
 
 /**
- * What only the configuration and the disk know: names of folders and mirrors, and files, for which the answer is empty, so
- * that the shell completes them itself.
+ * What only the configuration and the disk know: names of folders and mirrors, and files, for which
+ * the answer is empty, so that the shell completes them itself.
  *
- * @param args of the process: how a shell asks, and behind that the words of the line, the command's name first
+ * @param args of the process: how a shell asks, and behind that the words of the line, the
+ *   command's name first
  * @returns what may stand there, or undefined where the definitions of the commands know it
  */
 export async function completionsFor(
@@ -160,11 +169,14 @@ export async function completionsFor(
   const last = before.at(-1) ?? '';
   if (FILE_OPTIONS.includes(last)) return [];
   const isConfig = (word: string) => CONFIG_OPTIONS.includes(word);
-  const [command, sub] = before.filter((word, i) => !/^-/.test(word) && !isConfig(before[i - 1] ?? ''));
+  const [command, sub] = before.filter(
+    (word, i) => !/^-/.test(word) && !isConfig(before[i - 1] ?? ''),
+  );
   const isAnOption = current.startsWith('-') || (last.startsWith('--') && last !== '--folder');
   if (isAnOption || command === undefined) return undefined;
   if (FILE_COMMANDS.includes(command)) return [];
-  const wantsFolder = last === '--folder' || ['rescan', 'approve-deletes', 'forget'].includes(command);
+  const wantsFolder =
+    last === '--folder' || ['rescan', 'approve-deletes', 'forget'].includes(command);
   if (!wantsFolder && command !== 'mirror') return undefined;
   const { loadConfig } = await import('../config/load.js');
   const path = before[before.findLastIndex(isConfig) + 1];
@@ -193,7 +205,10 @@ function configuredFolders({ folders }: Config): string[] {
   return folders.map(({ name }) => name);
 }
 
-/** Folders that left the configuration and are still in the state first, then those that are configured, which take --remove. */
+/**
+ * Folders that left the configuration and are still in the state first, then those that are
+ * configured, which take --remove.
+ */
 async function foldersToForget(config: Config): Promise<string[]> {
   const { readState } = await import('./daemon-access.js');
   const configured = configuredFolders(config);

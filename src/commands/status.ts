@@ -26,7 +26,9 @@ import {
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand = define({
   options: {
-    check: option.flag('Exit with 1, 3 or 4 where something is wrong, as for monitoring; else with 0'),
+    check: option.flag(
+      'Exit with 1, 3 or 4 where something is wrong, as for monitoring; else with 0',
+    ),
   },
   examples: [
     ['$0 status', 'Folders, items, the peer, and what is in trouble'],
@@ -34,7 +36,10 @@ export const statusCommand = define({
   ],
   run: async (options) => {
     const config = await configToAsk(options);
-    const report = await askAnyoneOnce<StatusReport>(options, config, { ask: 'status', parameters: {} });
+    const report = await askAnyoneOnce<StatusReport>(options, config, {
+      ask: 'status',
+      parameters: {},
+    });
     const silence = report.running ? {} : await silenceOf(config.state.dir);
     answer(options, report, () => {
       const now = systemClock.now() - (report.wallAheadMs ?? 0);
@@ -45,7 +50,10 @@ export const statusCommand = define({
   },
 });
 
-/** The exit code that says how everything stands: the worst of all conditions, and a failure where no daemon runs. */
+/**
+ * The exit code that says how everything stands: the worst of all conditions, and a failure where
+ * no daemon runs.
+ */
 export function checkCode(report: StatusReport): ExitCode {
   const { conditions, peer, running } = report;
   if (!running) return EXIT.failure;
@@ -97,7 +105,12 @@ function firstLines(
         `peersync takes no commands now (pid ${holder}): it starts or stops, or it is \`peersync once\`. This is what the state says:`,
       ),
     ];
-  return [styled('yellow', 'peersync does not run; `peersync run` starts it. This is what the state says:')];
+  return [
+    styled(
+      'yellow',
+      'peersync does not run; `peersync run` starts it. This is what the state says:',
+    ),
+  ];
 }
 
 /**
@@ -153,7 +166,10 @@ export function countsText({ items }: StatusReport): string {
   return `${numberText(confirmed)} confirmed, ${numberText(pending)} pending, ${numberText(accepted)} accepted${troubled}`;
 }
 
-/** How fast files are confirmed and how long that takes, to follow the counts; nothing where nothing moves. */
+/**
+ * How fast files are confirmed and how long that takes, to follow the counts; nothing where nothing
+ * moves.
+ */
 export function speedText({ pace }: StatusReport): string {
   return pace === undefined ? '' : `, ${paceText(pace)}`;
 }
@@ -173,7 +189,10 @@ export function peerWords({ peer: { queue } }: StatusReport, now: number): strin
   return isBusy ? `asks to wait, for ${durationText(pausedUntil - now)} more` : 'answers';
 }
 
-/** What a report tells of everything but the daemon and the peer: sections with lines, the first of which is a head. */
+/**
+ * What a report tells of everything but the daemon and the peer: sections with lines, the first of
+ * which is a head.
+ */
 export function statusSections(report: StatusReport, now: number, width?: number): string[][] {
   const sections = [
     folderLines(report, width),
@@ -188,7 +207,15 @@ export function statusSections(report: StatusReport, now: number, width?: number
 
 /** Shown only where there are any. */
 const LEAVING = ['removing', 'removed'] as const;
-const COLUMNS = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', ...LEAVING, 'skipped'] as const;
+const COLUMNS = [
+  'pending',
+  'accepted',
+  'confirmed',
+  'quarantined',
+  'gone',
+  ...LEAVING,
+  'skipped',
+] as const;
 
 function folderLines({ folders, items, uplink }: StatusReport, width?: number): string[] {
   const rows = [
@@ -200,10 +227,16 @@ function folderLines({ folders, items, uplink }: StatusReport, width?: number): 
   const lines = columns(withoutZeros(rows, width), width);
   const { timeToVisibleMs } = uplink ?? {};
   if (timeToVisibleMs === undefined || items.accepted === 0) return lines;
-  return [...lines, `The peer shows a document about ${durationText(timeToVisibleMs)} after a push.`];
+  return [
+    ...lines,
+    `The peer shows a document about ${durationText(timeToVisibleMs)} after a push.`,
+  ];
 }
 
-/** The rows without columns that say nothing but zero, the last first, as far as that is needed for them to fit. */
+/**
+ * The rows without columns that say nothing but zero, the last first, as far as that is needed for
+ * them to fit.
+ */
 function withoutZeros(rows: readonly (string | number)[][], width = Number.POSITIVE_INFINITY) {
   const isZero = (column: readonly (string | number)[][], at: number) =>
     column.slice(1).every((row) => row[at] === 0);
@@ -233,7 +266,9 @@ function problemLines({ problems, truncated }: StatusReport): string[] {
   const { total, shown } = truncated?.problems ?? { total: 0, shown: 0 };
   return [
     'Could not be looked at:',
-    ...problems.map(({ path, trouble }) => `  ${safe(path)}: ${safe(trouble.message)} ${trouble.hint}`),
+    ...problems.map(
+      ({ path, trouble }) => `  ${safe(path)}: ${safe(trouble.message)} ${trouble.hint}`,
+    ),
     ...(total > shown ? [`  and ${numberText(total - shown)} more`] : []),
   ];
 }
@@ -242,8 +277,13 @@ function problemLines({ problems, truncated }: StatusReport): string[] {
 const IN_SECTIONS = /^(PEER|PAUSED|QUARANTINE|MIRROR_|PATH_|STATE_REPAIRED)/;
 /** By code or subject. */
 const LABELS: Readonly<Record<string, string>> = {
-  ...{ configuration: 'config', RESTART_NEEDED: 'restart', state: 'state', disk: 'disk' },
-  ...{ TIME_TO_SEARCH: 'ALERT', FOLDER_HELD: 'held', FOLDER_DEGRADED: 'degraded' },
+  configuration: 'config',
+  RESTART_NEEDED: 'restart',
+  state: 'state',
+  disk: 'disk',
+  TIME_TO_SEARCH: 'ALERT',
+  FOLDER_HELD: 'held',
+  FOLDER_DEGRADED: 'degraded',
 };
 
 const SEVERITY_STYLES: Readonly<Record<Condition['severity'], Style>> = {
@@ -269,7 +309,9 @@ export function conditionLines({ conditions, paused, running }: StatusReport, no
       ? 'nothing is sent to the peer, changes on disk are read and wait'
       : 'the next run begins so';
     const since = timeText(paused.since, now);
-    lines.push(styled('yellow', `paused   since ${since}${end}: ${what}; \`peersync resume\` ends it`));
+    lines.push(
+      styled('yellow', `paused   since ${since}${end}: ${what}; \`peersync resume\` ends it`),
+    );
   }
   return lines;
 }
@@ -291,8 +333,14 @@ function peerTrouble({ paused, peer: { queue } }: StatusReport, now: number): st
 const SHOWN = 20;
 
 /** Time-to-search by collection, where there is something to tell. */
-export function figuresLines(figures: StatisticsReport | undefined, now: number, width?: number): string[] {
-  const told = (figures?.timeToSearch ?? []).filter(({ day, waiting }) => day.count > 0 || waiting > 0);
+export function figuresLines(
+  figures: StatisticsReport | undefined,
+  now: number,
+  width?: number,
+): string[] {
+  const told = (figures?.timeToSearch ?? []).filter(
+    ({ day, waiting }) => day.count > 0 || waiting > 0,
+  );
   if (told.length === 0) return [];
   const rows: (string | number)[][] = [
     ['time to search', 'last hour', 'p50', 'p95', 'p99', 'last 24 h', 'p50', 'p95', 'p99', ''],
@@ -312,6 +360,7 @@ function cells({ count, p50Ms, p95Ms, p99Ms }: Percentiles): (string | number)[]
 
 function waitingText({ waiting, oldestSince }: TimeToSearch, now: number): string {
   if (waiting === 0) return '';
-  const oldest = oldestSince === undefined ? '' : `, the oldest for ${durationText(now - oldestSince)}`;
+  const oldest =
+    oldestSince === undefined ? '' : `, the oldest for ${durationText(now - oldestSince)}`;
   return `${numberText(waiting)} waiting${oldest}`;
 }

@@ -7,7 +7,15 @@ import { shellWord } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
-import { answer, define, type GlobalOptions, print, printJson, UsageError, writeAll } from './context.js';
+import {
+  answer,
+  define,
+  type GlobalOptions,
+  print,
+  printJson,
+  UsageError,
+  writeAll,
+} from './context.js';
 import * as option from './option.js';
 import { askPeer, nameMaxSize, noTable } from './peer.js';
 import { consent, onThisTerminal } from './terminal.js';
@@ -49,7 +57,9 @@ const tableGet = define({
   run: async (options) => {
     const query: TableQuery = {
       table: option.name('table', options.table),
-      ...(options.count === undefined ? {} : { count: option.wholeNumber('--count', options.count) }),
+      ...(options.count === undefined
+        ? {}
+        : { count: option.wholeNumber('--count', options.count) }),
       ...(options.search === undefined ? {} : { search: options.search }),
     };
     const maxBytes = option.size('--max-size', options.maxSize);
@@ -69,7 +79,10 @@ const tableGet = define({
   },
 });
 
-function formatOf({ format, json }: GlobalOptions & { readonly format: Format | undefined }): Format {
+function formatOf({
+  format,
+  json,
+}: GlobalOptions & { readonly format: Format | undefined }): Format {
   if (format !== undefined) return format;
   if (json) return 'ndjson';
   return process.stdout.isTTY ? 'table' : 'csv';
@@ -84,7 +97,12 @@ async function writeTo(
 ): Promise<void> {
   const { RowStore } = await import('../mirror/row-store.js');
   const { writeTable } = await import('../mirror/formats/write.js');
-  const store = await RowStore.fill(rows, { directory: tmpdir(), name: table, columns: named, signal });
+  const store = await RowStore.fill(rows, {
+    directory: tmpdir(),
+    name: table,
+    columns: named,
+    signal,
+  });
   try {
     const { columns } = store;
     const text =
@@ -147,8 +165,8 @@ async function change(
 /**
  * The cells behind `column=value`. A column whose name holds "=" cannot be named this way.
  *
- * @throws UsageError for what is no such pair, and for a column that is given twice; PeersyncError for a file that cannot
- *   be read
+ * @throws UsageError for what is no such pair, and for a column that is given twice; PeersyncError
+ *   for a file that cannot be read
  */
 export async function cellsOf(pairs: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (pairs.length === 0) throw new UsageError('No cell was given.', 'Write it like price=12.50.');
@@ -222,7 +240,8 @@ const tableDeleteRows = define({
   ],
   run: async (options) => {
     const table = option.name('table', options.table);
-    if (options.pk.length === 0) throw new UsageError('No row was named.', 'Give the keys of the rows.');
+    if (options.pk.length === 0)
+      throw new UsageError('No row was named.', 'Give the keys of the rows.');
     const keys = [...new Set(options.pk.map((pk) => option.name('pk', pk)))];
     const deleted = await askPeer(options, async (client, signal) => {
       const question = (rows: string) => `Delete ${rows} of ${safe(table)}? Type "yes": `;
@@ -246,7 +265,8 @@ const tableDrop = define({
   run: async (options) => {
     const table = option.name('table', options.table);
     const left = await askPeer(options, async (client, signal) => {
-      const question = (rows: string) => `Delete the table ${safe(table)} with ${rows}? Type its name: `;
+      const question = (rows: string) =>
+        `Delete the table ${safe(table)} with ${rows}? Type its name: `;
       await assertMeant(client, options, { keys: undefined, question, expected: table }, signal);
       return client.tables.drop(table, { signal });
     });
@@ -257,9 +277,11 @@ const tableDrop = define({
 });
 
 /**
- * Finds what would go: the rows with these keys, or all. Without --yes it is shown, and a person is asked.
+ * Finds what would go: the rows with these keys, or all. Without --yes it is shown, and a person is
+ * asked.
  *
- * @throws PeersyncError NOT_FOUND where the table or one of the keys is not there: then nothing is deleted
+ * @throws PeersyncError NOT_FOUND where the table or one of the keys is not there: then nothing is
+ *   deleted
  */
 async function assertMeant(
   client: PeerClient,
@@ -285,11 +307,15 @@ async function assertMeant(
     }
     return true;
   };
-  const found = await client.tables.stream({ table }, look, { maxBytes: Number.POSITIVE_INFINITY, signal });
+  const found = await client.tables.stream({ table }, look, {
+    maxBytes: Number.POSITIVE_INFINITY,
+    signal,
+  });
   if (found === undefined) throw await noTable(client, table, signal);
   const [first] = missing;
   if (first !== undefined) {
-    const others = missing.size === 1 ? '' : `, nor ${missing.size - 1} more of those that were named`;
+    const others =
+      missing.size === 1 ? '' : `, nor ${missing.size - 1} more of those that were named`;
     throw new PeersyncError({
       code: 'NOT_FOUND',
       message: `The table "${table}" has no row ${JSON.stringify(first)}${others}; nothing was deleted.`,
@@ -314,7 +340,11 @@ async function assertMeant(
 export const tableCommand = define({
   commands: [
     { usage: 'list', describe: 'Name the tables of the peer', ...tableList },
-    { usage: 'get <table>', describe: 'Show a table, or write it as CSV, JSON, NDJSON or XML', ...tableGet },
+    {
+      usage: 'get <table>',
+      describe: 'Show a table, or write it as CSV, JSON, NDJSON or XML',
+      ...tableGet,
+    },
     {
       usage: 'set <table> [cell..]',
       describe: 'Set cells of one row by its key; the other cells stay',

@@ -13,7 +13,10 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Whether a stream is a terminal on which lines can be drawn anew. */
-export function canDraw(stream: { readonly isTTY?: boolean | undefined }, env: Environment): boolean {
+export function canDraw(
+  stream: { readonly isTTY?: boolean | undefined },
+  env: Environment,
+): boolean {
   return stream.isTTY === true && env.TERM !== 'dumb';
 }
 
@@ -23,8 +26,8 @@ export function wantsColour(env: Environment): boolean {
 }
 
 /**
- * Has a terminal put in order when the process ends, in whatever way it can notice. A signal that nobody else listens to
- * then ends it as if nobody had listened.
+ * Has a terminal put in order when the process ends, in whatever way it can notice. A signal that
+ * nobody else listens to then ends it as if nobody had listened.
  *
  * @returns how to call that off
  */
@@ -49,8 +52,13 @@ export function whenLeaving(restore: () => void): () => void {
 
 export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red';
 
-/** A line of a screen or an answer, before it is cut or wrapped; `first`: so many characters have the style, all unless given. */
-export type Line = string | { readonly text: string; readonly style: Style; readonly first?: number };
+/**
+ * A line of a screen or an answer, before it is cut or wrapped; `first`: so many characters have
+ * the style, all unless given.
+ */
+export type Line =
+  | string
+  | { readonly text: string; readonly style: Style; readonly first?: number };
 
 export function styled(style: Style, text: string): Line {
   return { text, style };
@@ -90,7 +98,10 @@ export function wrappedLines(lines: readonly Line[], width: number | undefined):
   return lines.flatMap((line) => {
     const [first = '', ...rest] = wrapped([textOf(line)], width);
     const isLabelled = typeof line !== 'string' && line.first !== undefined;
-    return [withText(line, first), ...rest.map((text) => (isLabelled ? text : withText(line, text)))];
+    return [
+      withText(line, first),
+      ...rest.map((text) => (isLabelled ? text : withText(line, text))),
+    ];
   });
 }
 
@@ -99,8 +110,9 @@ const CLOSE = '\x1b[?7h\x1b[?25h\x1b[?1049l';
 const CLEAR_SCREEN = '\x1b[2J';
 
 /**
- * The whole window of a terminal, beside what stands in it otherwise. Opened, it is drawn on line by line, and only lines
- * that differ from what they were are written; closed, which also happens when the process ends, everything is as before.
+ * The whole window of a terminal, beside what stands in it otherwise. Opened, it is drawn on line
+ * by line, and only lines that differ from what they were are written; closed, which also happens
+ * when the process ends, everything is as before.
  */
 export class Screen {
   #shown: readonly string[] = [];
@@ -136,7 +148,8 @@ export class Screen {
     let text = '';
     for (let row = 0; row < Math.max(next.length, this.#shown.length); row += 1) {
       const line = next[row] ?? '';
-      // The line is cleared first: behind one that fills its row the cursor may stand on its last character.
+      // The line is cleared first: behind one that fills its row the cursor may stand on its last
+      // character.
       if (line !== (this.#shown[row] ?? '')) text += `\x1b[${row + 1};1H\x1b[K${line}`;
     }
     this.#shown = next;
@@ -163,10 +176,19 @@ export type KeyWork = Readonly<Record<'q' | 'p' | 'redraw', () => void>>;
 
 /** Ctrl-C, Ctrl-D and Ctrl-L; an arrow key or something pasted is none of ours. */
 const KEYS: Readonly<Record<string, keyof KeyWork>> = {
-  ...{ q: 'q', Q: 'q', '\x03': 'q', '\x04': 'q', p: 'p', P: 'p', '\x0c': 'redraw' },
+  q: 'q',
+  Q: 'q',
+  '\x03': 'q',
+  '\x04': 'q',
+  p: 'p',
+  P: 'p',
+  '\x0c': 'redraw',
 };
 
-/** Listens to the keys of a terminal, each as it is pressed; any other input has no keys. @returns what ends that */
+/**
+ * Listens to the keys of a terminal, each as it is pressed; any other input has no keys. @returns
+ * what ends that
+ */
 export function listenToKeys(input: ReadStream, work: KeyWork): () => void {
   if (!input.isTTY) return () => {};
   const pressed = (text: string) => {
@@ -202,7 +224,8 @@ export const onThisTerminal: () => Asked = () => ({
  * Resolves when a person typed what was asked for.
  *
  * @param nothing what did not happen, where it is refused
- * @throws PeersyncError NOT_CONFIRMED when something else was typed, or nobody could be asked (a wrong usage then)
+ * @throws PeersyncError NOT_CONFIRMED when something else was typed, or nobody could be asked (a
+ *   wrong usage then)
  */
 export async function consent(
   question: string,
@@ -239,7 +262,9 @@ export async function choice<Word extends string>(
   // The terminal's own line editing: then Ctrl-C stays a signal.
   const lines = createInterface({ input: asked.input, output: asked.output, terminal: false });
   try {
-    const closed = new Promise<undefined>((resolve) => lines.once('close', () => resolve(undefined)));
+    const closed = new Promise<undefined>((resolve) =>
+      lines.once('close', () => resolve(undefined)),
+    );
     const answer = await Promise.race([lines.question(question, { signal }), closed]);
     const chosen = words.find((word) => word === answer?.trim());
     if (chosen !== undefined) return chosen;
@@ -271,11 +296,12 @@ const SHORTEST_BAR = 8;
 const LONGEST_BAR = 30;
 
 /**
- * What is shown of a step, shorter than the terminal is wide, so that it never wraps: what matters least is left out first,
- * and the bar takes what room is left.
+ * What is shown of a step, shorter than the terminal is wide, so that it never wraps: what matters
+ * least is left out first, and the bar takes what room is left.
  *
  * @param perSecond undefined while it is not known
- * @param columns of the terminal; undefined where nothing is drawn: then it is everything that can be told, and no bar
+ * @param columns of the terminal; undefined where nothing is drawn: then it is everything that can
+ *   be told, and no bar
  */
 export function progressLine(step: Step, perSecond: number | undefined, columns?: number): string {
   const { done, growing = false, parts, total, besides = { done: 0, total: 0 } } = step;
@@ -297,7 +323,8 @@ export function progressLine(step: Step, perSecond: number | undefined, columns?
       return `${'█'.repeat(filled)}${'░'.repeat(width - filled)} ${text}`;
     }
     const least = [rest, rate, left].find((words) => words.length > 0);
-    if (least === undefined) return displayWidth(text) <= room ? text : fitted(text, Math.max(1, room));
+    if (least === undefined)
+      return displayWidth(text) <= room ? text : fitted(text, Math.max(1, room));
     least.pop();
   }
 }
@@ -313,8 +340,8 @@ const WRAP = '\x1b[?7h';
 /** From the cursor on, so that a line that the terminal broke in two goes as a whole. */
 const CLEAR = '\x1b[J';
 /**
- * The whole line, from its begin. The blank is for terminals that take clearing from the first corner of the window for
- * clearing the window, and keep what stood there above it.
+ * The whole line, from its begin. The blank is for terminals that take clearing from the first
+ * corner of the window for clearing the window, and keep what stood there above it.
  */
 const CLEAR_LINE = `\r ${CLEAR}\r`;
 
@@ -330,12 +357,14 @@ export interface ProgressStream {
 /**
  * How far a run has come.
  *
- * - *Drawn*, on a terminal: one line that is drawn anew in place, also when the terminal gets another size. The cursor is
- *   hidden and waits at the line's begin, where it stays even when a terminal that became narrower breaks the line in two.
+ * - *Drawn*, on a terminal: one line that is drawn anew in place, also when the terminal gets
+ *   another size. The cursor is hidden and waits at the line's begin, where it stays even when a
+ *   terminal that became narrower breaks the line in two.
  * - *Told*, elsewhere: a plain line now and then.
  * - *Silent*, without a stream.
  *
- * `clear` makes room for other output; the next `show` draws again. After `end` the terminal is as it was before.
+ * `clear` makes room for other output; the next `show` draws again. After `end` the terminal is as
+ * it was before.
  */
 export class Progress {
   readonly #rate = new Rate();

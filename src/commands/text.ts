@@ -18,7 +18,10 @@ export function timeText(at: number, now: number): string {
   return `${wallClockText(at)} (${away})`;
 }
 
-/** When something is due, for a person: "now" from that moment on, for a time that is over is no answer to "when". */
+/**
+ * When something is due, for a person: "now" from that moment on, for a time that is over is no
+ * answer to "when".
+ */
 export function dueText(at: number, now: number): string {
   return at <= now ? 'now' : timeText(at, now);
 }
@@ -37,8 +40,12 @@ export function columns(
   rows: readonly (readonly (string | number)[])[],
   room = Number.POSITIVE_INFINITY,
 ): string[] {
-  const texts = rows.map((row) => row.map((cell) => (typeof cell === 'number' ? numberText(cell) : cell)));
-  const widths = (texts[0] ?? []).map((_, i) => Math.max(...texts.map((row) => displayWidth(row[i] ?? ''))));
+  const texts = rows.map((row) =>
+    row.map((cell) => (typeof cell === 'number' ? numberText(cell) : cell)),
+  );
+  const widths = (texts[0] ?? []).map((_, i) =>
+    Math.max(...texts.map((row) => displayWidth(row[i] ?? ''))),
+  );
   const gaps = GAP.length * (widths.length - 1);
   for (let over = widths.reduce((sum, width) => sum + width, gaps) - room; over > 0; over -= 1) {
     const widest = widths.indexOf(Math.max(...widths));
@@ -47,15 +54,18 @@ export function columns(
   }
   return rows.map((row, at) =>
     widths
-      .map((width, i) => fitted(texts[at]?.[i] ?? '', width, typeof row[i] === 'number' ? 'right' : 'left'))
+      .map((width, i) =>
+        fitted(texts[at]?.[i] ?? '', width, typeof row[i] === 'number' ? 'right' : 'left'),
+      )
       .join(GAP)
       .trimEnd(),
   );
 }
 
 /**
- * Lines that are longer than `width` are broken at blanks; what follows stands under the text of its line, or further to the left
- * where there is little room. A terminal of a few columns breaks lines itself.
+ * Lines that are longer than `width` are broken at blanks; what follows stands under the text of
+ * its line, or further to the left where there is little room. A terminal of a few columns breaks
+ * lines itself.
  */
 export function wrapped(lines: string[], width = Number.POSITIVE_INFINITY): string[] {
   if (width < NARROWEST) return lines;
@@ -76,14 +86,19 @@ export function wrapped(lines: string[], width = Number.POSITIVE_INFINITY): stri
 }
 
 /** A line for each value that is there, behind its name; values are made safe. */
-export function named(rows: readonly (readonly [name: string, value: string | undefined])[]): string[] {
+export function named(
+  rows: readonly (readonly [name: string, value: string | undefined])[],
+): string[] {
   const shown = rows.filter(([, value]) => value !== undefined && value !== '');
   const width = Math.max(0, ...shown.map(([name]) => name.length));
   return shown.map(([name, value = '']) => `${name.padEnd(width)}  ${safe(value)}`);
 }
 
 const PLAIN = /^[\x20-\x7e]*$/;
-/** The text in `width` columns: cut with an ellipsis, never within a character, and filled up with blanks. */
+/**
+ * The text in `width` columns: cut with an ellipsis, never within a character, and filled up with
+ * blanks.
+ */
 export function fitted(text: string, width: number, align: 'left' | 'right' = 'left'): string {
   const cut = displayWidth(text) <= width ? text : `${beginOf(text, width - 1)}…`;
   const blanks = ' '.repeat(Math.max(0, width - displayWidth(cut)));
@@ -129,8 +144,9 @@ interface Column {
 }
 
 /**
- * A table for a person, piece by piece: columns under each other, each as wide as its cells in the first group of rows and the terminal
- * allow, longer cells cut, keys never. Columns that have no room are named at the end.
+ * A table for a person, piece by piece: columns under each other, each as wide as its cells in the
+ * first group of rows and the terminal allow, longer cells cut, keys never. Columns that have no
+ * room are named at the end.
  *
  * @param width of the terminal, in columns; unlimited where it is undefined
  */
@@ -164,8 +180,12 @@ function layoutOf(names: readonly string[], sample: readonly TableRow[], width: 
   const natural = [KEY, ...names].map((name, i): Column => {
     const of = ({ cells, pk }: TableRow) => shownText(i === 0 ? pk : (cells.get(name) ?? ''));
     const cells = sample.map(of).filter((cell) => cell !== '');
-    const isNumeric = cells.length > 0 && cells.every((cell) => /^[-+]?\d+(?:[.,]\d+)*$/.test(cell));
-    const widest = [shownText(name), ...cells].reduce((most, text) => Math.max(most, displayWidth(text)), 1);
+    const isNumeric =
+      cells.length > 0 && cells.every((cell) => /^[-+]?\d+(?:[.,]\d+)*$/.test(cell));
+    const widest = [shownText(name), ...cells].reduce(
+      (most, text) => Math.max(most, displayWidth(text)),
+      1,
+    );
     return { name, width: Math.min(WIDEST, widest), align: isNumeric ? 'right' : 'left', of };
   });
   const total = (columns: readonly Column[]) =>
@@ -188,7 +208,11 @@ function lineOf(columns: readonly Column[], textOf: (column: Column) => string):
   const cells = columns.map((column, i) => {
     const text = textOf(column);
     // A key that is cut could not be named to another command.
-    return fitted(text, i === 0 ? Math.max(column.width, displayWidth(text)) : column.width, column.align);
+    return fitted(
+      text,
+      i === 0 ? Math.max(column.width, displayWidth(text)) : column.width,
+      column.align,
+    );
   });
   return `${cells.join(GAP).trimEnd()}\n`;
 }

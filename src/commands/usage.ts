@@ -1,8 +1,8 @@
 import { nearest } from '../lib/text.js';
 
 /**
- * The words of yargs for a wrong command line, each a key with its values. `usageMessage` makes a sentence of them, which names what
- * was typed as it was typed.
+ * The words of yargs for a wrong command line, each a key with its values. `usageMessage` makes a
+ * sentence of them, which names what was typed as it was typed.
  */
 export const YARGS_WORDS = {
   'Not enough non-option arguments: got %s, need at least %s': { one: 'few %s', other: 'few %s' },
@@ -45,7 +45,9 @@ function isOrAre({ length }: readonly string[]): string {
 
 /** @param given how many there are */
 function missingArguments(usage: string, given: number): string {
-  const missing = Array.from(usage.matchAll(/<[^>]+>/g), ([name]) => name.replace('..', '')).slice(given);
+  const missing = Array.from(usage.matchAll(/<[^>]+>/g), ([name]) => name.replace('..', '')).slice(
+    given,
+  );
   const noun = missing.length === 1 ? 'The argument' : 'The arguments';
   return `${noun} ${missing.join(' and ')} ${isOrAre(missing)}`;
 }
@@ -61,9 +63,14 @@ function dashed(name: string, args: readonly string[]): string {
   return name.length === 1 && !isLong ? `-${name}` : `--${name}`;
 }
 
-function unknownText(names: readonly string[], { args, commands, options, usage }: UsageContext): string {
+function unknownText(
+  names: readonly string[],
+  { args, commands, options, usage }: UsageContext,
+): string {
   const isOption = (name: string) =>
-    args.some((arg) => arg.startsWith('-') && (name.length === 1 ? arg.includes(name) : isNamed(arg, name)));
+    args.some(
+      (arg) => arg.startsWith('-') && (name.length === 1 ? arg.includes(name) : isNamed(arg, name)),
+    );
   const unknown = names.filter(isOption);
   const [option = ''] = unknown;
   if (unknown.length > 1)

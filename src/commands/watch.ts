@@ -5,10 +5,32 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { durationText } from '../lib/units.js';
 import type { LiveLine } from '../report/answers.js';
 import type { RecentEvent, StatusReport } from '../report/status.js';
-import { answer, completed, define, type GlobalOptions, printJson, untilStopped } from './context.js';
+import {
+  answer,
+  completed,
+  define,
+  type GlobalOptions,
+  printJson,
+  untilStopped,
+} from './context.js';
 import { configToAsk } from './daemon-access.js';
-import { conditionLines, countsText, peerWords, speedText, statusSections, summaryLines } from './status.js';
-import { canDraw, type Line, listenToKeys, Screen, type Style, styled, wantsColour } from './terminal.js';
+import {
+  conditionLines,
+  countsText,
+  peerWords,
+  speedText,
+  statusSections,
+  summaryLines,
+} from './status.js';
+import {
+  canDraw,
+  type Line,
+  listenToKeys,
+  Screen,
+  type Style,
+  styled,
+  wantsColour,
+} from './terminal.js';
 import { clockText, counted, safe } from './text.js';
 
 /** Between two pictures, in ms. */
@@ -20,7 +42,9 @@ const RETRY_MS = 1_000;
 /** How long a daemon may take to begin, in ms. */
 const PATIENCE_MS = 15_000;
 
-/** The running daemon, as it works: the whole window of a terminal, or a plain line now and then. */
+/**
+ * The running daemon, as it works: the whole window of a terminal, or a plain line now and then.
+ */
 export const watchCommand = define({
   examples: [
     ['$0 watch', 'q ends it, p pauses peersync and resumes it'],
@@ -68,10 +92,15 @@ async function follow(
   while (!signal.aborted) {
     try {
       const question = { ask: 'live', parameters: {} };
-      const lines = await askDaemon(config.state.dir, question, { patienceMs: PATIENCE_MS, signal });
+      const lines = await askDaemon(config.state.dir, question, {
+        patienceMs: PATIENCE_MS,
+        signal,
+      });
       for await (const each of lines ?? []) take(each as LiveLine);
       wasThere ||= lines !== undefined;
-      const why = wasThere ? 'the daemon went away' : 'no daemon runs: start it with `peersync run`';
+      const why = wasThere
+        ? 'the daemon went away'
+        : 'no daemon runs: start it with `peersync run`';
       away(`${why}; waiting for it`);
     } catch (error) {
       if (signal.aborted) return;
@@ -99,7 +128,10 @@ async function tell(options: GlobalOptions, model: WatchModel, signal: AbortSign
   }
 }
 
-/** The whole window, drawn anew once a second, and when a key is pressed or the window gets another size. */
+/**
+ * The whole window, drawn anew once a second, and when a key is pressed or the window gets another
+ * size.
+ */
 async function show(
   options: GlobalOptions,
   config: Config,
@@ -110,7 +142,8 @@ async function show(
   const { stdin, stdout } = process;
   const screen = new Screen(stdout);
   const keys = stdin.isTTY ? 'q quit   p pause or resume   Ctrl-L draw anew' : 'Ctrl-C quits';
-  const draw = () => screen.draw(completed(options, watchView(model, screen.rows, timeOf(model), keys)));
+  const draw = () =>
+    screen.draw(completed(options, watchView(model, screen.rows, timeOf(model), keys)));
   const redraw = () => {
     screen.wipe();
     draw();
@@ -142,7 +175,11 @@ async function show(
 /** @returns what was done, for the last line */
 async function pauseOrResume(config: Config, { status }: WatchModel): Promise<string> {
   const ask = status?.peer.queue?.paused === undefined ? 'pause' : 'resume';
-  const lines = await askDaemon(config.state.dir, { ask, parameters: {} }, { patienceMs: PATIENCE_MS });
+  const lines = await askDaemon(
+    config.state.dir,
+    { ask, parameters: {} },
+    { patienceMs: PATIENCE_MS },
+  );
   if (lines === undefined) return 'no daemon runs: start it with `peersync run`';
   for await (const _ of lines);
   return ask === 'pause' ? 'paused: files are watched, the peer is left alone' : 'resumed';
@@ -150,7 +187,10 @@ async function pauseOrResume(config: Config, { status }: WatchModel): Promise<st
 
 const KEPT_EVENTS = 100;
 
-/** What is known of the daemon that is watched; its size does not depend on how many files there are. */
+/**
+ * What is known of the daemon that is watched; its size does not depend on how many files there
+ * are.
+ */
 export class WatchModel {
   /** What it said last, also when it is away since. */
   status: StatusReport | undefined;
@@ -167,7 +207,8 @@ export class WatchModel {
     this.away = undefined;
     this.heardAt = now;
     if (line.kind === 'status') this.status = line.status;
-    if (line.kind === 'recents') this.events = [...this.events, ...line.recents].slice(-KEPT_EVENTS);
+    if (line.kind === 'recents')
+      this.events = [...this.events, ...line.recents].slice(-KEPT_EVENTS);
   }
 
   /** The daemon went away; what it did is told anew when it is back. */
@@ -184,17 +225,20 @@ const STATUS_SHARE = 2 / 3;
 /** So long the last line tells what became of a key, in ms. */
 const NOTE_MS = 4_000;
 
-/** What the whole window shows, at most `rows` lines; those that are too long are cut when they are drawn. */
+/**
+ * What the whole window shows, at most `rows` lines; those that are too long are cut when they are
+ * drawn.
+ */
 export function watchView(model: WatchModel, rows: number, now: number, keys: string): Line[] {
   const { note } = model;
   const room = Math.max(1, rows - 1);
   const events = eventLines(model, room);
   // The latest events are worth more than the end of a long status.
   const most = Math.max(room - events.length, Math.ceil(room * STATUS_SHARE));
-  const lines = [...cutTo(most, [headLine(model, now), ...statusLines(model, now)]), ...events].slice(
-    0,
-    room,
-  );
+  const lines = [
+    ...cutTo(most, [headLine(model, now), ...statusLines(model, now)]),
+    ...events,
+  ].slice(0, room);
   while (lines.length < room) lines.push('');
   const isNoted = note !== undefined && now - note.at < NOTE_MS;
   return rows < 2 ? lines : [...lines, isNoted ? note.text : styled('dim', keys)];
@@ -204,7 +248,8 @@ export function watchView(model: WatchModel, rows: number, now: number, keys: st
 function statusLines({ away, heardAt = 0, status }: WatchModel, now: number): Line[] {
   if (status === undefined) return [];
   const mirrors = status.mirrors.filter(
-    ({ alarm, conflicts = [], failure }) => (alarm ?? failure) !== undefined || conflicts.length > 0,
+    ({ alarm, conflicts = [], failure }) =>
+      (alarm ?? failure) !== undefined || conflicts.length > 0,
   );
   const sections = statusSections({ ...status, mirrors }, now);
   return [
@@ -234,12 +279,14 @@ export function watchLine({ away, status }: WatchModel, now: number): string {
 }
 
 function headLine({ away, heardAt, status }: WatchModel, now: number): Line {
-  const line = (style: Style, words: string) => styled(style, `peersync  ${words}  ${clockText(now)}`);
+  const line = (style: Style, words: string) =>
+    styled(style, `peersync  ${words}  ${clockText(now)}`);
   if (away !== undefined) return line('red', away);
   if (status === undefined || heardAt === undefined) return line('bold', 'asking the daemon');
   if (now - heardAt > QUIET_MS)
     return line('yellow', `no word from the daemon for ${durationText(now - heardAt)}`);
-  const since = status.startedAt === undefined ? '' : ` for ${durationText(now - status.startedAt)}`;
+  const since =
+    status.startedAt === undefined ? '' : ` for ${durationText(now - status.startedAt)}`;
   return line('bold', `runs${since} (version ${status.version}, pid ${status.pid})`);
 }
 

@@ -16,8 +16,9 @@ export interface Reloaded {
 /**
  * What a daemon that runs with `running` does when its file says `wanted`.
  *
- * The peer and the directory of the state stay as they are until a restart. The credentials and the certificates to trust
- * change at once, unless they are for another peer: nobody is ever sent, or trusted with, what was meant for somebody else.
+ * The peer and the directory of the state stay as they are until a restart. The credentials and the
+ * certificates to trust change at once, unless they are for another peer: nobody is ever sent, or
+ * trusted with, what was meant for somebody else.
  *
  * @throws ConfigError CONFIG_NEEDS_RESTART when what stays gets in the way of what changes
  */
@@ -34,12 +35,18 @@ export async function reloaded(running: Config, wanted: Config): Promise<Reloade
   const problems = restart.length === 0 ? [] : await contradictions(config);
   if (problems.length > 0) {
     const message = `This takes effect only by a restart, for ${restart.join(', ')} cannot change while peersync runs:`;
-    throw new ConfigError('CONFIG_NEEDS_RESTART', message + problemLines(problems), { restart, problems });
+    throw new ConfigError('CONFIG_NEEDS_RESTART', message + problemLines(problems), {
+      restart,
+      problems,
+    });
   }
   return { config: isDeepStrictEqual(config, running) ? running : config, restart };
 }
 
-/** What changed, a line each: `folder notes: added`, `push.concurrency: 4, now 8`. Order in a list is no change. */
+/**
+ * What changed, a line each: `folder notes: added`, `push.concurrency: 4, now 8`. Order in a list
+ * is no change.
+ */
 export function changeLines(before: Config, after: Config): string[] {
   const root = jsonSchema();
   const [was, is] = [before.mirror, after.mirror];
@@ -48,7 +55,9 @@ export function changeLines(before: Config, after: Config): string[] {
     ...listLines('mirror', was.shares, is.shares),
     ...listLines('mirror', was.tables, is.tables),
     ...listLines('mirror', was.citations, is.citations),
-    ...changedKeys(withoutLists(before), withoutLists(after)).map((change) => keyLine(root, change)),
+    ...changedKeys(withoutLists(before), withoutLists(after)).map((change) =>
+      keyLine(root, change),
+    ),
   ];
 }
 
@@ -60,7 +69,8 @@ interface Named {
 function listLines(what: string, before: readonly Named[], after: readonly Named[]): string[] {
   const known = new Map(before.map((each) => [each.name, each]));
   const named = new Set(after.map(({ name }) => name));
-  const full = ({ name, path }: Named) => `${what} ${quoted(name)}${what === 'folder' ? ` (${path})` : ''}`;
+  const full = ({ name, path }: Named) =>
+    `${what} ${quoted(name)}${what === 'folder' ? ` (${path})` : ''}`;
   return [
     ...after.filter(({ name }) => !known.has(name)).map((each) => `${full(each)}: added`),
     ...before.filter(({ name }) => !named.has(name)).map((each) => `${full(each)}: removed`),
@@ -80,8 +90,8 @@ interface KeyChange {
 }
 
 /**
- * The keys whose values differ, innermost first by the order of the file: `push.backoff.min` and not `push`. Lists, and what
- * is only on one side, count as one value.
+ * The keys whose values differ, innermost first by the order of the file: `push.backoff.min` and
+ * not `push`. Lists, and what is only on one side, count as one value.
  */
 function changedKeys(before: unknown, after: unknown, prefix = ''): KeyChange[] {
   if (isDeepStrictEqual(before, after)) return [];

@@ -17,14 +17,16 @@ export interface Problem {
 
 export function problemLines(problems: readonly Problem[]): string {
   return problems
-    .map(({ path, received, expected }) => `\n  ${path}: received ${received}; expected ${expected}`)
+    .map(
+      ({ path, received, expected }) => `\n  ${path}: received ${received}; expected ${expected}`,
+    )
     .join('');
 }
 
 /**
- * What is wrong between the parts of a configuration, each of which is right by itself: names that stand twice, places that
- * lie within each other, also through symbolic links, URLs of which one begins with the other, secrets that would be
- * pushed, and mirrors that write the same file.
+ * What is wrong between the parts of a configuration, each of which is right by itself: names that
+ * stand twice, places that lie within each other, also through symbolic links, URLs of which one
+ * begins with the other, secrets that would be pushed, and mirrors that write the same file.
  */
 export async function contradictions(config: Config): Promise<Problem[]> {
   const folders = config.folders.map((folder, i) => ({ ...folder, key: `folders[${i}]` }));
@@ -50,7 +52,11 @@ function sameNames(all: readonly { readonly key: string; readonly name: string }
   return pairs(all)
     .filter(([a, b]) => a.name === b.name)
     .map(([a, b]) =>
-      problem(`${b.key}.name`, b.name, `a name that ${a.key} does not have: give one of the two a "name"`),
+      problem(
+        `${b.key}.name`,
+        b.name,
+        `a name that ${a.key} does not have: give one of the two a "name"`,
+      ),
     );
 }
 
@@ -62,8 +68,16 @@ interface Place {
   readonly real: string;
 }
 
-async function overlappingPlaces({ folders, state, mirror, peer, status }: Config): Promise<Problem[]> {
-  const watched = await Promise.all(folders.map(({ path }, i) => placeOf(`folders[${i}].path`, path)));
+async function overlappingPlaces({
+  folders,
+  state,
+  mirror,
+  peer,
+  status,
+}: Config): Promise<Problem[]> {
+  const watched = await Promise.all(
+    folders.map(({ path }, i) => placeOf(`folders[${i}].path`, path)),
+  );
   const places = [
     ...watched,
     await placeOf('state.dir', state.dir),
@@ -77,7 +91,10 @@ async function overlappingPlaces({ folders, state, mirror, peer, status }: Confi
       received: placeText(b),
       expected: `a directory apart from ${a.key}, ${placeText(a)}: neither may lie within the other`,
     }));
-  const secrets = { 'peer.auth.password.file': peer.auth?.password, 'status.token.file': status.token };
+  const secrets = {
+    'peer.auth.password.file': peer.auth?.password,
+    'status.token.file': status.token,
+  };
   for (const [key, secret] of Object.entries(secrets)) {
     if (secret === undefined || !('file' in secret)) continue;
     const { real } = await placeOf(key, secret.file);
@@ -98,7 +115,9 @@ function overlappingUrls({ folders }: Config): Problem[] {
     isGiven: url !== fileBase(path),
   }));
   return pairs(bases)
-    .filter(([a, b]) => (a.isGiven || b.isGiven) && (a.url.startsWith(b.url) || b.url.startsWith(a.url)))
+    .filter(
+      ([a, b]) => (a.isGiven || b.isGiven) && (a.url.startsWith(b.url) || b.url.startsWith(a.url)),
+    )
     .map(([a, b]) => {
       const right = `a URL apart from ${a.key}, ${JSON.stringify(a.url)}: two files would share one document`;
       return problem(b.key, b.url, right);
@@ -112,7 +131,9 @@ function unknownFolders({ folders, mirror }: Config): Problem[] {
     const meant = nearest(folder, names);
     const known = names.map((name) => JSON.stringify(name)).join(', ');
     const right =
-      meant === undefined ? `the name of a watched folder: ${known}` : `"${meant}": did you mean that?`;
+      meant === undefined
+        ? `the name of a watched folder: ${known}`
+        : `"${meant}": did you mean that?`;
     return [problem(`mirror.citations[${i}].folder`, folder, right)];
   });
 }
@@ -122,7 +143,9 @@ interface Mirror {
   readonly key: string;
   readonly name: string;
   readonly path: string;
-  /** What it writes, in one spelling; where it writes many files, a wildcard that takes them all. */
+  /**
+   * What it writes, in one spelling; where it writes many files, a wildcard that takes them all.
+   */
   readonly target: string;
 }
 
@@ -130,15 +153,21 @@ function mirrorsOf({ mirror }: Config): Mirror[] {
   const { shares, tables, citations } = mirror;
   return [
     ...shares.map(({ name, path, data }, i) => ({
-      ...{ key: `mirror.shares[${i}]`, name, path },
+      key: `mirror.shares[${i}]`,
+      name,
+      path,
       target: isWildcard(data) ? path.replaceAll('{data}', () => data) : path,
     })),
     ...tables.map(({ name, path, table }, i) => ({
-      ...{ key: `mirror.tables[${i}]`, name, path },
+      key: `mirror.tables[${i}]`,
+      name,
+      path,
       target: path.replaceAll('{table}', () => table),
     })),
     ...citations.map(({ name, path, folder }, i) => ({
-      ...{ key: `mirror.citations[${i}]`, name, path },
+      key: `mirror.citations[${i}]`,
+      name,
+      path,
       target: path.replaceAll('{folder}', () => folder).replaceAll('{path}', '*'),
     })),
     // Some file systems do not tell letters apart by case or composition.
@@ -156,7 +185,8 @@ function sameFiles(mirrors: readonly Mirror[]): Problem[] {
     );
     const other = same ?? around;
     if (other === undefined) return [];
-    const why = same === undefined ? 'a file cannot be a directory' : 'both would write the same file';
+    const why =
+      same === undefined ? 'a file cannot be a directory' : 'both would write the same file';
     const right = `a path apart from that of ${other.key}, ${JSON.stringify(other.path)}: ${why}`;
     return [problem(`${mirror.key}.path`, mirror.path, right)];
   });
@@ -167,7 +197,9 @@ function pairs<T>(all: readonly T[]): [T, T][] {
 }
 
 function placeText({ path, real }: Place): string {
-  return path === real ? JSON.stringify(path) : `${JSON.stringify(path)} (which is ${JSON.stringify(real)})`;
+  return path === real
+    ? JSON.stringify(path)
+    : `${JSON.stringify(path)} (which is ${JSON.stringify(real)})`;
 }
 
 async function placeOf(key: string, path: string): Promise<Place> {

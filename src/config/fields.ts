@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { DURATION_PATTERN, parseDuration, parseSize, SIZE_PATTERN } from '../lib/units.js';
 import { normaliseBase, normalisePeerUrl } from './url.js';
 
-// In every schema of this room the error text is the answer to "what would be right?"; load.ts makes the sentence around it.
+// In every schema of this room the error text is the answer to "what would be right?"; load.ts
+// makes the sentence around it.
 
 /** A text, of this form where one is given. */
 export function text(right: string, form?: RegExp) {
@@ -87,9 +88,12 @@ export function collection() {
 
 /** A name for people and commands; unique among the folders. */
 export const FOLDER_NAME = /^[^\p{Cc}\p{Cs}/\\]{1,100}$/u;
-export const FOLDER_NAME_RIGHT = 'a name of 1 to 100 characters without slashes and control characters';
+export const FOLDER_NAME_RIGHT =
+  'a name of 1 to 100 characters without slashes and control characters';
 
-/** A pattern in gitignore syntax that means something: the library skips the others without a word. */
+/**
+ * A pattern in gitignore syntax that means something: the library skips the others without a word.
+ */
 export function pattern() {
   return text('a pattern in gitignore syntax, such as "*.log" or "drafts/"')
     .refine(
@@ -126,10 +130,15 @@ const SECRET =
 /** Where a secret stands; never the secret itself. */
 export const secretSchema = z.union(
   [
-    z.strictObject({ env: text('the name of an environment variable', /^[A-Za-z_][A-Za-z0-9_]*$/) }),
+    z.strictObject({
+      env: text('the name of an environment variable', /^[A-Za-z_][A-Za-z0-9_]*$/),
+    }),
     z.strictObject({ file: path('a file that holds only the secret') }),
     z.strictObject({
-      credential: text('the plain name of a systemd credential', /^(?!\.\.?$)[A-Za-z0-9_.-]{1,255}$/),
+      credential: text(
+        'the plain name of a systemd credential',
+        /^(?!\.\.?$)[A-Za-z0-9_.-]{1,255}$/,
+      ),
     }),
   ],
   { error: SECRET },
@@ -147,7 +156,11 @@ function reader<From, To>(read: (given: From) => To | undefined, right: string) 
 }
 
 /** Reads as `parse` does, and takes what is not less than `min` and not more than `max`. */
-function between<From>(parse: (given: From) => number | undefined, min: From & string, max: From & string) {
+function between<From>(
+  parse: (given: From) => number | undefined,
+  min: From & string,
+  max: From & string,
+) {
   const [low = Number.NaN, high = Number.NaN] = [parse(min), parse(max)];
   return (given: From): number | undefined => {
     const value = parse(given);

@@ -21,7 +21,8 @@ const SHOWN_CHARACTERS = 80;
 /**
  * Reads, checks and completes a configuration file. Secrets are not looked up.
  *
- * @throws ConfigError CONFIG_MISSING, CONFIG_UNREADABLE, CONFIG_SYNTAX, or CONFIG_INVALID with all problems at once
+ * @throws ConfigError CONFIG_MISSING, CONFIG_UNREADABLE, CONFIG_SYNTAX, or CONFIG_INVALID with all
+ *   problems at once
  */
 export async function loadConfig(path: string): Promise<LoadedConfig> {
   const absolute = writtenPath(path);
@@ -35,8 +36,8 @@ export async function loadConfig(path: string): Promise<LoadedConfig> {
 }
 
 /**
- * Checks and completes a configuration that was read from `file`, an absolute path. What contradicts each other is looked for
- * where every value is right by itself.
+ * Checks and completes a configuration that was read from `file`, an absolute path. What
+ * contradicts each other is looked for where every value is right by itself.
  *
  * @throws ConfigError CONFIG_INVALID with all problems at once
  */
@@ -54,7 +55,9 @@ export async function checkConfig(input: unknown, file: string): Promise<Config>
 
 async function readText(path: string): Promise<string> {
   const unreadable = (why: string) =>
-    new ConfigError('CONFIG_UNREADABLE', `The configuration file ${path} cannot be read: ${why}.`, { path });
+    new ConfigError('CONFIG_UNREADABLE', `The configuration file ${path} cannot be read: ${why}.`, {
+      path,
+    });
   const content = await readFile(path).catch((error: unknown) => {
     const code = systemCode(error);
     if (code === 'ENOENT')
@@ -84,7 +87,13 @@ function problemsOf(issues: readonly z.core.$ZodIssue[], input: unknown): Proble
     if (code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(path, key, known));
     const given = valueAt(input, path);
     const value = given === undefined ? describeKey(known, path)?.default : given;
-    return [{ path: z.core.toDotPath(path) || 'the file', received: shown(path, value), expected: message }];
+    return [
+      {
+        path: z.core.toDotPath(path) || 'the file',
+        received: shown(path, value),
+        expected: message,
+      },
+    ];
   });
   return [...new Map(problems.map((problem) => [problem.path, problem])).values()];
 }
@@ -113,12 +122,16 @@ function keysOf(node: JsonSchema, prefix = ''): string[] {
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>(
-    (value, step) => (typeof value === 'object' && value !== null ? Reflect.get(value, step) : undefined),
+    (value, step) =>
+      typeof value === 'object' && value !== null ? Reflect.get(value, step) : undefined,
     input,
   );
 }
 
-/** A value for a message. Whatever stands near a password is not shown: it may be one, in the wrong place. */
+/**
+ * A value for a message. Whatever stands near a password is not shown: it may be one, in the wrong
+ * place.
+ */
 function shown(path: readonly PropertyKey[], value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
@@ -127,7 +140,9 @@ function shown(path: readonly PropertyKey[], value: unknown): string {
   if (path.includes('auth') || path.includes('token')) return `a ${typeof value} (not shown here)`;
   if (typeof value !== 'string') return String(value);
   const text = withoutCredentials(value);
-  return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text);
+  return JSON.stringify(
+    text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text,
+  );
 }
 
 /**

@@ -24,12 +24,15 @@ import {
 } from './fields.js';
 import { isLoopback, parseListen } from './url.js';
 
-// A description says what the value is, then when to change it. It is shown by editors and stands in src/config/README.md.
+// A description says what the value is, then when to change it. It is shown by editors and stands
+// in src/config/README.md.
 
 const peer = section('The search service that documents go to.', {
   url: peerUrl()
     .prefault('embedded')
-    .describe('The peer: `"embedded"`, which needs nothing else, or the base URL of a search service.'),
+    .describe(
+      'The peer: `"embedded"`, which needs nothing else, or the base URL of a search service.',
+    ),
   dialect: oneOf(['auto', 'standard', 'yacy'], 'auto').describe(
     'How this kind of peer speaks the API: `standard` is the specification, `yacy` a YaCy peer, `auto` what the peer turns out to be. Leave it, unless something between here and the peer makes it look like another kind.',
   ),
@@ -82,7 +85,8 @@ const peer = section('The search service that documents go to.', {
   }),
 }).refine(({ url, dialect }) => url !== 'embedded' || dialect !== 'yacy', {
   path: ['dialect'],
-  error: '"auto" or "standard", which the embedded peer speaks: give the URL of your YaCy peer in peer.url',
+  error:
+    '"auto" or "standard", which the embedded peer speaks: give the URL of your YaCy peer in peer.url',
 });
 
 /** Ignored unless a folder says otherwise; shown to the user as the default of `ignore`. */
@@ -99,7 +103,9 @@ const rule = z
       ),
     collection: collection()
       .optional()
-      .describe("The collection of these files instead of the folder's. Give either this or `skip`."),
+      .describe(
+        "The collection of these files instead of the folder's. Give either this or `skip`.",
+      ),
     skip: z
       .literal(true, { error: 'true, or leave it out' })
       .optional()
@@ -232,7 +238,10 @@ const versions = wholeNumber(0, 1000, 0).describe(
 const share = z
   .strictObject({
     name: mirrorName('`c`/`data`'),
-    data: text('the name of a shared object, or a pattern such as "dump/*"', /^[^\p{Cc}]{1,500}$/u).describe(
+    data: text(
+      'the name of a shared object, or a pattern such as "dump/*"',
+      /^[^\p{Cc}]{1,500}$/u,
+    ).describe(
       'The name of the shared object (of a YaCy, the path of a file below `/share/`), or a pattern with `*` and `?` over all that the peer lists; each that matches is a mirror.',
     ),
     c: text('the group of a shared object', /^[^\p{Cc}]{1,500}$/u)
@@ -262,21 +271,32 @@ const columnNames = z
 const table = z
   .strictObject({
     name: mirrorName('the table'),
-    table: text('the name of a table, or a pattern such as "prices-*"', /^[^\p{Cc}]{1,500}$/u).describe(
+    table: text(
+      'the name of a table, or a pattern such as "prices-*"',
+      /^[^\p{Cc}]{1,500}$/u,
+    ).describe(
       'The table, or a pattern with `*` and `?` over the tables that the peer has; each that matches is a mirror.',
     ),
-    path: target('; `{table}` is the name of the table, made safe. `tables/{table}.FORMAT` unless given.'),
+    path: target(
+      '; `{table}` is the name of the table, made safe. `tables/{table}.FORMAT` unless given.',
+    ),
     format: oneOf(['csv', 'json', 'ndjson', 'xml'], 'csv').describe(
       'What the file is written as: `ndjson` for programs, `csv` for spreadsheets.',
     ),
     columns: columnNames
       .optional()
-      .describe('Which columns, in this order; the key always comes first. All of them unless given.'),
+      .describe(
+        'Which columns, in this order; the key always comes first. All of them unless given.',
+      ),
     sortBy: columnNames
       .optional()
       .describe('Columns by which the rows are sorted, as text; by key unless given.'),
-    search: text('the words to search for').optional().describe('Only rows that the peer finds by this.'),
-    count: optionalNumber(1, 100_000_000).describe('Most rows that the peer is asked for; all unless given.'),
+    search: text('the words to search for')
+      .optional()
+      .describe('Only rows that the peer finds by this.'),
+    count: optionalNumber(1, 100_000_000).describe(
+      'Most rows that the peer is asked for; all unless given.',
+    ),
     every: every('15m'),
     maxSize,
     versions,
@@ -322,7 +342,8 @@ const table = z
   })
   .refine((given) => !given.deletes || given.edit, {
     path: ['deletes'],
-    error: 'false, or "edit": true beside it: rows are removed in the peer only where the file is edited',
+    error:
+      'false, or "edit": true beside it: rows are removed in the peer only where the file is edited',
   })
   .refine((given) => !given.edit || given.format !== 'xml', {
     path: ['format'],
@@ -392,7 +413,9 @@ export const mirrorSchema = section('What comes from the peer.', {
   citations: z
     .array(citations, { error: 'a list of folders' })
     .default([])
-    .describe('Folders whose documents get a file each with what the peer knows of their citations.'),
+    .describe(
+      'Folders whose documents get a file each with what the peer knows of their citations.',
+    ),
 });
 
 const push = section('How documents are sent.', {
@@ -421,7 +444,9 @@ const push = section('How documents are sent.', {
     'Asks the peer to make each push visible at once. As for `synchronous`; costly for the peer.',
   ),
   backoff: section('How long one file waits after its push failed.', {
-    min: duration('10ms', '1h', '1s').describe('The wait after the first failure; it doubles from there.'),
+    min: duration('10ms', '1h', '1s').describe(
+      'The wait after the first failure; it doubles from there.',
+    ),
     max: duration('10ms', '1d', '5m').describe(
       'The longest wait between two pushes of one file that fails. A peer that is away is tried at most a minute apart whatever this is.',
     ),
@@ -499,19 +524,22 @@ const log = section('What peersync says while it runs.', {
 });
 
 /**
- * The whole configuration: validation, defaults, JSON Schema and documentation come from this. Its output still has
- * relative paths and folders without a name or URL; loading completes them.
+ * The whole configuration: validation, defaults, JSON Schema and documentation come from this. Its
+ * output still has relative paths and folders without a name or URL; loading completes them.
  */
 export const configSchema = z
   .strictObject({
     $schema: z
       .string({ error: 'the address of a JSON Schema' })
       .optional()
-      .describe('Where an editor finds the JSON Schema of this file (`peersync schema` prints it).'),
+      .describe(
+        'Where an editor finds the JSON Schema of this file (`peersync schema` prints it).',
+      ),
     peer,
     folders: z
       .array(folder, {
-        error: 'a list of at least one folder, such as [{ "path": "./inbox", "collection": "inbox" }]',
+        error:
+          'a list of at least one folder, such as [{ "path": "./inbox", "collection": "inbox" }]',
       })
       .min(1)
       .describe('The watched folders; their paths and their URLs must not overlap.'),
@@ -544,8 +572,12 @@ export function jsonSchema(): JsonSchema {
 }
 
 /** What is known of the key at `path`, such as `['folders', 0, 'settle']`. */
-export function describeKey(root: JsonSchema, path: readonly PropertyKey[]): JsonSchema | undefined {
+export function describeKey(
+  root: JsonSchema,
+  path: readonly PropertyKey[],
+): JsonSchema | undefined {
   let node: JsonSchema | undefined = root;
-  for (const step of path) node = typeof step === 'number' ? node?.items : node?.properties?.[String(step)];
+  for (const step of path)
+    node = typeof step === 'number' ? node?.items : node?.properties?.[String(step)];
   return node;
 }

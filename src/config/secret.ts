@@ -11,11 +11,13 @@ import type { Secret } from './fields.js';
 const LARGEST_SECRET_BYTES = 65_536;
 
 /**
- * Looks a secret up: only when it is needed, and never kept by this room. One line break at its end is not part of it.
+ * Looks a secret up: only when it is needed, and never kept by this room. One line break at its end
+ * is not part of it.
  *
  * A file that everybody may read is used, with a warning to `log`.
  *
- * @throws ConfigError SECRET_MISSING, SECRET_UNREADABLE, SECRET_EMPTY; none of them holds the secret
+ * @throws ConfigError SECRET_MISSING, SECRET_UNREADABLE, SECRET_EMPTY; none of them holds the
+ *   secret
  */
 export async function resolveSecret(
   secret: Secret,
@@ -32,11 +34,15 @@ export async function resolveSecret(
   const what = `The systemd credential ${secret.credential}`;
   const directory = env.CREDENTIALS_DIRECTORY;
   if (directory) return readSecret(join(directory, secret.credential), what, log);
-  const why = 'CREDENTIALS_DIRECTORY is not set (the unit needs a LoadCredential= or SetCredential= line)';
+  const why =
+    'CREDENTIALS_DIRECTORY is not set (the unit needs a LoadCredential= or SetCredential= line)';
   throw new ConfigError('SECRET_MISSING', `${what} is not there: ${why}.`, secret);
 }
 
-/** Where a secret is found, for a person who looks for it: *in the file /etc/token (status.token.file)*. */
+/**
+ * Where a secret is found, for a person who looks for it: *in the file /etc/token
+ * (status.token.file)*.
+ */
 export function secretPlace(secret: Secret, key: string): string {
   if ('file' in secret) return `in the file \`${visible(secret.file)}\` (\`${key}.file\`)`;
   if ('env' in secret) return `in the environment variable \`${secret.env}\` (\`${key}.env\`)`;
@@ -44,14 +50,16 @@ export function secretPlace(secret: Secret, key: string): string {
 }
 
 async function readSecret(path: string, what: string, log: Logger): Promise<string> {
-  const unreadable = (why: string) => new ConfigError('SECRET_UNREADABLE', `${what} ${why}.`, { path });
+  const unreadable = (why: string) =>
+    new ConfigError('SECRET_UNREADABLE', `${what} ${why}.`, { path });
   try {
     // Not blocking: a FIFO in its place would otherwise hold the start for ever.
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const stat = await handle.stat();
       if (!stat.isFile()) throw unreadable('is not a regular file');
-      if (stat.size > LARGEST_SECRET_BYTES) throw unreadable('is larger than 64 KiB: this is no secret');
+      if (stat.size > LARGEST_SECRET_BYTES)
+        throw unreadable('is larger than 64 KiB: this is no secret');
       if ((stat.mode & 0o004) !== 0)
         log.warn({ path }, `${what} can be read by every user of this machine; \`chmod 600\` it.`);
       const bytes = await handle.readFile();

@@ -2,16 +2,25 @@ import { isUtf8 } from 'node:buffer';
 import type { Encoding } from '../lib/file.js';
 import { isSigned, SIGNATURE_BYTES } from './signatures.js';
 
-/** Control characters that text hardly contains: all of C0 but BEL to CR, SUB (the end of old DOS files) and ESC. */
+/**
+ * Control characters that text hardly contains: all of C0 but BEL to CR, SUB (the end of old DOS
+ * files) and ESC.
+ */
 const CONTROL = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte !== 0x1a && byte !== 0x1b ? 1 : 0,
 );
 
 /** Where binary files tell themselves: the beginning that git looks at. */
 const WINDOW_BYTES = 8_000;
-/** The share of control characters from which on bytes are no text, as in `isbinaryfile`: one in ten. */
+/**
+ * The share of control characters from which on bytes are no text, as in `isbinaryfile`: one in
+ * ten.
+ */
 const MOST_CONTROLS = 0.1;
-/** Bytes that are not valid UTF-8 are no text with a control character in the beginning that WHATWG's MIME sniffing reads. */
+/**
+ * Bytes that are not valid UTF-8 are no text with a control character in the beginning that
+ * WHATWG's MIME sniffing reads.
+ */
 const SNIFFED_BYTES = 1_445;
 /** Behind that they may have this share of them. */
 const MOST_CONTROLS_BEHIND = 0.01;
@@ -23,10 +32,11 @@ const LONGEST_SEQUENCE = 4;
  * Finds out how a file is encoded, from its bytes in pieces of any size:
  *
  * - a file that begins with the signature of a type (see signatures.ts): `binary`;
- * - `utf-16le` or `utf-16be` by its byte order mark, `utf-8` where all of it is valid UTF-8. Both only if at most one
- *   character in ten is a control character, in the first 8,000 bytes and in all;
- * - anything else is `windows-1252`, in which every byte means something, only without control characters in the first
- *   1,445 bytes, and with at most one in a hundred behind them;
+ * - `utf-16le` or `utf-16be` by its byte order mark, `utf-8` where all of it is valid UTF-8. Both
+ *   only if at most one character in ten is a control character, in the first 8,000 bytes and in
+ *   all;
+ * - anything else is `windows-1252`, in which every byte means something, only without control
+ *   characters in the first 1,445 bytes, and with at most one in a hundred behind them;
  * - `binary` otherwise.
  */
 export class EncodingDetector {
@@ -65,7 +75,8 @@ export class EncodingDetector {
       return isWhole && this.#isText(2) ? this.#utf16 : 'binary';
     }
     if (this.#validUtf8 && this.#cut.length === 0) return this.#isText(1) ? 'utf-8' : 'binary';
-    const isText = this.#controlsSniffed === 0 && this.#controls <= this.#size * MOST_CONTROLS_BEHIND;
+    const isText =
+      this.#controlsSniffed === 0 && this.#controls <= this.#size * MOST_CONTROLS_BEHIND;
     return isText ? 'windows-1252' : 'binary';
   }
 
@@ -127,7 +138,8 @@ export class EncodingDetector {
 /** How many of the first `end` bytes are control characters. */
 function controlsIn(bytes: Buffer, end: number): number {
   let controls = 0;
-  for (let i = Math.min(bytes.length, end) - 1; i >= 0; i -= 1) controls += CONTROL[bytes[i] ?? 0] ?? 0;
+  for (let i = Math.min(bytes.length, end) - 1; i >= 0; i -= 1)
+    controls += CONTROL[bytes[i] ?? 0] ?? 0;
   return controls;
 }
 
@@ -171,8 +183,8 @@ export function decoderOf(encoding: Encoding): Decoder {
 const WINDOWS_1252_HIGH = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
 
 /**
- * Text in windows-1252 that was decoded as ISO 8859-1, which has controls there that nobody writes. Node's TextDecoder does so in some
- * versions (seen in 20.20).
+ * Text in windows-1252 that was decoded as ISO 8859-1, which has controls there that nobody writes.
+ * Node's TextDecoder does so in some versions (seen in 20.20).
  */
 export function fromLatin1(text: string): string {
   return text.replace(/[\u0080-\u009f]/g, (c) => WINDOWS_1252_HIGH.charAt(c.charCodeAt(0) - 0x80));

@@ -3,7 +3,10 @@ import { HealthCheck } from '../lib/health.js';
 import type { ReadOrder } from './open.js';
 import { type Fingerprint, fingerprint, fingerprintNow } from './reader.js';
 
-/** Reads many small files at once, away from the event loop. Rejects when the reading itself broke down. */
+/**
+ * Reads many small files at once, away from the event loop. Rejects when the reading itself broke
+ * down.
+ */
 export type ReadGroup = (orders: readonly ReadOrder[]) => Promise<readonly Fingerprint[]>;
 
 /** So many small files in one group: their answers are handed on without a pause. */
@@ -21,10 +24,14 @@ interface Waiting {
   readonly resolve: (found?: Fingerprint) => void;
 }
 
-/** Reads files at rest: small ones in groups in a thread, large ones a few at once, piece by piece. */
+/**
+ * Reads files at rest: small ones in groups in a thread, large ones a few at once, piece by piece.
+ */
 export class HashQueue {
   /** Of large files; what is read in groups is the thread's. */
-  readonly health = new HealthCheck('reading', 'files that wait are not read', { limitMs: LONGEST_PIECE_MS });
+  readonly health = new HealthCheck('reading', 'files that wait are not read', {
+    limitMs: LONGEST_PIECE_MS,
+  });
   readonly #large: PQueue;
   readonly #groups = new PQueue({ concurrency: GROUPS_AT_ONCE });
   readonly #small: Waiting[] = [];
@@ -50,7 +57,10 @@ export class HashQueue {
     await this.#groups.onSizeLessThan(this.crowd / GROUP_MOST);
   }
 
-  /** Resolves to what the file is, and to undefined when it was not wanted any more before it was read. */
+  /**
+   * Resolves to what the file is, and to undefined when it was not wanted any more before it was
+   * read.
+   */
   async read(order: ReadOrder, isWanted: () => boolean): Promise<Fingerprint | undefined> {
     if (order.stat.size > SMALL_BYTES) {
       const read = () => this.health.during(() => fingerprint(order, () => this.health.progress()));
@@ -70,7 +80,8 @@ export class HashQueue {
       if (waiting.isWanted()) group.push(waiting);
       else waiting.resolve();
     const orders = group.map(({ order }) => order);
-    // The thread may break down, which it says itself; nothing is lost but a moment of the event loop. A stop ends it, too.
+    // The thread may break down, which it says itself; nothing is lost but a moment of the event
+    // loop. A stop ends it, too.
     const readHere = () =>
       group.map(({ order, isWanted }) => (isWanted() ? fingerprintNow(order) : undefined));
     const found = orders.length === 0 ? [] : await this.readGroup(orders).catch(readHere);

@@ -17,7 +17,9 @@ export type Refusal =
   | { readonly kind: 'busy' }
   | { readonly kind: 'vanished' }
   | { readonly kind: 'notRegular' }
-  /** `code` is the system's (EACCES, EIO), or the message of an error that the system does not know. */
+  /**
+   * `code` is the system's (EACCES, EIO), or the message of an error that the system does not know.
+   */
   | { readonly kind: 'unreadable'; readonly code: string };
 
 /** A file to be read, and the stat that it had at rest. */
@@ -25,19 +27,25 @@ export interface ReadOrder {
   /** Absolute, links resolved unless `linksWithin` is given. */
   readonly file: string;
   readonly stat: FileStat;
-  /** An absolute path, links resolved: links are followed as long as they lead to a file in this directory. @default none is followed */
+  /**
+   * An absolute path, links resolved: links are followed as long as they lead to a file in this
+   * directory. @default none is followed
+   */
   readonly linksWithin?: string | undefined;
 }
 
 /** Thrown for a file that is not as expected. */
 export class ReadRefused extends Error {
   constructor(readonly refusal: Refusal) {
-    super(refusal.kind === 'raced' ? 'the file was changed meanwhile' : `the file is ${refusal.kind}`);
+    super(
+      refusal.kind === 'raced' ? 'the file was changed meanwhile' : `the file is ${refusal.kind}`,
+    );
   }
 }
 
 /**
- * Checks right after a file was opened that it is the one at the path that was meant, as it was at rest.
+ * Checks right after a file was opened that it is the one at the path that was meant, as it was at
+ * rest.
  *
  * @param found the stat of the descriptor
  * @throws ReadRefused
@@ -47,7 +55,9 @@ export function checkOpened(fd: number, path: string, found: Stats, meant: FileS
   checkStat(found, meant);
 }
 
-/** @throws ReadRefused for what is no regular file, or another one or another version than `meant` */
+/**
+ * @throws ReadRefused for what is no regular file, or another one or another version than `meant`
+ */
 export function checkStat(found: Stats, meant: FileStat): void {
   if (!found.isFile()) throw new ReadRefused({ kind: 'notRegular' });
   if (!sameStat(fileStat(found), meant)) throw new ReadRefused({ kind: 'raced' });

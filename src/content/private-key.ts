@@ -2,12 +2,17 @@
 export const KEY_BYTES = 65_536;
 
 /** Words of which every private key has one. Looking for them costs 1 µs for a file of 4 KB. */
-const WORDS = ['PRIVATE KEY', 'AGE-SECRET-KEY-1', 'PuTTY-User-Key-File-', 'PrivateKey', '"kty"'].map((word) =>
-  Buffer.from(word),
-);
+const WORDS = [
+  'PRIVATE KEY',
+  'AGE-SECRET-KEY-1',
+  'PuTTY-User-Key-File-',
+  'PrivateKey',
+  '"kty"',
+].map((word) => Buffer.from(word));
 
 const KEYS: readonly RegExp[] = [
-  // A PEM, OpenSSH, SSH2, OpenPGP or PuTTY file begins with its kind; a PEM may have a certificate first.
+  // A PEM, OpenSSH, SSH2, OpenPGP or PuTTY file begins with its kind; a PEM may have a certificate
+  // first.
   /^\s*(?:-{4,5} ?BEGIN (?:[\s\S]*-----BEGIN )?[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}|PuTTY-User-Key-File-\d)/,
   // Anywhere else it is a key only with its letters behind it: a manual may show the line alone.
   /-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}(?:\\[rn]|\s|[\w-]+: ?[^\n]*\n)*[A-Za-z0-9+/=]{40}/,

@@ -19,10 +19,11 @@ import { documentKind } from './signatures.js';
 /**
  * The one reader of files that belong to the user.
  *
- * A file is opened without following a link and without waiting for a pipe or device. The open file has to be the one at
- * the path that was meant (see open.ts), and its stat the expected one. It is read, and its stat is compared again. What
- * raced a write or a replacement means nothing and is not used. `readWhole` is for a small file in a worker, `pieces` for a file of any size; `fingerprintNow` and
- * `fingerprint` hash what they read.
+ * A file is opened without following a link and without waiting for a pipe or device. The open file
+ * has to be the one at the path that was meant (see open.ts), and its stat the expected one. It is
+ * read, and its stat is compared again. What raced a write or a replacement means nothing and is
+ * not used. `readWhole` is for a small file in a worker, `pieces` for a file of any size;
+ * `fingerprintNow` and `fingerprint` hash what they read.
  */
 
 /** Hashing is half again as fast with pieces of this size as with a stream's 64 KiB. */
@@ -39,7 +40,10 @@ export type Fingerprint =
 /** Memory for one file; used again for the next. */
 let scratch = Buffer.alloc(0);
 
-/** Reads a file that fits into memory, synchronously: for a worker. The bytes are good until the next call. */
+/**
+ * Reads a file that fits into memory, synchronously: for a worker. The bytes are good until the
+ * next call.
+ */
 export function readWhole({ file, stat, linksWithin }: ReadOrder): Buffer | Refusal {
   try {
     const path = linksWithin === undefined ? file : within(linksWithin, realpathSync(file));
@@ -65,8 +69,9 @@ export function readWhole({ file, stat, linksWithin }: ReadOrder): Buffer | Refu
 }
 
 /**
- * The bytes of a file of any size, in pieces that are good until the next one is asked for. The last one comes only when the
- * file has proved to be unchanged: who has all of them has one version.
+ * The bytes of a file of any size, in pieces that are good until the next one is asked for. The
+ * last one comes only when the file has proved to be unchanged: who has all of them has one
+ * version.
  *
  * @throws what `refusalFor` tells the meaning of
  */
@@ -115,7 +120,10 @@ export function fingerprintNow(order: ReadOrder): Fingerprint {
  *
  * @param onPiece called whenever a piece was read
  */
-export async function fingerprint(order: ReadOrder, onPiece: () => void = () => {}): Promise<Fingerprint> {
+export async function fingerprint(
+  order: ReadOrder,
+  onPiece: () => void = () => {},
+): Promise<Fingerprint> {
   const sha256 = createHash('sha256');
   const detector = new EncodingDetector();
   let head: Uint8Array = new Uint8Array();
@@ -136,7 +144,8 @@ export async function fingerprint(order: ReadOrder, onPiece: () => void = () => 
 
 function encodingOf(file: string, head: Uint8Array, detector: EncodingDetector): Encoding {
   const encoding = detector.end();
-  // Of what is text by its bytes a message alone is a document. Most files are not looked at any more.
+  // Of what is text by its bytes a message alone is a document. Most files are not looked at any
+  // more.
   if (encoding !== 'binary' && !/\.eml$/i.test(file)) return encoding;
   return documentKind(file, head) === undefined ? encoding : 'document';
 }

@@ -1,7 +1,9 @@
 import mime from 'mime';
 import type { DocumentKind } from '../lib/file.js';
 
-/** How many bytes of the beginning of a file tell its type; a ZIP lists what is inside within them. */
+/**
+ * How many bytes of the beginning of a file tell its type; a ZIP lists what is inside within them.
+ */
 export const HEAD_BYTES = 4096;
 /** How many bytes of the beginning tell whether it is a type with a signature at all. */
 export const SIGNATURE_BYTES = 264;
@@ -85,8 +87,8 @@ function signatureOf(head: string): Signature | undefined {
 }
 
 /**
- * OpenDocument and EPUB name their type in the first entry, which is stored; Office Open XML shows it by a directory, which other archives
- * may have as well.
+ * OpenDocument and EPUB name their type in the first entry, which is stored; Office Open XML shows
+ * it by a directory, which other archives may have as well.
  */
 function typeInside(zip: string): string | undefined {
   for (const entry of zip.split('PK\x03\x04').slice(1)) {
@@ -122,7 +124,10 @@ const KINDS: Readonly<Record<string, DocumentKind>> = {
   'message/rfc822': 'mail',
 };
 
-/** How a message begins: two header fields, of which the first may go on in lines that begin with a blank. */
+/**
+ * How a message begins: two header fields, of which the first may go on in lines that begin with a
+ * blank.
+ */
 const HEADERS = /^(?:From [^\n]*\n)?[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*[!-9;-~]+:/;
 
 /**

@@ -21,7 +21,9 @@ const ANY = /[\p{L}\p{N}]/u;
 const HIDDEN = new Set(['script', 'style']);
 /** Elements whose text a peer may leave out: it gives no words that must be there. */
 const ASIDE = new Set(['title', 'noscript', 'template']);
-/** Attributes by which a page may be found, beside the content of `meta` elements that describe it. */
+/**
+ * Attributes by which a page may be found, beside the content of `meta` elements that describe it.
+ */
 const SHOWN = new Set(['alt', 'title', 'value', 'placeholder', 'label', 'summary', 'aria-label']);
 const NOT_DESCRIBED = /^(viewport|generator|robots|theme-color|format-detection|referrer)$/i;
 
@@ -33,8 +35,9 @@ export interface WordCounter {
 }
 
 /**
- * Words of plain text in UTF-8: what stands between white space and has a letter or a digit; those of an entity (`&nbsp;`, a
- * blank) do not count. YaCy shows at least as many: it counts the blanks of a text.
+ * Words of plain text in UTF-8: what stands between white space and has a letter or a digit; those
+ * of an entity (`&nbsp;`, a blank) do not count. YaCy shows at least as many: it counts the blanks
+ * of a text.
  */
 export class PlainWords implements WordCounter {
   readonly #most: number;
@@ -62,7 +65,9 @@ export class PlainWords implements WordCounter {
       else if (byte >= 0x80) {
         let end = i + 1;
         while ((bytes[end] ?? 0) >= 0x80) end += 1;
-        this.#isWord = ANY.test(Buffer.from(bytes.buffer, bytes.byteOffset + i, end - i).toString());
+        this.#isWord = ANY.test(
+          Buffer.from(bytes.buffer, bytes.byteOffset + i, end - i).toString(),
+        );
         i = end - 1;
       }
     }
@@ -79,7 +84,10 @@ export class PlainWords implements WordCounter {
   }
 }
 
-/** Words of a page: those of its text. A title or a description alone gives no words, but is something to find. */
+/**
+ * Words of a page: those of its text. A title or a description alone gives no words, but is
+ * something to find.
+ */
 export class HtmlWords implements WordCounter {
   readonly #decoder: ReturnType<typeof decoderOf>;
   readonly #plain = new PlainWords();
@@ -100,7 +108,9 @@ export class HtmlWords implements WordCounter {
         this.#any ||= Object.entries(attributes).some(
           ([attribute, value]) => SHOWN.has(attribute) && ANY.test(value),
         );
-        const described = NOT_DESCRIBED.test(attributes.name ?? '') ? undefined : attributes.content;
+        const described = NOT_DESCRIBED.test(attributes.name ?? '')
+          ? undefined
+          : attributes.content;
         const isNamed = attributes.name !== undefined || attributes.property !== undefined;
         this.#any ||= name === 'meta' && isNamed && ANY.test(described ?? '');
       },

@@ -8,7 +8,12 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
 import { PeerClient } from '../peer/client.js';
-import { type Dialect, type DialectName, rememberedDialect, rememberedEmbedded } from '../peer/dialect.js';
+import {
+  type Dialect,
+  type DialectName,
+  rememberedDialect,
+  rememberedEmbedded,
+} from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import { EMBEDDED_META } from '../report/status.js';
@@ -67,7 +72,11 @@ export async function configuredCredentials(
 export async function readCa(path: string): Promise<string> {
   const wrong = (what: string, hint: string, cause?: unknown) =>
     new PeersyncError({
-      ...{ code: 'CONFIG_CA', message: `The CA file ${path} ${what}.`, hint, exitCode: EXIT.usage, cause },
+      code: 'CONFIG_CA',
+      message: `The CA file ${path} ${what}.`,
+      hint,
+      exitCode: EXIT.usage,
+      cause,
     });
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     const hint = 'Mend peer.tls.ca, or the permissions of the file.';
@@ -75,7 +84,8 @@ export async function readCa(path: string): Promise<string> {
   });
   // What is no certificate is passed over by the TLS library, and the peer's own is refused then.
   const certificates = text.split(BEGINNING).filter((part) => BEGINNING.test(part));
-  const mend = 'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.';
+  const mend =
+    'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.';
   if (certificates.length === 0) throw wrong('holds no certificate in PEM format', mend);
   try {
     for (const each of certificates) void new X509Certificate(each);
@@ -109,9 +119,10 @@ const PAUSE_MS = 2_000;
 /**
  * Which dialect the peer speaks: the configured one, or what it turned out to be.
  *
- * Not configured, it is *unknown* until the peer was asked (through the queue, so that a peer that is away is waited for),
- * then *known* and remembered with the peer's address; a later run begins with it. Answers that do not fit make it ask
- * again, at most once a minute: another peer may stand at that address by now.
+ * Not configured, it is *unknown* until the peer was asked (through the queue, so that a peer that
+ * is away is waited for), then *known* and remembered with the peer's address; a later run begins
+ * with it. Answers that do not fit make it ask again, at most once a minute: another peer may stand
+ * at that address by now.
  */
 export class PeerDialect implements DialectSource {
   #askedAt = Number.NEGATIVE_INFINITY;
@@ -195,12 +206,12 @@ export interface PeerKindDeps extends Pick<PeerDialectDeps, 'url' | 'queue' | 's
 }
 
 /**
- * Whether the peer is an embedded one, perhaps of another process: unless `onDelete` says otherwise, documents are removed from such a
- * peer only.
+ * Whether the peer is an embedded one, perhaps of another process: unless `onDelete` says
+ * otherwise, documents are removed from such a peer only.
  *
- * It is *unknown* until the peer has answered in this run, even where an earlier run knew it: another peer may stand at that address
- * by now. Then each answer says it. Nothing is asked before it decides about a document. It is remembered for reports while no
- * daemon runs.
+ * It is *unknown* until the peer has answered in this run, even where an earlier run knew it:
+ * another peer may stand at that address by now. Then each answer says it. Nothing is asked before
+ * it decides about a document. It is remembered for reports while no daemon runs.
  */
 export class PeerKind {
   #asked: Promise<void> | undefined;

@@ -14,8 +14,8 @@ const NAME = 'socket';
 const PATIENCE_MS = 60_000;
 
 /**
- * Answers commands: listens on a socket below the state directory that only the daemon's own user can reach. The caller holds the lock, so that a
- * socket left by a crash can be replaced.
+ * Answers commands: listens on a socket below the state directory that only the daemon's own user
+ * can reach. The caller holds the lock, so that a socket left by a crash can be replaced.
  *
  * @returns what ends that
  */
@@ -55,7 +55,8 @@ async function answerRequest(
     await pipeline(lines, response);
   } catch (error) {
     if (response.headersSent) throw error;
-    const { code, message, hint, exitCode } = error instanceof PeersyncError ? error : cannotAsk(error);
+    const { code, message, hint, exitCode } =
+      error instanceof PeersyncError ? error : cannotAsk(error);
     response.writeHead(400, headers).end(`${JSON.stringify({ code, message, hint, exitCode })}\n`);
   }
 }
@@ -76,10 +77,12 @@ interface AskOptions {
 /**
  * Asks the daemon that uses `stateDirectory`.
  *
- * @param options.patienceMs how long the daemon may take until it begins to answer; 0 for as long as it needs. @default 60,000
+ * @param options.patienceMs how long the daemon may take until it begins to answer; 0 for as long
+ *   as it needs. @default 60,000
  * @param options.signal breaks the answer off, with CONTROL_FAILED
  * @returns its answer line by line, or undefined when no daemon listens
- * @throws PeersyncError what the daemon answered in error; CONTROL_FAILED also while the answer is read
+ * @throws PeersyncError what the daemon answered in error; CONTROL_FAILED also while the answer is
+ *   read
  */
 export async function askDaemon(
   stateDirectory: string,
@@ -102,9 +105,12 @@ export async function askDaemonText(
     throw cannotOpen(error, stateDirectory);
   });
   if (socket === undefined) return undefined;
-  const response = await send(socket.path, question, patienceMs, signal).finally(() => socket.close());
+  const response = await send(socket.path, question, patienceMs, signal).finally(() =>
+    socket.close(),
+  );
   if (response === undefined || response.statusCode === 200) return response && readText(response);
-  for await (const error of parsed(readText(response))) throw new PeersyncError(error as ErrorParts);
+  for await (const error of parsed(readText(response)))
+    throw new PeersyncError(error as ErrorParts);
   throw cannotAsk(`status ${response.statusCode}`);
 }
 
@@ -122,7 +128,9 @@ function send(
       call.setTimeout(0);
       resolve(response);
     });
-    call.on('timeout', () => call.destroy(new Error(`no answer within ${durationText(patienceMs)}`)));
+    call.on('timeout', () =>
+      call.destroy(new Error(`no answer within ${durationText(patienceMs)}`)),
+    );
     call.on('error', (error) => {
       const code = systemCode(error);
       if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(undefined);
@@ -148,7 +156,8 @@ async function* readText(stream: IncomingMessage): AsyncGenerator<string> {
 }
 
 async function* parsed(text: AsyncIterable<string>): AsyncGenerator<unknown> {
-  for await (const lines of text) for (const line of lines.trimEnd().split('\n')) yield JSON.parse(line);
+  for await (const lines of text)
+    for (const line of lines.trimEnd().split('\n')) yield JSON.parse(line);
 }
 
 /** The daemon and a command could not talk. */

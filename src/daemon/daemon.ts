@@ -27,9 +27,10 @@ import { Watchdog } from './watchdog.js';
 /**
  * Everything between the folders and the peer, built from a configuration.
  *
- * Life: `open` takes the lock, reads the state and brings up the embedded peer where that is the peer; `start` lets the loops go.
- * `stop` ends them in order: nothing new begins, what is under way may finish, everything known is on disk, the
- * lock is given back. A failure while opening undoes what was done.
+ * Life: `open` takes the lock, reads the state and brings up the embedded peer where that is the
+ * peer; `start` lets the loops go. `stop` ends them in order: nothing new begins, what is under way
+ * may finish, everything known is on disk, the lock is given back. A failure while opening undoes
+ * what was done.
  */
 export class Daemon implements Live {
   readonly startedAt: number;
@@ -87,13 +88,20 @@ export class Daemon implements Live {
     });
     shutdown.add('watcher', () => watcher.stop());
     watcher.start();
-    // A long answer is called off at once: the next run asks for it again, and what is to be pushed does not wait for it.
+    // A long answer is called off at once: the next run asks for it again, and what is to be pushed
+    // does not wait for it.
     shutdown.add('mirrors', () => mirrors.stop());
     if (follow) mirrors.start(onFailure);
     // `once` does the audit after a repair, too: without it, what is known is not certain.
     audit.start(follow ? current.config.audit.every : 0, onFailure);
     shutdown.add('audit', () => audit.stop());
-    const page = new StatusPage({ live: this, ask, feed, env: process.env, onUrl: this.parts.linkTo });
+    const page = new StatusPage({
+      live: this,
+      ask,
+      feed,
+      env: process.env,
+      onUrl: this.parts.linkTo,
+    });
     shutdown.add('status page', () => page.stop());
     this.page = page;
     if (follow) page.follow();
@@ -119,13 +127,15 @@ export class Daemon implements Live {
   /**
    * Takes up the configuration as its file is now.
    *
-   * @throws PeersyncError what is wrong with it, and then nothing changed; NOT_RELOADABLE before the daemon has started
+   * @throws PeersyncError what is wrong with it, and then nothing changed; NOT_RELOADABLE before
+   *   the daemon has started
    */
   async reload(): Promise<ReloadReport> {
     if (this.#reloading !== undefined) return this.#reloading.reload();
     throw new PeersyncError({
       code: 'NOT_RELOADABLE',
-      message: 'This run cannot reload its configuration now: it is starting, or does one round only.',
+      message:
+        'This run cannot reload its configuration now: it is starting, or does one round only.',
       hint: 'Ask `peersync run`, once it watches.',
     });
   }

@@ -11,8 +11,9 @@ const DAY_MS = 86_400_000;
 /**
  * Takes out of state what nobody works on any more, so that it does not grow for ever.
  *
- * `keep`, at the start and at each change of the configuration, lets the files of folders that left it be gone, and forgets what has
- * been gone for long; the latter again every day. `stop` ends all of it; the next run does what is left.
+ * `keep`, at the start and at each change of the configuration, lets the files of folders that left
+ * it be gone, and forgets what has been gone for long; the latter again every day. `stop` ends all
+ * of it; the next run does what is left.
  */
 export class Housekeeping {
   #kept: Pick<Config, 'folders' | 'state'> | undefined;
@@ -23,7 +24,8 @@ export class Housekeeping {
   constructor(private readonly deps: Pick<WatchDeps, 'state' | 'clock' | 'log' | 'isEmbedded'>) {}
 
   /**
-   * This is the configuration now. To be told when nothing looks at the folders that left it any more.
+   * This is the configuration now. To be told when nothing looks at the folders that left it any
+   * more.
    *
    * @throws StateError when what changed cannot be brought to the disk
    */
@@ -42,7 +44,10 @@ export class Housekeeping {
     await this.#last;
   }
 
-  /** What the peer was sent stays known for a while, so that a folder that comes back costs no pushes. */
+  /**
+   * What the peer was sent stays known for a while, so that a folder that comes back costs no
+   * pushes.
+   */
   async #retire(folder: string): Promise<void> {
     const { state, clock, log } = this.deps;
     let files = 0;
@@ -50,7 +55,8 @@ export class Housekeeping {
       if (this.#stopped) return;
       for (const entry of slice) {
         if (isAway(entry)) continue;
-        if (mayHaveDocument(entry)) state.put(gone(entry, clock.now(), 'its folder left the configuration'));
+        if (mayHaveDocument(entry))
+          state.put(gone(entry, clock.now(), 'its folder left the configuration'));
         else state.remove(folder, entry.path);
         files += 1;
       }
@@ -71,7 +77,10 @@ export class Housekeeping {
     this.#timer = clock.after(DAY_MS, () => this.#forget(), { background: true });
     this.#last = this.#last
       .then(() => {
-        const { folders, state: kept } = this.#kept ?? { folders: [], state: { keepGone: Infinity } };
+        const { folders, state: kept } = this.#kept ?? {
+          folders: [],
+          state: { keepGone: Infinity },
+        };
         const byName = new Map(folders.map((folder) => [folder.name, folder]));
         // As long as nobody knows what the peer is, its documents may still be to be removed.
         const mayBeEmbedded = isEmbedded() ?? true;
@@ -81,7 +90,10 @@ export class Housekeeping {
       })
       .then(
         (files) =>
-          log.debug({ event: 'forgotten', files }, `${counted(files, 'file')} gone for long: forgotten`),
+          log.debug(
+            { event: 'forgotten', files },
+            `${counted(files, 'file')} gone for long: forgotten`,
+          ),
         (error: unknown) =>
           log.warn({}, `what was gone for long could not be forgotten yet: ${messageOf(error)}`),
       );

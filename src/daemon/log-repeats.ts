@@ -10,7 +10,9 @@ const TROUBLE = {
   first: 5,
   /** In this time, in ms. */
   withinMs: 600_000,
-  /** Then it is said how many more there were after each of these, the last again and again, in ms. */
+  /**
+   * Then it is said how many more there were after each of these, the last again and again, in ms.
+   */
   windowsMs: [10_000, 600_000, 3_600_000],
   /** A window with fewer than this was the last. */
   quietBelow: 1,
@@ -40,12 +42,14 @@ interface Kind {
 }
 
 /**
- * The log of a daemon: says repeated things once and counts them, and remembers the last lines from `info` up.
+ * The log of a daemon: says repeated things once and counts them, and remembers the last lines from
+ * `info` up.
  *
- * Lines are alike when they have the same level and code, or event and words without names and numbers, and speak of the
- * same folder, mirror or collection. The first few of a kind *pass*. Are there more in a short time, the others are
- * *held*: they go to debug, and one line says how many there were: of news (`info`) every 10 s, of trouble after 10 s,
- * then 10 min, then every hour. Once a window was quiet, lines of the kind pass again. `flush` says what is still held.
+ * Lines are alike when they have the same level and code, or event and words without names and
+ * numbers, and speak of the same folder, mirror or collection. The first few of a kind *pass*. Are
+ * there more in a short time, the others are *held*: they go to debug, and one line says how many
+ * there were: of news (`info`) every 10 s, of trouble after 10 s, then 10 min, then every hour.
+ * Once a window was quiet, lines of the kind pass again. `flush` says what is still held.
  */
 export class DaemonLog implements Logger {
   /** The last lines that were said, oldest first. */
@@ -80,7 +84,16 @@ export class DaemonLog implements Logger {
       let kind = this.#kinds.get(key);
       if (kind === undefined) {
         if (this.#kinds.size === MOST_KINDS) this.flush();
-        kind = { level, patience, passed: 0, since: now, held: 0, last, window: 0, timer: undefined };
+        kind = {
+          level,
+          patience,
+          passed: 0,
+          since: now,
+          held: 0,
+          last,
+          window: 0,
+          timer: undefined,
+        };
         this.#kinds.set(key, kind);
       }
       if (now - kind.since >= patience.withinMs) [kind.since, kind.passed] = [now, 0];

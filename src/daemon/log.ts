@@ -23,7 +23,8 @@ export interface LogOptions {
 }
 
 /**
- * The daemon's log: readable lines on a terminal, lines with their priority for a journal, one JSON object a line otherwise.
+ * The daemon's log: readable lines on a terminal, lines with their priority for a journal, one JSON
+ * object a line otherwise.
  *
  * `PEERSYNC_LOG=pretty`, `journal` or `json` overrules what the log seems to go to.
  */
@@ -62,7 +63,12 @@ export async function createLog({
       timestamp: stdTimeFunctions.isoTime,
       hooks: {
         logMethod([fields, message, ...rest], method) {
-          method.call(this, hintCompleted(fields, config), withConfig(String(message), config), ...rest);
+          method.call(
+            this,
+            hintCompleted(fields, config),
+            withConfig(String(message), config),
+            ...rest,
+          );
         },
       },
     },
@@ -76,7 +82,10 @@ function hintCompleted<T>(fields: T, config: string | undefined): T {
   return typeof hint === 'string' ? { ...fields, hint: withConfig(hint, config) } : fields;
 }
 
-/** Whether a file descriptor leads to the journal: systemd names the socket, which a redirection would have replaced. */
+/**
+ * Whether a file descriptor leads to the journal: systemd names the socket, which a redirection
+ * would have replaced.
+ */
 export function isJournal(fd: number, { JOURNAL_STREAM }: NodeJS.ProcessEnv): boolean {
   if (JOURNAL_STREAM === undefined) return false;
   try {
@@ -87,7 +96,10 @@ export function isJournal(fd: number, { JOURNAL_STREAM }: NodeJS.ProcessEnv): bo
   }
 }
 
-/** Writes what would act on a terminal, or would not be seen, as escapes of JSON: the values are the same. */
+/**
+ * Writes what would act on a terminal, or would not be seen, as escapes of JSON: the values are the
+ * same.
+ */
 function jsonLine(line: string): string {
   return `${escapeUnseen(line.trimEnd())}\n`;
 }
@@ -96,21 +108,30 @@ function jsonLine(line: string): string {
 const PRIORITIES: Readonly<Record<number, number>> = { 20: 7, 30: 6, 40: 4, 50: 3 };
 
 /**
- * Makes `<6>a sentence` of one of pino's JSON lines, as a journal wants it: the priority first, one line an event, and no time,
- * which the journal has.
+ * Makes `<6>a sentence` of one of pino's JSON lines, as a journal wants it: the priority first, one
+ * line an event, and no time, which the journal has.
  */
 function journalLine(line: string): string {
-  const { level, msg, err } = JSON.parse(line) as { level: number; msg?: string; err?: { stack?: string } };
+  const { level, msg, err } = JSON.parse(line) as {
+    level: number;
+    msg?: string;
+    err?: { stack?: string };
+  };
   const stack = err?.stack === undefined ? '' : `\n${err.stack}`;
   return `<${PRIORITIES[level] ?? 3}>${oneLine(`${msg ?? ''}${stack}`)}\n`;
 }
 
-/** Several lines behind one another, with what would act on a terminal, or turn the words around, written out. */
+/**
+ * Several lines behind one another, with what would act on a terminal, or turn the words around,
+ * written out.
+ */
 function oneLine(text: string): string {
   return visible(text.replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' | ').replaceAll('\t', ' '));
 }
 
-/** What a command says to a person who reads it in a journal: each line with the priority of errors. */
+/**
+ * What a command says to a person who reads it in a journal: each line with the priority of errors.
+ */
 export function asErrorLines(text: string): string {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return lines.map((line) => `<3>${oneLine(line)}\n`).join('');

@@ -31,7 +31,10 @@ import type { Notifier } from './watchdog.js';
 
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
 export const STOP_GRACE_MS = 8_000;
-/** One order may be several large batches to read from a disk that is far away; one file or batch is read in seconds. In ms. */
+/**
+ * One order may be several large batches to read from a disk that is far away; one file or batch is
+ * read in seconds. In ms.
+ */
 const LONGEST_ORDER_MS = 15 * 60_000;
 
 export interface DaemonOptions {
@@ -40,7 +43,10 @@ export interface DaemonOptions {
   readonly configFile?: string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Follow folders and peer as they change; without it one scan is all, and mirrors run when they are asked to. */
+  /**
+   * Follow folders and peer as they change; without it one scan is all, and mirrors run when they
+   * are asked to.
+   */
   readonly follow: boolean;
   /** Wait while the disk of the state is full; without it that is a failure. */
   readonly patient: boolean;
@@ -50,7 +56,10 @@ export interface DaemonOptions {
   readonly load?: () => Promise<Config>;
   /** Takes up what is its own of a new configuration. */
   readonly onReload?: (config: Config) => void;
-  /** Learns that the daemon is ready, how it stands, and that its loops go on; without it nobody watches them. */
+  /**
+   * Learns that the daemon is ready, how it stands, and that its loops go on; without it nobody
+   * watches them.
+   */
   readonly notifier?: Notifier;
 }
 
@@ -64,7 +73,10 @@ export interface OpenDeps extends DaemonOptions {
 /** What a daemon is made of. */
 export type Parts = Awaited<ReturnType<typeof openParts>>;
 
-/** Takes the lock, reads the state, brings up the peer and makes everything between folders and peer; nothing runs yet. */
+/**
+ * Takes the lock, reads the state, brings up the peer and makes everything between folders and
+ * peer; nothing runs yet.
+ */
 export async function openParts(deps: OpenDeps) {
   const { current, clock, log, shutdown, onFailure } = deps;
   const { config } = current;
@@ -92,13 +104,26 @@ export async function openParts(deps: OpenDeps) {
   await housekeeping.keep(config);
   const { client, url: peerUrl, linkTo } = await openPeer(state, deps);
   shutdown.add('peer', () => client.close());
-  const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
+  const queue = new RequestQueue({
+    ...queueLimits(config),
+    classify,
+    clock,
+    log,
+    peerName: 'The peer',
+  });
   shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
   restorePause({ state, queue, clock, log });
   const shared = { state, queue, peer: client, clock, log };
   const onChange = () => void watcher.rescan().catch(onFailure);
   const dialect = new PeerDialect({
-    ...{ configured: config.peer.dialect, url: peerUrl, client, queue, state, clock, log, onChange },
+    configured: config.peer.dialect,
+    url: peerUrl,
+    client,
+    queue,
+    state,
+    clock,
+    log,
+    onChange,
   });
   const kind = new PeerKind({
     url: config.peer.url,
@@ -113,13 +138,18 @@ export async function openParts(deps: OpenDeps) {
   });
   const onBreakdown = (error: Error) =>
     log.error({ err: error }, `a thread broke down: ${messageOf(error)}; it starts anew`);
-  const makeThread = () => new WorkThread(new URL('../file-thread.js', import.meta.url), onBreakdown);
+  const makeThread = () =>
+    new WorkThread(new URL('../file-thread.js', import.meta.url), onBreakdown);
   const fileThread = makeThread();
   const listThreads = [makeThread(), makeThread()] as const;
   shutdown.add('threads', async () => {
     for (const thread of [fileThread, ...listThreads]) await thread.close();
   });
-  const documents = new DocumentProcesses(new URL('../document-process.js', import.meta.url), clock, log);
+  const documents = new DocumentProcesses(
+    new URL('../document-process.js', import.meta.url),
+    clock,
+    log,
+  );
   // What is still to be read would keep the uplink from stopping.
   shutdown.signal.addEventListener('abort', () => void documents.close(), { once: true });
   const files = new HealthCheck('file thread', 'the thread that reads files gives no answer', {
@@ -127,7 +157,11 @@ export async function openParts(deps: OpenDeps) {
   });
   const ask: WorkThread['ask'] = (...order) => files.during(() => fileThread.ask(...order));
   const watcher: Watcher = new Watcher({
-    ...{ state, clock, log, folders: config.folders, rescanMs: config.watch.rescan },
+    state,
+    clock,
+    log,
+    folders: config.folders,
+    rescanMs: config.watch.rescan,
     accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
     readGroup: (orders) => ask('read', orders),
     list: listIn(listThreads),
@@ -135,9 +169,12 @@ export async function openParts(deps: OpenDeps) {
     hints: deps.follow && config.watch.hints,
     onStanding: () => uplink.foldersChanged(),
   });
-  const folderNamed = (folder: string) => current.config.folders.find(({ name }) => name === folder);
+  const folderNamed = (folder: string) =>
+    current.config.folders.find(({ name }) => name === folder);
   const uplinkDeps: UplinkDeps = {
-    ...{ ...shared, dialect, pack: (order) => ask('pack', order) },
+    ...shared,
+    dialect,
+    pack: (order) => ask('pack', order),
     packDocument: (...order) => documents.read(...order),
     documentsTrouble: () => documents.trouble,
     extracts: (folder) => folderNamed(folder)?.extract === 'always',
@@ -148,25 +185,49 @@ export async function openParts(deps: OpenDeps) {
       watcher.isUnmounted(item)
         ? undefined
         : pathOf(item, current.config.folders, watcher.rootOf(item.folder)),
-    linksWithin: (folder) => (folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined),
+    linksWithin: (folder) =>
+      folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined,
     standing: (folder) => watcher.standing(folder),
     look: (place) => watcher.lookSoon(place),
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };
   const uplink = new Uplink(uplinkDeps);
-  const mirrors = await Mirrors.open({ ...shared, settings: config.mirror, stateDir: config.state.dir });
+  const mirrors = await Mirrors.open({
+    ...shared,
+    settings: config.mirror,
+    stateDir: config.state.dir,
+  });
   shutdown.add('mirrors', () => mirrors.stop());
   const audit = new Audit(uplinkDeps);
   const statistics = new Statistics({ state, clock, log, settings: () => current.config });
   /** Of every loop; asked anew each time, for a reload brings others. */
   const health = (): readonly HealthCheck[] => [
-    ...[...watcher.health, files, ...uplink.health, ...queue.health, ...mirrors.health, state.health],
+    ...watcher.health,
+    files,
+    ...uplink.health,
+    ...queue.health,
+    ...mirrors.health,
+    state.health,
   ];
-  const rest = { housekeeping, client, peerUrl, linkTo, queue, dialect, kind, audit, mirrors, statistics };
+  const rest = {
+    housekeeping,
+    client,
+    peerUrl,
+    linkTo,
+    queue,
+    dialect,
+    kind,
+    audit,
+    mirrors,
+    statistics,
+  };
   return { ...rest, state, watcher, uplink, health };
 }
 
-/** Closes a state whose directory is gone: what is known is written anew where it can be, so that the next start goes on from there. */
+/**
+ * Closes a state whose directory is gone: what is known is written anew where it can be, so that
+ * the next start goes on from there.
+ */
 async function closeLost(state: State, dir: string, { clock, log }: OpenDeps): Promise<void> {
   try {
     const lock = await lockState(dir, { clock });
@@ -190,12 +251,18 @@ async function closeLost(state: State, dir: string, { clock, log }: OpenDeps): P
   }
 }
 
-/** A client for the configured peer, and its address; brings up the embedded one where that is the peer. */
+/**
+ * A client for the configured peer, and its address; brings up the embedded one where that is the
+ * peer.
+ */
 async function openPeer(state: State, { current, clock, log, shutdown, onFailure }: OpenDeps) {
   const { peer, state: place } = current.config;
   if (peer.url !== 'embedded') {
     const dialect = knownDialect(peer, state) ?? 'auto';
-    const client = await configuredPeer({ peer: { ...peer, dialect }, state: place }, { clock, log });
+    const client = await configuredPeer(
+      { peer: { ...peer, dialect }, state: place },
+      { clock, log },
+    );
     return { url: peer.url, client, linkTo: undefined };
   }
   const { dir, port, requireAuth } = peer.embedded;
@@ -212,7 +279,10 @@ const SPARE_CONCURRENCY = 2;
 const AUDIT_REQUESTS_PER_SECOND = 10;
 /** A task in the queue may ask again, with other credentials or for another page. */
 const REQUESTS_A_TASK = 3;
-/** Shorter time-outs make no shorter tasks: one that writes a table asks once for each of a thousand rows. In ms. */
+/**
+ * Shorter time-outs make no shorter tasks: one that writes a table asks once for each of a thousand
+ * rows. In ms.
+ */
 const SHORTEST_TOTAL_MS = 5 * 60_000;
 
 /** What a configuration lets pass through the queue. */
@@ -230,14 +300,17 @@ export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimit
       push: { ...push, requestsPerSecond: pushes },
       removal: { ...push, requestsPerSecond: pushes },
       mirror: { requestsPerSecond: downloads, concurrency: SPARE_CONCURRENCY },
-      audit: { requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, requestsPerSecond), concurrency: 1 },
+      audit: {
+        requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, requestsPerSecond),
+        concurrency: 1,
+      },
     },
   };
 }
 
 /**
- * Absolute path of the file that is to become this document; undefined where its folder is not configured any more, or gives
- * the file another address now, which the item has not got yet.
+ * Absolute path of the file that is to become this document; undefined where its folder is not
+ * configured any more, or gives the file another address now, which the item has not got yet.
  *
  * @param root of the folder, links resolved, where it is known
  */
@@ -275,17 +348,19 @@ export class Shutdown {
   /**
    * Takes all steps, also where some fail.
    *
-   * @throws what failed, an AggregateError when that was more than one thing; STOP_GAVE_UP when the grace was over first, and
-   *   then the rest is left as it is
+   * @throws what failed, an AggregateError when that was more than one thing; STOP_GAVE_UP when the
+   *   grace was over first, and then the rest is left as it is
    */
   async all(isDiskSilent = false): Promise<void> {
     this.#stopping.abort();
     const failures: unknown[] = [];
     const grace = new AbortController();
     let isOver = false;
-    const over = this.clock.sleep(isDiskSilent ? SHORT_GRACE_MS : GRACE_MS, grace.signal).then(() => {
-      isOver = true;
-    });
+    const over = this.clock
+      .sleep(isDiskSilent ? SHORT_GRACE_MS : GRACE_MS, grace.signal)
+      .then(() => {
+        isOver = true;
+      });
     for (const { what, end } of this.#steps.splice(0).reverse()) {
       const ended = Promise.resolve()
         .then(end)

@@ -19,9 +19,10 @@ export interface ReloadingDeps extends Pick<DaemonOptions, 'clock' | 'log' | 'on
 /**
  * Lets a running daemon take up its changed configuration.
  *
- * Everything is read and checked first, and what is wrong changes nothing. Then what changed takes effect, and only that:
- * what is as before goes on undisturbed. Reloads go one after the other. `current` keeps whether the last one took the file up, or why
- * not. After `stop`, which resolves when none is under way, there are no more.
+ * Everything is read and checked first, and what is wrong changes nothing. Then what changed takes
+ * effect, and only that: what is as before goes on undisturbed. Reloads go one after the other.
+ * `current` keeps whether the last one took the file up, or why not. After `stop`, which resolves
+ * when none is under way, there are no more.
  */
 export class Reloading {
   #last: Promise<unknown> = Promise.resolve();
@@ -75,7 +76,9 @@ export class Reloading {
       return { taken, access };
     } catch (error) {
       const { code, hint } =
-        error instanceof PeersyncError ? error : { code: 'RELOAD_FAILED', hint: 'The log says more.' };
+        error instanceof PeersyncError
+          ? error
+          : { code: 'RELOAD_FAILED', hint: 'The log says more.' };
       // Several problems are told on lines of their own.
       const message = messageOf(error)
         .replace(/(?<![.:])\n\s*/g, '; ')
@@ -135,7 +138,8 @@ export class Reloading {
 type PeerAccess = Awaited<ReturnType<typeof readAccess>>;
 
 /**
- * What the files hold that a configuration names for its peer; and whether its other secrets can be read at all.
+ * What the files hold that a configuration names for its peer; and whether its other secrets can be
+ * read at all.
  *
  * @throws ConfigError, or PeersyncError CONFIG_CA, for all that cannot
  */

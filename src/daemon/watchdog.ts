@@ -12,7 +12,10 @@ const LIMIT_MS = 90_000;
 /** Of the time that systemd grants without a sign of life. */
 const LIMIT_SHARE = 0.75;
 const LOOKS_A_LIMIT = 9;
-/** After so many looks without progress the disks are asked: people want to hear of a hung disk before anything is stuck. */
+/**
+ * After so many looks without progress the disks are asked: people want to hear of a hung disk
+ * before anything is stuck.
+ */
 const LOOKS_UNTIL_DISKS = 2;
 const DISK_ANSWERS_MS = 5_000;
 
@@ -27,14 +30,16 @@ export interface WatchdogDeps {
 /**
  * Feeds the watchdog of systemd for as long as every loop goes on.
  *
- * - *Well*: no loop is busy without progress. A sign of life leaves three times in the time that systemd grants.
- * - *Waiting for a disk*: a loop stands still, and the disk of a directory does not answer. The log says so once, and the signs go
- *   on: after a restart the loop would wait, too.
- * - *Stuck*: a loop has stood still for its limit, and all disks answer. The log says so once, and no sign leaves any more, so
- *   that systemd restarts the daemon. Should the loop go on after all, it is well again.
+ * - *Well*: no loop is busy without progress. A sign of life leaves three times in the time that
+ *   systemd grants.
+ * - *Waiting for a disk*: a loop stands still, and the disk of a directory does not answer. The log
+ *   says so once, and the signs go on: after a restart the loop would wait, too.
+ * - *Stuck*: a loop has stood still for its limit, and all disks answer. The log says so once, and
+ *   no sign leaves any more, so that systemd restarts the daemon. Should the loop go on after all,
+ *   it is well again.
  *
- * A blocked event loop and a stopped process give no signs by themselves; that time does not count against a loop. A look
- * that fails gives no sign either.
+ * A blocked event loop and a stopped process give no signs by themselves; that time does not count
+ * against a loop. A look that fails gives no sign either.
  */
 export class Watchdog {
   stuck: readonly Stuck[] = [];
@@ -130,7 +135,10 @@ export class Watchdog {
     } else log.info({ event: 'unstuck' }, 'what stood still goes on');
   }
 
-  /** The first directory whose disk does not answer in time. A disk that was asked is not asked again before it answers. */
+  /**
+   * The first directory whose disk does not answer in time. A disk that was asked is not asked
+   * again before it answers.
+   */
   async #findSilentDisk(): Promise<Disk | undefined> {
     const { ask = askDisk } = this.deps;
     const { clock, current } = this.live;
@@ -149,7 +157,9 @@ export class Watchdog {
 function diskTrouble({ path }: Disk, still: readonly Stuck[]): DiskTrouble {
   const { since, what } = asOne(still);
   return {
-    ...{ code: 'DISK_SILENT', path, since },
+    code: 'DISK_SILENT',
+    path,
+    since,
     message: `The disk of ${path} does not answer: ${what}.`,
     hint: 'Nothing is lost, and the work goes on by itself when it answers. See whether it is well: a server that is away, a device with errors (`dmesg`), a file system that was frozen.',
   };
@@ -182,8 +192,9 @@ export function disksOf({ state, folders, mirror }: Config): readonly Disk[] {
 /**
  * Resolves when the disk of a directory answers.
  *
- * A frozen file system still answers from memory, and has nothing to sync where nothing was changed. So a directory of our own gets a
- * new time, which has to reach the disk. A process of its own asks: the threads of this one may all wait for another disk.
+ * A frozen file system still answers from memory, and has nothing to sync where nothing was
+ * changed. So a directory of our own gets a new time, which has to reach the disk. A process of its
+ * own asks: the threads of this one may all wait for another disk.
  */
 export function askDisk({ path, isOwn }: Disk): Promise<void> {
   const script = isOwn ? 'touch -m -c -- "$1" && sync -- "$1"' : 'sync -- "$1"';
@@ -195,23 +206,31 @@ export function askDisk({ path, isOwn }: Disk): Promise<void> {
   });
 }
 
-/** How long one call of `systemd-notify` may take, in ms: it waits until systemd has read it, for 5 s at most. */
+/**
+ * How long one call of `systemd-notify` may take, in ms: it waits until systemd has read it, for 5
+ * s at most.
+ */
 const LONGEST_CALL_MS = 8_000;
 
 export interface NotifierDeps {
   readonly log: Logger;
-  /** Brings assignments such as `READY=1` to systemd. @default the program `systemd-notify`: Node has no such sockets */
+  /**
+   * Brings assignments such as `READY=1` to systemd. @default the program `systemd-notify`: Node
+   * has no such sockets
+   */
   readonly send?: (assignments: readonly string[], env: NodeJS.ProcessEnv) => Promise<void>;
 }
 
 /**
  * Tells systemd how the daemon is; does nothing where systemd did not ask (`NOTIFY_SOCKET`).
  *
- * Calls go out one at a time, in order; each resolves when it was made, and none rejects. The first of several calls that fail is
- * logged.
+ * Calls go out one at a time, in order; each resolves when it was made, and none rejects. The first
+ * of several calls that fail is logged.
  */
 export class Notifier {
-  /** Without a sign of life for so long systemd ends the process; undefined where it does not watch. */
+  /**
+   * Without a sign of life for so long systemd ends the process; undefined where it does not watch.
+   */
   readonly watchdogMs: number | undefined;
   #sentence = '';
   #last: Promise<void> = Promise.resolve();
@@ -239,7 +258,10 @@ export class Notifier {
     return this.#say('STOPPING=1');
   }
 
-  /** One sentence for `systemctl status`, where it is another one; asked for only where systemd reads it. */
+  /**
+   * One sentence for `systemctl status`, where it is another one; asked for only where systemd
+   * reads it.
+   */
   async status(sentence: () => string): Promise<void> {
     if (!this.env.NOTIFY_SOCKET) return;
     const text = sentence().replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');

@@ -23,7 +23,8 @@ export interface Administrator {
 }
 
 /**
- * Lets the administrator in, who is known by Basic authentication (RFC 7617): the peer listens on loopback alone.
+ * Lets the administrator in, who is known by Basic authentication (RFC 7617): the peer listens on
+ * loopback alone.
  *
  * @throws Refusal 401
  */
@@ -36,7 +37,9 @@ export async function admit(
   const given = Buffer.from(encoded ?? '', 'base64').toString();
   if (encoded !== undefined && (await isRight(given, `${USERNAME}:${password}`, clock))) return;
   const why =
-    encoded === undefined ? 'This page needs the administrator' : 'The user or the password is wrong';
+    encoded === undefined
+      ? 'This page needs the administrator'
+      : 'The user or the password is wrong';
   const where = `The user is ${USERNAME}, and the password is in ${visible(passwordFile)}`;
   throw new Refusal(401, `${why}. ${where}.`, {
     'www-authenticate': 'Basic realm="peersync embedded peer", charset="UTF-8"',
@@ -50,8 +53,8 @@ export function passwordFileOf(dir: string): string {
 }
 
 /**
- * The administrator's password of the peer in `dir`: the line in `admin-password`, made at the first start
- * (32 random characters, readable by its owner alone).
+ * The administrator's password of the peer in `dir`: the line in `admin-password`, made at the
+ * first start (32 random characters, readable by its owner alone).
  *
  * @throws EmbeddedError EMBEDDED_PASSWORD_UNUSABLE where the file holds none
  */
@@ -65,7 +68,10 @@ export async function administratorPassword(dir: string, log: Logger): Promise<s
     if (systemCode(error) !== 'ENOENT') throw unusable(systemCode(error) ?? 'it cannot be read');
     const made = randomBytes(24).toString('base64url');
     await writeFileAtomic(path, `${made}\n`, { mode: 0o600 });
-    log.info({ path }, `The embedded peer has a new administrator: user admin, password in ${path}`);
+    log.info(
+      { path },
+      `The embedded peer has a new administrator: user admin, password in ${path}`,
+    );
     return made;
   }
   const password = text.replace(/\r?\n$/, '');

@@ -7,7 +7,10 @@ import { Slices } from './form.js';
 import type { Context } from './server.js';
 import { fold, wordsOf } from './words.js';
 
-/** From how many common sentences on a document counts as similar, unless `ch` says otherwise; YaCy's number. */
+/**
+ * From how many common sentences on a document counts as similar, unless `ch` says otherwise;
+ * YaCy's number.
+ */
 const SIMILAR_FROM = 10;
 const LARGEST_CH = 999_999_999;
 /** Other documents that are listed, those with the most common sentences first. */
@@ -21,13 +24,17 @@ const MOST_SENTENCES = 1_000;
 /** Characters of a document that are cut into sentences. */
 const MOST_TEXT = 2_097_152;
 /**
- * Words in a row of a sentence that the index is asked for, the longest there are: these are the rarest. Asked for all words, the
- * index walks through the documents of "the" and "of" as well: over 100,000 of them 7 ms a sentence and not 0.8.
+ * Words in a row of a sentence that the index is asked for, the longest there are: these are the
+ * rarest. Asked for all words, the index walks through the documents of "the" and "of" as well:
+ * over 100,000 of them 7 ms a sentence and not 0.8.
  */
 const ASKED_WORDS = 5;
 /** Characters of other documents' texts that are read to compare, for one citation record. */
 const MOST_COMPARED = 64 * 1_048_576;
-/** Characters at the end of one part of a text that are looked at again with the next, for a sentence across the two. */
+/**
+ * Characters at the end of one part of a text that are looked at again with the next, for a
+ * sentence across the two.
+ */
 const OVERLAP = 8_192;
 
 /** A sentence as it is compared, and the documents that hold it as far as is known. */
@@ -37,8 +44,8 @@ interface Wanted {
 }
 
 /**
- * Finds where else the sentences of a document stand: candidates by a few words in a row from the index, then compared with the
- * text of each candidate.
+ * Finds where else the sentences of a document stand: candidates by a few words in a row from the
+ * index, then compared with the text of each candidate.
  */
 export class Citations {
   readonly #database: Database;
@@ -53,9 +60,10 @@ export class Citations {
   }
 
   /**
-   * Shows the references around one document, by `url` or by `hash` (which wins where both are given): its sentences and which
-   * other documents hold them, only those that some do with `filter=true`; who holds most of them; and which of
-   * these, on other hosts, hold at least `ch`. A document that is not in the index is refused with 404.
+   * Shows the references around one document, by `url` or by `hash` (which wins where both are
+   * given): its sentences and which other documents hold them, only those that some do with
+   * `filter=true`; who holds most of them; and which of these, on other hosts, hold at least `ch`.
+   * A document that is not in the index is refused with 404.
    */
   async answer(context: Context): Promise<string> {
     const form = await context.form();
@@ -63,13 +71,20 @@ export class Citations {
     const ch = form.number('ch', SIMILAR_FROM, LARGEST_CH);
     const document = findDocument(form, 'hash', this.#documents);
     // One at a time, so that many who ask at once do not add up their slices.
-    const record = this.#last.then(() => this.#record(document, isFiltered, ch, () => context.isGone));
+    const record = this.#last.then(() =>
+      this.#record(document, isFiltered, ch, () => context.isGone),
+    );
     this.#last = record.catch(() => undefined);
     return context.record(`Citations of ${shownTitle(document)}`, await record);
   }
 
   /** For who is gone meanwhile, no more is looked for. */
-  async #record(document: Document, isFiltered: boolean, ch: number, isGone: () => boolean): Promise<object> {
+  async #record(
+    document: Document,
+    isFiltered: boolean,
+    ch: number,
+    isGone: () => boolean,
+  ): Promise<object> {
     const slices = new Slices(this.#clock);
     const { id, url, urlhash, title } = document;
     const { text: whole, isWhole } = this.#textOf(id);
@@ -90,8 +105,15 @@ export class Citations {
     }
     more = !(await this.#compare(candidates, slices, isGone)) || more;
 
-    const others = new Map<number, { readonly url: string; readonly title: string; sentences: number }>();
-    const sentences: { readonly number: number; readonly text: string; readonly appearsIn: string[] }[] = [];
+    const others = new Map<
+      number,
+      { readonly url: string; readonly title: string; sentences: number }
+    >();
+    const sentences: {
+      readonly number: number;
+      readonly text: string;
+      readonly appearsIn: string[];
+    }[] = [];
     for (const [number, text] of texts.entries()) {
       const appearsIn: string[] = [];
       for (const holder of wanted.get(text)?.holders ?? []) {
@@ -109,7 +131,9 @@ export class Citations {
       .slice(0, MOST_CITING)
       .map(([, other]) => other);
     const hostOf = (address: string): string => new URL(address).hostname;
-    const similar = citing.filter((other) => other.sentences >= ch && hostOf(other.url) !== hostOf(url));
+    const similar = citing.filter(
+      (other) => other.sentences >= ch && hostOf(other.url) !== hostOf(url),
+    );
     more ||= others.size > MOST_CITING;
     return { url, urlhash, title, sentences, citing, similar, more };
   }
@@ -165,36 +189,52 @@ export class Citations {
   }
 }
 
-/** The ends of sentences make a difference; quotes, dashes, line breaks, case and accents make none. */
+/**
+ * The ends of sentences make a difference; quotes, dashes, line breaks, case and accents make none.
+ */
 function comparable(text: string): string {
   return fold(text).replace(/[^\p{L}\p{N}\p{M}.!?؟۔。।॥]+/gu, ' ');
 }
 
-/** A sentence as it is looked for in comparable text, where it may end otherwise or stand in quotes. */
+/**
+ * A sentence as it is looked for in comparable text, where it may end otherwise or stand in quotes.
+ */
 function comparableSentence(sentence: string): string {
   return comparable(sentence).replace(/^[\s.!?؟۔。।॥]+|[\s.!?؟۔。।॥]+$/gu, '');
 }
 
-/** Longer ones are cut, at a blank where they have one: a table or a list without a full stop is no sentence. */
+/**
+ * Longer ones are cut, at a blank where they have one: a table or a list without a full stop is no
+ * sentence.
+ */
 export const LONGEST_SENTENCE = 2_000;
-const BOUND = new RegExp(`\\S(?:.{0,${LONGEST_SENTENCE - 1}}(?=\\s|$)|.{${LONGEST_SENTENCE - 1}})`, 'gsu');
+const BOUND = new RegExp(
+  `\\S(?:.{0,${LONGEST_SENTENCE - 1}}(?=\\s|$)|.{${LONGEST_SENTENCE - 1}})`,
+  'gsu',
+);
 
-/** A blank line, or a line that begins like an item of a list, a heading, a quote or a row of a table. */
+/**
+ * A blank line, or a line that begins like an item of a list, a heading, a quote or a row of a
+ * table.
+ */
 const PARAGRAPH_BREAK = /\n[^\S\n]*\n\s*|\n(?=[^\S\n]*(?:[-*+•#>|]|\d{1,3}[.)]\s))/g;
 const LINE_BREAK = /\n\s*/g;
 /**
- * The marks that end a sentence. A full stop ends none after a lone letter or a number of one or two digits ("z. B.",
- * "3. Oktober"), nor before a small letter; the marks of Chinese, Japanese and Indian scripts need no blank after them.
- * Repetition is bounded, so that a text of nothing but full stops takes no longer than another.
+ * The marks that end a sentence. A full stop ends none after a lone letter or a number of one or
+ * two digits ("z. B.", "3. Oktober"), nor before a small letter; the marks of Chinese, Japanese and
+ * Indian scripts need no blank after them. Repetition is bounded, so that a text of nothing but
+ * full stops takes no longer than another.
  */
 const SENTENCE_END =
   /(?:[!?…؟۔]|(?<![^\p{L}\p{N}](?:\p{L}|\p{N}{1,2}))\.)[.!?…؟۔]{0,8}["'”’»)\]]{0,4}(?=\s(?!\p{Ll}))|[。！？｡।॥]{1,8}[”’」』）]{0,4}/gu;
 
 /**
- * The sentences of a text, in order. Where it has blank lines they divide its paragraphs and a line may break within a sentence;
- * where it has none, as after HTML was taken off, each line is a paragraph.
+ * The sentences of a text, in order. Where it has blank lines they divide its paragraphs and a line
+ * may break within a sentence; where it has none, as after HTML was taken off, each line is a
+ * paragraph.
  *
- * (Intl.Segmenter also cuts after "e.g." and "Dr.", and took 44 ms for 64 KB of English, 428 ms for 64 KB of Chinese.)
+ * (Intl.Segmenter also cuts after "e.g." and "Dr.", and took 44 ms for 64 KB of English, 428 ms for
+ * 64 KB of Chinese.)
  */
 export function* sentencesOf(text: string): Iterable<string> {
   const plain = text.replaceAll('\r\n', '\n');
@@ -210,7 +250,9 @@ function isTableRule(line: string): boolean {
   return RULE.test(line) && line.includes('|') && line.includes('-');
 }
 
-/** The text with a bar in the place of each line of a table of Markdown: its cells are no sentences. */
+/**
+ * The text with a bar in the place of each line of a table of Markdown: its cells are no sentences.
+ */
 function withoutTables(text: string): string {
   const lines = text.split('\n');
   if (!lines.some(isTableRule)) return text;

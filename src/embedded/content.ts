@@ -9,11 +9,17 @@ declare const normal: unique symbol;
 /** A document's URL in the one form that is its key. */
 export type NormalUrl = string & { readonly [normal]: true };
 
-/** Longest URL in bytes; a path as long as Linux allows (4,096 bytes), all of it percent-encoded, fits. */
+/**
+ * Longest URL in bytes; a path as long as Linux allows (4,096 bytes), all of it percent-encoded,
+ * fits.
+ */
 const LONGEST_URL = 16_384;
 const SCHEMES = new Set(['http:', 'https:', 'ftp:', 'sftp:', 'smb:', 'file:']);
 
-/** The URL's key form: lower-case host, no default port, no fragment. @throws Refusal 400 where it has none */
+/**
+ * The URL's key form: lower-case host, no default port, no fragment. @throws Refusal 400 where it
+ * has none
+ */
 export function normaliseUrl(url: string): NormalUrl {
   if (Buffer.byteLength(url) > LONGEST_URL)
     throw new Refusal(400, `The URL is longer than ${LONGEST_URL} bytes.`);
@@ -21,9 +27,15 @@ export function normaliseUrl(url: string): NormalUrl {
   if (/\p{Cc}/u.test(url)) throw new Refusal(400, 'The URL holds control characters.');
   const parsed = parseUrl(url);
   if (parsed === undefined)
-    throw new Refusal(400, 'The URL cannot be parsed: it has to be absolute, like https://host/path.');
+    throw new Refusal(
+      400,
+      'The URL cannot be parsed: it has to be absolute, like https://host/path.',
+    );
   if (!SCHEMES.has(parsed.protocol) || !/^[a-z]+:\/\//i.test(url.trimStart()))
-    throw new Refusal(400, 'The URL has to begin with http, https, ftp, sftp, smb or file and ://.');
+    throw new Refusal(
+      400,
+      'The URL has to begin with http, https, ftp, sftp, smb or file and ://.',
+    );
   parsed.hash = '';
   return parsed.href as NormalUrl;
 }
@@ -39,8 +51,17 @@ export function lastSegment(url: NormalUrl): string {
   return segment === undefined ? url : decoded(segment);
 }
 
-/** A document's title for a page. Where that is the name of its file, what would not be seen in it is written out. */
-export function shownTitle({ title, url }: { readonly title: string; readonly url: string }): string {
+/**
+ * A document's title for a page. Where that is the name of its file, what would not be seen in it
+ * is written out.
+ */
+export function shownTitle({
+  title,
+  url,
+}: {
+  readonly title: string;
+  readonly url: string;
+}): string {
   if (title !== lastSegment(url as NormalUrl)) return title;
   const name = new URL(url).pathname.split('/').findLast((part) => part !== '') ?? url;
   try {
@@ -80,7 +101,10 @@ const TITLE_BYTES = 16_384;
 const LANGUAGE = /^[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}$/i;
 /** What coloured text is written with. */
 const ESCAPE = 0x1b;
-/** Reads pushed `data` (UTF-8) as HTML where its URL or its beginning says so, else as plain text, which loses its colours. */
+/**
+ * Reads pushed `data` (UTF-8) as HTML where its URL or its beginning says so, else as plain text,
+ * which loses its colours.
+ */
 export function readContent(url: NormalUrl, data: Buffer): Content {
   if (isHtml(url, data)) return readPage(url, data);
   const text = data.includes(ESCAPE) ? Buffer.from(withoutSequences(data.toString())) : data;
@@ -120,7 +144,10 @@ function plainTitle(data: Buffer): string {
   return tidy(lines.find((line) => /[\p{L}\p{N}]/u.test(line)) ?? '');
 }
 
-/** A Markdown heading as a reader sees it: no images (badges, as a rule), links by their text, no emphasis. */
+/**
+ * A Markdown heading as a reader sees it: no images (badges, as a rule), links by their text, no
+ * emphasis.
+ */
 function withoutMarks(heading: string): string {
   return heading
     .replace(/!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])/g, '')

@@ -6,7 +6,10 @@ import { EmbeddedError, failures } from './errors.js';
 
 export type Row = Readonly<Record<string, SQLiteValue>>;
 
-/** What leads from each format to the next; the first one begins with nothing. What has been released is never changed. */
+/**
+ * What leads from each format to the next; the first one begins with nothing. What has been
+ * released is never changed.
+ */
 const STEPS: readonly string[] = [
   `
   CREATE TABLE documents (
@@ -56,9 +59,10 @@ const FORMAT = STEPS.length;
 /**
  * The peer's SQLite database in one file, for one connection.
  *
- * It is held exclusively from opening to closing: that is what lets SQLite write ahead without shared memory, which this build
- * does not have, so that a commit costs one fsync. The build's lock is a directory that stays after a kill; whoever
- * opens a Database holds the lock of the directory, so a directory found here is a dead process's and is removed.
+ * It is held exclusively from opening to closing: that is what lets SQLite write ahead without
+ * shared memory, which this build does not have, so that a commit costs one fsync. The build's lock
+ * is a directory that stays after a kill; whoever opens a Database holds the lock of the directory,
+ * so a directory found here is a dead process's and is removed.
  */
 export class Database {
   readonly path: string;
@@ -71,7 +75,8 @@ export class Database {
     try {
       rmdirSync(`${this.path}.lock`);
     } catch (error) {
-      if (systemCode(error) !== 'ENOENT') throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+      if (systemCode(error) !== 'ENOENT')
+        throw new EmbeddedError(failures.directoryUnwritable(dir, error));
     }
     try {
       this.#connection = new sqlite.Database(this.path);
@@ -166,7 +171,9 @@ export class Database {
   }
 }
 
-/** A statement that failed cannot be used again, and tells its error once more when it is finalized. */
+/**
+ * A statement that failed cannot be used again, and tells its error once more when it is finalized.
+ */
 function finalizeQuietly(statement: sqlite.Statement): void {
   try {
     statement.finalize();
@@ -177,7 +184,10 @@ function finalizeQuietly(statement: sqlite.Statement): void {
 
 const DISK_CODES = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
 
-/** Whether SQLite or a file failed for want of disk space or a failing disk, which passes, and not for what was asked of it. */
+/**
+ * Whether SQLite or a file failed for want of disk space or a failing disk, which passes, and not
+ * for what was asked of it.
+ */
 export function isDiskTrouble(error: unknown): boolean {
   if (DISK_CODES.includes(systemCode(error) ?? '')) return true;
   return /disk I\/O error|disk is full|unable to open database file/i.test(messageOf(error));

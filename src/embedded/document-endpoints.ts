@@ -24,11 +24,12 @@ interface ItemResult {
 }
 
 /**
- * Takes documents into the peer: `count`, and `data-N`, `url-N`, `collection-N` for each item from 0 on; `lastModified-N` (ISO 8601)
- * tells when its file was changed.
+ * Takes documents into the peer: `count`, and `data-N`, `url-N`, `collection-N` for each item from
+ * 0 on; `lastModified-N` (ISO 8601) tells when its file was changed.
  *
- * An item that is answered with success is on disk and searchable, whatever `synchronous` and `commit` say. Without `count` the
- * items that are there are taken. An item with an error does not keep the others out.
+ * An item that is answered with success is on disk and searchable, whatever `synchronous` and
+ * `commit` say. Without `count` the items that are there are taken. An item with an error does not
+ * keep the others out.
  */
 export async function push(context: Context): Promise<string> {
   const { indexer, clock, maxBody } = context.deps;
@@ -55,8 +56,8 @@ export async function push(context: Context): Promise<string> {
 }
 
 /**
- * Removes documents: `url-N` for each from 0 on, by POST alone. What is answered with success is gone from disk and from the
- * index, also where it was not there.
+ * Removes documents: `url-N` for each from 0 on, by POST alone. What is answered with success is
+ * gone from disk and from the index, also where it was not there.
  */
 export async function remove(context: Context): Promise<string> {
   if (context.request.method !== 'POST')
@@ -69,7 +70,8 @@ export async function remove(context: Context): Promise<string> {
   }));
   const wasThere = context.deps.documents.remove(items.map(({ url }) => url));
   const results = items.map(({ item, url }, i) => {
-    const message = wasThere[i] === true ? 'The document is removed.' : 'There is no such document.';
+    const message =
+      wasThere[i] === true ? 'The document is removed.' : 'There is no such document.';
     return { item, url, success: true, message };
   });
   return context.record('Removal', answerOf(results));
@@ -95,8 +97,11 @@ function readItem(form: Form, number: number, url: string, loadDate: number): Pu
   if (!data) throw new Refusal(400, `data-${number} is missing`);
   if (!isUtf8(data)) throw new Refusal(400, `data-${number} is not UTF-8 text`);
   const list = form.bytes(`collection-${number}`)?.toString() ?? '';
-  const names = [...new Set(list.split(',').map((name) => name.trim()))].filter((name) => name !== '');
-  const isUnfit = (name: string) => name.length > LONGEST_COLLECTION || /[\p{Cc}\ufffd]/u.test(name);
+  const names = [...new Set(list.split(',').map((name) => name.trim()))].filter(
+    (name) => name !== '',
+  );
+  const isUnfit = (name: string) =>
+    name.length > LONGEST_COLLECTION || /[\p{Cc}\ufffd]/u.test(name);
   if (names.length > MOST_COLLECTIONS || names.some(isUnfit))
     throw new Refusal(
       400,
@@ -127,8 +132,8 @@ function answerOf(results: readonly ItemResult[]): object {
 const SHOWN_PARTS = 4;
 
 /**
- * Shows one indexed document, by `url` or by `urlhash`; `html=true` adds the beginning of its text to the page. With `url-N` for each
- * from 0 on it shows several, each with `found`.
+ * Shows one indexed document, by `url` or by `urlhash`; `html=true` adds the beginning of its text
+ * to the page. With `url-N` for each from 0 on it shows several, each with `found`.
  */
 export async function peerdoc(context: Context): Promise<string> {
   const { documents } = context.deps;
@@ -169,19 +174,26 @@ function recordOf({ id: _, author, date, language, ...document }: Document): obj
 }
 
 function beginningOf(id: number, documents: DocumentStore): string {
-  const parts = Array.from({ length: SHOWN_PARTS }, (_, part) => documents.textPart(id, part) ?? '');
+  const parts = Array.from(
+    { length: SHOWN_PARTS },
+    (_, part) => documents.textPart(id, part) ?? '',
+  );
   const isWhole = documents.textPart(id, SHOWN_PARTS) === undefined;
   return parts.join('') + (isWhole ? '' : '\n… (more)');
 }
 
-/** The document that a request names; its hash wins where both are given. @throws Refusal 400, 404 */
+/**
+ * The document that a request names; its hash wins where both are given. @throws Refusal 400, 404
+ */
 export function findDocument(form: Form, hashName: string, documents: DocumentStore): Document {
   const hash = form.text(hashName);
   const url = form.text('url');
   if (hash === undefined && url === undefined)
     throw new Refusal(400, `Name the document by the parameter url or ${hashName}.`);
   const found =
-    hash === undefined ? documents.find('url', normaliseUrl(url ?? '')) : documents.find('urlhash', hash);
+    hash === undefined
+      ? documents.find('url', normaliseUrl(url ?? ''))
+      : documents.find('urlhash', hash);
   if (!found) throw new Refusal(404, 'This document is not in the index.');
   return found;
 }

@@ -12,14 +12,18 @@ const MOST_PARTS = 1_000_000;
 /** Characters of a text that are made ready in one go. */
 const PIECE = 16_384;
 
-/** `/document`: one document as a person reads it, a part of its text at a time, with the words of `query` marked. */
+/**
+ * `/document`: one document as a person reads it, a part of its text at a time, with the words of
+ * `query` marked.
+ */
 export async function documentPage(context: Context): Promise<Body> {
   const { documents, site } = context.deps;
   const form = await context.form();
   const document = findDocument(form, 'urlhash', documents);
   const query = (form.text('query') ?? '').slice(0, 1_000);
   const part = form.number('part', 0, MOST_PARTS);
-  const { author, date, digest, language, lastModified, loadDate, size, url, urlhash, words } = document;
+  const { author, date, digest, language, lastModified, loadDate, size, url, urlhash, words } =
+    document;
   const title = shownTitle(document);
   const facts: readonly (readonly [name: string, value: string | null])[] = [
     ['Author', author],
@@ -36,7 +40,11 @@ export async function documentPage(context: Context): Promise<Body> {
   );
   rows.push(fact('sha256', `<code>${digest}</code>`));
   const text = documents.textPart(document.id, part);
-  const link = (parameters: Readonly<Record<string, string>>, path: string, label: string): string =>
+  const link = (
+    parameters: Readonly<Record<string, string>>,
+    path: string,
+    label: string,
+  ): string =>
     `<a href="${path}?${escapeMarkup(new URLSearchParams(parameters).toString())}">${label}</a>`;
   const turn = (to: number, label: string): string =>
     link({ urlhash, query, part: String(to) }, '/document', label);
@@ -45,7 +53,9 @@ export async function documentPage(context: Context): Promise<Body> {
     documents.textPart(document.id, part + 1) === undefined ? '' : turn(part + 1, 'More text →'),
   ];
   const pages =
-    turns.join('') === '' ? '' : `<nav class="pager line" aria-label="Text">${turns.join('')}</nav>`;
+    turns.join('') === ''
+      ? ''
+      : `<nav class="pager line" aria-label="Text">${turns.join('')}</nav>`;
   const top = `${query === '' ? '' : `<p class="back">${link({ query }, '/', '← Results')}</p>\n`}<h1 dir="auto">${escapeMarkup(title)}</h1>\n<p class="origin">${originOf(url)}</p>`;
   const parts = { title, place: 'search', top } as const;
   const { begin, end } = site.around(parts);

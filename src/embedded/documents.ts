@@ -63,19 +63,25 @@ const HOLDERS = [
   ['documents', 'id'],
 ] as const;
 
-/** Pages of about 4 kB; with 10 for each millisecond 100,000 documents of 2 kB stay in some 12 pieces. */
+/**
+ * Pages of about 4 kB; with 10 for each millisecond 100,000 documents of 2 kB stay in some 12
+ * pieces.
+ */
 const MERGED_PER_MS = 10;
 const MERGED_AT_LEAST = 32;
 const MERGED_AT_MOST = 480;
 
 const BLANK = Buffer.from(' ');
 
-/** Texts are kept in parts of at most so many bytes, so that the start of a long one is read without the rest. */
+/**
+ * Texts are kept in parts of at most so many bytes, so that the start of a long one is read without
+ * the rest.
+ */
 export const TEXT_PART = 65_536;
 
 /**
- * The documents with their texts and words. Counts are kept in the transactions that change what is counted, so that no request
- * has to count.
+ * The documents with their texts and words. Counts are kept in the transactions that change what is
+ * counted, so that no request has to count.
  */
 export class DocumentStore {
   readonly #database: Database;
@@ -122,10 +128,15 @@ export class DocumentStore {
 
   /** The first document that an older peer had accepted and not yet indexed. */
   firstQueued(): (Pushed & { readonly seq: number }) | undefined {
-    const sql = 'SELECT seq, url, collections, load_date AS loadDate, data FROM queue ORDER BY seq LIMIT 1';
+    const sql =
+      'SELECT seq, url, collections, load_date AS loadDate, data FROM queue ORDER BY seq LIMIT 1';
     const row = this.#database.row(sql);
     if (row === undefined) return undefined;
-    return { ...row, collections: collectionsOf(row), data: bytes(row, 'data') } as unknown as Pushed & {
+    return {
+      ...row,
+      collections: collectionsOf(row),
+      data: bytes(row, 'data'),
+    } as unknown as Pushed & {
       seq: number;
     };
   }
@@ -144,13 +155,16 @@ export class DocumentStore {
   }
 
   /**
-   * Merges some of what earlier transactions wrote. Each transaction that changes documents does so: FTS5 itself merges now and
-   * then, for 50 ms.
+   * Merges some of what earlier transactions wrote. Each transaction that changes documents does
+   * so: FTS5 itself merges now and then, for 50 ms.
    *
    * @param ms that the transaction has taken so far, in milliseconds; merging takes about as long
    */
   merge(ms: number): void {
-    const pages = Math.min(Math.max(MERGED_AT_LEAST, Math.ceil(ms * MERGED_PER_MS)), MERGED_AT_MOST);
+    const pages = Math.min(
+      Math.max(MERGED_AT_LEAST, Math.ceil(ms * MERGED_PER_MS)),
+      MERGED_AT_MOST,
+    );
     for (const table of ['words', 'beginnings'])
       this.#database.run(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ?)`, pages);
   }
@@ -160,7 +174,8 @@ export class DocumentStore {
     if (document === undefined) return false;
     const { collections, id } = document;
     this.#regroup(id, collections, []);
-    for (const [table, column] of HOLDERS) this.#database.run(`DELETE FROM ${table} WHERE ${column} = ?`, id);
+    for (const [table, column] of HOLDERS)
+      this.#database.run(`DELETE FROM ${table} WHERE ${column} = ?`, id);
     this.#count('documents', -1);
     return true;
   }
@@ -187,9 +202,19 @@ export class DocumentStore {
       collections = excluded.collections, size = excluded.size, words = excluded.words, digest = excluded.digest,
       last_modified = excluded.last_modified, load_date = excluded.load_date,
       author = excluded.author, date = excluded.date, language = excluded.language`,
-      ...[url, urlHash(url), content.title, JSON.stringify(collections), data.byteLength, countWords(body)],
-      ...[digest, lastModified ?? loadDate, loadDate, content.author ?? null, content.date ?? null],
-      ...[content.language ?? null, before ? int(before, 'id') : null],
+      url,
+      urlHash(url),
+      content.title,
+      JSON.stringify(collections),
+      data.byteLength,
+      countWords(body),
+      digest,
+      lastModified ?? loadDate,
+      loadDate,
+      content.author ?? null,
+      content.date ?? null,
+      content.language ?? null,
+      before ? int(before, 'id') : null,
     );
     const document = before ? int(before, 'id') : id;
     if (!before) this.#count('documents', 1);
@@ -209,7 +234,11 @@ export class DocumentStore {
   /** Indexes a document again from its text. */
   renew({ id, title, url }: Document): void {
     const parts: Buffer[] = [];
-    for (let text = this.textPart(id, 0); text !== undefined; text = this.textPart(id, parts.length))
+    for (
+      let text = this.textPart(id, 0);
+      text !== undefined;
+      text = this.textPart(id, parts.length)
+    )
       parts.push(Buffer.from(text));
     const text = Buffer.concat(parts);
     this.#keepText(id, text, true);
@@ -224,7 +253,11 @@ export class DocumentStore {
 
   #regroup(id: number, before: readonly string[], after: readonly string[]): void {
     for (const collection of before.filter((c) => !after.includes(c))) {
-      this.#database.run('DELETE FROM memberships WHERE collection = ? AND document = ?', collection, id);
+      this.#database.run(
+        'DELETE FROM memberships WHERE collection = ? AND document = ?',
+        collection,
+        id,
+      );
       this.#count(`in ${collection}`, -1);
     }
     for (const collection of after.filter((c) => !before.includes(c))) {
@@ -245,17 +278,26 @@ export class DocumentStore {
     }
   }
 
-  /** The beginnings of the words of titles and names stand beside these: what is typed is looked for there first. */
+  /**
+   * The beginnings of the words of titles and names stand beside these: what is typed is looked for
+   * there first.
+   */
   #keepWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
     const insert = isKnown ? 'REPLACE' : 'INSERT';
     const heads = [title, pathText(url)].map((text) => indexable(text));
     const marked = heads.map((head) => Buffer.concat([head, beginnings(head, BEGINNING_MARK)]));
     this.#database.run(
       `${insert} INTO words (rowid, title, name, body) VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))`,
-      ...[id, ...marked, body],
+      id,
+      ...marked,
+      body,
     );
     const letters = beginnings(Buffer.concat([...heads.flatMap((head) => [head, BLANK]), body]));
-    this.#database.run(`${insert} INTO beginnings (rowid, letters) VALUES (?, CAST(? AS TEXT))`, id, letters);
+    this.#database.run(
+      `${insert} INTO beginnings (rowid, letters) VALUES (?, CAST(? AS TEXT))`,
+      id,
+      letters,
+    );
   }
 
   #count(name: string, change: number): void {

@@ -19,31 +19,45 @@ export interface EmbeddedPeer extends PeerInstance {
   readonly exited: Promise<Error | undefined>;
 }
 
-/** A peer that does not close in this many milliseconds is cut; what it accepted is on disk all the same. */
+/**
+ * A peer that does not close in this many milliseconds is cut; what it accepted is on disk all the
+ * same.
+ */
 const CLOSE_MS = 10_000;
 
 /**
- * Starts a peer in a thread of its own, so that indexing stops nobody else. It ends with this process in every case.
+ * Starts a peer in a thread of its own, so that indexing stops nobody else. It ends with this
+ * process in every case.
  *
- * @throws EmbeddedError EMBEDDED_PORT_IN_USE, EMBEDDED_PORT_REFUSED, EMBEDDED_DIR_UNWRITABLE, EMBEDDED_DIR_LOCKED,
- *   EMBEDDED_DIR_OPEN_TO_OTHERS, EMBEDDED_DIR_OF_ANOTHER_USER, EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
+ * @throws EmbeddedError EMBEDDED_PORT_IN_USE, EMBEDDED_PORT_REFUSED, EMBEDDED_DIR_UNWRITABLE,
+ *   EMBEDDED_DIR_LOCKED, EMBEDDED_DIR_OPEN_TO_OTHERS, EMBEDDED_DIR_OF_ANOTHER_USER,
+ *   EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER,
+ *   EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
  */
-export async function startEmbeddedPeer({ log, ...options }: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
+export async function startEmbeddedPeer({
+  log,
+  ...options
+}: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
   const dir = resolvePath(options.dir);
   const lock = await lockDirectory(dir);
   const workerData: PeerOptions = { ...options, dir };
   // The process's own flags (--eval, --import) are not meant for this thread.
-  const worker = new Worker(new URL('../embedded/worker.js', import.meta.url), { workerData, execArgv: [] });
+  const worker = new Worker(new URL('../embedded/worker.js', import.meta.url), {
+    workerData,
+    execArgv: [],
+  });
   let closing = false;
   let failure: Error | undefined;
   worker.on('error', (error) => {
     failure = failureOf(error);
   });
-  const exited = new Promise<number>((resolve) => worker.once('exit', resolve)).then(async (code) => {
-    await lock.release().catch(() => undefined);
-    if (closing) return undefined;
-    return failure ?? new EmbeddedError(failures.stopped(`its thread ended with ${code}`));
-  });
+  const exited = new Promise<number>((resolve) => worker.once('exit', resolve)).then(
+    async (code) => {
+      await lock.release().catch(() => undefined);
+      if (closing) return undefined;
+      return failure ?? new EmbeddedError(failures.stopped(`its thread ended with ${code}`));
+    },
+  );
   const ready = new Promise<Ready>((resolve) => {
     worker.on('message', (message: FromWorker) => {
       if (message.type === 'ready') resolve(message);

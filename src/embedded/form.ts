@@ -21,7 +21,10 @@ export class Refusal extends Error {
 /** Work between two turns of the loop, in milliseconds. */
 const SLICE_MS = 8;
 
-/** Cuts long work into slices: everybody else has a turn at a `pause` that comes after SLICE_MS of work. */
+/**
+ * Cuts long work into slices: everybody else has a turn at a `pause` that comes after SLICE_MS of
+ * work.
+ */
 export class Slices {
   readonly #clock: Clock;
   #began: number;
@@ -55,8 +58,9 @@ export const SMALL: FormLimits = { body: 65_536, fields: 20 };
 const LONGEST_NAME = 200;
 
 /**
- * The parameters of a request, as bytes: what was pushed is kept as it came, and its digest is of these bytes.
- * A parameter that comes twice is refused, because neither of the two can be said to be meant.
+ * The parameters of a request, as bytes: what was pushed is kept as it came, and its digest is of
+ * these bytes. A parameter that comes twice is refused, because neither of the two can be said to
+ * be meant.
  */
 export class Form {
   readonly #fields = new Map<string, Buffer>();
@@ -93,7 +97,9 @@ export class Form {
     return value.toString();
   }
 
-  /** Whether a choice whose only option is `true` was made. @throws Refusal 400 for another value */
+  /**
+   * Whether a choice whose only option is `true` was made. @throws Refusal 400 for another value
+   */
   isTrue(name: string): boolean {
     const value = this.text(name) ?? 'false';
     if (value !== 'true' && value !== 'false')
@@ -117,14 +123,18 @@ export class Form {
 const LARGE = 1_048_576;
 
 /**
- * Reads the parameters of requests. A large body is read when the request with the one before it is over: its client is
- * held back by TCP meanwhile.
+ * Reads the parameters of requests. A large body is read when the request with the one before it is
+ * over: its client is held back by TCP meanwhile.
  */
 export class FormReader {
   #last: Promise<unknown> = Promise.resolve();
 
   /** @throws Refusal 400, 413, 415 */
-  async read(request: IncomingMessage, response: ServerResponse, limits: FormLimits): Promise<Form> {
+  async read(
+    request: IncomingMessage,
+    response: ServerResponse,
+    limits: FormLimits,
+  ): Promise<Form> {
     const form = new Form(limits);
     const query = (request.url ?? '').split('?').slice(1).join('?');
     if (query !== '') await parseInto(form, limits, {}, [Buffer.from(query)]);
@@ -159,7 +169,10 @@ export function refuseCompressed(headers: IncomingHttpHeaders): void {
     throw new Refusal(415, 'The body has to come without Content-Encoding.');
 }
 
-/** The body as it comes; the request stays open after a refusal, so that the answer can be read. @throws Refusal 413 */
+/**
+ * The body as it comes; the request stays open after a refusal, so that the answer can be read.
+ * @throws Refusal 413
+ */
 export async function* limitBody(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
   let size = 0;
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
@@ -170,7 +183,10 @@ export async function* limitBody(request: IncomingMessage, limit: number): Async
 }
 
 function tooLarge(limit: number): Refusal {
-  return new Refusal(413, `The request body is larger than ${limit} bytes, the most that this peer takes.`);
+  return new Refusal(
+    413,
+    `The request body is larger than ${limit} bytes, the most that this peer takes.`,
+  );
 }
 
 /** A parser for the body of a form; what is said of a part is bounded. @throws Refusal 400 */
@@ -180,13 +196,20 @@ export function formParser(
 ): BusboyInstance {
   try {
     const headers = { 'content-type': type };
-    return new Busboy({ headers, ...options, limits: { ...limits, headerPairs: 32, headerSize: 8_192 } });
+    return new Busboy({
+      headers,
+      ...options,
+      limits: { ...limits, headerPairs: 32, headerSize: 8_192 },
+    });
   } catch (error) {
     throw unreadable(error);
   }
 }
 
-/** What went wrong with the body of a form, for its sender: a refusal as it is, anything else as an unreadable body. */
+/**
+ * What went wrong with the body of a form, for its sender: a refusal as it is, anything else as an
+ * unreadable body.
+ */
 export function unreadable(error: unknown): unknown {
   if (error instanceof Refusal || systemCode(error) !== undefined) return error;
   return new Refusal(400, `The body cannot be read: ${messageOf(error)}.`);
@@ -203,9 +226,13 @@ export async function parseInto(
 ): Promise<void> {
   refuseCompressed(headers);
   const type = headers['content-type'] || URLENCODED;
-  if (/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return await parseUrlencoded(form, body);
+  if (/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
+    return await parseUrlencoded(form, body);
   if (!isMultipartForm(type))
-    throw new Refusal(415, `The body has to be ${URLENCODED} or multipart/form-data with a boundary.`);
+    throw new Refusal(
+      415,
+      `The body has to be ${URLENCODED} or multipart/form-data with a boundary.`,
+    );
   const parser = formParser(type, {
     defCharset: 'latin1',
     isPartAFile: () => true,
@@ -226,8 +253,14 @@ export async function parseInto(
 
 const AMPERSAND = 38;
 
-/** Not by the parser above: each look-up and each text is such a body, and that takes three times as long. */
-async function parseUrlencoded(form: Form, body: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> {
+/**
+ * Not by the parser above: each look-up and each text is such a body, and that takes three times as
+ * long.
+ */
+async function parseUrlencoded(
+  form: Form,
+  body: Iterable<Buffer> | AsyncIterable<Buffer>,
+): Promise<void> {
   let begun: Buffer[] = [];
   const end = (last: Buffer): void => {
     const field = Buffer.concat([...begun, last]);

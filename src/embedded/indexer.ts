@@ -13,7 +13,10 @@ export interface IndexerOptions {
   readonly log: Logger;
 }
 
-/** Work between two answers, in milliseconds; one document is never cut, so a very long one takes longer. */
+/**
+ * Work between two answers, in milliseconds; one document is never cut, so a very long one takes
+ * longer.
+ */
 const SLICE_MS = 15;
 /** The same while people search. */
 const SHORT_SLICE_MS = 3;
@@ -22,7 +25,10 @@ const SEARCHING_MS = 2_000;
 /** Turns of the loop between two slices: one request takes several until it is answered. */
 const TURNS = 4;
 
-/** Puts documents into the index, slice by slice, each a transaction that is on disk; others are answered in between. */
+/**
+ * Puts documents into the index, slice by slice, each a transaction that is on disk; others are
+ * answered in between.
+ */
 export class Indexer {
   readonly #options: IndexerOptions;
   #isStopped = false;
@@ -33,11 +39,13 @@ export class Indexer {
   }
 
   /**
-   * Resolves when they are on disk and searchable; one that cannot be indexed is logged, and left out. No savepoint guards each:
-   * FTS5 writes all that it holds at a savepoint, which takes as long as the rest.
+   * Resolves when they are on disk and searchable; one that cannot be indexed is logged, and left
+   * out. No savepoint guards each: FTS5 writes all that it holds at a savepoint, which takes as
+   * long as the rest.
    *
    * @returns of each whether it is in the index
-   * @throws Refusal 503 when the peer stops meanwhile, or the error of a failing disk: some of them may be in the index
+   * @throws Refusal 503 when the peer stops meanwhile, or the error of a failing disk: some of them
+   *   may be in the index
    */
   async index(pushed: readonly Pushed[]): Promise<boolean[]> {
     const { clock, database, documents } = this.#options;
@@ -68,7 +76,10 @@ export class Indexer {
     return pushed.map((each) => !unfit.has(each));
   }
 
-  /** Brings what an older peer left to the present, as slowly as it can: its queue, then documents that are not in the present format. */
+  /**
+   * Brings what an older peer left to the present, as slowly as it can: its queue, then documents
+   * that are not in the present format.
+   */
   async renew(): Promise<void> {
     const { clock, documents, log } = this.#options;
     try {
@@ -130,7 +141,10 @@ export class Indexer {
   }
 
   #tell(url: string, error: unknown): void {
-    this.#options.log.error({ url, err: messageOf(error) }, `The document ${url} cannot be indexed`);
+    this.#options.log.error(
+      { url, err: messageOf(error) },
+      `The document ${url} cannot be indexed`,
+    );
   }
 }
 

@@ -6,7 +6,10 @@ import { systemCode } from '../lib/errors.js';
 import { readableUrl } from '../lib/text.js';
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
 
-/** Where the build leaves the style sheet that the status page has too, and the script; nothing is there in a bare checkout. */
+/**
+ * Where the build leaves the style sheet that the status page has too, and the script; nothing is
+ * there in a bare checkout.
+ */
 const BROWSER_DIRECTORY = fileURLToPath(new URL('../page/browser/', import.meta.url));
 
 /** Which of the links at the top is the page itself. */
@@ -37,7 +40,10 @@ interface PageParts {
 export class Site {
   /** Where the daemon's status page is; undefined while none is open. */
   statusUrl: string | undefined;
-  /** Nothing is loaded from anywhere; of styles and scripts those alone that stand in the page; the script may ask this peer. */
+  /**
+   * Nothing is loaded from anywhere; of styles and scripts those alone that stand in the page; the
+   * script may ask this peer.
+   */
   readonly contentSecurityPolicy: string;
   readonly #head: string;
 
@@ -70,7 +76,10 @@ export class Site {
   }
 
   /** What stands around the body of a page that is made while it is sent. */
-  around({ title, place, top }: Omit<PageParts, 'body'>): { readonly begin: string; readonly end: string } {
+  around({ title, place, top }: Omit<PageParts, 'body'>): {
+    readonly begin: string;
+    readonly end: string;
+  } {
     const links = Object.entries(LINKS).map(([name, [path, label]]) => {
       const current = name === place ? ' aria-current="page"' : '';
       return `<a href="${path}"${current}>${label}</a>`;
@@ -96,7 +105,9 @@ ${top}
     return { begin, end: '\n</main>\n</body>\n</html>\n' };
   }
 
-  /** A record as a page says it: lists and tables of its fields, with whatever `more` holds below. */
+  /**
+   * A record as a page says it: lists and tables of its fields, with whatever `more` holds below.
+   */
   record(title: string, record: object, more = ''): string {
     const top = `<h1>${escapeMarkup(title)}</h1>`;
     return this.page({ title, top, body: `${markupOf(record)}\n${more}` });
@@ -109,7 +120,8 @@ function noneIfAbsent(error: unknown): string {
 }
 
 function markupOf(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return documentLink(String(value), String(value));
+  if (typeof value !== 'object' || value === null)
+    return documentLink(String(value), String(value));
   if (!Array.isArray(value)) {
     const fields = Object.entries(value).map(
       ([name, field]) => `<dt>${escapeMarkup(name)}</dt><dd>${markupOf(field)}</dd>`,
@@ -130,7 +142,10 @@ export function documentLink(url: string, text: string): string {
   return `<a href="${escapeMarkup(url)}" rel="noreferrer">${escapeMarkup(text)}</a>`;
 }
 
-/** Where a document comes from: a link, or what to copy where browsers open none, as the path of a file. */
+/**
+ * Where a document comes from: a link, or what to copy where browsers open none, as the path of a
+ * file.
+ */
 export function originOf(url: string): string {
   if (/^(https?|ftp):/i.test(url)) return documentLink(url, readableUrl(url));
   const path = pathOf(url) ?? url;

@@ -28,17 +28,24 @@ export interface PeerOptions extends ServerOptions {
 export interface PeerInstance {
   /** Its base URL on this machine, without a slash at the end. */
   readonly url: string;
-  /** The same for this process alone, by a socket that other users cannot reach; undefined where there can be none. */
+  /**
+   * The same for this process alone, by a socket that other users cannot reach; undefined where
+   * there can be none.
+   */
   readonly socketPath: string | undefined;
   readonly credentials: { readonly username: string; readonly password: string };
   /** Has the pages link to the daemon's status page, or to none. */
   linkTo(statusUrl: string | undefined): void;
-  /** Lets answers under way end, closes the database and gives the directory free; twice is harmless. */
+  /**
+   * Lets answers under way end, closes the database and gives the directory free; twice is
+   * harmless.
+   */
   close(): Promise<void>;
 }
 
 /**
- * Puts the parts of a peer together and opens it, in the thread that calls; whoever calls holds the lock of `dir`.
+ * Puts the parts of a peer together and opens it, in the thread that calls; whoever calls holds the
+ * lock of `dir`.
  *
  * @throws EmbeddedError
  */
@@ -61,7 +68,18 @@ export async function openPeerInstance(
   const citations = new Citations(database, documents, clock);
   const tables = new TableStore(database, clock, maxBody);
   const administrator = { password, passwordFile: passwordFileOf(dir) };
-  const deps = { database, documents, indexer, tables, site, administrator, forms, clock, log, maxBody };
+  const deps = {
+    database,
+    documents,
+    indexer,
+    tables,
+    site,
+    administrator,
+    forms,
+    clock,
+    log,
+    maxBody,
+  };
   const handlers: Record<string, Handler> = {
     '/': searchPage,
     '/search.json': searchJson,

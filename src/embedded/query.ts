@@ -3,7 +3,10 @@ import { type Database, int, text } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
 import { BEGINNING_MARK, fold, LONGEST_BEGINNING, wordsOf } from './words.js';
 
-/** More documents than these are not counted, and not ranked: for words that are nearly everywhere it would take too long. */
+/**
+ * More documents than these are not counted, and not ranked: for words that are nearly everywhere
+ * it would take too long.
+ */
 export const MOST_COUNTED = 10_000;
 /** A query with more of them is understood up to here. */
 const MOST_WORDS = 32;
@@ -16,7 +19,10 @@ export interface SearchRequest {
   readonly collection: string;
   readonly offset: number;
   readonly limit: number;
-  /** `date`: the newest first, by the date that a document tells, else by when its content last changed. @default 'rank' */
+  /**
+   * `date`: the newest first, by the date that a document tells, else by when its content last
+   * changed. @default 'rank'
+   */
   readonly sort?: 'rank' | 'date';
 }
 
@@ -30,12 +36,18 @@ export interface Highlights {
 export interface SearchResult {
   /** At most MOST_COUNTED. */
   readonly total: number;
-  /** False where there are more than `total`: then those whose title or name has the words come first, then the newest. */
+  /**
+   * False where there are more than `total`: then those whose title or name has the words come
+   * first, then the newest.
+   */
   readonly totalIsExact: boolean;
   /** Those from `offset` on, best first. */
   readonly found: readonly Document[];
   readonly highlights: Highlights;
-  /** The query that was answered instead, where nothing was found for one with words that no document has. */
+  /**
+   * The query that was answered instead, where nothing was found for one with words that no
+   * document has.
+   */
   readonly corrected?: string;
 }
 
@@ -75,8 +87,9 @@ export interface ParsedQuery {
 const TERM = /(-(?!-)|)(?:(title|collection|site|url):)?(?:"([^"]*)"?|([^\s"]+))/gi;
 
 /**
- * Reads a person's words: every word has to be there, "words in quotes" together, `-word` not; the last word and `word*` may go on.
- * `title:`, `collection:`, `site:` and `url:` (both the beginning of a URL) take a word or a text in quotes.
+ * Reads a person's words: every word has to be there, "words in quotes" together, `-word` not; the
+ * last word and `word*` may go on. `title:`, `collection:`, `site:` and `url:` (both the beginning
+ * of a URL) take a word or a text in quotes.
  */
 export function parseQuery(asked: string): ParsedQuery {
   const query = asked.slice(0, LONGEST_QUERY);
@@ -102,16 +115,21 @@ export function parseQuery(asked: string): ParsedQuery {
     const isTyped = phrase === undefined && end === asked.length && minus === '';
     (minus === '' ? terms : excluded).push({
       words,
-      variants: words.length === 1 && phrase === undefined ? variantsOf(content, words[0] ?? '') : words,
+      variants:
+        words.length === 1 && phrase === undefined ? variantsOf(content, words[0] ?? '') : words,
       isBeginning: content.endsWith('*') || isTyped,
       isIndexed: true,
       isInTitle: name === 'title',
       isQuoted: phrase !== undefined,
-      ...{ start: match.index, end },
+      start: match.index,
+      end,
     });
   }
   return {
-    ...{ terms, excluded, collections: filters.collection, urls: filters.url },
+    terms,
+    excluded,
+    collections: filters.collection,
+    urls: filters.url,
     highlights: highlightsOf(terms),
   };
 }
@@ -119,18 +137,26 @@ export function parseQuery(asked: string): ParsedQuery {
 function highlightsOf(terms: readonly Term[]): Highlights {
   const words = new Set(terms.flatMap((term) => [...term.words, ...term.variants]));
   const open = terms.filter((term) => term.isBeginning);
-  const begun = open.flatMap((term) => (term.words.length === 1 ? term.variants : term.words.slice(-1)));
+  const begun = open.flatMap((term) =>
+    term.words.length === 1 ? term.variants : term.words.slice(-1),
+  );
   const beginnings = begun.filter((word) => word.length > 1);
   const has = (word: string): boolean =>
     words.has(word) || beginnings.some((beginning) => word.startsWith(beginning));
   return { isEmpty: words.size === 0, has };
 }
 
-/** Letters from which on a word is looked for in the other spelling of an umlaut, too: "does" is not "dos". */
+/**
+ * Letters from which on a word is looked for in the other spelling of an umlaut, too: "does" is not
+ * "dos".
+ */
 const LONG_FOR_UMLAUTS = 5;
 const MOST_VARIANTS = 8;
 
-/** How a word is written where umlauts are not: `ae` for ä and the other way. The first one is the word itself. */
+/**
+ * How a word is written where umlauts are not: `ae` for ä and the other way. The first one is the
+ * word itself.
+ */
 function variantsOf(content: string, word: string): string[] {
   const variants = new Set([word]);
   const spelt = content.normalize('NFC').replace(/[äöü]/gi, (umlaut) => `${fold(umlaut)}e`);
@@ -139,15 +165,17 @@ function variantsOf(content: string, word: string): string[] {
   if (word.length >= LONG_FOR_UMLAUTS) {
     variants.add(word.replace(/(?<=[aou])e/g, ''));
     for (const { index } of word.matchAll(/[aou](?!e)/g))
-      if (variants.size < MOST_VARIANTS) variants.add(`${word.slice(0, index + 1)}e${word.slice(index + 1)}`);
+      if (variants.size < MOST_VARIANTS)
+        variants.add(`${word.slice(0, index + 1)}e${word.slice(index + 1)}`);
   }
   return [...variants];
 }
 
 /**
- * Documents by their words. Where more than MOST_COUNTED have them, or two to four letters were given as a beginning, those with
- * them in their title or name come first, best first, then the others, newest first. The newest come first where no words are
- * given. Where nothing is found, words that no document has are taken for the most similar ones.
+ * Documents by their words. Where more than MOST_COUNTED have them, or two to four letters were
+ * given as a beginning, those with them in their title or name come first, best first, then the
+ * others, newest first. The newest come first where no words are given. Where nothing is found,
+ * words that no document has are taken for the most similar ones.
  */
 export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
   const parsed = withKnownVariants(parseQuery(request.query), deps);
@@ -159,7 +187,10 @@ export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchR
   return instead.total > 0 ? { ...instead, corrected } : result;
 }
 
-/** The query without other spellings that no document has, and with beginnings that are too wide as whole words. */
+/**
+ * The query without other spellings that no document has, and with beginnings that are too wide as
+ * whole words.
+ */
 function withKnownVariants(parsed: ParsedQuery, { database, documents }: SearchDeps): ParsedQuery {
   const isIndexed = documents.nextToRenew() === undefined;
   const known = (term: Term): Term => {
@@ -184,13 +215,19 @@ function find(
   const collections = [request.collection, ...parsed.collections].filter((name) => name !== '');
   const asked = { ...parsed, collections };
   const isOpen = terms.length + excluded.length + urls.length + collections.length === 0;
-  if (isOpen && request.query.trim() !== '') return { total: 0, totalIsExact: true, found: [], highlights };
+  if (isOpen && request.query.trim() !== '')
+    return { total: 0, totalIsExact: true, found: [], highlights };
   const scopeOf = (scope: Scope): Condition => conditionOf(asked, scope);
   const countOf = ({ values, ...condition }: Condition): number => {
     const sql = `SELECT count(*) AS total FROM (${select(condition)} LIMIT ${MOST_COUNTED + 1})`;
     return int(database.row(sql, ...values), 'total');
   };
-  const pick = ({ values, ...condition }: Condition, order: string, most: number, from: number): number[] => {
+  const pick = (
+    { values, ...condition }: Condition,
+    order: string,
+    most: number,
+    from: number,
+  ): number[] => {
     const sql = `${select(condition)} ORDER BY ${order} LIMIT ? OFFSET ?`;
     return database.rows(sql, ...values, most, from).map((row) => int(row, 'document'));
   };
@@ -212,13 +249,15 @@ function find(
       if (count === 0 || count > MOST_COUNTED) continue;
       const found = offset < count ? pick(first, BEST, limit, offset) : [];
       const rest = limit - found.length;
-      if (rest > 0) found.push(...pick(without(all, first), newest(all), rest, Math.max(0, offset - count)));
+      if (rest > 0)
+        found.push(...pick(without(all, first), newest(all), rest, Math.max(0, offset - count)));
       return found;
     }
     return pick(all, newest(all), limit, offset);
   };
   return {
-    ...{ total: isCounted ? total : Math.min(total, MOST_COUNTED), highlights },
+    total: isCounted ? total : Math.min(total, MOST_COUNTED),
+    highlights,
     totalIsExact: isCounted || isFew,
     found: ids()
       .map((id) => documents.find('id', id))
@@ -226,7 +265,10 @@ function find(
   };
 }
 
-/** Where words are looked for: `near` takes whole words everywhere, but beginnings in titles and names alone. */
+/**
+ * Where words are looked for: `near` takes whole words everywhere, but beginnings in titles and
+ * names alone.
+ */
 type Scope = 'everywhere' | 'near' | 'heads';
 
 /** The plus has documents ranked that match the whole condition, not all that have the words. */
@@ -239,7 +281,10 @@ interface Condition {
   readonly values: readonly string[];
 }
 
-/** Two tables of words are merged: with `ORDER BY`, SQLite goes through both side by side, and collects neither. */
+/**
+ * Two tables of words are merged: with `ORDER BY`, SQLite goes through both side by side, and
+ * collects neither.
+ */
 const BOTH = `(SELECT rowid AS document FROM words WHERE words MATCH ?
   INTERSECT SELECT rowid FROM beginnings WHERE beginnings MATCH ? ORDER BY 1 DESC) AS merged`;
 
@@ -268,7 +313,10 @@ function without(all: Condition, first: Condition): Condition {
   return { ...all, where, values: [...all.values, ...first.values] };
 }
 
-/** What is more than words is checked for each document that has the words: FTS5 would begin anew for each `rowid` without the plus. */
+/**
+ * What is more than words is checked for each document that has the words: FTS5 would begin anew
+ * for each `rowid` without the plus.
+ */
 function conditionOf({ terms, excluded, collections, urls }: ParsedQuery, scope: Scope): Condition {
   const { match, beginnings } = matchOf(terms, scope);
   const within = [...collections];
@@ -294,7 +342,10 @@ function conditionOf({ terms, excluded, collections, urls }: ParsedQuery, scope:
   } else add('true');
   const { key } = SOURCES[from];
   for (const collection of within)
-    add(`EXISTS (SELECT 1 FROM memberships AS m WHERE m.collection = ? AND m.document = ${key})`, collection);
+    add(
+      `EXISTS (SELECT 1 FROM memberships AS m WHERE m.collection = ? AND m.document = ${key})`,
+      collection,
+    );
   for (const url of urls) {
     const ranges = rangesOf(url);
     const either = ranges.map(() => 'url >= ? AND url < ?').join(' OR ');
@@ -303,8 +354,13 @@ function conditionOf({ terms, excluded, collections, urls }: ParsedQuery, scope:
   const isShort = (term: Term): boolean => isShortBeginning(term) && !term.isInTitle;
   const short = excluded.filter(isShort).flatMap(({ variants }) => variants.map(quoted));
   if (short.length > 0)
-    add(`${key} NOT IN (SELECT rowid FROM beginnings WHERE beginnings MATCH ?)`, short.join(' OR '));
-  const others = excluded.filter((term) => !isShort(term)).map((term) => termMatch(term, 'everywhere'));
+    add(
+      `${key} NOT IN (SELECT rowid FROM beginnings WHERE beginnings MATCH ?)`,
+      short.join(' OR '),
+    );
+  const others = excluded
+    .filter((term) => !isShort(term))
+    .map((term) => termMatch(term, 'everywhere'));
   if (others.length > 0)
     add(`${key} NOT IN (SELECT rowid FROM words WHERE words MATCH ?)`, others.join(' OR '));
   return { from, where: where.join(' AND '), values };
@@ -318,7 +374,9 @@ function rangesOf(url: string): [from: string, to: string][] {
     /^([a-z]+:\/\/)?([^/:]*[^\x21-\x7e][^/:]*)/i,
     (_, scheme = '', host) => scheme + (domainToASCII(host) || host),
   );
-  const written = named.replace(/[^\x21-\x7e]+/g, (other) => encodeURIComponent(other.toWellFormed()));
+  const written = named.replace(/[^\x21-\x7e]+/g, (other) =>
+    encodeURIComponent(other.toWellFormed()),
+  );
   const begins = /^[a-z]+:\/\//i.test(written)
     ? [written]
     : SCHEMES.map((scheme) => `${scheme}://${written}`);
@@ -328,13 +386,17 @@ function rangesOf(url: string): [from: string, to: string][] {
   });
 }
 
-/** What FTS5 is asked for. Only letters, digits and the mark reach it, in quotes, so that no words can steer its language. */
+/**
+ * What FTS5 is asked for. Only letters, digits and the mark reach it, in quotes, so that no words
+ * can steer its language.
+ */
 function matchOf(terms: readonly Term[], scope: Scope): Record<'match' | 'beginnings', string> {
   const matches: string[] = [];
   const beginnings: string[] = [];
   for (const term of terms) {
     const isShort = isShortBeginning(term) && !term.isInTitle;
-    if (scope !== 'everywhere' || !(isShort || isTakenApart(term))) matches.push(termMatch(term, scope));
+    if (scope !== 'everywhere' || !(isShort || isTakenApart(term)))
+      matches.push(termMatch(term, scope));
     else {
       const spelt = isShort ? term.variants : term.words.slice(-1);
       beginnings.push(`(${spelt.map(quoted).join(' OR ')})`);
@@ -370,17 +432,27 @@ function isShortBeginning({ isBeginning, isIndexed, variants, words }: Term): bo
 /** Letters of the end of a phrase that is taken apart: all that begin so take too long to join. */
 const LONGEST_APART = 3;
 
-/** Whether its last word is looked for as a beginning anywhere in a document that has the words before it. */
+/**
+ * Whether its last word is looked for as a beginning anywhere in a document that has the words
+ * before it.
+ */
 function isTakenApart({ isBeginning, isIndexed, isInTitle, words }: Term): boolean {
   return (
-    isBeginning && isIndexed && !isInTitle && words.length > 1 && hasLetters(words.at(-1), 2, LONGEST_APART)
+    isBeginning &&
+    isIndexed &&
+    !isInTitle &&
+    words.length > 1 &&
+    hasLetters(words.at(-1), 2, LONGEST_APART)
   );
 }
 
 /** Whether all words that begin so are joined. */
 function isJoined(term: Term): boolean {
   return (
-    term.isBeginning && hasLetters(term.words.at(-1), 2) && !isShortBeginning(term) && !isTakenApart(term)
+    term.isBeginning &&
+    hasLetters(term.words.at(-1), 2) &&
+    !isShortBeginning(term) &&
+    !isTakenApart(term)
   );
 }
 
@@ -393,9 +465,15 @@ function quoted(words: string): string {
   return `"${words}"`;
 }
 
-/** With more words than these, all that begin alike take too long to join: such a beginning is taken for a whole word. */
+/**
+ * With more words than these, all that begin alike take too long to join: such a beginning is taken
+ * for a whole word.
+ */
 const MOST_JOINED = 10_000;
-/** Where so many documents have only a few words, these are frequent ones, which are joined as quickly as they are counted. */
+/**
+ * Where so many documents have only a few words, these are frequent ones, which are joined as
+ * quickly as they are counted.
+ */
 const MANY_DOCUMENTS = 50_000;
 const FEW = 1_000;
 
@@ -423,8 +501,15 @@ const WORD_COST = 30;
 /** What is looked through for similar words, in words and documents that have them: some 100 ms. */
 const MOST_LOOKED_THROUGH = 1_500_000;
 
-/** The query with the words that no document has replaced by the most similar ones; undefined where there are none. */
-function correct(query: string, { terms }: ParsedQuery, { database }: SearchDeps): string | undefined {
+/**
+ * The query with the words that no document has replaced by the most similar ones; undefined where
+ * there are none.
+ */
+function correct(
+  query: string,
+  { terms }: ParsedQuery,
+  { database }: SearchDeps,
+): string | undefined {
   let corrected = query;
   for (const term of [...terms].reverse()) {
     const [word = ''] = term.words;
@@ -445,7 +530,10 @@ function isKnown(word: string, isBeginning: boolean, database: Database): boolea
   return database.row(sql, from, to) !== undefined;
 }
 
-/** The word of the index with the fewest changes, of several the most frequent one; the first letter is taken to be right. */
+/**
+ * The word of the index with the fewest changes, of several the most frequent one; the first letter
+ * is taken to be right.
+ */
 function mostSimilar(word: string, database: Database): string | undefined {
   const letters = [...word];
   let most = letters.length < SHORTEST_WITH_TWO ? 1 : 2;
@@ -468,7 +556,10 @@ function mostSimilar(word: string, database: Database): string | undefined {
   return best?.term;
 }
 
-/** How many letters are other, more, less or swapped with the next one; more than `most` where there are more. */
+/**
+ * How many letters are other, more, less or swapped with the next one; more than `most` where there
+ * are more.
+ */
 function changes(a: readonly string[], b: readonly string[], most: number): number {
   if (Math.abs(a.length - b.length) > most) return most + 1;
   let [before, row]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, j) => j)];
@@ -476,7 +567,11 @@ function changes(a: readonly string[], b: readonly string[], most: number): numb
     const next = [i];
     for (let j = 1; j <= b.length; j += 1) {
       const isSame = a[i - 1] === b[j - 1];
-      let least = Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (isSame ? 0 : 1));
+      let least = Math.min(
+        (row[j] ?? 0) + 1,
+        (next[j - 1] ?? 0) + 1,
+        (row[j - 1] ?? 0) + (isSame ? 0 : 1),
+      );
       if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
         least = Math.min(least, (before[j - 2] ?? 0) + 1);
       next.push(least);

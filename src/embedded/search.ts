@@ -75,7 +75,11 @@ function find(request: SearchRequest, deps: PeerDeps) {
   return { ...result, hits };
 }
 
-function snippet({ id, title, url }: Document, highlights: Highlights, documents: DocumentStore): string {
+function snippet(
+  { id, title, url }: Document,
+  highlights: Highlights,
+  documents: DocumentStore,
+): string {
   const isMarkdown = MARKDOWN.test(new URL(url).pathname);
   const begin = bodyOf(documents.textPart(id, 0) ?? '', title, isMarkdown);
   for (let part = 0; part < SNIPPET_PARTS && !highlights.isEmpty; part += 1) {
@@ -87,9 +91,13 @@ function snippet({ id, title, url }: Document, highlights: Highlights, documents
   return snippetAt(begin, 0, isMarkdown);
 }
 
-function resultLine(request: SearchRequest, { total, totalIsExact, corrected, hits }: SearchResult): string {
+function resultLine(
+  request: SearchRequest,
+  { total, totalIsExact, corrected, hits }: SearchResult,
+): string {
   const collection = request.collection === '' ? '' : ` in ${request.collection}`;
-  const where = corrected === undefined ? collection : `${collection} for ${corrected}, which is similar`;
+  const where =
+    corrected === undefined ? collection : `${collection} for ${corrected}, which is similar`;
   if (request.query.trim() === '')
     return total === 0 ? `No documents${collection} yet.` : `Newest documents${collection}`;
   if (total === 0) return `Nothing found for ${request.query}${collection}.`;
@@ -102,7 +110,8 @@ function resultLine(request: SearchRequest, { total, totalIsExact, corrected, hi
 
 function searchForm(request: SearchRequest, documents: DocumentStore): string {
   const offered = documents.collections(OFFERED);
-  if (request.collection !== '' && !offered.includes(request.collection)) offered.push(request.collection);
+  if (request.collection !== '' && !offered.includes(request.collection))
+    offered.push(request.collection);
   const option = (value: string, label: string): string =>
     `<option value="${escapeMarkup(value)}"${value === request.collection ? ' selected' : ''}>${escapeMarkup(visible(label))}</option>`;
   return `<form class="search" role="search" action="/" method="get">
@@ -121,7 +130,10 @@ function hitItem(
   asked: Highlights,
 ): string {
   const { author, collections, date, url, urlhash, words } = document;
-  const told = [author ?? '', date === null ? '' : `dated ${new Date(date).toISOString().slice(0, 10)}`];
+  const told = [
+    author ?? '',
+    date === null ? '' : `dated ${new Date(date).toISOString().slice(0, 10)}`,
+  ];
   const changed = `file changed ${timeOf(document.lastModified)}`;
   const facts = [...told, collections.join(', '), counted(words, 'word'), changed].filter(
     (fact) => fact !== '',
@@ -137,24 +149,33 @@ function hitItem(
 
 function pager(request: SearchRequest, total: number): string {
   const link = (offset: number, rel: string, label: string): string => {
-    const parameters = new URLSearchParams({ query: request.query, collection: request.collection });
+    const parameters = new URLSearchParams({
+      query: request.query,
+      collection: request.collection,
+    });
     parameters.set('offset', String(offset));
     if (request.sort === 'date') parameters.set('sort', 'date');
     if (request.limit !== PAGE) parameters.set('limit', String(request.limit));
     return `<a rel="${rel}" href="/?${escapeMarkup(parameters.toString())}">${label}</a>`;
   };
   const { offset, limit } = request;
-  const earlier = offset > 0 ? link(Math.max(0, offset - limit), 'prev', '← Previous') : '<span></span>';
+  const earlier =
+    offset > 0 ? link(Math.max(0, offset - limit), 'prev', '← Previous') : '<span></span>';
   const later =
     limit > 0 && offset + limit < total ? link(offset + limit, 'next', 'Next →') : '<span></span>';
-  return earlier === later ? '' : `<nav class="pager line" aria-label="Pages">${earlier}${later}</nav>`;
+  return earlier === later
+    ? ''
+    : `<nav class="pager line" aria-label="Pages">${earlier}${later}</nav>`;
 }
 
 /** Characters of a snippet, and of it before the first word that was asked for. */
 const LENGTH = 240;
 const LEAD = 60;
 
-/** The place in `text` around the first of the `asked` words, without the marks of Markdown; undefined where none is in it. */
+/**
+ * The place in `text` around the first of the `asked` words, without the marks of Markdown;
+ * undefined where none is in it.
+ */
 export function snippetOf(text: string, asked: Highlights, isMarkdown = false): string | undefined {
   for (const { word, start } of placedWords(text)) {
     if (!asked.has(word)) continue;
@@ -199,7 +220,10 @@ export function bodyOf(text: string, title: string, isMarkdown: boolean): string
   return (isTitle && body.slice(end).trimStart()) || body;
 }
 
-/** Text as Markdown shows it: no signs of headings, lists, quotes, tables and emphasis; links and images by their words. */
+/**
+ * Text as Markdown shows it: no signs of headings, lists, quotes, tables and emphasis; links and
+ * images by their words.
+ */
 function withoutMarks(text: string): string {
   return text
     .replace(

@@ -38,7 +38,9 @@ export interface ServerOptions {
   readonly dir?: string;
   /** On loopback; 0 takes any free port. */
   readonly port: number;
-  /** Whether the search page and document information need the administrator as well. @default false */
+  /**
+   * Whether the search page and document information need the administrator as well. @default false
+   */
   readonly requireAuthEverywhere?: boolean;
   readonly timeouts?: Partial<ServerTimeouts>;
 }
@@ -47,9 +49,14 @@ export interface ServerOptions {
 export interface ServerTimeouts {
   /** For the head of a request, and for a small body. */
   readonly headers: number;
-  /** How long nothing may come or go while a body is received or an answer is sent: an upload is limited in idleness only. */
+  /**
+   * How long nothing may come or go while a body is received or an answer is sent: an upload is
+   * limited in idleness only.
+   */
   readonly idle: number;
-  /** How long the rest of a body is let go by after its answer, so that its sender gets to see that. */
+  /**
+   * How long the rest of a body is let go by after its answer, so that its sender gets to see that.
+   */
   readonly drain: number;
   /** How long answers under way may take when the server closes. */
   readonly close: number;
@@ -58,31 +65,43 @@ export interface ServerTimeouts {
 export interface PeerServer {
   readonly url: string;
   /**
-   * A socket for programs of this user, whose connections nobody else can hold; undefined where there
-   * can be none.
+   * A socket for programs of this user, whose connections nobody else can hold; undefined where
+   * there can be none.
    */
   readonly socketPath: string | undefined;
   /** Takes no more connections, lets answers under way end, and cuts what remains. */
   close(): Promise<void>;
 }
 
-/** Answers one address in both forms; a body that is made while it is sent comes in pieces, each made in some 10 ms at most. */
+/**
+ * Answers one address in both forms; a body that is made while it is sent comes in pieces, each
+ * made in some 10 ms at most.
+ */
 export type Handler = (context: Context) => Body | Promise<Body>;
 export type Body = string | Readable | Iterable<string> | AsyncIterable<string>;
 /** Chosen by the end of the address, or by Accept where a page is asked for as JSON. */
 export type AnswerForm = 'html' | 'json';
 
 const HOST = '127.0.0.1';
-/** A page of another site can make its own name resolve to this machine (DNS rebinding); its requests then bear that name. */
+/**
+ * A page of another site can make its own name resolve to this machine (DNS rebinding); its
+ * requests then bear that name.
+ */
 const OWN_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d*)?$/i;
 const TIMEOUTS: ServerTimeouts = { headers: 15_000, idle: 120_000, drain: 10_000, close: 3_000 };
 const KEEP_ALIVE_MS = 30_000;
 const MOST_CONNECTIONS = 512;
-/** Bytes of the head of a request: a URL parameter as long as allowed, encoded once more, fits into the request line. */
+/**
+ * Bytes of the head of a request: a URL parameter as long as allowed, encoded once more, fits into
+ * the request line.
+ */
 const LONGEST_HEAD = 65_536;
 const CHUNK = 65_536;
 const METHODS = ['GET', 'HEAD', 'POST'];
-const TYPES = { html: 'text/html; charset=utf-8', json: 'application/json; charset=utf-8' } as const;
+const TYPES = {
+  html: 'text/html; charset=utf-8',
+  json: 'application/json; charset=utf-8',
+} as const;
 
 const HEADERS = {
   'cache-control': 'no-store',
@@ -123,10 +142,14 @@ export class Context {
     return this.deps.site.record(title, record, more);
   }
 
-  /** The parameters of query and body. Nobody holds a connection for long by a small body that does not come. @throws Refusal 400, 413, 415 */
+  /**
+   * The parameters of query and body. Nobody holds a connection for long by a small body that does
+   * not come. @throws Refusal 400, 413, 415
+   */
   async form(limits: FormLimits = SMALL): Promise<Form> {
     const { raw } = this.request;
-    const late = limits === SMALL ? this.deps.clock.after(this.mostMs, () => raw.destroy()) : undefined;
+    const late =
+      limits === SMALL ? this.deps.clock.after(this.mostMs, () => raw.destroy()) : undefined;
     try {
       return await this.deps.forms.read(raw, this.reply.raw, limits);
     } finally {
@@ -147,7 +170,8 @@ export class Context {
     // Who follows no link but types an address comes from no site.
     if (isForeign(site === 'none' ? others : { ...others, 'sec-fetch-site': site }))
       throw new Refusal(403, 'A page of another site may not change this peer.');
-    // A link in a message or a document is followed from no site, with the password that the browser remembers.
+    // A link in a message or a document is followed from no site, with the password that the
+    // browser remembers.
     if (method === 'GET' && isOfBrowser(headers))
       throw new Refusal(
         405,
@@ -189,7 +213,8 @@ export async function openServer(
     if (!OWN_HOST.test(request.headers.host ?? ''))
       throw new Refusal(403, 'The Host header names another machine than this peer.');
     const path = request.routeOptions.url ?? request.url;
-    if (path.includes('_p') || requireAuthEverywhere) await admit(request.headers, administrator, clock);
+    if (path.includes('_p') || requireAuthEverywhere)
+      await admit(request.headers, administrator, clock);
   });
   app.addHook('onResponse', async ({ raw }) => {
     const cut = () => raw.complete || raw.destroy();
@@ -203,13 +228,16 @@ export async function openServer(
   for (const [path, handle] of Object.entries(handlers))
     app.all(path, async (request, reply) => {
       if (!METHODS.includes(request.method))
-        throw new Refusal(405, `This page answers ${METHODS.join(', ')}.`, { allow: METHODS.join(', ') });
+        throw new Refusal(405, `This page answers ${METHODS.join(', ')}.`, {
+          allow: METHODS.join(', '),
+        });
       const context = new Context(request, reply, deps, timeouts.headers);
       return send(await handle(context), context);
     });
   const url = await app.listen({ host: HOST, port });
   app.server.on('error', (error) => log.error({ err: messageOf(error) }, 'The listener failed'));
-  const local = dir === undefined ? undefined : await listenLocally(app.server, join(dir, 'local'), log);
+  const local =
+    dir === undefined ? undefined : await listenLocally(app.server, join(dir, 'local'), log);
   return {
     url,
     socketPath: local?.path,
@@ -222,15 +250,17 @@ export async function openServer(
 }
 
 /**
- * Has the server take connections from a socket in `directory`, too: those of its port are shared by
- * all programs of the machine.
+ * Has the server take connections from a socket in `directory`, too: those of its port are shared
+ * by all programs of the machine.
  */
 async function listenLocally(
   server: Server,
   directory: string,
   log: Logger,
 ): Promise<SocketPath | undefined> {
-  const listener = createServer({ allowHalfOpen: true }, (socket) => server.emit('connection', socket));
+  const listener = createServer({ allowHalfOpen: true }, (socket) =>
+    server.emit('connection', socket),
+  );
   try {
     const { path, close } = await listenInPrivate(listener, directory, 'socket');
     const closed = () => new Promise((resolve) => listener.close(resolve));
@@ -256,7 +286,10 @@ function send(body: Body, { request, reply, as, deps }: Context): FastifyReply {
   return reply.send(null);
 }
 
-/** A body as it is made, in chunks of about 64 KB. Everybody else has a turn between pieces: a socket may take all of it at once. */
+/**
+ * A body as it is made, in chunks of about 64 KB. Everybody else has a turn between pieces: a
+ * socket may take all of it at once.
+ */
 async function* paced(
   body: Iterable<string> | AsyncIterable<string>,
   { raw, request: { url } }: FastifyReply,
@@ -291,12 +324,17 @@ function formOf({ url, headers }: FastifyRequest): AnswerForm {
 
 /** Whether an Accept header names JSON, and HTML not before it. */
 export function prefersJson(accept = ''): boolean {
-  const [json, html] = ['application/json', 'text/html'].map((type) => accept.toLowerCase().indexOf(type));
+  const [json, html] = ['application/json', 'text/html'].map((type) =>
+    accept.toLowerCase().indexOf(type),
+  );
   return json !== -1 && (html === -1 || Number(json) < Number(html));
 }
 
 /** What a page says of a refusal that a person may well meet. */
-const HEADINGS: Readonly<Record<number, string>> = { 401: 'For the administrator', 404: 'Nothing is here' };
+const HEADINGS: Readonly<Record<number, string>> = {
+  401: 'For the administrator',
+  404: 'Nothing is here',
+};
 
 function sendError(
   error: unknown,
@@ -311,7 +349,8 @@ function sendError(
     .code(status)
     .headers({ ...headers })
     .type(TYPES[as]);
-  if (as === 'json') return reply.send(`${JSON.stringify({ error: name, status, message }, null, 2)}\n`);
+  if (as === 'json')
+    return reply.send(`${JSON.stringify({ error: name, status, message }, null, 2)}\n`);
   const title = HEADINGS[status] ?? name;
   const top = `<h1>${title}</h1>\n<p class="hint">Error ${status}</p>`;
   const home = '<p><a href="/">Go to the search page</a></p>';

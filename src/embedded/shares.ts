@@ -1,6 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, opendir, realpath, rename, rm, stat } from 'node:fs/promises';
+import {
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  opendir,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -12,13 +22,23 @@ import { systemCode } from '../lib/errors.js';
 import { counted } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
-import { formParser, isMultipartForm, limitBody, Refusal, refuseCompressed, unreadable } from './form.js';
+import {
+  formParser,
+  isMultipartForm,
+  limitBody,
+  Refusal,
+  refuseCompressed,
+  unreadable,
+} from './form.js';
 import { timeOf } from './markup.js';
 import type { Body, Context } from './server.js';
 
 /** A shared object, as it is listed. */
 interface Share {
-  /** The group, which is the first folder; empty where the object stands directly in the folder of shares. */
+  /**
+   * The group, which is the first folder; empty where the object stands directly in the folder of
+   * shares.
+   */
   readonly c: string;
   /** The rest of the path, with `/` between folders. */
   readonly data: string;
@@ -50,8 +70,9 @@ const INCOMING = /^\.upload-[0-9a-f]{16}\.tmp$/;
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'ENXIO', 'EISDIR']);
 
 /**
- * The shared objects: files under `shares/`, put there by a copy or by `place`. Links are not followed, except that `shares`
- * itself may be one. Hidden files are nobody's objects: a file that comes in stands under a hidden name until it is whole and on disk.
+ * The shared objects: files under `shares/`, put there by a copy or by `place`. Links are not
+ * followed, except that `shares` itself may be one. Hidden files are nobody's objects: a file that
+ * comes in stands under a hidden name until it is whole and on disk.
  */
 export class ShareStore {
   readonly #root: string;
@@ -85,7 +106,10 @@ export class ShareStore {
     return undefined;
   }
 
-  /** The objects under `folder` by their names, at most MOST_LISTED; undefined where there is no such folder. */
+  /**
+   * The objects under `folder` by their names, at most MOST_LISTED; undefined where there is no
+   * such folder.
+   */
   async list(folder: readonly string[]): Promise<Listing | undefined> {
     const top = await lstat(join(this.#root, ...folder)).catch(absent);
     if (folder.length > 0 && !top?.isDirectory()) return undefined;
@@ -118,7 +142,9 @@ export class ShareStore {
     return { path, handle: await open(path, 'wx', 0o600) };
   }
 
-  /** Puts a whole file of `incoming` into its place, on disk when this resolves. @throws Refusal 409 */
+  /**
+   * Puts a whole file of `incoming` into its place, on disk when this resolves. @throws Refusal 409
+   */
   async place(path: string, segments: readonly string[]): Promise<Share> {
     let folder = this.#root;
     for (const segment of segments.slice(0, -1)) {
@@ -152,7 +178,8 @@ function shareOf(
 
 /** As folders are walked by their names. */
 function byName(a: Share, b: Share): number {
-  const key = ({ c, data }: Share): string => (c === '' ? data : `${c}/${data}`).replaceAll('/', '\0');
+  const key = ({ c, data }: Share): string =>
+    (c === '' ? data : `${c}/${data}`).replaceAll('/', '\0');
   return key(a) < key(b) ? -1 : 1;
 }
 
@@ -161,8 +188,8 @@ function absent(error: unknown): undefined {
 }
 
 /**
- * The folders and the file that `c` and `data` name, from the folder of shares down; the way cannot lead out of it. Without `data` the
- * folder of the group, none where `c` is empty.
+ * The folders and the file that `c` and `data` name, from the folder of shares down; the way cannot
+ * lead out of it. Without `data` the folder of the group, none where `c` is empty.
  *
  * @throws Refusal 400 for what cannot be a name, 404 for hidden files
  */
@@ -193,8 +220,9 @@ function troubleOf(segment: string): string | undefined {
 const MOST_UPLOAD = 64 * 1_073_741_824;
 
 /**
- * The endpoint of shared objects. With `data` (and its group `c`) it answers the object itself; without, it lists the objects of
- * `c`, or all. A multipart body with a file part `data` puts an object there, which only the administrator may.
+ * The endpoint of shared objects. With `data` (and its group `c`) it answers the object itself;
+ * without, it lists the objects of `c`, or all. A multipart body with a file part `data` puts an
+ * object there, which only the administrator may.
  */
 export async function share(context: Context, store: ShareStore): Promise<Body> {
   if (isMultipartForm(context.request.headers['content-type'])) {
@@ -285,14 +313,23 @@ function isKnown(found: Share, etag: string, headers: IncomingHttpHeaders): bool
   const tags = headers['if-none-match'];
   if (tags !== undefined)
     return tags.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
-  return Math.floor(found.lastModified / 1000) * 1000 <= Date.parse(headers['if-modified-since'] ?? '');
+  return (
+    Math.floor(found.lastModified / 1000) * 1000 <= Date.parse(headers['if-modified-since'] ?? '')
+  );
 }
 
-/** @throws Error where the file changes while it is read, so that a mixture is never taken for the object */
+/**
+ * @throws Error where the file changes while it is read, so that a mixture is never taken for the
+ *   object
+ */
 async function* read({ handle, size, lastModified }: OpenShare): AsyncGenerator<Buffer> {
   let last: Buffer | undefined;
   const end = Math.max(0, size - 1);
-  for await (const chunk of handle.createReadStream({ end, highWaterMark: FILE_CHUNK, autoClose: false })) {
+  for await (const chunk of handle.createReadStream({
+    end,
+    highWaterMark: FILE_CHUNK,
+    autoClose: false,
+  })) {
     if (last !== undefined) yield last;
     last = chunk as Buffer;
   }
@@ -308,7 +345,10 @@ const SHOWN = /^(text\/plain|text\/csv|application\/json|audio\/.*|video\/.*|ima
 function disposition(data: string, type: string): string {
   const name = data.split('/').at(-1) ?? data;
   const plain = name.replace(/[^\w .()-]/g, '_');
-  const encoded = encodeURIComponent(name).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
+  const encoded = encodeURIComponent(name).replace(
+    /['()*]/g,
+    (c) => `%${c.charCodeAt(0).toString(16)}`,
+  );
   return `${SHOWN.test(type) ? 'inline' : 'attachment'}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
@@ -322,8 +362,9 @@ interface Incoming {
 }
 
 /**
- * Takes one object from a multipart body: the file part `data`, named by its filename, and the group `c`, in any order. The
- * bytes go to disk as they come, and into their place when all of them are there.
+ * Takes one object from a multipart body: the file part `data`, named by its filename, and the
+ * group `c`, in any order. The bytes go to disk as they come, and into their place when all of them
+ * are there.
  *
  * @throws Refusal 400, 409, 413, 507
  */
@@ -343,7 +384,8 @@ async function receiveShare({ request: { raw } }: Context, store: ShareStore): P
   });
   parser.on('file', (name, stream, filename) => {
     stream.on('error', () => undefined);
-    if (name !== 'data' || upload !== undefined) return fail('An upload is one file part named data.');
+    if (name !== 'data' || upload !== undefined)
+      return fail('An upload is one file part named data.');
     part = stream;
     upload = takeFile(stream, filename, store);
     upload.catch((error: Error) => void parser.destroy(error));
@@ -362,8 +404,13 @@ async function receiveShare({ request: { raw } }: Context, store: ShareStore): P
   }
 }
 
-async function takeFile(stream: BusboyFileStream, filename: string, store: ShareStore): Promise<Incoming> {
-  if (filename.includes('\ufffd')) throw new Refusal(400, 'The filename of the upload is not UTF-8.');
+async function takeFile(
+  stream: BusboyFileStream,
+  filename: string,
+  store: ShareStore,
+): Promise<Incoming> {
+  if (filename.includes('\ufffd'))
+    throw new Refusal(400, 'The filename of the upload is not UTF-8.');
   shareSegments('', filename);
   const incoming = { filename, ...(await store.incoming()) };
   try {

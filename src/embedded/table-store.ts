@@ -43,9 +43,9 @@ const ROW = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk = ?`;
 /**
  * The tables: rows by key, each a record of its own, sorted by the code points of the keys.
  *
- * A table comes into being with its first row and a column with the first row that names it; both stay without rows. Names and
- * texts are kept as bytes, because this SQLite ends a text at NUL; the cells of a row are one JSON list of column
- * number and value in turns.
+ * A table comes into being with its first row and a column with the first row that names it; both
+ * stay without rows. Names and texts are kept as bytes, because this SQLite ends a text at NUL; the
+ * cells of a row are one JSON list of column number and value in turns.
  */
 export class TableStore {
   readonly #database: Database;
@@ -71,7 +71,10 @@ export class TableStore {
 
   /** Its columns by their numbers, in the order in which they came. */
   columns({ id }: StoredTable): Map<number, string> {
-    const rows = this.#database.rows('SELECT id, name FROM table_columns WHERE in_table = ? ORDER BY id', id);
+    const rows = this.#database.rows(
+      'SELECT id, name FROM table_columns WHERE in_table = ? ORDER BY id',
+      id,
+    );
     return new Map(rows.map((row) => [int(row, 'id'), bytes(row, 'name').toString()]));
   }
 
@@ -81,8 +84,8 @@ export class TableStore {
   }
 
   /**
-   * Gives rows in groups, each in a slice of time; a group may be empty. Between two groups the table may change: each row is
-   * shown as it is when its turn comes.
+   * Gives rows in groups, each in a slice of time; a group may be empty. Between two groups the
+   * table may change: each row is shown as it is when its turn comes.
    *
    * @throws Error where the table was dropped meanwhile
    */
@@ -115,8 +118,9 @@ export class TableStore {
   }
 
   /**
-   * Makes a row, or merges cells into the one that has this key: the cells that are not given stay. It is on disk when
-   * this returns. Without a key it gets a new one, of the kind that `table add` gives.
+   * Makes a row, or merges cells into the one that has this key: the cells that are not given stay.
+   * It is on disk when this returns. Without a key it gets a new one, of the kind that `table add`
+   * gives.
    *
    * @throws Refusal 400, 413
    */
@@ -133,7 +137,8 @@ export class TableStore {
         else values.set(id, value);
       }
       const encoded = encode(values);
-      if (encoded.length > this.#maxRow) throw new Refusal(413, `A row holds at most ${this.#maxRow} bytes.`);
+      if (encoded.length > this.#maxRow)
+        throw new Refusal(413, `A row holds at most ${this.#maxRow} bytes.`);
       this.#database.run(
         `INSERT INTO table_rows VALUES (?, ?, ?) ON CONFLICT (in_table, pk) DO UPDATE SET cells = excluded.cells`,
         table.id,
@@ -145,13 +150,17 @@ export class TableStore {
     });
   }
 
-  /** Deletes the rows with these keys, a bite after the other; returns the keys of those that were there. */
+  /**
+   * Deletes the rows with these keys, a bite after the other; returns the keys of those that were
+   * there.
+   */
   async deleteRows(name: string, keys: readonly string[]): Promise<string[]> {
     const deleted: string[] = [];
     for (let at = 0; at < keys.length; at += BITE) {
       this.#database.transaction(() => {
         const table = this.find(name);
-        if (table) deleted.push(...keys.slice(at, at + BITE).filter((key) => this.#deleteRow(table, key)));
+        if (table)
+          deleted.push(...keys.slice(at, at + BITE).filter((key) => this.#deleteRow(table, key)));
       });
       await nextTurn();
     }
@@ -160,7 +169,8 @@ export class TableStore {
 
   #deleteRow({ id }: StoredTable, key: string): boolean {
     const pk = Buffer.from(key);
-    if (!this.#database.row('SELECT 1 FROM table_rows WHERE in_table = ? AND pk = ?', id, pk)) return false;
+    if (!this.#database.row('SELECT 1 FROM table_rows WHERE in_table = ? AND pk = ?', id, pk))
+      return false;
     this.#database.run('DELETE FROM table_rows WHERE in_table = ? AND pk = ?', id, pk);
     this.#database.run('UPDATE tables SET rows = rows - 1 WHERE id = ?', id);
     return true;
@@ -176,8 +186,9 @@ export class TableStore {
   }
 
   /**
-   * Clears the rows of dropped tables away, slice by slice, so that dropping a large table stops nobody. What a stop, a kill or
-   * a failing disk leaves is for the next call, which also comes at the start.
+   * Clears the rows of dropped tables away, slice by slice, so that dropping a large table stops
+   * nobody. What a stop, a kill or a failing disk leaves is for the next call, which also comes at
+   * the start.
    */
   async clearDropped(): Promise<void> {
     const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${BITE})`;
@@ -188,13 +199,16 @@ export class TableStore {
       this.#database.transaction(() => {
         do this.#database.run(bite, id);
         while (this.#hasRows(id) && this.#clock.now() < end);
-        if (!this.#hasRows(id)) this.#database.run('DELETE FROM table_refuse WHERE in_table = ?', id);
+        if (!this.#hasRows(id))
+          this.#database.run('DELETE FROM table_refuse WHERE in_table = ?', id);
       });
     }
   }
 
   #hasRows(id: number): boolean {
-    return this.#database.row('SELECT 1 FROM table_rows WHERE in_table = ? LIMIT 1', id) !== undefined;
+    return (
+      this.#database.row('SELECT 1 FROM table_rows WHERE in_table = ? LIMIT 1', id) !== undefined
+    );
   }
 
   #create(name: string): StoredTable {
@@ -210,7 +224,8 @@ export class TableStore {
     const known = new Map([...this.columns(table)].map(([id, name]) => [name, id]));
     for (const name of wanted) {
       if (known.has(name)) continue;
-      if (known.size >= MOST_COLUMNS) throw new Refusal(400, `A table has at most ${MOST_COLUMNS} columns.`);
+      if (known.size >= MOST_COLUMNS)
+        throw new Refusal(400, `A table has at most ${MOST_COLUMNS} columns.`);
       const sql = 'INSERT INTO table_columns (in_table, name) VALUES (?, ?)';
       known.set(name, this.#database.run(sql, table.id, Buffer.from(name)));
     }
@@ -246,7 +261,9 @@ function decode(cells: Buffer): Map<number, string> {
 }
 
 function matches({ pk, cells }: StoredRow, needle: string): boolean {
-  return [pk, ...cells.map(([, value]) => value)].some((text) => text.toLowerCase().includes(needle));
+  return [pk, ...cells.map(([, value]) => value)].some((text) =>
+    text.toLowerCase().includes(needle),
+  );
 }
 
 function toTable(row: Row): StoredTable {

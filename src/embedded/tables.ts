@@ -37,11 +37,13 @@ const ITEM = /^item_\d{1,9}$/;
 const ACTIONS = ['commitrow', 'deleterows', 'deletetable', 'addrow'] as const;
 
 /**
- * Answers `/api/table_p.*` and `/Tables_p.*`, which read and write alike: the list of tables, rows, the form that edits one, and
- * after a change what there is now. Its parameters are the specification's with YaCy's `pk`, `col_COLUMN` and `item_N=pk_KEY`.
+ * Answers `/api/table_p.*` and `/Tables_p.*`, which read and write alike: the list of tables, rows,
+ * the form that edits one, and after a change what there is now. Its parameters are the
+ * specification's with YaCy's `pk`, `col_COLUMN` and `item_N=pk_KEY`.
  *
- * An action is asked for by its parameter with any value; with an empty one it is not, so that a form that sends all its fields deletes
- * nothing. A table that is not there is refused with 404; only a committed row makes one.
+ * An action is asked for by its parameter with any value; with an empty one it is not, so that a
+ * form that sends all its fields deletes nothing. A table that is not there is refused with 404;
+ * only a committed row makes one.
  *
  * @param path the editor's page, read by people, shows 100 rows unless told otherwise
  */
@@ -76,7 +78,8 @@ export async function tablePages(context: Context, path: 'api' | 'editor'): Prom
   }
   if (action === 'addrow') return rowsAnswer(context, table, { count: 0 });
   const isScreen = path === 'editor' && context.as === 'html' && form.text('count') === undefined;
-  const count = form.text('count') === 'all' ? MOST_ROWS : form.number('count', MOST_ROWS, MOST_ROWS);
+  const count =
+    form.text('count') === 'all' ? MOST_ROWS : form.number('count', MOST_ROWS, MOST_ROWS);
   const choice = {
     pk,
     after: readName(form, 'after'),
@@ -133,9 +136,9 @@ function checkName(value: string, what: string): void {
 }
 
 /**
- * The cells to commit. `newcolumn` and `newvalue` are the fields of our page for a column that is not there yet. A browser sends every
- * end of a line as CR LF: in what comes from a page of ours (`page`) they become LF, and a cell that differs in nothing else
- * is left alone.
+ * The cells to commit. `newcolumn` and `newvalue` are the fields of our page for a column that is
+ * not there yet. A browser sends every end of a line as CR LF: in what comes from a page of ours
+ * (`page`) they become LF, and a cell that differs in nothing else is left alone.
  */
 function readCells(
   form: Form,
@@ -177,7 +180,10 @@ function readKeys(form: Form): string[] {
     keys.add(key);
   }
   if (keys.size === 0)
-    throw new Refusal(400, 'Nothing was deleted: name each row by a parameter item_N with the value pk_KEY.');
+    throw new Refusal(
+      400,
+      'Nothing was deleted: name each row by a parameter item_N with the value pk_KEY.',
+    );
   return [...keys];
 }
 
@@ -188,7 +194,9 @@ function* tableJson({ table, columns, groups, deleted }: View): Generator<string
   let separator = '\n';
   for (const group of groups) {
     for (const { pk, cells } of group) {
-      const pairs = cells.map(([column, value]) => `${JSON.stringify(column)}:${JSON.stringify(value)}`);
+      const pairs = cells.map(
+        ([column, value]) => `${JSON.stringify(column)}:${JSON.stringify(value)}`,
+      );
       yield `${separator}{"pk":${JSON.stringify(pk)},"cells":{${pairs.join(',')}}}`;
       separator = ',\n';
     }
@@ -219,7 +227,12 @@ function* tablePage(
     }
     yield '';
   }
-  const next = link({ table: name, search: choice.search, count: String(choice.count), after: last });
+  const next = link({
+    table: name,
+    search: choice.search,
+    count: String(choice.count),
+    after: last,
+  });
   const isPart = choice.pk === undefined && count > 0 && count === choice.count;
   yield `</tbody></table></div>
 <p class="below-table wrapped"><button class="danger" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>
@@ -245,8 +258,8 @@ function listPage(tables: readonly StoredTable[], site: Site): string {
 }
 
 /**
- * What a row is edited with; without `row` it makes a new one, without `table` the table too. A cell that a browser would not send back as
- * it got it stays as it is.
+ * What a row is edited with; without `row` it makes a new one, without `table` the table too. A
+ * cell that a browser would not send back as it got it stays as it is.
  */
 function rowForm(table?: string, columns: readonly string[] = [], row?: StoredRow): string {
   const values = new Map(row?.cells);
@@ -256,7 +269,9 @@ function rowForm(table?: string, columns: readonly string[] = [], row?: StoredRo
   const area = (label: string, name: string, value = '') =>
     `<label>${label}<textarea name="${name}" dir="auto" rows="${Math.min(12, value.split('\n').length)}">\n${shown(value)}</textarea></label>\n`;
   const fields = columns
-    .filter((column) => survivesBrowser(column) && !shown(values.get(column) ?? '').includes('\ufffd'))
+    .filter(
+      (column) => survivesBrowser(column) && !shown(values.get(column) ?? '').includes('\ufffd'),
+    )
     .map((column) => area(nameMarkup(column), `col_${escapeMarkup(column)}`, values.get(column)));
   return `<form class="fields" method="post" action="${link({ table, pk: row?.pk })}">
 <input type="hidden" name="page" value="true">
@@ -266,7 +281,12 @@ ${fields.join('')}${input('New column', 'newcolumn')}${area('Its value', 'newval
 </form>`;
 }
 
-function rowLine({ pk, cells }: StoredRow, table: string, columns: readonly string[], place: number): string {
+function rowLine(
+  { pk, cells }: StoredRow,
+  table: string,
+  columns: readonly string[],
+  place: number,
+): string {
   const values = new Map(cells);
   const shownCells = columns.map(
     (column) => `<td><div dir="auto">${shown(values.get(column) ?? '')}</div></td>`,
@@ -276,14 +296,20 @@ function rowLine({ pk, cells }: StoredRow, table: string, columns: readonly stri
   return `<tr><td>${survivesBrowser(pk) ? mark : ''}</td><td><a href="${edit}">${nameMarkup(pk)}</a></td>${shownCells.join('')}</tr>\n`;
 }
 
-/** Whether a browser sends back what it got: a page cannot hold some characters, and the name of a field no ends of lines. */
+/**
+ * Whether a browser sends back what it got: a page cannot hold some characters, and the name of a
+ * field no ends of lines.
+ */
 function survivesBrowser(text: string): boolean {
   return !/[\r\n\ufffd]/.test(escapeMarkup(text));
 }
 
 /** The address of a page about a table, for an attribute. */
 function link(parameters: Readonly<Record<string, string | undefined>>): string {
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined) as [string, string][];
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined) as [
+    string,
+    string,
+  ][];
   return escapeMarkup(`${PATH}?${new URLSearchParams(given)}`);
 }
 

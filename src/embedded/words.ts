@@ -3,11 +3,12 @@ import { isAscii } from 'node:buffer';
 /**
  * How text becomes words, the same for documents, questions and highlighting.
  *
- * The index itself splits at ASCII blanks and punctuation and folds ASCII case only (FTS5's `ascii` tokenizer); what is
- * more than ASCII is prepared here. FTS5's own `unicode61` takes a run of Chinese as one word, breaks Hindi words at
- * vowel signs, and cannot be asked for its folding when a snippet is made; `trigram` needs three characters, finds
- * "art" in "party" and triples the index. So: accents are folded (ü, u and U+0308 are one), and each character of a script
- * written without blanks is a word of its own, asked for as a phrase.
+ * The index itself splits at ASCII blanks and punctuation and folds ASCII case only (FTS5's `ascii`
+ * tokenizer); what is more than ASCII is prepared here. FTS5's own `unicode61` takes a run of
+ * Chinese as one word, breaks Hindi words at vowel signs, and cannot be asked for its folding when
+ * a snippet is made; `trigram` needs three characters, finds "art" in "party" and triples the
+ * index. So: accents are folded (ü, u and U+0308 are one), and each character of a script written
+ * without blanks is a word of its own, asked for as a phrase.
  */
 
 /** Soft hyphens and joiners, which nobody sees or types. */
@@ -17,7 +18,10 @@ const UNSPACED =
   /(?=[\p{L}\p{N}])[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]\p{M}*/gu;
 const OTHER_SEPARATORS = /[^\p{L}\p{N}\p{M}\0-\x7f]+/gu;
 const PLAIN = /^[\0-\x7f]*$/;
-/** Long texts are prepared in pieces of about so many characters, which bounds what lies beside them in memory. */
+/**
+ * Long texts are prepared in pieces of about so many characters, which bounds what lies beside them
+ * in memory.
+ */
 const PIECE = 65_536;
 
 function prepare(piece: string): string {
@@ -25,7 +29,10 @@ function prepare(piece: string): string {
   return fold(piece).replace(UNSPACED, ' $& ').replace(OTHER_SEPARATORS, ' ');
 }
 
-/** One form for all spellings of a word: no accents, no case, compatibility forms (ﬁ, full width) resolved. */
+/**
+ * One form for all spellings of a word: no accents, no case, compatibility forms (ﬁ, full width)
+ * resolved.
+ */
 export function fold(text: string): string {
   if (PLAIN.test(text)) return text.toLowerCase();
   return text
@@ -65,19 +72,31 @@ export function countWords(prepared: Buffer): number {
   let inWord = false;
   for (const byte of prepared) {
     const ofWord =
-      byte > 127 || (byte > 47 && byte < 58) || (byte > 64 && byte < 91) || (byte > 96 && byte < 123);
+      byte > 127 ||
+      (byte > 47 && byte < 58) ||
+      (byte > 64 && byte < 91) ||
+      (byte > 96 && byte < 123);
     if (ofWord && !inWord) count += 1;
     inWord = ofWord;
   }
   return count;
 }
 
-/** Stands before a beginning of a word that is indexed beside words; no word of a text or a query has it. */
+/**
+ * Stands before a beginning of a word that is indexed beside words; no word of a text or a query
+ * has it.
+ */
 export const BEGINNING_MARK = '\ue000';
-/** Letters of the beginnings that are indexed; longer ones are looked for among the words themselves. */
+/**
+ * Letters of the beginnings that are indexed; longer ones are looked for among the words
+ * themselves.
+ */
 export const LONGEST_BEGINNING = 4;
 
-/** The first two to four letters of the words in what `indexable` gave, each with a blank and `mark` before it, as UTF-8. */
+/**
+ * The first two to four letters of the words in what `indexable` gave, each with a blank and `mark`
+ * before it, as UTF-8.
+ */
 export function beginnings(prepared: Buffer, mark = ''): Buffer {
   const before = Buffer.from(` ${mark}`);
   // A word of four letters is the longest beside its beginnings.
@@ -100,7 +119,9 @@ export function beginnings(prepared: Buffer, mark = ''): Buffer {
     }
     if (!isPlain) {
       // Four bytes a letter at most; what is cut off lies behind the fourth.
-      const letters = [...prepared.toString('utf8', start, Math.min(at, start + 4 * LONGEST_BEGINNING))];
+      const letters = [
+        ...prepared.toString('utf8', start, Math.min(at, start + 4 * LONGEST_BEGINNING)),
+      ];
       for (let count = 2; count <= Math.min(letters.length, LONGEST_BEGINNING); count += 1)
         others.add(letters.slice(0, count).join('').toLowerCase());
     }
@@ -117,11 +138,17 @@ export function beginnings(prepared: Buffer, mark = ''): Buffer {
   }
   const plain = all.subarray(0, end);
   if (others.size === 0) return plain;
-  return Buffer.concat([plain, ...[...others].flatMap((letters) => [before, Buffer.from(letters)])]);
+  return Buffer.concat([
+    plain,
+    ...[...others].flatMap((letters) => [before, Buffer.from(letters)]),
+  ]);
 }
 
 const OTHER_LETTER = 255;
-/** By byte: its folded ASCII letter or digit, OTHER_LETTER within a longer character, 0 between words. */
+/**
+ * By byte: its folded ASCII letter or digit, OTHER_LETTER within a longer character, 0 between
+ * words.
+ */
 const LETTERS = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte > 127) return OTHER_LETTER;
   const letter = String.fromCharCode(byte).toLowerCase();

@@ -8,7 +8,12 @@ const logAt =
   (level: 'debug' | 'info' | 'warn' | 'error') =>
   (fields: object, message: string): void =>
     say({ type: 'log', level, fields, message });
-const log = { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
+const log = {
+  debug: logAt('debug'),
+  info: logAt('info'),
+  warn: logAt('warn'),
+  error: logAt('error'),
+};
 
 // The thread in which a peer lives; it ends with its process, however that ends.
 const peer = await openPeerInstance(workerData as PeerOptions, systemClock, log);

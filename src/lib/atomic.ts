@@ -16,15 +16,24 @@ export async function syncDirectory(directory: string, openFile = open): Promise
 export interface AtomicOptions {
   /** Permission bits of the new file; 0600 unless given. */
   readonly mode?: number;
-  /** Where the content is written first, in the same directory; a name of its own unless given. What a killed process left there goes. */
+  /**
+   * Where the content is written first, in the same directory; a name of its own unless given. What
+   * a killed process left there goes.
+   */
   readonly temporary?: string;
   /** Called once the content is written: whether it is to take the place of what stands there. */
   readonly ready?: (handle: FileHandle) => Promise<boolean>;
-  /** Called in the same turn as the rename, when the content is on disk: what it throws leaves the old file as it is. */
+  /**
+   * Called in the same turn as the rename, when the content is on disk: what it throws leaves the
+   * old file as it is.
+   */
   readonly lastLook?: (() => void) | undefined;
 }
 
-/** Replaces `path` whole: a reader sees the old content or the new, never a part, also after a power cut. */
+/**
+ * Replaces `path` whole: a reader sees the old content or the new, never a part, also after a power
+ * cut.
+ */
 export async function writeFileAtomic(
   path: string,
   content: string | Uint8Array | AsyncIterable<string | Uint8Array>,

@@ -1,13 +1,22 @@
-import { closeSync, constants, existsSync, fstatSync, openSync, readlinkSync, realpathSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+} from 'node:fs';
 import { systemCode } from './errors.js';
 
 /**
  * Proves that what was opened is what was meant.
  *
- * A path is trusted at no time: whoever can write in a watched folder, or below a mirror root, may put a symbolic link in the place
- * of a directory between two system calls. The system names the file behind an open descriptor (`/proc/self/fd`), and that name has
- * to be the path that was meant. On systems without /proc the path is resolved once more after the file was opened; a link that
- * is there for that moment only can escape this weaker check.
+ * A path is trusted at no time: whoever can write in a watched folder, or below a mirror root, may
+ * put a symbolic link in the place of a directory between two system calls. The system names the
+ * file behind an open descriptor (`/proc/self/fd`), and that name has to be the path that was
+ * meant. On systems without /proc the path is resolved once more after the file was opened; a link
+ * that is there for that moment only can escape this weaker check.
  */
 
 const DESCRIPTORS = '/proc/self/fd';
@@ -30,7 +39,8 @@ export function throughDescriptor(fd: number): string {
 export function isAt(fd: number, path: string): boolean {
   const opened = pathOfDescriptor(fd) ?? realpathSync.native(path);
   if (opened === path) return true;
-  // File systems that ignore case, such as mounts from Windows, may name a file as another program wrote its name.
+  // File systems that ignore case, such as mounts from Windows, may name a file as another program
+  // wrote its name.
   if (canonical(opened) !== canonical(path)) return false;
   return process.platform === 'linux' ? isAtByParts(fd, path) : true;
 }

@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { PACKAGE_ROOT } from './process.js';
 
-/** The pages of the documentation that messages and the manual page name. The package has them all. */
+/**
+ * The pages of the documentation that messages and the manual page name. The package has them all.
+ */
 export const PAGES = [
   'README.md',
   'src/config/README.md',

@@ -17,14 +17,29 @@ export function sameStat(a: FileStat, b: FileStat): boolean {
 }
 
 /**
- * How the bytes of a file are to be read; `document` where a reader makes text of them. Never reordered: the state on disk holds
- * positions in this list.
+ * How the bytes of a file are to be read; `document` where a reader makes text of them. Never
+ * reordered: the state on disk holds positions in this list.
  */
-export const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary', 'document'] as const;
+export const ENCODINGS = [
+  'utf-8',
+  'utf-16le',
+  'utf-16be',
+  'windows-1252',
+  'binary',
+  'document',
+] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
 /** The kinds of document that a reader makes text of. */
-export type DocumentKind = 'pdf' | 'word' | 'slides' | 'sheets' | 'openDocument' | 'epub' | 'rtf' | 'mail';
+export type DocumentKind =
+  | 'pdf'
+  | 'word'
+  | 'slides'
+  | 'sheets'
+  | 'openDocument'
+  | 'epub'
+  | 'rtf'
+  | 'mail';
 
 /** Whether a directory with these permissions lets users write in it who do not own it. */
 export function isOpenToOthers(mode: number): boolean {

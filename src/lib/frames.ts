@@ -1,6 +1,6 @@
 /**
- * Messages between two processes over a pipe. A message is one line of JSON, which tells the length of what
- * follows it in its field `bytes`, and then so many bytes.
+ * Messages between two processes over a pipe. A message is one line of JSON, which tells the length
+ * of what follows it in its field `bytes`, and then so many bytes.
  */
 
 /** Bytes of the line of JSON. */
@@ -20,7 +20,9 @@ export function frame(header: object, body: Uint8Array = EMPTY): readonly Uint8A
   return [Buffer.from(`${JSON.stringify({ ...header, bytes: body.byteLength })}\n`), body];
 }
 
-/** Makes messages of the bytes of a pipe. Its memory is bounded, whatever the other process writes. */
+/**
+ * Makes messages of the bytes of a pipe. Its memory is bounded, whatever the other process writes.
+ */
 export class FrameReader {
   #line: Buffer = EMPTY;
   #open: { readonly header: unknown; readonly body: Buffer; filled: number } | undefined;
@@ -61,12 +63,14 @@ export class FrameReader {
     const end = bytes.indexOf(LINE_FEED);
     const begin = end === -1 ? bytes : bytes.subarray(0, end);
     this.#line = Buffer.concat([this.#line, begin]);
-    if (this.#line.length > LONGEST_HEADER) throw new Error('a message has a line that is too long');
+    if (this.#line.length > LONGEST_HEADER)
+      throw new Error('a message has a line that is too long');
     if (end === -1) return EMPTY;
     const header: unknown = JSON.parse(this.#line.toString());
     this.#line = EMPTY;
     const size = sizeOf(header);
-    if (size === undefined || size > this.mostBytes) throw new Error('a message has no right length');
+    if (size === undefined || size > this.mostBytes)
+      throw new Error('a message has no right length');
     this.#open = { header, body: Buffer.allocUnsafeSlow(size), filled: 0 };
     return bytes.subarray(end + 1);
   }

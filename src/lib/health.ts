@@ -10,8 +10,8 @@ export interface Stuck {
 
 export interface HealthOptions {
   /**
-   * Whether there is something to do and no reason to wait: a time that has not come, a peer that is away, a request
-   * under way. @default while anything is `during`
+   * Whether there is something to do and no reason to wait: a time that has not come, a peer that
+   * is away, a request under way. @default while anything is `during`
    */
   readonly busy?: () => boolean;
   /** Whether what it is `during` has a reason to wait that people are told of. @default never */
@@ -20,9 +20,15 @@ export interface HealthOptions {
   readonly limitMs?: number;
 }
 
-/** Whether the work of a loop goes on. The watchdog asks; a loop calls `progress` at each step, or does its work `during` it. */
+/**
+ * Whether the work of a loop goes on. The watchdog asks; a loop calls `progress` at each step, or
+ * does its work `during` it.
+ */
 export class HealthCheck {
-  /** Of the last look, by the clock of whoever looks: when it was not busy, or had made progress. In ms. */
+  /**
+   * Of the last look, by the clock of whoever looks: when it was not busy, or had made progress. In
+   * ms.
+   */
   lastProgressAt = 0;
   #progressed = true;
   #underWay = 0;

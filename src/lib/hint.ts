@@ -1,16 +1,20 @@
 import { shellWord } from './text.js';
 
-// Texts for people name commands between backticks: `peersync retry --all`. They are written without the configuration, and completed
-// by whoever shows them, who knows which one it is.
+// Texts for people name commands between backticks: `peersync retry --all`. They are written
+// without the configuration, and completed by whoever shows them, who knows which one it is.
 
 /** A command in a text; between single quotes a backtick is part of a name. */
 const COMMAND = /`((?:sudo -u [\w-]+ )?peersync) ((?:'[^'\n]*'|\\'|[^`'\n])+)`/g;
 /** Needs no configuration, or names one. The ellipsis stands for the command that was given. */
-const NEEDS_NONE = /^(?:…|help|schema|completion)(?= |$)|(?:^| )(?:--help|--version|-c|--config)(?=[ =]|$)/;
+const NEEDS_NONE =
+  /^(?:…|help|schema|completion)(?= |$)|(?:^| )(?:--help|--version|-c|--config)(?=[ =]|$)/;
 /** Ends the part of a command line where options may stand. */
 const END_OF_OPTIONS = / (?:--|\||>)(?= |$)/;
 
-/** The text with `-c FILE` in each command that needs it; as it is where commands find the configuration without. */
+/**
+ * The text with `-c FILE` in each command that needs it; as it is where commands find the
+ * configuration without.
+ */
 export function withConfig(text: string, config: string | undefined): string {
   if (config === undefined || !text.includes('`')) return text;
   return text.replace(COMMAND, (whole, program: string, line: string) => {
@@ -21,7 +25,10 @@ export function withConfig(text: string, config: string | undefined): string {
   });
 }
 
-/** The text with the name of a file in commands that were written for any: `` `peersync retry PATH` ``. */
+/**
+ * The text with the name of a file in commands that were written for any: `` `peersync retry PATH`
+ * ``.
+ */
 export function withFile(text: string, file: string): string {
   // Earlier versions stored hints without the word PATH.
   const command = /`peersync (retry|why)(?: PATH)?`/g;

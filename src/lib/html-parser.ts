@@ -1,11 +1,17 @@
 import { type Handler, Parser, type ParserOptions } from 'htmlparser2';
 
-/** Open elements, which the parser moves and searches at each tag; with more of them the page is read on as another one. */
+/**
+ * Open elements, which the parser moves and searches at each tag; with more of them the page is
+ * read on as another one.
+ */
 const MOST_OPEN = 500;
 /** Characters that are parsed before the open elements are counted again. */
 const PIECE = 4_096;
 
-/** Reads HTML or XML that comes in pieces, in a time that follows its length, also where elements are opened and never closed. */
+/**
+ * Reads HTML or XML that comes in pieces, in a time that follows its length, also where elements
+ * are opened and never closed.
+ */
 export class HtmlParser {
   readonly #handler: Partial<Handler>;
   #parser: Parser;

@@ -8,7 +8,10 @@ export interface JsonFault {
 
 export type JsonResult = { readonly value: unknown } | { readonly fault: JsonFault };
 
-/** Reads JSON, strictly, and says of what is wrong where it stands; a key that stands twice is wrong too. */
+/**
+ * Reads JSON, strictly, and says of what is wrong where it stands; a key that stands twice is wrong
+ * too.
+ */
 export function parseJson(text: string): JsonResult {
   try {
     const scanner = new JsonScanner(text);
@@ -33,18 +36,22 @@ export class NestedTooDeeply extends Error {}
 export class TooManyValues extends Error {}
 
 /**
- * `JSON.parse` for a text from outside. Nested lists of megabytes would keep it busy for seconds; five million empty objects, which
- * are 16 MiB of text, take 2 GiB of memory and 15 s with what is made of them.
+ * `JSON.parse` for a text from outside. Nested lists of megabytes would keep it busy for seconds;
+ * five million empty objects, which are 16 MiB of text, take 2 GiB of memory and 15 s with what is
+ * made of them.
  *
- * @throws NestedTooDeeply for what is nested more deeply than `deepest`; TooManyValues for more than 200,000 values;
- *   SyntaxError for what is no JSON
+ * @throws NestedTooDeeply for what is nested more deeply than `deepest`; TooManyValues for more
+ *   than 200,000 values; SyntaxError for what is no JSON
  */
 export function parseBounded(text: string, deepest = DEEPEST): unknown {
   checkBounds(text, deepest);
   return JSON.parse(text);
 }
 
-/** Counts open brackets and values; right up to the first fault of the text, where `JSON.parse` ends. */
+/**
+ * Counts open brackets and values; right up to the first fault of the text, where `JSON.parse`
+ * ends.
+ */
 function checkBounds(text: string, deepest: number): void {
   let depth = 0;
   // A value stands behind each comma and each opening bracket, unless a bracket is empty.
@@ -72,7 +79,9 @@ export class OffsetFault extends Error {
   }
 }
 
-/** The largest honest answer, the citations of a document with 1,000 sentences, has some 110,000. */
+/**
+ * The largest honest answer, the citations of a document with 1,000 sentences, has some 110,000.
+ */
 const MOST_VALUES = 200_000;
 
 /** Finds the quote that closes the string begun at `start`, or the end of the text. */
@@ -92,15 +101,17 @@ const BACKSLASH = 0x5c;
 /** The codes of `[` and `{`; those of `]` and `}` are two higher. */
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
-const NUMBER_OR_LITERAL = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null)(?![-+.\w])/y;
+const NUMBER_OR_LITERAL =
+  /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null)(?![-+.\w])/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these may not stand in a string.
 const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/y;
 const BLANK = /[ \t\r\n]*/y;
 
 /**
- * Walks over a text once; throws an OffsetFault at the first thing that is not JSON. It makes no values: who wants one slices
- * it out of the text, or lets JSON.parse make it. JSON.parse alone tells no place, and reads large tables without a pause.
+ * Walks over a text once; throws an OffsetFault at the first thing that is not JSON. It makes no
+ * values: who wants one slices it out of the text, or lets JSON.parse make it. JSON.parse alone
+ * tells no place, and reads large tables without a pause.
  */
 export class JsonScanner {
   readonly #text: string;
@@ -122,7 +133,8 @@ export class JsonScanner {
 
   /** After the value nothing follows. */
   end(): void {
-    if (this.#next() !== '') this.#fail('something after the end of the value (a "}" or "]" too many)');
+    if (this.#next() !== '')
+      this.#fail('something after the end of the value (a "}" or "]" too many)');
   }
 
   /** Passes over a value. */
@@ -137,14 +149,18 @@ export class JsonScanner {
     else this.#fail('no value: a string in double quotes, a number, true, false, null, {…} or […]');
   }
 
-  /** At "{": stands before the value of each entry in turn, which the caller passes over; then behind the "}". */
+  /**
+   * At "{": stands before the value of each entry in turn, which the caller passes over; then
+   * behind the "}".
+   */
   *entries(): Generator<{ readonly name: string; readonly at: number }, void> {
     const seen = new Set<string>();
     for (const _ of this.#parts('}')) {
       const at = this.#at;
       if (this.#text[at] !== '"') this.#fail('a key without double quotes');
       const name = String(JSON.parse(this.#string()));
-      if (seen.has(name)) this.#fail(`the key ${JSON.stringify(name)} for the second time in one object`, at);
+      if (seen.has(name))
+        this.#fail(`the key ${JSON.stringify(name)} for the second time in one object`, at);
       seen.add(name);
       if (this.#next() !== ':') this.#fail('a key without ":" and a value after it');
       this.#at += 1;
@@ -170,7 +186,8 @@ export class JsonScanner {
       yield;
       const next = this.#nextWithin(opened);
       if (next === end) break;
-      if (next !== ',') this.#fail(`neither "," nor "${end}" after a value (is a comma missing before?)`);
+      if (next !== ',')
+        this.#fail(`neither "," nor "${end}" after a value (is a comma missing before?)`);
     }
     this.#at += 1;
   }
@@ -183,7 +200,8 @@ export class JsonScanner {
     while (this.#pass(ESCAPE));
     const next = this.#text.charAt(this.#at);
     if (/^[\r\n]?$/.test(next)) this.#fail('a string that is not closed on its line', start);
-    if (next !== '"') this.#fail('no character of a string: write "\\\\" for a backslash, "\\t" for a tab');
+    if (next !== '"')
+      this.#fail('no character of a string: write "\\\\" for a backslash, "\\t" for a tab');
     this.#at += 1;
     return this.#text.slice(start, this.#at);
   }

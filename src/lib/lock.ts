@@ -13,7 +13,10 @@ export interface Holder {
   readonly host: string;
   /** When it took the lock, in ms since the epoch. */
   readonly since: number;
-  /** When the process started, in the kernel's ticks since the boot; tells a process from a later one with its pid. Linux only. */
+  /**
+   * When the process started, in the kernel's ticks since the boot; tells a process from a later
+   * one with its pid. Linux only.
+   */
   readonly started?: string;
   /** Names the run of the kernel, which all containers of a machine share. Linux only. */
   readonly boot?: string;
@@ -26,8 +29,8 @@ export interface Holder {
 export interface Lock {
   readonly holder: Holder;
   /**
-   * Called every 5 s with whether the lock is still this holder's: it is not where it was removed, with its directory perhaps, or
-   * taken.
+   * Called every 5 s with whether the lock is still this holder's: it is not where it was removed,
+   * with its directory perhaps, or taken.
    */
   onBeat: (isOwn: boolean) => void;
   /** Lets the next one in. */
@@ -48,18 +51,24 @@ const LOOK_MS = 1_000;
 /**
  * Takes the lock that is the file `path`, in a directory that is there, for this process.
  *
- * The file has the holder's name and appears whole or not at all (link). A holder that is dead is replaced: by whoever holds
- * a second lock that is named after the dead one, so that nobody can replace the replacement. What is no holder's name, as a
- * power cut or another program leaves it, is replaced in the same way.
+ * The file has the holder's name and appears whole or not at all (link). A holder that is dead is
+ * replaced: by whoever holds a second lock that is named after the dead one, so that nobody can
+ * replace the replacement. What is no holder's name, as a power cut or another program leaves it,
+ * is replaced in the same way.
  *
- * A holder listens on a socket beside the lock, whose connections the kernel takes for as long as the process lives, also when it is
- * stopped or busy, and from all containers of the machine. One of another machine, or of before a boot, cannot be asked: it is dead
- * when it has not written to the file for a minute, which is waited for.
+ * A holder listens on a socket beside the lock, whose connections the kernel takes for as long as
+ * the process lives, also when it is stopped or busy, and from all containers of the machine. One
+ * of another machine, or of before a boot, cannot be asked: it is dead when it has not written to
+ * the file for a minute, which is waited for.
  *
  * @param held what is thrown when somebody living has the lock, in the words of what it guards
  * @throws that, or the system's error where the directory cannot be written
  */
-export async function takeLock(path: string, clock: Clock, held: (holder: Holder) => Error): Promise<Lock> {
+export async function takeLock(
+  path: string,
+  clock: Clock,
+  held: (holder: Holder) => Error,
+): Promise<Lock> {
   const nonce = randomBytes(8).toString('hex');
   const holder: Holder = { ...(await thisProcess()), since: clock.now(), nonce };
   const own = `${path}.${nonce}.tmp`;
@@ -81,7 +90,11 @@ export async function takeLock(path: string, clock: Clock, held: (holder: Holder
 function heldLock(
   path: string,
   text: string,
-  { holder, stopListening, clock }: { holder: Holder; stopListening: (() => void) | undefined; clock: Clock },
+  {
+    holder,
+    stopListening,
+    clock,
+  }: { holder: Holder; stopListening: (() => void) | undefined; clock: Clock },
 ): Lock {
   let timer: Timer | undefined;
   let isOver = false;
@@ -112,7 +125,8 @@ function heldLock(
 /**
  * Writes the lock once more, which gives it a new time.
  *
- * @returns false where the file is not this holder's, or not there; an error of the disk says nothing of that
+ * @returns false where the file is not this holder's, or not there; an error of the disk says
+ *   nothing of that
  */
 async function showLife(path: string, text: string): Promise<boolean> {
   try {
@@ -135,7 +149,8 @@ export async function readLock(path: string): Promise<Holder | undefined> {
   const text = await contentOf(path);
   const holder = text === undefined ? undefined : parse(text);
   if (holder === undefined) return undefined;
-  const lives = (await askedLife(path, holder)) ?? systemClock.wall() - (await beatOf(path)) < SILENT_MS;
+  const lives =
+    (await askedLife(path, holder)) ?? systemClock.wall() - (await beatOf(path)) < SILENT_MS;
   return lives ? holder : undefined;
 }
 
@@ -197,7 +212,10 @@ async function contentOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** Whether a holder lives; one that cannot be asked is waited for until it shows that, or has not for a minute. */
+/**
+ * Whether a holder lives; one that cannot be asked is waited for until it shows that, or has not
+ * for a minute.
+ */
 async function lives(path: string, holder: Holder, own: string, clock: Clock): Promise<boolean> {
   const answer = await askedLife(path, holder);
   if (answer !== undefined) return answer;
@@ -218,7 +236,10 @@ async function beatOf(path: string): Promise<number> {
   return found?.mtimeMs ?? 0;
 }
 
-/** Whether a holder lives, as far as the kernel knows it; undefined for one of another machine, or of before a boot. */
+/**
+ * Whether a holder lives, as far as the kernel knows it; undefined for one of another machine, or
+ * of before a boot.
+ */
 async function askedLife(path: string, holder: Holder): Promise<boolean | undefined> {
   const here = await thisProcess();
   const answer = await listens(path, holder.nonce);
@@ -255,7 +276,10 @@ async function thisProcess(): Promise<Omit<Holder, 'since' | 'nonce'>> {
   };
 }
 
-/** The name of the socket beside a lock on which its holder listens; undefined where the nonce is none. */
+/**
+ * The name of the socket beside a lock on which its holder listens; undefined where the nonce is
+ * none.
+ */
 function socketName(nonce: string): string | undefined {
   return /^[0-9a-f]{16}$/.test(nonce) ? `lock.${nonce}.socket` : undefined;
 }
@@ -263,7 +287,9 @@ function socketName(nonce: string): string | undefined {
 /** Where the holder of a lock listens; undefined where that cannot be. */
 async function socketOf(path: string, nonce: string): Promise<SocketPath | undefined> {
   const name = socketName(nonce);
-  return name === undefined ? undefined : await openSocketPath(dirname(path), name).catch(() => undefined);
+  return name === undefined
+    ? undefined
+    : await openSocketPath(dirname(path), name).catch(() => undefined);
 }
 
 /**
@@ -307,14 +333,18 @@ function parse(text: string): Holder | undefined {
   try {
     const holder = JSON.parse(text) as Holder;
     describeHolder(holder); // Throws where `since` is no moment.
-    const isHolder = Number.isSafeInteger(holder.pid) && holder.pid > 0 && typeof holder.host === 'string';
+    const isHolder =
+      Number.isSafeInteger(holder.pid) && holder.pid > 0 && typeof holder.host === 'string';
     return isHolder ? holder : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** When a process started, `ended` for one that nobody has waited for yet; undefined on systems without /proc. */
+/**
+ * When a process started, `ended` for one that nobody has waited for yet; undefined on systems
+ * without /proc.
+ */
 async function startOf(pid: number): Promise<string | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
   // The name of the program may hold blanks and brackets.

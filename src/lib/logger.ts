@@ -1,4 +1,6 @@
-/** What a part needs of a logger; pino's loggers fit. Fields first, then one sentence for a person. */
+/**
+ * What a part needs of a logger; pino's loggers fit. Fields first, then one sentence for a person.
+ */
 export interface Logger {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

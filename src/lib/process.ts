@@ -10,10 +10,15 @@ export const PACKAGE_ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** The version in package.json. */
 export const VERSION = (
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  }
 ).version;
 
-/** The header in which the embedded peer names itself, with its version, in each of its answers. No other peer has it. */
+/**
+ * The header in which the embedded peer names itself, with its version, in each of its answers. No
+ * other peer has it.
+ */
 export const EMBEDDED_HEADER = 'peersync-peer';
 
 /** What a build was made of; empty where it was made outside of the repository. */
@@ -35,22 +40,32 @@ export function readBuild(): Build {
   }
 }
 
-/** Version, build and Node, as `--version` shows them: `peersync 0.1.0 (a8e24bf, 2026-11-21, Node 20.20.2)`. */
+/**
+ * Version, build and Node, as `--version` shows them: `peersync 0.1.0 (a8e24bf, 2026-11-21, Node
+ * 20.20.2)`.
+ */
 export function versionText({ commit, date, modified }: Build = readBuild()): string {
-  const source = commit === undefined ? undefined : `${commit}${modified === true ? ' modified' : ''}`;
-  const parts = [source, date, `Node ${process.versions.node}`].filter((part) => part !== undefined);
+  const source =
+    commit === undefined ? undefined : `${commit}${modified === true ? ' modified' : ''}`;
+  const parts = [source, date, `Node ${process.versions.node}`].filter(
+    (part) => part !== undefined,
+  );
   return `peersync ${VERSION} (${parts.join(', ')})`;
 }
 
-/** How much the heap may grow beyond what is alive before the old generation is collected, in percent. */
+/**
+ * How much the heap may grow beyond what is alive before the old generation is collected, in
+ * percent.
+ */
 const GROWTH_PERCENT = 60;
 /** How large the part of the heap for new objects becomes, in bytes; V8 would go to twice that. */
 const YOUNG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Lets the heap grow more slowly than V8 likes: a daemon that shares a small machine pays some speed for memory. Measured
- * while 1,000,000 files are taken up and pushed: 553 MB of RSS at most where the heap grows by 40 %, 578 MB by 60 %, 591 MB by 70 %;
- * while a table of 200,000 rows is mirrored: 143-153 MB with a young generation of 32 MB, 134 MB with one of 16 MB.
+ * Lets the heap grow more slowly than V8 likes: a daemon that shares a small machine pays some
+ * speed for memory. Measured while 1,000,000 files are taken up and pushed: 553 MB of RSS at most
+ * where the heap grows by 40 %, 578 MB by 60 %, 591 MB by 70 %; while a table of 200,000 rows is
+ * mirrored: 143-153 MB with a young generation of 32 MB, 134 MB with one of 16 MB.
  */
 export function growHeapSlowly(): void {
   setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`);
@@ -65,15 +80,18 @@ export function growHeapSlowly(): void {
 
 /** So often it is looked whether work is over, in ms. */
 const LOOK_MS = 10_000;
-/** Processor time between two looks at rest, and since the last collection after much work, in ms. */
+/**
+ * Processor time between two looks at rest, and since the last collection after much work, in ms.
+ */
 const REST_MS = 300;
 const MUCH_MS = 2_000;
 
 /**
- * Has V8 collect what is garbage whenever much work is over, in small steps beside other work. Left alone, a process at rest keeps
- * what it does not need any more: with 1,000,000 files 80 MB after a first sync, and as much after a start from a large journal,
- * whose records replace those of the snapshot. There is no other way to ask for it that does not stop everything; that this
- * one is experimental is said nowhere.
+ * Has V8 collect what is garbage whenever much work is over, in small steps beside other work. Left
+ * alone, a process at rest keeps what it does not need any more: with 1,000,000 files 80 MB after a
+ * first sync, and as much after a start from a large journal, whose records replace those of the
+ * snapshot. There is no other way to ask for it that does not stop everything; that this one is
+ * experimental is said nowhere.
  */
 export function collectGarbageAtRest(clock: Clock): Timer {
   let before = process.cpuUsage();
@@ -101,5 +119,7 @@ function collectGarbage(): void {
 }
 
 function youngBytes(): number {
-  return getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0;
+  return (
+    getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0
+  );
 }

@@ -1,4 +1,6 @@
-/** So far back is looked, in ms: a rate is that of now, and still calm where things come in bursts. */
+/**
+ * So far back is looked, in ms: a rate is that of now, and still calm where things come in bursts.
+ */
 const WINDOW_MS = 30_000;
 /** There is one mark in so many ms, the last, so that their number is bounded. */
 const STEP_MS = 250;
@@ -6,10 +8,11 @@ const STEP_MS = 250;
 const LEAST_MS = 5_000;
 
 /**
- * How fast a count grows, over the last half minute. The count is noted at the start, and when it grows or all the time.
+ * How fast a count grows, over the last half minute. The count is noted at the start, and when it
+ * grows or all the time.
  *
- * The rate counts from the first growth after half a minute of none, so that the time before does not make it slower.
- * Where nothing grows for half a minute, there is no rate.
+ * The rate counts from the first growth after half a minute of none, so that the time before does
+ * not make it slower. Where nothing grows for half a minute, there is no rate.
  */
 export class Rate {
   #marks: { readonly at: number; readonly count: number }[] = [];
@@ -21,7 +24,8 @@ export class Rate {
     if (at - this.#grewAt >= WINDOW_MS) this.#marks = [];
     if (before !== undefined && count !== before.count) this.#grewAt = at;
     const last = this.#marks.at(-1);
-    if (last !== undefined && Math.floor(last.at / STEP_MS) === Math.floor(at / STEP_MS)) this.#marks.pop();
+    if (last !== undefined && Math.floor(last.at / STEP_MS) === Math.floor(at / STEP_MS))
+      this.#marks.pop();
     this.#marks.push({ at, count });
     this.#dropOld(at);
   }

@@ -5,11 +5,16 @@ export interface Rewriting {
   end(): Uint8Array;
 }
 
-/** What a rewriting looks for, byte by byte: the bytes are read as Latin-1, whatever their encoding is. */
+/**
+ * What a rewriting looks for, byte by byte: the bytes are read as Latin-1, whatever their encoding
+ * is.
+ */
 export interface RewritingRules {
   /** With the flag `g`. */
   readonly pattern: RegExp;
-  /** Returns what stands in the place of a match; further arguments are the groups of the pattern. */
+  /**
+   * Returns what stands in the place of a match; further arguments are the groups of the pattern.
+   */
   readonly replacer: (found: string, ...groups: readonly (string | undefined)[]) => string;
   /** Matches what may be the beginning of a match at the end of a piece. */
   readonly cut: RegExp;
@@ -19,7 +24,13 @@ export interface RewritingRules {
   readonly leftOut?: string;
 }
 
-export function rewriting({ cut, leftOut = '', longest, pattern, replacer }: RewritingRules): Rewriting {
+export function rewriting({
+  cut,
+  leftOut = '',
+  longest,
+  pattern,
+  replacer,
+}: RewritingRules): Rewriting {
   let rest = '';
   let isBegun = false;
   const rewritten = (text: string): Uint8Array => {
@@ -36,7 +47,8 @@ export function rewriting({ cut, leftOut = '', longest, pattern, replacer }: Rew
   };
   return {
     piece(bytes) {
-      const text = rest + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+      const text =
+        rest + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
       rest = cut.exec(text.slice(-longest))?.[0] ?? '';
       return rewritten(text.slice(0, text.length - rest.length));
     },
@@ -59,8 +71,9 @@ export function inTurn(first: Rewriting, next: Rewriting): Rewriting {
 /** Letters behind the text of an operating system command; a longer one is none. */
 const LONGEST_COMMAND = 4_000;
 /**
- * Sequences by which a program tells a terminal how to show what follows (ECMA-48): CSI (colours, the cursor), OSC (links, the title
- * of the window), and the choice of letters that `tput sgr0` makes.
+ * Sequences by which a program tells a terminal how to show what follows (ECMA-48): CSI (colours,
+ * the cursor), OSC (links, the title of the window), and the choice of letters that `tput sgr0`
+ * makes.
  */
 const SEQUENCES = new RegExp(
   `\\x1b(?:\\[[0-?]{0,64}[ -/]{0,8}([@-~])|\\][^\\x00-\\x1f]{0,${LONGEST_COMMAND}}(?:\\x07|\\x1b\\\\)|[()][0AB])`,
@@ -69,7 +82,10 @@ const SEQUENCES = new RegExp(
 // biome-ignore lint/suspicious/noControlCharactersInRegex: sequences begin with one, and may end with one.
 const CUT_SEQUENCE = /\x1b(?:\[[0-?]*[ -/]*|\][^\x00-\x1f]*\x1b?|[()])?$/;
 
-/** Colours and the end of a line stand within words. A sequence that moves the cursor stands between them. */
+/**
+ * Colours and the end of a line stand within words. A sequence that moves the cursor stands between
+ * them.
+ */
 function inPlaceOf(_sequence: string, final?: string): string {
   return final === undefined || final === 'm' || final === 'K' ? '' : ' ';
 }

@@ -27,9 +27,9 @@ export class ForeignSocket extends Error {
 }
 
 /**
- * Returns the path of the socket `name` in `directory`, to listen on or to connect to. A path that is
- * too long for the kernel goes by way of the open directory, which Linux shows under a short name;
- * it works in this process alone.
+ * Returns the path of the socket `name` in `directory`, to listen on or to connect to. A path that
+ * is too long for the kernel goes by way of the open directory, which Linux shows under a short
+ * name; it works in this process alone.
  *
  * @throws the system's error where the directory cannot be opened
  */
@@ -43,8 +43,8 @@ export async function openSocketPath(directory: string, name: string): Promise<S
 }
 
 /**
- * Returns the path of a socket that `listenInPrivate` made for this user, to connect to. On Linux it
- * leads through the directory that was checked, whatever takes its place meanwhile.
+ * Returns the path of a socket that `listenInPrivate` made for this user, to connect to. On Linux
+ * it leads through the directory that was checked, whatever takes its place meanwhile.
  *
  * A daemon makes the directory with mode 0700, so that nobody but its owner and root can open it:
  * where others can, it has to be this user's, and for root always. File systems that give all files
@@ -71,8 +71,8 @@ function throughDirectory(handle: FileHandle, name: string): SocketPath {
 }
 
 /**
- * Listens on `path` until the server is closed. A connection that cannot be taken later, for want of
- * descriptors, ends nothing.
+ * Listens on `path` until the server is closed. A connection that cannot be taken later, for want
+ * of descriptors, ends nothing.
  *
  * @throws the system's error
  */
@@ -92,7 +92,11 @@ export async function listenOn(server: Server, path: string): Promise<void> {
  * @returns the path, to be closed after the server
  * @throws the system's error
  */
-export async function listenInPrivate(server: Server, directory: string, name: string): Promise<SocketPath> {
+export async function listenInPrivate(
+  server: Server,
+  directory: string,
+  name: string,
+): Promise<SocketPath> {
   await mkdir(directory, { mode: 0o700 }).catch((error: unknown) => {
     if (systemCode(error) !== 'EEXIST') throw error;
   });

@@ -3,12 +3,17 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-/** A whole number for a person: `1,204,311`. By hand: the tables of `Intl` take 7 MB for as long as the process runs. */
+/**
+ * A whole number for a person: `1,204,311`. By hand: the tables of `Intl` take 7 MB for as long as
+ * the process runs.
+ */
 export function numberText(n: number): string {
   return String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** A number that need not be whole, with as many digits as mean something: `0.25`, `17.4`, `1,204`. */
+/**
+ * A number that need not be whole, with as many digits as mean something: `0.25`, `17.4`, `1,204`.
+ */
 export function amountText(n: number): string {
   if (n >= 100) return numberText(Math.round(n));
   return String(Number(n.toFixed(n < 1 ? 2 : 1)));
@@ -31,7 +36,10 @@ export function shellWord(name: string): string {
  */
 const UNSEEN = /(?!\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
-/** A text for a person, with what would not be seen as it is written out: `\x1b`, `\u200b`, `\u{e0041}`. */
+/**
+ * A text for a person, with what would not be seen as it is written out: `\x1b`, `\u200b`,
+ * `\u{e0041}`.
+ */
 export function visible(text: string): string {
   return text.replace(UNSEEN, writtenOut);
 }
@@ -44,8 +52,8 @@ function writtenOut(character: string): string {
 }
 
 /**
- * The same in pieces, for a page that marks what is written out: the first, third, … as they are, the others written out.
- * A name can hold the letters `\u200b` themselves.
+ * The same in pieces, for a page that marks what is written out: the first, third, … as they are,
+ * the others written out. A name can hold the letters `\u200b` themselves.
  */
 export function visibleParts(text: string): readonly string[] {
   const parts = text.split(new RegExp(`(${UNSEEN.source})`, 'u'));
@@ -61,7 +69,10 @@ export function readableUrl(url: string): string {
   }
 }
 
-/** Writes the characters of a JSON text that `visible` writes out as `\\uXXXX`, which JSON reads as the same. */
+/**
+ * Writes the characters of a JSON text that `visible` writes out as `\\uXXXX`, which JSON reads as
+ * the same.
+ */
 export function escapeUnseen(json: string): string {
   return json.replace(UNSEEN, (character) =>
     Array.from({ length: character.length }, (_, i) => {
@@ -79,7 +90,10 @@ export function quoted(name: string): string {
 /** One character as `visible` writes it. */
 const WRITTEN_OUT = /\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\u\{([0-9a-f]{5,6})\}/g;
 
-/** The text that `visible` shows like this; a text that holds such spellings itself is taken for that, too. */
+/**
+ * The text that `visible` shows like this; a text that holds such spellings itself is taken for
+ * that, too.
+ */
 export function fromVisible(text: string): string {
   return text.replace(WRITTEN_OUT, (written, byte, unit, point) => {
     const code = Number.parseInt(byte ?? unit ?? point, 16);
@@ -91,12 +105,15 @@ export function fromVisible(text: string): string {
 
 /** Whether an absolute path is `directory` or lies below it. */
 export function isWithin(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`);
+  return (
+    path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`)
+  );
 }
 
 /**
- * The URL that a text is, beside another one where it is relative; undefined where it is none. Node 20's `URL.canParse` says so of
- * `https://bücher.example` too, once V8 has compiled its caller (it takes Latin-1 for UTF-8).
+ * The URL that a text is, beside another one where it is relative; undefined where it is none. Node
+ * 20's `URL.canParse` says so of `https://bücher.example` too, once V8 has compiled its caller (it
+ * takes Latin-1 for UTF-8).
  */
 export function parseUrl(text: string, base?: string): URL | undefined {
   try {
@@ -107,8 +124,8 @@ export function parseUrl(text: string, base?: string): URL | undefined {
 }
 
 /**
- * A file's path as it stands in its URL: each name in NFC, percent-encoded, `/` between them. The state on disk leaves out
- * what follows from it: another encoding would be another schema there.
+ * A file's path as it stands in its URL: each name in NFC, percent-encoded, `/` between them. The
+ * state on disk leaves out what follows from it: another encoding would be another schema there.
  */
 export function encodePath(path: string): string {
   return /^[\w\-.~/]*$/.test(path) ? path : path.split('/').map(encodeName).join('/');
@@ -121,7 +138,10 @@ function encodeName(name: string): string {
   );
 }
 
-/** The relative path, in NFC, of which `encodePath` makes this URL with this base; undefined where there is none. */
+/**
+ * The relative path, in NFC, of which `encodePath` makes this URL with this base; undefined where
+ * there is none.
+ */
 export function pathBelow(base: string, url: string): string | undefined {
   if (!url.startsWith(base)) return undefined;
   try {
@@ -133,8 +153,8 @@ export function pathBelow(base: string, url: string): string | undefined {
 }
 
 /**
- * Compares by code point, which is the order of the bytes in UTF-8. JavaScript's `<` compares UTF-16 units and puts
- * what is beyond U+FFFF before U+E000.
+ * Compares by code point, which is the order of the bytes in UTF-8. JavaScript's `<` compares
+ * UTF-16 units and puts what is beyond U+FFFF before U+E000.
  *
  * @returns less than, equal to or more than 0, as `sort` wants it
  */
@@ -157,7 +177,10 @@ export function isWildcard(text: string): boolean {
   return /[*?]/.test(text);
 }
 
-/** What a wildcard takes: `*` for any characters, also none, and `?` for one; everything else for itself. */
+/**
+ * What a wildcard takes: `*` for any characters, also none, and `?` for one; everything else for
+ * itself.
+ */
 export function wildcard(text: string): RegExp {
   const source = text
     .replace(/[\\^$.+()[\]{}|]/g, (character) => `\\${character}`)

@@ -15,15 +15,17 @@ const durationForm = new RegExp(DURATION_PATTERN);
 const sizeForm = new RegExp(SIZE_PATTERN);
 
 /**
- * Reads `250ms`, `2s`, `15m`, `1h30m`, `7d`: units fall from days to milliseconds, each at most once. Undefined when
- * the text is no duration; a number without a unit is none.
+ * Reads `250ms`, `2s`, `15m`, `1h30m`, `7d`: units fall from days to milliseconds, each at most
+ * once. Undefined when the text is no duration; a number without a unit is none.
  *
  * @returns ms
  */
 export function parseDuration(text: string): number | undefined {
   const parts = durationForm.exec(text);
   if (!parts) return undefined;
-  return safe(DURATION_UNITS.reduce((sum, [, factor], i) => sum + Number(parts[i + 1] ?? 0) * factor, 0));
+  return safe(
+    DURATION_UNITS.reduce((sum, [, factor], i) => sum + Number(parts[i + 1] ?? 0) * factor, 0),
+  );
 }
 
 /** Writes a duration in ms so that `parseDuration` reads it back: `1h30m`, `250ms`, `0s`. */
@@ -42,7 +44,10 @@ export function durationText(ms: number): string {
     .trim();
 }
 
-/** A moment as the clock on the wall has it: `2026-11-21 10:04:12`. @param at in ms since the epoch, of that clock */
+/**
+ * A moment as the clock on the wall has it: `2026-11-21 10:04:12`. @param at in ms since the epoch,
+ * of that clock
+ */
 export function wallClockText(at: number): string {
   const date = new Date(at);
   const text = (parts: number[], between: string) =>
@@ -52,8 +57,8 @@ export function wallClockText(at: number): string {
 }
 
 /**
- * Reads `8 MiB`, `64 KiB`, `20 MB`, `500 B` and whole numbers of bytes. Undefined when it is no size; text needs a
- * unit, because `"8"` may have meant anything.
+ * Reads `8 MiB`, `64 KiB`, `20 MB`, `500 B` and whole numbers of bytes. Undefined when it is no
+ * size; text needs a unit, because `"8"` may have meant anything.
  *
  * @returns bytes
  */
@@ -70,7 +75,8 @@ export function formatBytes(size: number): string {
   let amount = size;
   for (const name of ['B', 'KiB', 'MiB', 'GiB', 'TiB']) {
     // 1023.95 would be shown as 1024.0: the next unit says it better.
-    if (amount < 1023.95 || name === 'TiB') return `${Number(amount.toFixed(name === 'B' ? 0 : 1))} ${name}`;
+    if (amount < 1023.95 || name === 'TiB')
+      return `${Number(amount.toFixed(name === 'B' ? 0 : 1))} ${name}`;
     amount /= 1024;
   }
   return `${size} B`;

@@ -8,21 +8,25 @@ const YOUNG_MB = 4;
 const IDLE_MS = 30_000;
 
 /**
- * How far a thread steps back behind the event loop. Measured with 100,000 files that are new, on two cores: 67 to 105 blocks of
- * more than 14 ms and 42 ms at most, instead of 176 to 204 and 107 to 197 ms, most of which the event loop had waited for a core.
+ * How far a thread steps back behind the event loop. Measured with 100,000 files that are new, on
+ * two cores: 67 to 105 blocks of more than 14 ms and 42 ms at most, instead of 176 to 204 and 107
+ * to 197 ms, most of which the event loop had waited for a core.
  */
 const BACKGROUND_NICE = 5;
 
 /** One life of the thread, and the orders that it has not answered, in turn. */
 interface Running {
   readonly worker: Worker;
-  readonly waiting: { readonly resolve: (value: never) => void; readonly reject: (error: Error) => void }[];
+  readonly waiting: {
+    readonly resolve: (value: never) => void;
+    readonly reject: (error: Error) => void;
+  }[];
 }
 
 /**
- * A thread for work that would block the event loop. It starts with the first order, does orders in turn, ends when it had
- * nothing to do for a while, and starts anew with the next order, also after it broke down; what it had not answered by then is
- * rejected.
+ * A thread for work that would block the event loop. It starts with the first order, does orders in
+ * turn, ends when it had nothing to do for a while, and starts anew with the next order, also after
+ * it broke down; what it had not answered by then is rejected.
  */
 export class WorkThread {
   #running: Running | undefined;
@@ -62,7 +66,9 @@ export class WorkThread {
   #start(): Running {
     this.#idle?.cancel();
     if (this.#running !== undefined) return this.#running;
-    const worker = new Worker(this.program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
+    const worker = new Worker(this.program, {
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+    });
     const running: Running = { worker, waiting: [] };
     // Orders are answered in turn.
     worker.on('message', (value: unknown) => {
@@ -83,7 +89,9 @@ export class WorkThread {
   }
 }
 
-/** Answers the orders of a WorkThread, in the thread and in turn, each by the function of that name. */
+/**
+ * Answers the orders of a WorkThread, in the thread and in turn, each by the function of that name.
+ */
 export function serve(work: Readonly<Record<string, (order: never) => unknown>>): void {
   giveWay();
   let before: unknown;
@@ -107,7 +115,10 @@ export function serve(work: Readonly<Record<string, (order: never) => unknown>>)
   });
 }
 
-/** Lets the event loop go first where there are fewer cores than threads. On Linux alone a thread has a priority of its own. */
+/**
+ * Lets the event loop go first where there are fewer cores than threads. On Linux alone a thread
+ * has a priority of its own.
+ */
 export function giveWay(): void {
   if (process.platform !== 'linux') return;
   try {

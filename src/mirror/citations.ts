@@ -16,9 +16,18 @@ import { hashOf, removeWhole, replaceWhole, type Standing, stampOfTarget } from 
 const SAVE_EVERY = 100;
 /** So many items in a row that fail are no accident: the pass waits. */
 const MOST_FAILURES = 5;
-/** So long after an item was confirmed the peer is asked for it, and for all that were confirmed meanwhile, in ms. */
+/**
+ * So long after an item was confirmed the peer is asked for it, and for all that were confirmed
+ * meanwhile, in ms.
+ */
 const SOON_MS = 20_000;
-const OF_AN_ITEM = ['PEER_ANSWER', 'PEER_ANSWER_TOO_LARGE', 'PEER_REFUSED', 'PEER_FAILED', 'MIRROR_BLOCKED'];
+const OF_AN_ITEM = [
+  'PEER_ANSWER',
+  'PEER_ANSWER_TOO_LARGE',
+  'PEER_REFUSED',
+  'PEER_FAILED',
+  'MIRROR_BLOCKED',
+];
 /** How many items are held at a time. */
 const PAGE = 2_000;
 /** How many records are looked at without a pause. */
@@ -42,14 +51,19 @@ interface Run {
 /**
  * A file for each confirmed item of a folder with what the peer knows of its citations.
  *
- * A *pass* goes over all items, one request each; where it stands is kept in state, so that the next run goes on after a
- * restart, or after the peer was away. A document that the peer does not show keeps its file, an item that is gone
- * loses it. The next pass begins `every` after the beginning of the last, and with each run that a person asks for.
+ * A *pass* goes over all items, one request each; where it stands is kept in state, so that the
+ * next run goes on after a restart, or after the peer was away. A document that the peer does not
+ * show keeps its file, an item that is gone loses it. The next pass begins `every` after the
+ * beginning of the last, and with each run that a person asks for.
  *
- * What is confirmed, or gone, after a pass began is looked at soon, in a run of its own or in the middle of the next pass.
+ * What is confirmed, or gone, after a pass began is looked at soon, in a run of its own or in the
+ * middle of the next pass.
  */
 export class CitationsMirror extends Mirror<CitationsPlan> {
-  /** Since when there may be new items to look at. At first there may be those of an earlier process. */
+  /**
+   * Since when there may be new items to look at. At first there may be those of an earlier
+   * process.
+   */
   #newSince: number | undefined = this.deps.clock.now();
 
   /** A pass that was cut short goes on soon; one that ended keeps its distance to the next. */
@@ -67,7 +81,10 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     if (isCited(item)) this.#newSince ??= this.deps.clock.now();
   }
 
-  async follow(before: MirrorRecord | undefined, { isAsked, signal }: FollowOptions): Promise<Followed> {
+  async follow(
+    before: MirrorRecord | undefined,
+    { isAsked, signal }: FollowOptions,
+  ): Promise<Followed> {
     const now = this.deps.clock.now();
     const known = passes.of(this.deps.state, this.name);
     const isPassDue = isAsked || known === undefined || this.#untilNext(known) === 0;
@@ -76,14 +93,19 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     const run: Run = { pass: isBegun ? begun : { ...begun, changed: false }, failures: [], signal };
     if (known !== undefined) await this.#lookAt(run, 'newAfter');
     if (isPassDue) {
-      if (!isBegun) run.pass = { ...run.pass, beganAt: now, after: '', newAfter: keyOf(now), files: 0 };
+      if (!isBegun)
+        run.pass = { ...run.pass, beganAt: now, after: '', newAfter: keyOf(now), files: 0 };
       await this.#lookAt(run, 'after');
       this.#keep(run, { ...run.pass, after: undefined });
     }
     // Of the items that were not looked at nothing new is known.
     const last = isPassDue ? undefined : before;
     const notes = notesOf(run.failures) ?? last?.notes;
-    const facts = { rows: run.pass.files, notes, succeededAt: last?.succeededAt ?? this.deps.clock.now() };
+    const facts = {
+      rows: run.pass.files,
+      notes,
+      succeededAt: last?.succeededAt ?? this.deps.clock.now(),
+    };
     return { kind: 'followed', changed: run.pass.changed, facts };
   }
 
@@ -95,8 +117,8 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   }
 
   /**
-   * Looks at the items of the pass (`after`), or at those that changed since it began (`newAfter`), one after the other. Behind one
-   * that fails nothing is safe: the next run goes on from there.
+   * Looks at the items of the pass (`after`), or at those that changed since it began (`newAfter`),
+   * one after the other. Behind one that fails nothing is safe: the next run goes on from there.
    */
   async #lookAt(run: Run, cursor: 'after' | 'newAfter'): Promise<void> {
     const isPass = cursor === 'after';
@@ -109,7 +131,11 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       run.signal.throwIfAborted();
       try {
         const { files, changed } = await this.#look(item, isPass, run.signal);
-        run.pass = { ...run.pass, files: run.pass.files + files, changed: run.pass.changed || changed };
+        run.pass = {
+          ...run.pass,
+          files: run.pass.files + files,
+          changed: run.pass.changed || changed,
+        };
         if (item.status === 'confirmed') failed = 0;
       } catch (error) {
         if (!isOfThisItem(error)) throw error;
@@ -153,7 +179,9 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
         (await stampOfTarget(target)) !== undefined && (await removeWhole(target, { onReplace }));
       return { files: -counted, changed };
     }
-    const citation = await ask(signal, (signal) => peer.citation({ url: item.url }, { filter, ch, signal }));
+    const citation = await ask(signal, (signal) =>
+      peer.citation({ url: item.url }, { filter, ch, signal }),
+    );
     if (citation === undefined) return { files: 0, changed: false };
     const body = jsonOf(citation, item.url);
     const onReplace = (_: unknown, old?: Standing) => this.#keepUnlessOurs(target, old, body);
@@ -161,7 +189,9 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     return { files: 1 - counted, changed };
   }
 
-  /** Saves a file that somebody edited as a conflict file. @param body of the file that replaces it */
+  /**
+   * Saves a file that somebody edited as a conflict file. @param body of the file that replaces it
+   */
   async #keepUnlessOurs(target: Target, old: Standing | undefined, body?: string): Promise<void> {
     if (old === undefined) return;
     const text = old.stamp.size > LARGEST ? '' : await readFile(old.path, 'utf8');
@@ -172,8 +202,8 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   }
 
   /**
-   * The confirmed and the gone items of the folder behind the key `last`, up to `end`, in order. In bounded memory, at the price of
-   * looking at all records of the folder once a page.
+   * The confirmed and the gone items of the folder behind the key `last`, up to `end`, in order. In
+   * bounded memory, at the price of looking at all records of the folder once a page.
    */
   async *#itemsBehind(last: string, end = KEYS_END): AsyncGenerator<CitedItem> {
     const { state } = this.deps;
@@ -222,7 +252,10 @@ function notesOf(failures: readonly string[]): string[] | undefined {
   ];
 }
 
-/** The same knowledge is the same text, in whatever order the peer sends it. @returns the text up to what `signed` adds */
+/**
+ * The same knowledge is the same text, in whatever order the peer sends it. @returns the text up to
+ * what `signed` adds
+ */
 function jsonOf(citation: Citation, itemUrl: string): string {
   const { url = itemUrl, urlhash, title, citing, similar } = citation;
   const documents = (all: readonly CitingDocument[]) =>
@@ -236,11 +269,20 @@ function jsonOf(citation: Citation, itemUrl: string): string {
       text,
       appearsIn: appearsIn.toSorted(compareByCodePoint),
     }));
-  const sorted = { url, urlhash, title, sentences, citing: documents(citing), similar: documents(similar) };
+  const sorted = {
+    url,
+    urlhash,
+    title,
+    sentences,
+    citing: documents(citing),
+    similar: documents(similar),
+  };
   return JSON.stringify(sorted, undefined, 2).slice(0, -'\n}'.length);
 }
 
-/** The file says the sha256 of what stands in it, by which it is told from one that somebody edited. */
+/**
+ * The file says the sha256 of what stands in it, by which it is told from one that somebody edited.
+ */
 function signed(body: string): string {
   const sha256 = createHash('sha256').update(body).digest('hex');
   return `${body},\n  "sha256": "${sha256}"\n}\n`;

@@ -7,13 +7,16 @@ import { MirrorError, onDisk } from './errors.js';
 import { atPlace, type Place, type Target } from './place.js';
 import { hashOf, statsAt, temporaryOf } from './whole-file.js';
 
-/** Copies of one file that `keep` makes: a program that writes into it again and again fills no disk. */
+/**
+ * Copies of one file that `keep` makes: a program that writes into it again and again fills no
+ * disk.
+ */
 const MOST_KEPT = 100;
 
 /**
- * The *conflict files* of one mirrored file: whole copies beside it, as NAME.conflict-TIME, of what somebody wrote into it and
- * what the peer does not have. Once written they are the person's and never changed; a conflict *stands* for as long as its file
- * does. The same content is saved once.
+ * The *conflict files* of one mirrored file: whole copies beside it, as NAME.conflict-TIME, of what
+ * somebody wrote into it and what the peer does not have. Once written they are the person's and
+ * never changed; a conflict *stands* for as long as its file does. The same content is saved once.
  */
 export class ConflictFiles {
   constructor(
@@ -49,7 +52,8 @@ export class ConflictFiles {
   }
 
   /**
-   * Keeps the file that stands there, of any size, under a second name. A program that still has it open goes on writing into that.
+   * Keeps the file that stands there, of any size, under a second name. A program that still has it
+   * open goes on writing into that.
    *
    * @param sha256 of its content
    * @returns the path of the copy, below the root

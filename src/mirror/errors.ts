@@ -3,7 +3,10 @@ import { numberText, sentence, shellWord } from '../lib/text.js';
 import type { Conflict } from './record.js';
 
 interface Row {
-  /** What the sentences are filled with: `{what}` it is about, `{detail}` (who, what or why), `{accept}` (the command). */
+  /**
+   * What the sentences are filled with: `{what}` it is about, `{detail}` (who, what or why),
+   * `{accept}` (the command).
+   */
   readonly message: string;
   readonly hint: string;
   /** @default EXIT.failure */
@@ -63,7 +66,8 @@ const ERRORS = {
     hint: 'Narrow the pattern; what it found before goes on.',
   },
   MIRROR_NO_LIST: {
-    message: 'The peer does not tell which {detail} it has, so that the pattern {what} finds nothing.',
+    message:
+      'The peer does not tell which {detail} it has, so that the pattern {what} finds nothing.',
     hint: 'Give each of them an entry of its own in the configuration.',
   },
   MIRROR_UNKNOWN: {
@@ -99,7 +103,10 @@ export class MirrorError extends PeersyncError {
   }
 }
 
-/** Does what touches the disk: a system error becomes a MirrorError about `what`, and any other stays what it is. */
+/**
+ * Does what touches the disk: a system error becomes a MirrorError about `what`, and any other
+ * stays what it is.
+ */
 export async function onDisk<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -124,7 +131,8 @@ export function isTooLarge(error: unknown): boolean {
 }
 
 const stays = 'the file stays as it was';
-const ifRight = (accepting: string) => `If that is right, {accept} ${accepting}; if not, look at the peer.`;
+const ifRight = (accepting: string) =>
+  `If that is right, {accept} ${accepting}; if not, look at the peer.`;
 const orAnew = 'or move the file aside to have it written anew';
 const gone = (noun: string) => ({
   message: `The peer does not have {what} any more; ${stays}.`,
@@ -132,7 +140,10 @@ const gone = (noun: string) => ({
 });
 const leftAlone = 'until then nothing of it reaches the peer, and it is left alone';
 
-/** Every alarm: what the peer says would replace good data (SHARE_, TABLE_), the root is of another state (ROOT_), or a file that a person edits cannot be taken (EDIT_). */
+/**
+ * Every alarm: what the peer says would replace good data (SHARE_, TABLE_), the root is of another
+ * state (ROOT_), or a file that a person edits cannot be taken (EDIT_).
+ */
 const ALARMS = {
   SHARE_GONE: gone('object'),
   SHARE_EMPTY: {
@@ -201,7 +212,10 @@ const ALARMS = {
 
 export type AlarmCode = keyof typeof ALARMS;
 
-/** Waits for a person: following the peer, or the file, would replace good data. Both were left alone. */
+/**
+ * Waits for a person: following the peer, or the file, would replace good data. Both were left
+ * alone.
+ */
 export class MirrorAlarm extends PeersyncError {
   declare readonly code: AlarmCode;
   /** Of a table that is edited: those that stand meanwhile. */
@@ -224,7 +238,10 @@ const SHOWN = 100;
 /** Names that a sentence lists. */
 const LISTED = 5;
 
-/** A name of the peer in a sentence: in quotes, cut if it is long, and without anything that moves a cursor or hides text. */
+/**
+ * A name of the peer in a sentence: in quotes, cut if it is long, and without anything that moves a
+ * cursor or hides text.
+ */
 export function quoted(name: string): string {
   const characters = [...name.slice(0, 4 * SHOWN)];
   const shown = characters.slice(0, SHOWN).join('');

@@ -28,7 +28,10 @@ const NOUNS = { table: 'table', share: 'shared object' } as const;
 
 /** What mirrors ask of the peer client. */
 export interface MirrorPeer extends Pick<PeerClient, 'baseUrl' | 'citation' | 'share' | 'shares'> {
-  readonly tables: Pick<PeerClient['tables'], 'maxKeyBytes' | 'list' | 'stream' | 'set' | 'deleteRows'>;
+  readonly tables: Pick<
+    PeerClient['tables'],
+    'maxKeyBytes' | 'list' | 'stream' | 'set' | 'deleteRows'
+  >;
 }
 
 /** What every mirror works with. */
@@ -63,7 +66,9 @@ export interface FollowOptions {
 /** How a run that went well ended. */
 export type Followed =
   | { readonly kind: 'followed'; readonly changed: boolean; readonly facts: Facts }
-  /** It is over: nothing is left to follow. `changed`: whether there was a file, which was removed. */
+  /**
+   * It is over: nothing is left to follow. `changed`: whether there was a file, which was removed.
+   */
   | { readonly kind: 'over'; readonly changed: boolean };
 
 /** One mirror: how often it runs, and what a run does. */
@@ -89,17 +94,21 @@ export abstract class Mirror<P extends Plan = Plan> {
   }
 
   /**
-   * Asks the peer, and writes what differs. What goes wrong is thrown, and then the file is as it was: a
-   * MirrorAlarm waits for a person, Overtaken says that somebody writes the file just now: again in a few seconds, without a word.
-   * Anything else is tried again.
+   * Asks the peer, and writes what differs. What goes wrong is thrown, and then the file is as it
+   * was: a MirrorAlarm waits for a person, Overtaken says that somebody writes the file just now:
+   * again in a few seconds, without a word. Anything else is tried again.
    */
   abstract follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
 
   /**
-   * Called before the file is replaced or removed: what somebody wrote into it is saved as a conflict file, and what is about to be
-   * written is known again after a crash. Both are on disk when this resolves.
+   * Called before the file is replaced or removed: what somebody wrote into it is saved as a
+   * conflict file, and what is about to be written is known again after a crash. Both are on disk
+   * when this resolves.
    */
-  protected readonly onReplace = async (sha256: string | undefined, old?: Standing): Promise<void> => {
+  protected readonly onReplace = async (
+    sha256: string | undefined,
+    old?: Standing,
+  ): Promise<void> => {
     const known = records.of(this.deps.state, this.name);
     const ours = [known?.sha256, ...(known?.writing ?? [])];
     let there = known?.sha256;
@@ -139,7 +148,10 @@ export abstract class Mirror<P extends Plan = Plan> {
   /** How long from now, in ms, until its next run, where it knows better than the scheduler. */
   nextIn?(): number | undefined;
 
-  /** Whether there is something that does not wait for the next run, such as a person's edit. Asked every 2 seconds. */
+  /**
+   * Whether there is something that does not wait for the next run, such as a person's edit. Asked
+   * every 2 seconds.
+   */
   wantsRun?(): Promise<boolean>;
 }
 
@@ -160,18 +172,23 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
   }
 
   /**
-   * The peer does not have it. Accepting that removes the file, and the mirror waits for it to come back; where a pattern brought it
-   * here, the mirror is over.
+   * The peer does not have it. Accepting that removes the file, and the mirror waits for it to come
+   * back; where a pattern brought it here, the mirror is over.
    *
    * @throws MirrorAlarm TABLE_GONE, SHARE_GONE; MirrorError MIRROR_NOTHING where it never was there
    */
-  protected async gone(before: MirrorRecord | undefined, { accepted }: FollowOptions): Promise<Followed> {
+  protected async gone(
+    before: MirrorRecord | undefined,
+    { accepted }: FollowOptions,
+  ): Promise<Followed> {
     const { kind, source, role } = this.plan;
     const { absentSince, file } = before ?? {};
-    if (absentSince !== undefined) return { kind: 'followed', changed: false, facts: { absentSince } };
+    if (absentSince !== undefined)
+      return { kind: 'followed', changed: false, facts: { absentSince } };
     if (file === undefined) {
       // It was on the list, and went before it was read: what stands there is not ours.
-      if (role === 'member' && !this.deps.isListed(kind, source)) return { kind: 'over', changed: false };
+      if (role === 'member' && !this.deps.isListed(kind, source))
+        return { kind: 'over', changed: false };
       throw new MirrorError('MIRROR_NOTHING', this.what);
     }
     const code = kind === 'table' ? 'TABLE_GONE' : 'SHARE_GONE';
@@ -179,7 +196,11 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
     const changed = (await stampOfTarget(this.target)) !== undefined;
     const left = await this.retire(before);
     if (role === 'member' && left.length === 0) return { kind: 'over', changed };
-    return { kind: 'followed', changed, facts: { absentSince: this.deps.clock.now(), conflicts: left } };
+    return {
+      kind: 'followed',
+      changed,
+      facts: { absentSince: this.deps.clock.now(), conflicts: left },
+    };
   }
 
   /** Removes the file. @returns the conflicts that are left */
@@ -194,8 +215,9 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
 const MOST_MEMBERS = 10_000;
 
 /**
- * A pattern over the tables, or the shared objects, of the peer. A run asks for the list of them; each that matches is a mirror of
- * its own, and stays one when it is not on the list any more, until a person accepts that.
+ * A pattern over the tables, or the shared objects, of the peer. A run asks for the list of them;
+ * each that matches is a mirror of its own, and stays one when it is not on the list any more,
+ * until a person accepts that.
  */
 export class PatternMirror extends Mirror<ListedPlan> {
   async follow(_before: unknown, { signal }: FollowOptions): Promise<Followed> {
@@ -232,11 +254,13 @@ interface Outcome {
 }
 
 /**
- * Runs a mirror once. What that came to is in its record, on disk, when this resolves, and never before the file is in place: after
- * a crash between the two the next run finds the file as it should be and only writes the record.
+ * Runs a mirror once. What that came to is in its record, on disk, when this resolves, and never
+ * before the file is in place: after a crash between the two the next run finds the file as it
+ * should be and only writes the record.
  *
- * @throws the reason of the signal when it aborts, QueueError or PeerError when the queue or the peer client is stopped, StateError
- *   when the record cannot be kept; what is wrong with the mirror is in the report
+ * @throws the reason of the signal when it aborts, QueueError or PeerError when the queue or the
+ *   peer client is stopped, StateError when the record cannot be kept; what is wrong with the
+ *   mirror is in the report
  */
 export async function runMirror(
   mirror: Mirror,
@@ -287,7 +311,10 @@ async function outcomeOf(
     if (error instanceof Overtaken) return { end: 'later', record: known };
     const isKnown = error instanceof PeersyncError;
     if (!isKnown)
-      deps.log.error({ err: error, mirror: name }, `the mirror ${name} failed: ${messageOf(error)}`);
+      deps.log.error(
+        { err: error, mirror: name },
+        `the mirror ${name} failed: ${messageOf(error)}`,
+      );
     const { code, message, hint } = isKnown
       ? error
       : new MirrorError('MIRROR_FAILED', JSON.stringify(name), messageOf(error));
@@ -297,7 +324,10 @@ async function outcomeOf(
       // An alarm that was raised before keeps its time.
       const since = alarm?.code === code ? alarm.since : triedAt;
       const { conflicts = rest.conflicts } = error;
-      return { end: 'alarm', record: { ...rest, alarm: { code, message, hint, since }, conflicts } };
+      return {
+        end: 'alarm',
+        record: { ...rest, alarm: { code, message, hint, since }, conflicts },
+      };
     }
     const trouble = { code, message, hint, since: failure?.since ?? triedAt };
     return { end: 'failed', record: { ...rest, alarm, failure: trouble, failures: failures + 1 } };
@@ -305,9 +335,18 @@ async function outcomeOf(
 }
 
 /** Failures that the queue logs once for everybody. */
-const OF_THE_PEER = ['PEER_UNREACHABLE', 'PEER_TIMEOUT', 'PEER_BUSY', 'PEER_AUTH', 'PEER_AUTH_WEAK'];
+const OF_THE_PEER = [
+  'PEER_UNREACHABLE',
+  'PEER_TIMEOUT',
+  'PEER_BUSY',
+  'PEER_AUTH',
+  'PEER_AUTH_WEAK',
+];
 
-/** Logs what is new about a mirror, once: troubles when they begin and when they are over, and what changed. */
+/**
+ * Logs what is new about a mirror, once: troubles when they begin and when they are over, and what
+ * changed.
+ */
 function logRun(
   name: string,
   before: MirrorRecord | undefined,
@@ -326,7 +365,9 @@ function logRun(
   const { path, absentSince, notes = [], conflicts = [], rows, bytes, sha256 } = record ?? {};
   for (const note of notes) if (before?.notes?.includes(note) !== true) say('info', note);
   const known = new Set(before?.conflicts?.map(({ file }) => file));
-  const fresh = new Map(conflicts.filter(({ file }) => !known.has(file)).map((each) => [each.file, each]));
+  const fresh = new Map(
+    conflicts.filter(({ file }) => !known.has(file)).map((each) => [each.file, each]),
+  );
   for (const { file, pk } of fresh.values()) {
     const whose = pk === '' ? 'a file that somebody edited' : 'what was changed on both sides';
     say('warn', `${whose} stays as the peer has it; the file as it was edited is ${file}`);

@@ -20,12 +20,15 @@ import { inTurns } from './turns.js';
 import { BaseStore } from './two-way/base.js';
 import { TwoWayTable } from './two-way/two-way-table.js';
 
-/** So long a run may go without a request to the peer, in ms: large tables are merged in seconds. */
+/**
+ * So long a run may go without a request to the peer, in ms: large tables are merged in seconds.
+ */
 const LONGEST_SILENCE_MS = 15 * 60_000;
 /** Mirrors that are made without giving way to other work. */
 const MADE_A_TURN = 100;
 
-export interface MirrorsParts extends Pick<MirrorDeps, 'clock' | 'log' | 'peer' | 'state' | 'stateDir'> {
+export interface MirrorsParts
+  extends Pick<MirrorDeps, 'clock' | 'log' | 'peer' | 'state' | 'stateDir'> {
   readonly settings: MirrorConfig;
   readonly queue: Pick<RequestQueue, 'run'>;
   /** From 0 to 1, for jitter. @default Math.random */
@@ -33,12 +36,14 @@ export interface MirrorsParts extends Pick<MirrorDeps, 'clock' | 'log' | 'peer' 
 }
 
 /**
- * What comes from the peer: shared objects, tables and citations as files that follow it. There is a mirror for each entry of the
- * configuration, and one for each table and each shared object that a pattern matches, from the moment it was first listed.
+ * What comes from the peer: shared objects, tables and citations as files that follow it. There is
+ * a mirror for each entry of the configuration, and one for each table and each shared object that
+ * a pattern matches, from the moment it was first listed.
  *
- * Life: opened with its parts; `start` lets each mirror run again and again (see `Scheduler`); `stop` calls off what is under way and
- * resolves when nothing is. `configure` changes which mirrors there are in between. `run` and `accept` work with and without
- * `start`. A failure of one mirror is in its record and ends no other.
+ * Life: opened with its parts; `start` lets each mirror run again and again (see `Scheduler`);
+ * `stop` calls off what is under way and resolves when nothing is. `configure` changes which
+ * mirrors there are in between. `run` and `accept` work with and without `start`. A failure of one
+ * mirror is in its record and ends no other.
  */
 export class Mirrors {
   readonly #deps: { -readonly [K in keyof MirrorDeps]: MirrorDeps[K] };
@@ -64,7 +69,12 @@ export class Mirrors {
     this.#settings = settings;
     const commit = () => this.#await(() => state.commit());
     this.#deps = {
-      ...{ peer, state, stateDir, clock, log, root: settings.root },
+      peer,
+      state,
+      stateDir,
+      clock,
+      log,
+      root: settings.root,
       isListed: (kind, source) => this.#listed[kind]?.has(source) ?? true,
       onList: (kind, sources) => {
         this.#listed[kind] = new Set(sources);
@@ -81,7 +91,8 @@ export class Mirrors {
       },
     };
     this.#scheduler = new Scheduler({
-      ...{ clock, random },
+      clock,
+      random,
       run: (mirror, options) => runMirror(mirror, this.#deps, options),
       onOver: ({ name, plan }) => {
         this.#mirrors.delete(name);
@@ -108,8 +119,9 @@ export class Mirrors {
   }
 
   /**
-   * From now on another configuration holds. A mirror that is as before goes on undisturbed, also while it runs; any other is
-   * called off, and one of that name begins anew. Those that left are forgotten, their files stay.
+   * From now on another configuration holds. A mirror that is as before goes on undisturbed, also
+   * while it runs; any other is called off, and one of that name begins anew. Those that left are
+   * forgotten, their files stay.
    *
    * One after the other: to be awaited before the next call, and before `stop`.
    */
@@ -135,11 +147,12 @@ export class Mirrors {
   }
 
   /**
-   * Runs mirrors now, each once, and reports each as it ends; a pattern first asks for the list, then all that it brought
-   * run.
+   * Runs mirrors now, each once, and reports each as it ends; a pattern first asks for the list,
+   * then all that it brought run.
    *
    * @param names all unless given
-   * @throws MirrorError MIRROR_UNKNOWN for a name that none has, before anything runs; else as `Scheduler.run`
+   * @throws MirrorError MIRROR_UNKNOWN for a name that none has, before anything runs; else as
+   *   `Scheduler.run`
    */
   async *run(
     names: readonly string[] | undefined,
@@ -175,7 +188,8 @@ export class Mirrors {
   #runWaiting(): void {
     const { state } = this.#deps;
     for (const mirror of this.#mirrors.values())
-      if (records.of(state, mirror.name)?.alarm?.code === 'ROOT_TAKEN') this.#scheduler.runSoon(mirror);
+      if (records.of(state, mirror.name)?.alarm?.code === 'ROOT_TAKEN')
+        this.#scheduler.runSoon(mirror);
   }
 
   /** Of all mirrors, in the order of the configuration. */
@@ -191,7 +205,10 @@ export class Mirrors {
     }));
   }
 
-  /** In the order in which they end. Called off, and waited for, when one throws or nobody wants to know any more. */
+  /**
+   * In the order in which they end. Called off, and waited for, when one throws or nobody wants to
+   * know any more.
+   */
   async *#runEach(
     mirrors: readonly Mirror[],
     asked: AbortSignal | undefined,
@@ -269,7 +286,8 @@ export class Mirrors {
         // Those write no file of that name.
         if (kind === 'citations' || plan.role === 'pattern') continue;
         claims.push({
-          ...{ owner: name, wanted: wantedPath(plan) },
+          owner: name,
+          wanted: wantedPath(plan),
           held: records.of(this.#deps.state, name)?.path,
           granted: this.#mirrors.get(name)?.identity.path,
           neighbours: plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit),
@@ -292,7 +310,9 @@ export class Mirrors {
     if (plan.kind === 'citations') return new CitationsMirror(plan, target, deps);
     if (plan.role === 'pattern') return new PatternMirror(plan, target, deps);
     if (plan.kind === 'share') return new ShareMirror(plan, target, deps);
-    return plan.settings.edit ? new TwoWayTable(plan, target, deps) : new TableMirror(plan, target, deps);
+    return plan.settings.edit
+      ? new TwoWayTable(plan, target, deps)
+      : new TableMirror(plan, target, deps);
   }
 
   /** Forgets what is kept of mirrors that are not configured any more. Their files stay. */

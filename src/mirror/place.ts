@@ -20,8 +20,9 @@ export interface Place {
   /** The real path, for people and records. */
   readonly path: string;
   /**
-   * The path by which the file, and all that stands beside it, is looked at, written, renamed and removed. On Linux it begins with
-   * the open directory, and goes on to lead there, whatever is put in its place.
+   * The path by which the file, and all that stands beside it, is looked at, written, renamed and
+   * removed. On Linux it begins with the open directory, and goes on to lead there, whatever is put
+   * in its place.
    */
   readonly at: string;
 }
@@ -39,15 +40,17 @@ const openNumber = promisify(open);
 const closeNumber = promisify(close);
 
 /**
- * Does some work at the place of a target, with the directories above it made (0755). A link within the root is followed as long as
- * it stays within.
+ * Does some work at the place of a target, with the directories above it made (0755). A link within
+ * the root is followed as long as it stays within.
  *
- * A path is trusted at no time, as in `lib/descriptor.ts`: whoever may write below the root may put a link in the place of a directory
- * between two system calls. Each directory is opened, and has to stand where it was meant to. On systems without /proc the last one
- * is compared before and after the work; a link that is there in between can escape this weaker check.
+ * A path is trusted at no time, as in `lib/descriptor.ts`: whoever may write below the root may put
+ * a link in the place of a directory between two system calls. Each directory is opened, and has to
+ * stand where it was meant to. On systems without /proc the last one is compared before and after
+ * the work; a link that is there in between can escape this weaker check.
  *
- * @throws MirrorError MIRROR_OUTSIDE when a link, or the path itself, leads out of the root; MIRROR_BLOCKED, MIRROR_FULL or
- *   MIRROR_UNWRITABLE when the directories cannot be made, or are moved meanwhile
+ * @throws MirrorError MIRROR_OUTSIDE when a link, or the path itself, leads out of the root;
+ *   MIRROR_BLOCKED, MIRROR_FULL or MIRROR_UNWRITABLE when the directories cannot be made, or are
+ *   moved meanwhile
  */
 export async function atPlace<T>(target: Target, work: (place: Place) => Promise<T>): Promise<T> {
   const parts = target.path.split('/');
@@ -58,7 +61,10 @@ export async function atPlace<T>(target: Target, work: (place: Place) => Promise
   const name = parts.pop() ?? '';
   const directory = await onDisk(shown, () => openBelow(target.root, parts, shown));
   try {
-    const done = await work({ path: join(directory.real, name), at: join(pathOf(directory), name) });
+    const done = await work({
+      path: join(directory.real, name),
+      at: join(pathOf(directory), name),
+    });
     if (!HAS_DESCRIPTORS) checkStands(directory, shown);
     return done;
   } finally {
@@ -71,7 +77,11 @@ function pathOf({ fd, real }: OpenDirectory): string {
 }
 
 /** Opens a directory below the root, from one to the next. */
-async function openBelow(root: string, parts: readonly string[], shown: string): Promise<OpenDirectory> {
+async function openBelow(
+  root: string,
+  parts: readonly string[],
+  shown: string,
+): Promise<OpenDirectory> {
   await mkdir(root, { recursive: true, mode: 0o755 });
   const top = await realpath(root);
   let directory = await openAt(top, shown);

@@ -33,10 +33,15 @@ export type Listed = Partial<Record<ListedPlan['kind'], Set<string>>>;
 type Meta = Pick<StateView, 'meta' | 'metaNames'>;
 
 /**
- * All mirrors, each name once: what is configured by name first, then the tables and the shared objects that patterns match,
- * in the order of the patterns. One by one: a pattern may match thousands.
+ * All mirrors, each name once: what is configured by name first, then the tables and the shared
+ * objects that patterns match, in the order of the patterns. One by one: a pattern may match
+ * thousands.
  */
-export function* plansOf(settings: MirrorConfig, state: Meta, listed: Listed = {}): Generator<Plan, void> {
+export function* plansOf(
+  settings: MirrorConfig,
+  state: Meta,
+  listed: Listed = {},
+): Generator<Plan, void> {
   const names = new Set<string>();
   for (const plan of everyPlan(settings, state, listed)) {
     if (!names.has(plan.name)) yield plan;
@@ -57,7 +62,8 @@ function* everyPlan(settings: MirrorConfig, state: Meta, listed: Listed): Genera
   });
   yield* shares;
   yield* tables;
-  for (const each of settings.citations) yield { kind: 'citations', name: each.name, settings: each };
+  for (const each of settings.citations)
+    yield { kind: 'citations', name: each.name, settings: each };
   for (const pattern of [...tables, ...shares].filter(({ role }) => role === 'pattern')) {
     const { kind } = pattern;
     const known = records.names(state).flatMap((name) => {
@@ -70,7 +76,9 @@ function* everyPlan(settings: MirrorConfig, state: Meta, listed: Listed): Genera
   }
 }
 
-/** Which tables or shared objects a pattern matches, over what stands in its group if it has one. */
+/**
+ * Which tables or shared objects a pattern matches, over what stands in its group if it has one.
+ */
 export function matcherOf({ kind, settings }: ListedPlan): (source: string) => boolean {
   const regExp = wildcard(kind === 'table' ? settings.table : settings.data);
   const group = kind === 'table' || settings.c === undefined ? '' : `${settings.c}/`;
@@ -84,17 +92,22 @@ export function dataOf({ settings: { c, data }, source, role }: SharePlan): stri
 }
 
 /**
- * A pattern that was given a name of its own gives it to each of its members. What the peer calls something may hold anything; what
- * is typed and shown may not.
+ * A pattern that was given a name of its own gives it to each of its members. What the peer calls
+ * something may hold anything; what is typed and shown may not.
  */
 function memberName({ name, source }: ListedPlan, member: string): string {
   const printable = member.replace(/[\p{C}\p{Zl}\p{Zp}%]/gu, (c) =>
-    [...Buffer.from(c)].map((byte) => `%${byte.toString(16).padStart(2, '0').toUpperCase()}`).join(''),
+    [...Buffer.from(c)]
+      .map((byte) => `%${byte.toString(16).padStart(2, '0').toUpperCase()}`)
+      .join(''),
   );
   return name === source ? printable : `${name}/${printable}`;
 }
 
-/** What is known of each mirror without a daemon: of those that a pattern brought, what it found last. */
+/**
+ * What is known of each mirror without a daemon: of those that a pattern brought, what it found
+ * last.
+ */
 export function mirrorReports(settings: MirrorConfig, state: Meta): MirrorReport[] {
   return [...plansOf(settings, state)].map((plan) => reportOf(plan, state));
 }
@@ -111,7 +124,10 @@ function hasManyFiles(plan: Plan): boolean {
   return plan.kind === 'citations' || plan.role === 'pattern';
 }
 
-/** Where the files of a pattern or of citations stand, for a person: `tables/p*.csv`, `citations/notes/*.json`. */
+/**
+ * Where the files of a pattern or of citations stand, for a person: `tables/p*.csv`,
+ * `citations/notes/*.json`.
+ */
 function patternPath(plan: Plan): string {
   const { kind, settings } = plan;
   if (kind === 'table') return settings.path.replaceAll('{table}', () => settings.table);
@@ -122,23 +138,32 @@ function patternPath(plan: Plan): string {
 /** Where the file of a plan stands unless another mirror is in the way. */
 export function wantedPath(plan: Plan): TargetPath {
   const { settings } = plan;
-  if (plan.kind === 'citations' || plan.role === 'pattern') return { path: settings.path, notes: [] };
+  if (plan.kind === 'citations' || plan.role === 'pattern')
+    return { path: settings.path, notes: [] };
   if (plan.kind === 'table') return fillTemplate(settings.path, { table: plan.source });
-  return fillTemplate(settings.path, plan.role === 'member' ? { data: dataOf(plan).split('/') } : {});
+  return fillTemplate(
+    settings.path,
+    plan.role === 'member' ? { data: dataOf(plan).split('/') } : {},
+  );
 }
 
 /** @param path where its file stands below the root */
 export function identityOf(plan: Plan, path: string): Identity {
   const { kind } = plan;
   if (kind === 'table' && plan.role !== 'pattern') return { kind, path, table: plan.source };
-  return kind === 'share' && plan.role === 'member' ? { kind, path, share: plan.source } : { kind, path };
+  return kind === 'share' && plan.role === 'member'
+    ? { kind, path, share: plan.source }
+    : { kind, path };
 }
 
 /** Keeps one value a mirror in state, under a prefix. In memory: commit it when it has to hold. */
 function keptOfMirrors<T extends object>(prefix: string) {
   return {
-    of: (state: Pick<StateView, 'meta'>, name: string) => state.meta(prefix + name) as T | undefined,
-    /** Keeps a value, or forgets it. It is made of JSON values only, which an interface cannot say. */
+    of: (state: Pick<StateView, 'meta'>, name: string) =>
+      state.meta(prefix + name) as T | undefined,
+    /**
+     * Keeps a value, or forgets it. It is made of JSON values only, which an interface cannot say.
+     */
     keep: (state: Pick<State, 'setMeta'>, name: string, value: T | undefined) =>
       state.setMeta(prefix + name, value as Json | undefined),
     /** The names of all mirrors of which something is kept. */

@@ -7,9 +7,14 @@ export interface MirrorTrouble {
   readonly since: number;
 }
 
-/** A cell that was changed in the file and in the peer, differently, or a whole file that was edited. What the peer has was kept. */
+/**
+ * A cell that was changed in the file and in the peer, differently, or a whole file that was
+ * edited. What the peer has was kept.
+ */
 export interface Conflict {
-  /** Empty where it is about the whole file: nobody merges it, or it was written while nobody could. */
+  /**
+   * Empty where it is about the whole file: nobody merges it, or it was written while nobody could.
+   */
   readonly pk: string;
   /** Undefined where a row that one side changed was removed on the other. */
   readonly column?: string;
@@ -19,7 +24,10 @@ export interface Conflict {
   readonly at: number;
 }
 
-/** Which version of a shared object a file is, in the words of the peer. Times are ms since the epoch. */
+/**
+ * Which version of a shared object a file is, in the words of the peer. Times are ms since the
+ * epoch.
+ */
 export interface ShareVersion {
   /** Of which object of which peer: of another it says nothing. */
   readonly of: string;
@@ -58,7 +66,9 @@ export interface Facts {
   /** Of a share, where the peer tells versions apart. */
   readonly version?: ShareVersion | undefined;
   /** As it was written, so that a change by others is noticed. */
-  readonly file?: { readonly size: number; readonly mtimeMs: number; readonly ino: number } | undefined;
+  readonly file?:
+    | { readonly size: number; readonly mtimeMs: number; readonly ino: number }
+    | undefined;
   /** Since when a person has accepted that the peer has it no more: it is waited for. */
   readonly absentSince?: number | undefined;
   readonly conflicts?: readonly Conflict[] | undefined;
@@ -66,14 +76,20 @@ export interface Facts {
   readonly notes?: readonly string[] | undefined;
 }
 
-/** What is remembered of one mirror: one file, or for citations one folder. Times are ms since the epoch. */
+/**
+ * What is remembered of one mirror: one file, or for citations one folder. Times are ms since the
+ * epoch.
+ */
 export interface MirrorRecord extends Identity, Facts {
   readonly triedAt?: number | undefined;
   /** When its content last changed. */
   readonly changedAt?: number | undefined;
   /** The last try failed, and the next may succeed by itself. */
   readonly failure?: MirrorTrouble | undefined;
-  /** Each sha256 of what may stand there after a crash: what was about to replace the file, and what that was to replace. */
+  /**
+   * Each sha256 of what may stand there after a crash: what was about to replace the file, and what
+   * that was to replace.
+   */
   readonly writing?: readonly string[] | undefined;
   /** Tries that failed one after the other. */
   readonly failures?: number | undefined;
@@ -87,15 +103,18 @@ export interface MirrorReport extends MirrorRecord {
   /** When it is asked for next; only while the daemon runs. */
   readonly nextAt?: number | undefined;
   readonly running?: boolean | undefined;
-  /** Whether the run that is reported changed the file: wrote it or, where the peer has it no more, removed it. */
+  /**
+   * Whether the run that is reported changed the file: wrote it or, where the peer has it no more,
+   * removed it.
+   */
   readonly changed?: boolean | undefined;
   /** Whether that run was the last: nothing is left to follow, until a pattern brings it again. */
   readonly isOver?: boolean | undefined;
 }
 
 /**
- * Where looking at the items of a folder stands, as it is kept in state. Items are in the order of their keys: since when they are
- * confirmed, or gone, and their path.
+ * Where looking at the items of a folder stands, as it is kept in state. Items are in the order of
+ * their keys: since when they are confirmed, or gone, and their path.
  */
 export interface Pass {
   /** In ms since the epoch. */

@@ -40,11 +40,12 @@ interface Asking {
 }
 
 /**
- * The directory below which everything is mirrored. It belongs to one state: two that replace each other's files in turn would
- * never end, and the edits of one look like the peer's to nobody.
+ * The directory below which everything is mirrored. It belongs to one state: two that replace each
+ * other's files in turn would never end, and the edits of one look like the peer's to nobody.
  *
- * A root without a marker is *taken*: the marker is put there. One with the marker of another state, or with one that cannot be
- * read, is an alarm; accepting it takes the root. A state that was lost left its marker: the new one is another state.
+ * A root without a marker is *taken*: the marker is put there. One with the marker of another
+ * state, or with one that cannot be read, is an alarm; accepting it takes the root. A state that
+ * was lost left its marker: the new one is another state.
  */
 export class MirrorRoot {
   /** One at a time, so that one marker is written. */
@@ -74,9 +75,9 @@ export class MirrorRoot {
   }
 
   /**
-   * Refuses to write into an empty mount point: files would fill the disk below it, and when the right one is back an old file that
-   * is edited would look like a person's edit. The root counts as away while it is empty, on another file system than when
-   * something was last written to it.
+   * Refuses to write into an empty mount point: files would fill the disk below it, and when the
+   * right one is back an old file that is edited would look like a person's edit. The root counts
+   * as away while it is empty, on another file system than when something was last written to it.
    */
   async #checkThere(root: string): Promise<void> {
     const known = this.parts.state.meta(ROOT) as
@@ -97,7 +98,8 @@ export class MirrorRoot {
     }
     const marker = (await markerIn(top)) ?? (await this.#take(top, owner));
     if (marker === undefined || marker.owner === owner) return;
-    if (!accepted.includes('ROOT_TAKEN')) throw new MirrorAlarm('ROOT_TAKEN', name, root, marker.whose);
+    if (!accepted.includes('ROOT_TAKEN'))
+      throw new MirrorAlarm('ROOT_TAKEN', name, root, marker.whose);
     await writeFileAtomic(join(top, MARKER), this.#text(owner), {
       mode: 0o644,
       temporary: temporaryIn(top, owner),

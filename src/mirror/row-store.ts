@@ -42,14 +42,17 @@ interface Head {
 }
 
 /**
- * The rows of a table on their way to a file: the peer sends them once, in its own order, and which columns there are is known
- * only at the end. They wait on disk, so that memory does not grow with them.
+ * The rows of a table on their way to a file: the peer sends them once, in its own order, and which
+ * columns there are is known only at the end. They wait on disk, so that memory does not grow with
+ * them.
  *
- * A store is *filled* once, then *read* as often as one likes, then *closed*. While it is filled, rows are sorted as many at a time
- * as fit the budget; each lot goes on with the run before it or begins another. Runs are merged while they are read. Rows of the
- * same key stay all of them, in the order in which they came.
+ * A store is *filled* once, then *read* as often as one likes, then *closed*. While it is filled,
+ * rows are sorted as many at a time as fit the budget; each lot goes on with the run before it or
+ * begins another. Runs are merged while they are read. Rows of the same key stay all of them, in
+ * the order in which they came.
  *
- * Its file has no name any more as soon as it is open: nothing of it stays, however the process ends.
+ * Its file has no name any more as soon as it is open: nothing of it stays, however the process
+ * ends.
  */
 export class RowStore {
   /** How many rows there are. */
@@ -75,9 +78,13 @@ export class RowStore {
   /**
    * Takes in all rows.
    *
-   * @throws MirrorError MIRROR_TOO_WIDE, MIRROR_FULL, MIRROR_BLOCKED, MIRROR_UNWRITABLE; and whatever `rows` and the signal throw
+   * @throws MirrorError MIRROR_TOO_WIDE, MIRROR_FULL, MIRROR_BLOCKED, MIRROR_UNWRITABLE; and
+   *   whatever `rows` and the signal throw
    */
-  static async fill(rows: AsyncIterable<readonly TableRow[]>, options: RowStoreOptions): Promise<RowStore> {
+  static async fill(
+    rows: AsyncIterable<readonly TableRow[]>,
+    options: RowStoreOptions,
+  ): Promise<RowStore> {
     const { directory } = options;
     const file = await onDisk(directory, async () => {
       await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -96,7 +103,10 @@ export class RowStore {
     }
   }
 
-  /** The rows in the wanted order. An empty cell may have become an absent one. What compares as equal stays in the order of the runs. */
+  /**
+   * The rows in the wanted order. An empty cell may have become an absent one. What compares as
+   * equal stays in the order of the runs.
+   */
   async *read(): AsyncGenerator<readonly TableRow[], void> {
     const heads: Head[] = [];
     const step = Math.ceil(Math.min(2 ** 16, Math.max(512, MERGE_READ_BYTES / this.#runs.length)));
@@ -109,7 +119,8 @@ export class RowStore {
       const row = head.group[head.at];
       if (row !== undefined) merged.push(row);
       head.at += 1;
-      // What was taken is handed on before more is read: memory holds one group of each run and no more.
+      // What was taken is handed on before more is read: memory holds one group of each run and no
+      // more.
       if (head.at === head.group.length || merged.length === GROUP) {
         yield merged;
         merged = [];
@@ -157,7 +168,10 @@ export class RowStore {
     await keep();
   }
 
-  /** Puts a head where it belongs among the others, which are in order, once it stands at a row; one whose run is over goes. */
+  /**
+   * Puts a head where it belongs among the others, which are in order, once it stands at a row; one
+   * whose run is over goes.
+   */
   async #toRow(head: Head, heads: Head[]): Promise<void> {
     if (head.at === head.group.length) {
       head.group = (await head.groups.next()).value ?? [];
@@ -170,7 +184,8 @@ export class RowStore {
     for (let to = heads.length; from < to; ) {
       const middle = (from + to) >> 1;
       const other = heads[middle] ?? head;
-      if ((compareByCodePoint(other.order, head.order) || other.place - head.place) < 0) from = middle + 1;
+      if ((compareByCodePoint(other.order, head.order) || other.place - head.place) < 0)
+        from = middle + 1;
       else to = middle;
     }
     heads.splice(from, 0, head);
@@ -179,10 +194,15 @@ export class RowStore {
   /** By what a row is compared: the texts of the columns asked for, then its key. */
   #orderOf({ pk, cells }: TableRow): string {
     const { sortBy = [] } = this.options;
-    return [...sortBy.map((column) => (column === KEY_COLUMN ? pk : cells.get(column))), pk].join('\0');
+    return [...sortBy.map((column) => (column === KEY_COLUMN ? pk : cells.get(column))), pk].join(
+      '\0',
+    );
   }
 
-  /** A JSON list of the key, then of each cell that is not empty the number of its column and its text; no line break within. */
+  /**
+   * A JSON list of the key, then of each cell that is not empty the number of its column and its
+   * text; no line break within.
+   */
   #lineOf({ pk, cells }: TableRow): string {
     const parts: (string | number)[] = [pk];
     for (const [column, text] of cells) {
@@ -210,7 +230,8 @@ export class RowStore {
       const { bytesRead } = await onDisk(directory, () => this.file.read(chunk, 0, length, at));
       at += bytesRead;
       const end = chunk.subarray(0, bytesRead).lastIndexOf('\n');
-      if (end !== -1) yield rowsOf(Buffer.concat([...begun, chunk.subarray(0, end)]).toString(), columns);
+      if (end !== -1)
+        yield rowsOf(Buffer.concat([...begun, chunk.subarray(0, end)]).toString(), columns);
       // What a line begins with is copied: the next read overwrites it.
       const rest = Buffer.from(chunk.subarray(end + 1, bytesRead));
       begun = end === -1 ? [...begun, rest] : [rest];
@@ -219,7 +240,10 @@ export class RowStore {
 }
 
 function rowsOf(lines: string, columns: readonly string[]): TableRow[] {
-  const lists = JSON.parse(`[${lines.replaceAll('\n', ',')}]`) as (readonly [string, ...unknown[]])[];
+  const lists = JSON.parse(`[${lines.replaceAll('\n', ',')}]`) as (readonly [
+    string,
+    ...unknown[],
+  ])[];
   return lists.map(([pk, ...parts]) => {
     const cells = new Map<string, string>();
     for (let i = 0; i < parts.length; i += 2)

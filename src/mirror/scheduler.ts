@@ -11,11 +11,16 @@ const LOOK_MS = 2_000;
 const LATER_MS = 3_000;
 /** All first runs begin within this time, in ms; sooner where the mirror runs more often. */
 const FIRST_WITHIN_MS = 10_000;
-/** How long after the first failure it is tried again, in ms; twice as long after each that follows. */
+/**
+ * How long after the first failure it is tried again, in ms; twice as long after each that follows.
+ */
 const RETRY_MS = 30_000;
 /** How far from `every` a run may be, as a share of it. */
 const JITTER = 0.1;
-/** Timers stand still while the machine is suspended: they wait no longer than this, in ms, before the time is looked at again. */
+/**
+ * Timers stand still while the machine is suspended: they wait no longer than this, in ms, before
+ * the time is looked at again.
+ */
 const LONGEST_TIMER_MS = 3_600_000;
 
 /** What a run is asked with; its signal is that of whoever asked. */
@@ -33,10 +38,16 @@ export interface SchedulerDeps {
 /** What is planned and under way of one mirror. */
 interface Task {
   readonly mirror: Mirror;
-  /** Ends the run under way. One for each run: a signal remembers for life all that `AbortSignal.any` made of it (Node 20). */
+  /**
+   * Ends the run under way. One for each run: a signal remembers for life all that
+   * `AbortSignal.any` made of it (Node 20).
+   */
   calledOff: AbortController;
   timer?: Timer;
-  /** When it runs next, in ms since the epoch; undefined while its time has come, and it waits for room or runs. */
+  /**
+   * When it runs next, in ms since the epoch; undefined while its time has come, and it waits for
+   * room or runs.
+   */
   nextAt?: number | undefined;
   run?: Promise<RunResult> | undefined;
   /** Whether the last run failed: then the next try comes at its own pace. */
@@ -44,12 +55,13 @@ interface Task {
 }
 
 /**
- * Runs mirrors: each when its time comes, which is soon after the start, then every `every` or so, earlier after a failure and when
- * the mirror wants one; and when a person asks, before those whose time has come. Two runs of the same mirror go one after the
- * other.
+ * Runs mirrors: each when its time comes, which is soon after the start, then every `every` or so,
+ * earlier after a failure and when the mirror wants one; and when a person asks, before those whose
+ * time has come. Two runs of the same mirror go one after the other.
  *
- * Life: mirrors are added and removed at any time. `start` begins to run them by itself, `stop` calls off what is under way and
- * resolves when nothing is. A mirror that is removed is called off, and never runs again.
+ * Life: mirrors are added and removed at any time. `start` begins to run them by itself, `stop`
+ * calls off what is under way and resolves when nothing is. A mirror that is removed is called off,
+ * and never runs again.
  */
 export class Scheduler {
   readonly #tasks = new Map<Mirror, Task>();
@@ -67,7 +79,9 @@ export class Scheduler {
     this.#planFirst(task);
   }
 
-  /** @param onFailure is given an error that is not one of a single mirror: a disk that fails, a bug */
+  /**
+   * @param onFailure is given an error that is not one of a single mirror: a disk that fails, a bug
+   */
   start(onFailure: (error: unknown) => void): void {
     this.#onFailure = onFailure;
     for (const task of this.#tasks.values()) this.#planFirst(task);
@@ -99,7 +113,10 @@ export class Scheduler {
     return this.#files.size + this.#files.pending + this.#passes.pending > 0;
   }
 
-  /** Whether a mirror runs, and when it does next, in ms since the epoch; undefined while nothing is planned. */
+  /**
+   * Whether a mirror runs, and when it does next, in ms since the epoch; undefined while nothing is
+   * planned.
+   */
   planOf(mirror: Mirror): { readonly running: boolean; readonly nextAt?: number | undefined } {
     const { run, nextAt } = this.#tasks.get(mirror) ?? {};
     return { running: run !== undefined, nextAt };
@@ -127,7 +144,10 @@ export class Scheduler {
     if (task === undefined || this.#tasks.get(mirror) !== task) throw replaced(mirror);
     this.#stopping.signal.throwIfAborted();
     task.calledOff = new AbortController();
-    const signal = AbortSignal.any([task.calledOff.signal, ...(options.signal ? [options.signal] : [])]);
+    const signal = AbortSignal.any([
+      task.calledOff.signal,
+      ...(options.signal ? [options.signal] : []),
+    ]);
     task.run = this.deps.run(mirror, { ...options, signal });
     try {
       const result = await task.run;

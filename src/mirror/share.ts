@@ -6,27 +6,34 @@ import type { MirrorRecord, ShareVersion } from './record.js';
 import { replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
 
 /**
- * How long the word of a peer is taken that an object did not change, in ms: one that was replaced by an older file looks
- * as if it had not.
+ * How long the word of a peer is taken that an object did not change, in ms: one that was replaced
+ * by an older file looks as if it had not.
  */
 const WHOLE_EVERY_MS = 7 * 86_400_000;
-/** What the peer changes so shortly before it answers may look as if it had not changed after, in ms. */
+/**
+ * What the peer changes so shortly before it answers may look as if it had not changed after, in
+ * ms.
+ */
 const SAME_MOMENT_MS = 2_000;
 
 /**
  * A shared object of the peer as a file.
  *
- * The answer is looked at before it is written: what is not what it was (see `checkContent`), or more than `maxSize`, is an
- * alarm, and so is an object that the peer has no more. Accepting the latter removes the file, and the mirror waits for the
- * object to come back; where a pattern brought it here, the mirror is over.
+ * The answer is looked at before it is written: what is not what it was (see `checkContent`), or
+ * more than `maxSize`, is an alarm, and so is an object that the peer has no more. Accepting the
+ * latter removes the file, and the mirror waits for the object to come back; where a pattern
+ * brought it here, the mirror is over.
  *
- * Where the peer tells versions apart, an object that is here already is asked for only if it changed.
+ * Where the peer tells versions apart, an object that is here already is asked for only if it
+ * changed.
  */
 export class ShareMirror extends ListedMirror<SharePlan> {
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     const { peer, ask } = this.deps;
     const { c, maxSize } = this.plan.settings;
-    const maxBytes = options.accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
+    const maxBytes = options.accepted.includes('MIRROR_TOO_LARGE')
+      ? Number.MAX_SAFE_INTEGER
+      : maxSize;
     const known = this.known(before);
     const conditions = await this.#conditions(known);
     try {
@@ -34,7 +41,8 @@ export class ShareMirror extends ListedMirror<SharePlan> {
         peer.share(
           { data: dataOf(this.plan), c },
           async (share): Promise<Followed> => {
-            if (!share.isUnchanged) return await this.#take(share, before, maxBytes, { ...options, signal });
+            if (!share.isUnchanged)
+              return await this.#take(share, before, maxBytes, { ...options, signal });
             const { sha256, bytes, file, type, version } = known ?? {};
             const facts = { sha256, bytes, file, type, version, notes: this.notes };
             return { kind: 'followed', changed: false, facts };
@@ -66,7 +74,10 @@ export class ShareMirror extends ListedMirror<SharePlan> {
     return { kind: 'followed', changed, facts };
   }
 
-  /** Only another version is asked for, where the file is still the one that is known; once a week it is asked for as it is. */
+  /**
+   * Only another version is asked for, where the file is still the one that is known; once a week
+   * it is asked for as it is.
+   */
   async #conditions({ version, file }: Partial<MirrorRecord> = {}): Promise<ShareOptions> {
     if (file === undefined || version?.of !== this.#of) return {};
     if (this.deps.clock.now() - version.at > WHOLE_EVERY_MS) return {};
@@ -74,21 +85,31 @@ export class ShareMirror extends ListedMirror<SharePlan> {
     return { ifNoneMatch: version.etag, ifModifiedSince: version.asOf };
   }
 
-  /** By what the version is known again; undefined where the peer says nothing by which it could be. */
+  /**
+   * By what the version is known again; undefined where the peer says nothing by which it could be.
+   */
   #versionOf({ etag, lastModified, peerAt }: ShareStream): ShareVersion | undefined {
     const before = peerAt === undefined ? undefined : peerAt - SAME_MOMENT_MS;
-    const asOf = lastModified === undefined ? before : Math.min(lastModified, before ?? lastModified);
+    const asOf =
+      lastModified === undefined ? before : Math.min(lastModified, before ?? lastModified);
     if (etag === undefined && asOf === undefined) return undefined;
     return { of: this.#of, at: this.deps.clock.now(), etag, asOf };
   }
 
   /** Which object of which peer. */
   get #of(): string {
-    return JSON.stringify([this.deps.peer.baseUrl, this.plan.settings.c ?? null, dataOf(this.plan)]);
+    return JSON.stringify([
+      this.deps.peer.baseUrl,
+      this.plan.settings.c ?? null,
+      dataOf(this.plan),
+    ]);
   }
 }
 
-/** What content is, as far as a mistake would show: told from its media type, its first bytes, or a file name. */
+/**
+ * What content is, as far as a mistake would show: told from its media type, its first bytes, or a
+ * file name.
+ */
 type ContentKind = 'html' | 'xml' | 'json' | 'text' | 'other';
 
 /** From so much one sees what an object is. */
@@ -98,9 +119,10 @@ const HEAD_BYTES = 4096;
 type Checked = { readonly type: string } | { readonly alarm: AlarmCode; readonly detail: string };
 
 /**
- * Whether a shared object is what it was, as far as its first bytes tell: not where nothing comes at all, a page of HTML where
- * there was none, or a text, XML or JSON where there was something else, as errors are told. Where nothing was, its name says what it is,
- * and only a short one that speaks of an error may not be taken.
+ * Whether a shared object is what it was, as far as its first bytes tell: not where nothing comes
+ * at all, a page of HTML where there was none, or a text, XML or JSON where there was something
+ * else, as errors are told. Where nothing was, its name says what it is, and only a short one that
+ * speaks of an error may not be taken.
  *
  * @param head as `withHead` gives it
  * @param said the media type that the peer gave
@@ -123,7 +145,11 @@ export function checkContent(
   let found: AlarmCode | undefined;
   if (isNothing && before?.bytes !== 0) found = 'SHARE_EMPTY';
   else if (isOther && kind === 'html') found = 'SHARE_HTML';
-  else if (isOther && kind !== 'other' && (isFirstError || (known !== undefined && before?.bytes !== 0)))
+  else if (
+    isOther &&
+    kind !== 'other' &&
+    (isFirstError || (known !== undefined && before?.bytes !== 0))
+  )
     found = 'SHARE_TYPE';
   if (found !== undefined && !accepted.includes(found)) {
     return { alarm: found, detail: `${known ?? 'nothing'} before, ${type} now` };
@@ -159,7 +185,8 @@ const CANONICAL: Readonly<Record<ContentKind, string>> = {
   other: 'application/octet-stream',
 };
 
-const HTML = /^(?:<!--[\s\S]*?-->|<\?[\s\S]*?\?>|\s)*<(?:!doctype\s+html|html|head|body|title|meta)[\s>]/i;
+const HTML =
+  /^(?:<!--[\s\S]*?-->|<\?[\s\S]*?\?>|\s)*<(?:!doctype\s+html|html|head|body|title|meta)[\s>]/i;
 const XML = /^\s*<(?:\?xml|[a-z_!])/i;
 const ERROR = /\b(?:error|exception|fault)\b/i;
 const JSON_BEGIN = /^\s*(?:\{\s*["}]|\[\s*[[{"\]\d])/;
@@ -190,6 +217,7 @@ function kindOfType(type: string | undefined): ContentKind {
 
 function textOf(bytes: Uint8Array): string {
   const [a, b] = bytes;
-  const encoding = a === 0xff && b === 0xfe ? 'utf-16le' : a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';
+  const encoding =
+    a === 0xff && b === 0xfe ? 'utf-16le' : a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';
   return new TextDecoder(encoding).decode(bytes);
 }

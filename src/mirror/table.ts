@@ -30,7 +30,8 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
   /**
    * Reads the table whole.
    *
-   * @param use is given the table as the peer has it now, complete and checked, and the alarms whose reason lasts; its rows wait on disk until this resolves
+   * @param use is given the table as the peer has it now, complete and checked, and the alarms
+   *   whose reason lasts; its rows wait on disk until this resolves
    * @returns undefined where there is no such table
    * @throws MirrorAlarm where it would replace good data; PeerError
    */
@@ -58,7 +59,8 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
         ),
       );
       if (rows === undefined) return undefined;
-      // Where no record says how many rows there were, a file that stands there may be all that is left of the table.
+      // Where no record says how many rows there were, a file that stands there may be all that is
+      // left of the table.
       const had = before?.rows ?? (await stampOfTarget(this.target));
       const isMissed = rows.rows === 0 && had !== undefined && had !== 0;
       if (isMissed && !deps.isListed('table', plan.source)) return undefined;
@@ -86,8 +88,9 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
 /**
  * A table of the peer as a file that is only written.
  *
- * The rows wait on disk, the whole of them is checked, and then the file is written. A table that is gone, without
- * rows where it had some, or without columns that it had, is an alarm. Accepting the latter two writes what there is.
+ * The rows wait on disk, the whole of them is checked, and then the file is written. A table that
+ * is gone, without rows where it had some, or without columns that it had, is an alarm. Accepting
+ * the latter two writes what there is.
  */
 export class TableMirror extends AnyTableMirror {
   override async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
@@ -96,24 +99,41 @@ export class TableMirror extends AnyTableMirror {
     return conflicts;
   }
 
-  override async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+  override async follow(
+    before: MirrorRecord | undefined,
+    options: FollowOptions,
+  ): Promise<Followed> {
     const { format, neutralise, newline, versions } = this.plan.settings;
-    const followed = await this.read(before, options, async (rows, columns, lasting): Promise<Followed> => {
-      const twice = {
-        isAllowed: [...options.accepted, ...(before?.tolerated ?? [])].includes('KEYS_TWICE'),
-        isSeen: false,
-      };
-      const table = { name: this.plan.source, columns: columns.written, neutralise, newline };
-      const text = writeTable(format, table, this.#uniqueRows(rows, twice));
-      const { signal } = options;
-      const how = { before: this.known(before), versions, signal, onReplace: this.onReplace };
-      const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, how);
-      const missing = columns.missing.map((column) => `The peer shows no column ${quoted(column)}.`);
-      const notes = [...this.notes, ...missing];
-      const tolerated = twice.isSeen ? [...lasting, 'KEYS_TWICE'] : lasting;
-      const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered, tolerated, notes };
-      return { kind: 'followed', changed, facts };
-    });
+    const followed = await this.read(
+      before,
+      options,
+      async (rows, columns, lasting): Promise<Followed> => {
+        const twice = {
+          isAllowed: [...options.accepted, ...(before?.tolerated ?? [])].includes('KEYS_TWICE'),
+          isSeen: false,
+        };
+        const table = { name: this.plan.source, columns: columns.written, neutralise, newline };
+        const text = writeTable(format, table, this.#uniqueRows(rows, twice));
+        const { signal } = options;
+        const how = { before: this.known(before), versions, signal, onReplace: this.onReplace };
+        const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, how);
+        const missing = columns.missing.map(
+          (column) => `The peer shows no column ${quoted(column)}.`,
+        );
+        const notes = [...this.notes, ...missing];
+        const tolerated = twice.isSeen ? [...lasting, 'KEYS_TWICE'] : lasting;
+        const facts = {
+          rows: rows.rows,
+          bytes,
+          sha256,
+          file,
+          columns: columns.remembered,
+          tolerated,
+          notes,
+        };
+        return { kind: 'followed', changed, facts };
+      },
+    );
     await this.#forgetBase();
     return followed ?? (await this.gone(before, options));
   }
@@ -136,13 +156,18 @@ export class TableMirror extends AnyTableMirror {
     }
   }
 
-  /** What is kept of the time before `edit` was switched off: from now on the file is only written. */
+  /**
+   * What is kept of the time before `edit` was switched off: from now on the file is only written.
+   */
   async #forgetBase(): Promise<void> {
     await new BaseStore(this.deps.stateDir, this.name, this.plan.source, this.deps.clock).forget();
   }
 }
 
-/** Which columns a table is written with, in this order and without the key, and what became of those it had. */
+/**
+ * Which columns a table is written with, in this order and without the key, and what became of
+ * those it had.
+ */
 export interface Columns {
   readonly written: readonly string[];
   /** To be remembered: those of the peer. A column that is only configured cannot be lost. */
@@ -154,7 +179,8 @@ export interface Columns {
 }
 
 /**
- * Columns stand as configured; else as they always did, with new ones behind them as the peer has them.
+ * Columns stand as configured; else as they always did, with new ones behind them as the peer has
+ * them.
  *
  * @param isEmpty a table without rows may show no columns, and has lost none
  */
@@ -164,7 +190,8 @@ function columnsOf(
   shown: readonly string[],
   isEmpty: boolean,
 ): Columns {
-  const isWanted = (column: string): boolean => configured === undefined || configured.includes(column);
+  const isWanted = (column: string): boolean =>
+    configured === undefined || configured.includes(column);
   const before = remembered.filter(isWanted);
   const known = new Set(before);
   const present = new Set(isEmpty ? [...before, ...shown] : shown);

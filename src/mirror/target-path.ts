@@ -3,7 +3,10 @@ import { compareByCodePoint } from '../lib/text.js';
 import { MirrorError, quoted } from './errors.js';
 import { inTurns } from './turns.js';
 
-/** Names the state that mirrors into the directory in which it stands. Names of the peer never become this one. */
+/**
+ * Names the state that mirrors into the directory in which it stands. Names of the peer never
+ * become this one.
+ */
 export const MARKER = '.peersync-mirror.json';
 
 /** Where a file stands below the root, and what had to be changed for that. */
@@ -14,13 +17,19 @@ export interface TargetPath {
   readonly notes: readonly string[];
 }
 
-/** Most bytes of one name of the peer in UTF-8; `.1000`, `.conflict-…` and what the template adds still fit a file system. */
+/**
+ * Most bytes of one name of the peer in UTF-8; `.1000`, `.conflict-…` and what the template adds
+ * still fit a file system.
+ */
 const LONGEST_NAME_BYTES = 200;
 const LONGEST_PART_BYTES = 225;
 /** Paths that are granted without giving way to other work. */
 const GRANTED_A_TURN = 100;
 
-/** Control, bidirectional and other characters that make a name look like another, and those with a meaning somewhere. */
+/**
+ * Control, bidirectional and other characters that make a name look like another, and those with a
+ * meaning somewhere.
+ */
 const FORBIDDEN =
   /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff/\\:*?"<>|]/gu;
 /** At the front: hidden files, the home of a shell, blanks. */
@@ -33,9 +42,9 @@ const MADE_SAFE = /~[\da-f]{8}(?:\.[a-z][\da-z]{0,9})?$/iu;
 const EXTENSION = /\.[a-z][\da-z]{0,9}$/iu;
 
 /**
- * The name as a file name that is safe on every system: one part of a path, at most 200 bytes, in NFC. What had to be
- * changed gets "~" and the first 8 hex digits of the sha256 of the original, before the extension if it has one, so
- * that different names stay different.
+ * The name as a file name that is safe on every system: one part of a path, at most 200 bytes, in
+ * NFC. What had to be changed gets "~" and the first 8 hex digits of the sha256 of the original,
+ * before the extension if it has one, so that different names stay different.
  */
 export function safeName(original: string): string {
   const cleaned = original
@@ -49,11 +58,17 @@ export function safeName(original: string): string {
   return withHash(cleaned, original, LONGEST_NAME_BYTES);
 }
 
-/** Puts "~" and 8 hex digits that stand for `original` before the extension of `name`, cut to `bytes`. */
+/**
+ * Puts "~" and 8 hex digits that stand for `original` before the extension of `name`, cut to
+ * `bytes`.
+ */
 function withHash(name: string, original: string, bytes = LONGEST_PART_BYTES): string {
   const hash = createHash('sha256').update(original).digest('hex').slice(0, 8);
   const extension = EXTENSION.exec(name)?.[0] ?? '';
-  const stem = cut(name.slice(0, name.length - extension.length), bytes - extension.length - hash.length - 1);
+  const stem = cut(
+    name.slice(0, name.length - extension.length),
+    bytes - extension.length - hash.length - 1,
+  );
   return `${stem === '' ? '_' : stem}~${hash}${extension}`;
 }
 
@@ -64,8 +79,9 @@ function cut(text: string, bytes: number): string {
 }
 
 /**
- * Fills the names of the peer into a path template: `{table}` in `tables/{table}.csv`. What stands in the template itself is
- * the user's choice and stays; a value is one part of a path, made safe, or, given as a list, that many parts.
+ * Fills the names of the peer into a path template: `{table}` in `tables/{table}.csv`. What stands
+ * in the template itself is the user's choice and stays; a value is one part of a path, made safe,
+ * or, given as a list, that many parts.
  */
 export function fillTemplate(
   template: string,
@@ -101,7 +117,10 @@ export interface Claim {
   /** The name of the mirror. */
   readonly owner: string;
   readonly wanted: TargetPath;
-  /** Where its file stands already, from its record: it stays there as long as that is a path that it may have. */
+  /**
+   * Where its file stands already, from its record: it stays there as long as that is a path that
+   * it may have.
+   */
   readonly held?: string | undefined;
   /** What it was granted before: that stays its own. */
   readonly granted?: string | undefined;
@@ -110,16 +129,21 @@ export interface Claim {
 }
 
 /**
- * The target paths of all mirrors of one root, by their owners: no two mirrors ever write the same file, also on a disk that ignores
- * case or how characters are composed, and no file of one stands where another has a directory, a version or a conflict file.
+ * The target paths of all mirrors of one root, by their owners: no two mirrors ever write the same
+ * file, also on a disk that ignores case or how characters are composed, and no file of one stands
+ * where another has a directory, a version or a conflict file.
  *
- * A claim gets the path that it asks for unless that is in the way of one granted before; then its name gets "~" and 8 hex
- * digits of the sha256 of its owner's name. Claims are granted in an order that is not theirs: first those that were granted before,
- * then those whose file stands there already, then by the owner's name, by code point.
+ * A claim gets the path that it asks for unless that is in the way of one granted before; then its
+ * name gets "~" and 8 hex digits of the sha256 of its owner's name. Claims are granted in an order
+ * that is not theirs: first those that were granted before, then those whose file stands there
+ * already, then by the owner's name, by code point.
  *
- * @throws MirrorError MIRROR_BLOCKED when there is none left for one, which takes names made for that
+ * @throws MirrorError MIRROR_BLOCKED when there is none left for one, which takes names made for
+ *   that
  */
-export async function grantPaths(claims: readonly Claim[]): Promise<ReadonlyMap<string, TargetPath>> {
+export async function grantPaths(
+  claims: readonly Claim[],
+): Promise<ReadonlyMap<string, TargetPath>> {
   /** Whether files appear beside it, by the file. */
   const files = new Map([[MARKER, false]]);
   const directories = new Set<string>();
@@ -143,8 +167,11 @@ export async function grantPaths(claims: readonly Claim[]): Promise<ReadonlyMap<
     for (const stem of own) stems.add(stem);
     return true;
   };
-  const rank = ({ granted, held }: Claim) => (granted !== undefined ? 0 : held !== undefined ? 1 : 2);
-  const order = claims.toSorted((a, b) => rank(a) - rank(b) || compareByCodePoint(a.owner, b.owner));
+  const rank = ({ granted, held }: Claim) =>
+    granted !== undefined ? 0 : held !== undefined ? 1 : 2;
+  const order = claims.toSorted(
+    (a, b) => rank(a) - rank(b) || compareByCodePoint(a.owner, b.owner),
+  );
   const paths = new Map<string, TargetPath>();
   for await (const claim of inTurns(order, GRANTED_A_TURN)) {
     const { owner, wanted, neighbours } = claim;
@@ -163,7 +190,10 @@ function stemsOf(name: string): readonly string[] {
   return [...suffixes].map(({ index }) => name.slice(0, index));
 }
 
-/** What was granted; else where the file stands, if that is one of these: the path as it is, then with the owner's hash in the last part, then in all parts. */
+/**
+ * What was granted; else where the file stands, if that is one of these: the path as it is, then
+ * with the owner's hash in the last part, then in all parts.
+ */
 function candidates({ owner, wanted: { path }, held = path, granted }: Claim): readonly string[] {
   if (granted !== undefined) return [granted];
   const parts = path.split('/');

@@ -15,7 +15,10 @@ export interface FileStamp {
   readonly ino: number;
 }
 
-/** Somebody is writing the file, or wrote it just before it was to be replaced: it is as they left it. */
+/**
+ * Somebody is writing the file, or wrote it just before it was to be replaced: it is as they left
+ * it.
+ */
 export class Overtaken extends Error {}
 
 export interface WholeFile {
@@ -38,35 +41,48 @@ export interface Standing {
 }
 
 export interface ReplaceOptions {
-  /** What is known of the file that stands there: with the same stamp and the same hash it is not even read. */
+  /**
+   * What is known of the file that stands there: with the same stamp and the same hash it is not
+   * even read.
+   */
   readonly before?: Pick<Facts, 'sha256' | 'file'> | undefined;
-  /** Earlier versions that stay beside the file, as NAME.1 (the latest) and so on; 0 unless given. */
+  /**
+   * Earlier versions that stay beside the file, as NAME.1 (the latest) and so on; 0 unless given.
+   */
   readonly versions?: number;
   /** Most bytes of content; unlimited unless given. */
   readonly maxBytes?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called with the sha256 of the new content when that is complete, also where it is what stands there. */
+  /**
+   * Called with the sha256 of the new content when that is complete, also where it is what stands
+   * there.
+   */
   readonly onWritten?: ((sha256: string) => Promise<void>) | undefined;
   /**
-   * Called when the new content is complete and not what stands there: with its sha256 (of a removal undefined), and with what
-   * stands there. What it throws leaves the old file as it is.
+   * Called when the new content is complete and not what stands there: with its sha256 (of a
+   * removal undefined), and with what stands there. What it throws leaves the old file as it is.
    */
-  readonly onReplace?: ((sha256: string | undefined, old: Standing | undefined) => Promise<void>) | undefined;
+  readonly onReplace?:
+    | ((sha256: string | undefined, old: Standing | undefined) => Promise<void>)
+    | undefined;
   /**
    * Called with the path (as `Place.at`) when the new content is complete, on disk and not what
-   * stands there, in the same turn as the rename or removal: what it throws leaves the old file as it is. Unless given it throws Overtaken where the file changed meanwhile.
+   * stands there, in the same turn as the rename or removal: what it throws leaves the old file as
+   * it is. Unless given it throws Overtaken where the file changed meanwhile.
    */
   readonly lastLook?: ((path: string) => void) | undefined;
 }
 
 /**
- * Replaces a file whole: a reader sees the old content or the new, never a part and never nothing, also when the process is
- * killed or the power goes. The content is streamed to a temporary file beside it. Content that is what stands there changes
- * nothing, so that mtime tells when it changed. A new file is 0644 less the umask, an existing one keeps its mode and, where that is
+ * Replaces a file whole: a reader sees the old content or the new, never a part and never nothing,
+ * also when the process is killed or the power goes. The content is streamed to a temporary file
+ * beside it. Content that is what stands there changes nothing, so that mtime tells when it
+ * changed. A new file is 0644 less the umask, an existing one keeps its mode and, where that is
  * allowed, its owner.
  *
- * @throws MirrorError MIRROR_OUTSIDE, MIRROR_BLOCKED, MIRROR_FULL, MIRROR_UNWRITABLE, MIRROR_TOO_LARGE; Overtaken; and
- *   whatever `content`, `onWritten`, `onReplace`, `lastLook` or the signal throws. The old file is as it was.
+ * @throws MirrorError MIRROR_OUTSIDE, MIRROR_BLOCKED, MIRROR_FULL, MIRROR_UNWRITABLE,
+ *   MIRROR_TOO_LARGE; Overtaken; and whatever `content`, `onWritten`, `onReplace`, `lastLook` or
+ *   the signal throws. The old file is as it was.
  */
 export async function replaceWhole(
   target: Target,
@@ -74,7 +90,9 @@ export async function replaceWhole(
   options: ReplaceOptions = {},
 ): Promise<WholeFile> {
   const shown = join(target.root, target.path);
-  return await onDisk(shown, () => atPlace(target, (place) => replaceAt(place, shown, content, options)));
+  return await onDisk(shown, () =>
+    atPlace(target, (place) => replaceAt(place, shown, content, options)),
+  );
 }
 
 async function replaceAt(
@@ -83,7 +101,14 @@ async function replaceAt(
   content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
   options: ReplaceOptions,
 ): Promise<WholeFile> {
-  const { before, versions, maxBytes = Number.POSITIVE_INFINITY, signal, onWritten, onReplace } = options;
+  const {
+    before,
+    versions,
+    maxBytes = Number.POSITIVE_INFINITY,
+    signal,
+    onWritten,
+    onReplace,
+  } = options;
   const hash = createHash('sha256');
   let bytes = 0;
   async function* hashed(): AsyncGenerator<Uint8Array> {
@@ -111,7 +136,8 @@ async function replaceAt(
     }
     await onReplace?.(written.sha256, old && { path, stamp: stampOf(old) });
     if (old !== undefined) {
-      // Only root may give files away, and only members may choose a group: a file of ours is as good.
+      // Only root may give files away, and only members may choose a group: a file of ours is as
+      // good.
       await handle.chown(old.uid, old.gid).catch(() => undefined);
       await handle.chmod(old.mode & 0o777);
       await keepVersion(path, versions);
@@ -121,7 +147,8 @@ async function replaceAt(
     if ((await stat(temporary)).ino === whole.file.ino) return true;
     throw new MirrorError('MIRROR_BLOCKED', shown, 'what another process writes');
   };
-  // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
+  // What only some may read is not shown to all while it is on its way. We write it, also where the
+  // file may only be read.
   const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
   await writeFileAtomic(path, hashed(), {
     mode: mode | 0o600,
@@ -162,7 +189,10 @@ async function removeAt(
   return true;
 }
 
-/** The stamp of the file that stands at a target; undefined where there is no regular file, or nobody can look. */
+/**
+ * The stamp of the file that stands at a target; undefined where there is no regular file, or
+ * nobody can look.
+ */
 export async function stampOfTarget({ root, path }: Target): Promise<FileStamp | undefined> {
   const stats = await regularFile(join(root, path)).catch(() => undefined);
   return stats && stampOf(stats);
@@ -177,7 +207,10 @@ export function stampOf({ size, mtimeMs, ino }: FileStamp): FileStamp {
   return { size, mtimeMs, ino };
 }
 
-/** @throws Overtaken when something else stands there than `stamp` says, or when something or nothing does */
+/**
+ * @throws Overtaken when something else stands there than `stamp` says, or when something or
+ *   nothing does
+ */
 export function lookAgain(path: string, stamp: FileStamp | undefined): void {
   if (!sameStamp(lstatSync(path, { throwIfNoEntry: false }), stamp)) throw new Overtaken();
 }
@@ -216,8 +249,9 @@ export async function hashOf(path: string): Promise<string> {
 }
 
 /**
- * Keeps what stands at `path` as NAME.1; what was NAME.1 becomes NAME.2 and so on, at most `count` of them. The file itself is
- * never moved, so that it is there at every instant; after a crash at any step the next call goes on from there.
+ * Keeps what stands at `path` as NAME.1; what was NAME.1 becomes NAME.2 and so on, at most `count`
+ * of them. The file itself is never moved, so that it is there at every instant; after a crash at
+ * any step the next call goes on from there.
  */
 async function keepVersion(path: string, count = 0): Promise<void> {
   if (count === 0) return;
@@ -235,8 +269,9 @@ async function keepVersion(path: string, count = 0): Promise<void> {
 }
 
 /**
- * Where the new content of a file is written before it is whole. It is always the same place beside the file, so that what a killed
- * process left there goes with the next try; names of the peer never become one like it.
+ * Where the new content of a file is written before it is whole. It is always the same place beside
+ * the file, so that what a killed process left there goes with the next try; names of the peer
+ * never become one like it.
  */
 export function temporaryOf(path: string, use = 'content'): string {
   const hash = createHash('sha256')

@@ -8,8 +8,9 @@ import type { ScanReport } from '../watch/watcher.js';
 import { PageError } from './guard.js';
 
 /*
- * What the server of the status page and the page in the browser say to each other. The browser takes types only, so that
- * nothing of the server comes into it with them. Times are ms since the epoch.
+ * What the server of the status page and the page in the browser say to each other. The browser
+ * takes types only, so that nothing of the server comes into it with them. Times are ms since the
+ * epoch.
  *
  * | request | answer |
  * | --- | --- |
@@ -26,9 +27,10 @@ import { PageError } from './guard.js';
  * | `GET /sign-in`, `POST /sign-in` | the page `sign-in.html`, whose form sends the field `token` |
  * | `POST /sign-out` | `{}` -> `{}`; the session of this browser is over |
  *
- * A `POST` to the API has a body in JSON, `{}` where nothing is to be said. Every error has a status from 400 up and is an
- * `ApiError`. 401 says that a token is needed: go to `/sign-in`. A wrong token leads back to `/sign-in#wrong`, so that the page
- * can say so without a script (`:target`). What is below `/assets/`, `/sign-in` itself and `/healthz` need no token.
+ * A `POST` to the API has a body in JSON, `{}` where nothing is to be said. Every error has a
+ * status from 400 up and is an `ApiError`. 401 says that a token is needed: go to `/sign-in`. A
+ * wrong token leads back to `/sign-in#wrong`, so that the page can say so without a script
+ * (`:target`). What is below `/assets/`, `/sign-in` itself and `/healthz` need no token.
  */
 
 export type { ItemLine, ItemsPage } from '../report/items.js';
@@ -71,7 +73,10 @@ export interface PageDeps {
 
 /** So many browsers follow at a time. */
 const MOST_FOLLOWERS = 32;
-/** Who has not read what was sent for so long is not there any more, in ms; a status is sent every 15 s. */
+/**
+ * Who has not read what was sent for so long is not there any more, in ms; a status is sent every
+ * 15 s.
+ */
 const SLOW_MS = 30_000;
 
 /** The browsers that follow the page at the moment, each with the request that it began by. */
@@ -128,7 +133,9 @@ export function apiRoutes(
     request.raw.setTimeout(slowMs);
     // A server in between is not to collect events before it passes them on.
     reply.type('text/event-stream; charset=utf-8').header('x-accel-buffering', 'no');
-    return reply.send(Readable.from(eventsOf(feed, signal), { objectMode: false, highWaterMark: 1 }));
+    return reply.send(
+      Readable.from(eventsOf(feed, signal), { objectMode: false, highWaterMark: 1 }),
+    );
   });
 
   app.post('/api/retry', ({ body }) => only('retry', body));
@@ -142,7 +149,9 @@ export function apiRoutes(
   });
   app.post('/api/rescan', async ({ body }) => ({ scans: await every('rescan', body) }));
   app.post('/api/mirrors/run', async ({ body }) => ({ mirrors: await every('mirror', body) }));
-  app.post('/api/mirrors/accept', async ({ body }) => ({ mirrors: await every('mirror-accept', body) }));
+  app.post('/api/mirrors/accept', async ({ body }) => ({
+    mirrors: await every('mirror-accept', body),
+  }));
   for (const what of ['pause', 'resume'] as const)
     app.post(`/api/${what}`, async ({ body }) => {
       await every(what, body);
@@ -152,5 +161,6 @@ export function apiRoutes(
 
 /** Server-sent events. JSON has no line breaks of its own, which would end one. */
 async function* eventsOf(feed: LiveFeed, signal: AbortSignal): AsyncGenerator<string> {
-  for await (const line of feed.follow(signal)) yield `event: ${line.kind}\ndata: ${feed.textOf(line)}\n\n`;
+  for await (const line of feed.follow(signal))
+    yield `event: ${line.kind}\ndata: ${feed.textOf(line)}\n\n`;
 }

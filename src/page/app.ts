@@ -48,8 +48,8 @@ const HEADERS = {
 } as const;
 
 /**
- * Leads on to the page from within it: a browser that came here by a link from elsewhere would not send its new session along
- * with a redirect.
+ * Leads on to the page from within it: a browser that came here by a link from elsewhere would not
+ * send its new session along with a redirect.
  */
 const SIGNED_IN = `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>peersync</title>
 <p>You are signed in. <a href="/">Go on to the page.</a></p></html>`;
@@ -120,7 +120,9 @@ function pageRoutes(
     return sendAsset(request, reply, name.endsWith('.html') ? undefined : assets.get(name));
   });
 
-  app.get('/favicon.ico', (request, reply) => sendAsset(request, reply, assets.get('favicon-ok.svg')));
+  app.get('/favicon.ico', (request, reply) =>
+    sendAsset(request, reply, assets.get('favicon-ok.svg')),
+  );
 
   app.get('/sign-in', (request, reply) =>
     guard.hasToken ? sendAsset(request, reply, signIn) : reply.redirect('/', 303),
@@ -147,7 +149,9 @@ function pageRoutes(
   });
 }
 
-/** A token in what another page makes a browser load, such as a picture, is nobody's try to get in. */
+/**
+ * A token in what another page makes a browser load, such as a picture, is nobody's try to get in.
+ */
 function isLinkWithToken({ headers, method, query, routeOptions }: FastifyRequest): boolean {
   const what = headers['sec-fetch-dest'];
   const isFollowed = what === undefined || what === 'document';
@@ -169,7 +173,12 @@ async function isAdmitted(
 }
 
 /** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
-function monitorRoutes(app: FastifyInstance, live: Live, followers: () => number, metrics: Metrics): void {
+function monitorRoutes(
+  app: FastifyInstance,
+  live: Live,
+  followers: () => number,
+  metrics: Metrics,
+): void {
   app.get('/metrics', async ({ headers }, reply) => {
     const { type, text } = await metrics.write(headers.accept, followers());
     return reply.type(type).send(text);
@@ -190,7 +199,11 @@ function monitorRoutes(app: FastifyInstance, live: Live, followers: () => number
   });
 }
 
-function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset | undefined): FastifyReply {
+function sendAsset(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  asset: Asset | undefined,
+): FastifyReply {
   if (asset === undefined) throw new PageError('NOT_FOUND');
   // Names do not change with what is in a file: a browser asks whether it did.
   reply.header('cache-control', 'no-cache').header('etag', asset.etag);
@@ -242,12 +255,16 @@ function assetOf(type: string, body: Buffer): Asset {
   return { body, type, etag };
 }
 
-/** What a browser gets of the page's directory; other kinds of files in it are for people who build it. */
+/**
+ * What a browser gets of the page's directory; other kinds of files in it are for people who build
+ * it.
+ */
 const SENT = /\.(css|html|js|svg)$/;
 const BROWSER_DIRECTORY = fileURLToPath(new URL('../page/browser/', import.meta.url));
 
 /**
- * Reads everything that a browser may get, once: a request chooses from this list and never names a file on disk.
+ * Reads everything that a browser may get, once: a request chooses from this list and never names a
+ * file on disk.
  *
  * @param directory of the page as the build left it
  * @returns by name: `index.html`, `style.css`; empty where the page was not built

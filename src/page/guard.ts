@@ -37,7 +37,11 @@ const ERRORS = {
     'A request to change something has to be JSON.',
     'Send "Content-Type: application/json" and a body, {} where there is nothing to say.',
   ],
-  TOO_LARGE: [413, 'The request is too large.', 'Name fewer paths at a time; up to 64 KiB are taken.'],
+  TOO_LARGE: [
+    413,
+    'The request is too large.',
+    'Name fewer paths at a time; up to 64 KiB are taken.',
+  ],
   BAD_REQUEST: [
     400,
     'The request could not be understood.',
@@ -106,15 +110,18 @@ const MOST_ENDED = 1_000;
 /**
  * Decides who gets in.
  *
- * With a token: who shows it, or a session that was begun with it. The files of the page are no secret, nor is that the
- * daemon is alive. Without one only names that cannot belong to somebody else's page are answered to: a page of the web
- * may let its own name lead to this machine, and then ask here as if it were ours.
+ * With a token: who shows it, or a session that was begun with it. The files of the page are no
+ * secret, nor is that the daemon is alive. Without one only names that cannot belong to somebody
+ * else's page are answered to: a page of the web may let its own name lead to this machine, and
+ * then ask here as if it were ours.
  *
- * With and without, only the page itself changes anything: a browser says where a request comes from.
+ * With and without, only the page itself changes anything: a browser says where a request comes
+ * from.
  *
- * A session is its end, a name, and a signature that only who has the token could make: it survives a restart, and another
- * token ends them all. It is not the token, nor does it lead there sooner than guessing. Only the names of sessions that
- * were signed out are remembered, until they would have ended by themselves.
+ * A session is its end, a name, and a signature that only who has the token could make: it survives
+ * a restart, and another token ends them all. It is not the token, nor does it lead there sooner
+ * than guessing. Only the names of sessions that were signed out are remembered, until they would
+ * have ended by themselves.
  */
 export class Guard {
   readonly #token: string | undefined;
@@ -162,7 +169,10 @@ export class Guard {
     else if (path !== '/healthz' && path !== '/sign-in' && !path.startsWith('/assets/'))
       await this.#checkToken(request);
     if (method !== 'GET' && method !== 'HEAD') checkOrigin(request);
-    else if (path.startsWith('/api/') && /^(cross|same)-site$/.test(text(headers['sec-fetch-site'])))
+    else if (
+      path.startsWith('/api/') &&
+      /^(cross|same)-site$/.test(text(headers['sec-fetch-site']))
+    )
       // Another page could not read the answer, but have it made again and again.
       throw new PageError('FOREIGN_ORIGIN');
   }
@@ -198,12 +208,14 @@ export class Guard {
 
   /** Whether a request was let in by a session that ended since. */
   isSignedOut({ headers }: FastifyRequest): boolean {
-    return this.#token !== undefined && !headers.authorization && this.#sessionsOf(headers).length === 0;
+    return (
+      this.#token !== undefined && !headers.authorization && this.#sessionsOf(headers).length === 0
+    );
   }
 
   /**
-   * Where a server in front of this one was asked by TLS, it has a name that browsers take by TLS alone. Cookies do not know
-   * ports: each instance on a machine needs a name of its own.
+   * Where a server in front of this one was asked by TLS, it has a name that browsers take by TLS
+   * alone. Cookies do not know ports: each instance on a machine needs a name of its own.
    */
   #cookie(headers: IncomingHttpHeaders, value: string, seconds: number): string {
     const isByTls = /^https(,|$)/i.test(text(headers['x-forwarded-proto']).trim());
@@ -280,7 +292,8 @@ class EndedSessions {
 
 function checkOrigin(request: FastifyRequest): void {
   const { headers } = request;
-  // The form that signs in is a page of its own without a script; from elsewhere it could only sign in who knows the token.
+  // The form that signs in is a page of its own without a script; from elsewhere it could only sign
+  // in who knows the token.
   const isSignIn = pathOf(request) === '/sign-in';
   if (isForeign(isSignIn ? { 'sec-fetch-site': headers['sec-fetch-site'] } : headers))
     throw new PageError('FOREIGN_ORIGIN');

@@ -7,8 +7,9 @@ import type { Live } from '../report/status.js';
 export const MIRRORS_NAMED = 200;
 
 /**
- * Every metric of peersync's own with its labels, and what it means: one sentence, also for src/report/README.md, without double quotes,
- * which one of the two formats does not bear. What ends in `_total` is a counter, and all but the two histograms is a gauge.
+ * Every metric of peersync's own with its labels, and what it means: one sentence, also for
+ * src/report/README.md, without double quotes, which one of the two formats does not bear. What
+ * ends in `_total` is a counter, and all but the two histograms is a gauge.
  */
 export const METRICS = {
   'peersync_items{folder, status}':
@@ -20,8 +21,10 @@ export const METRICS = {
   peersync_lookups_per_confirmed_item:
     'Look-ups for each confirmation since the start; little more than 1 where peersync knows its peer well.',
   peersync_items_in_flight: 'Files in push requests that are under way.',
-  peersync_items_confirming: 'Files that the peer accepted and that are looked up until it shows them.',
-  peersync_last_confirmed_timestamp_seconds: 'When a file was last confirmed to be searchable, as Unix time.',
+  peersync_items_confirming:
+    'Files that the peer accepted and that are looked up until it shows them.',
+  peersync_last_confirmed_timestamp_seconds:
+    'When a file was last confirmed to be searchable, as Unix time.',
   peersync_time_to_visible_seconds:
     'How long the peer takes from a push until it shows the document, as peersync has learned it.',
   'peersync_time_to_search_seconds{collection}':
@@ -35,8 +38,10 @@ export const METRICS = {
     '1 for each alarm that the alerts of the configuration raise; absent where there is none.',
   'peersync_condition{code, severity, subject}':
     '1 for each thing that a person should know, as `peersync status` names it; absent where there is none.',
-  peersync_peer_up: 'Whether the peer is known and answers: 1, or 0 while its trouble is waited out.',
-  'peersync_circuit_state{state}': 'Which state the circuit breaker is in: 1 for that one, 0 for the others.',
+  peersync_peer_up:
+    'Whether the peer is known and answers: 1, or 0 while its trouble is waited out.',
+  'peersync_circuit_state{state}':
+    'Which state the circuit breaker is in: 1 for that one, 0 for the others.',
   peersync_paused: 'Whether a person paused the work with the peer.',
   peersync_peer_asked_to_wait:
     'Whether the peer asked to be left alone for a while (429, or 503 with Retry-After).',
@@ -62,7 +67,8 @@ export const METRICS = {
   'peersync_folder_last_scan_duration_seconds{folder}': 'How long the last scan of a folder took.',
   'peersync_folder_last_scan_files{folder}': 'How many files the last scan of a folder met.',
   'peersync_folder_directories_watched{folder}': 'Directories that the system tells of changes in.',
-  'peersync_folder_settling_files{folder}': 'Files that were written a moment ago and are waited for.',
+  'peersync_folder_settling_files{folder}':
+    'Files that were written a moment ago and are waited for.',
   'peersync_folder_problems{folder}': 'Paths that could not be looked at.',
   'peersync_folder_deletes_held{folder}':
     'Removed files whose documents stay in the peer until a person approves that they are removed.',
@@ -86,8 +92,10 @@ export const METRICS = {
   peersync_state_unsaved_changes: 'Changes that are not on disk yet; nothing acts on them.',
   peersync_state_compactions_total: 'How often changes and snapshot were made one new snapshot.',
   peersync_state_sync_seconds: 'How long the disk took to make changes durable (fdatasync).',
-  peersync_state_writable: 'Whether the last changes could be written: 0 while the disk is full or fails.',
-  peersync_state_repairs: 'Damages that were found and mended when the state was read at the start.',
+  peersync_state_writable:
+    'Whether the last changes could be written: 0 while the disk is full or fails.',
+  peersync_state_repairs:
+    'Damages that were found and mended when the state was read at the start.',
   peersync_state_repair_audit_left:
     'Documents that are still to be compared with the peer since the state lost changes; 0 where none are.',
   peersync_config_last_reload_successful:
@@ -104,7 +112,10 @@ const BUCKETS = new Map<string, number[]>([
     'peersync_time_to_search_seconds',
     [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400],
   ],
-  ['peersync_state_sync_seconds', [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]],
+  [
+    'peersync_state_sync_seconds',
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+  ],
 ]);
 
 /** What a name of `METRICS` says: `peersync_items{folder, status}`. */
@@ -133,9 +144,10 @@ type Values = ReadonlyMap<string, readonly (readonly [labels: Labels, value: num
 /**
  * Writes the metrics down in the format that is asked for.
  *
- * peersync counts where things happen, and a scrape reads what those counters say. A registry is made for each of the two formats
- * when it is first asked for, because a counter takes its name in the format for good. What is told of the process is collected
- * from then on: 0.2 % of a core, which whom nobody scrapes does not pay.
+ * peersync counts where things happen, and a scrape reads what those counters say. A registry is
+ * made for each of the two formats when it is first asked for, because a counter takes its name in
+ * the format for good. What is told of the process is collected from then on: 0.2 % of a core,
+ * which whom nobody scrapes does not pay.
  */
 export class Metrics {
   readonly #live: Live;
@@ -148,18 +160,23 @@ export class Metrics {
     const timeToSearch = histogramOf('peersync_time_to_search_seconds{collection}');
     const stateSync = histogramOf('peersync_state_sync_seconds');
     this.#histograms = [timeToSearch, stateSync];
-    live.parts.statistics.onConfirmed = (collection, ms) => timeToSearch.observe({ collection }, ms / 1_000);
+    live.parts.statistics.onConfirmed = (collection, ms) =>
+      timeToSearch.observe({ collection }, ms / 1_000);
     live.parts.state.onSync = (seconds) => stateSync.observe(seconds);
   }
 
   /** @param accept what the request accepts @param followers browsers that follow the page */
-  async write(accept = '', followers = 0): Promise<{ readonly type: string; readonly text: string }> {
+  async write(
+    accept = '',
+    followers = 0,
+  ): Promise<{ readonly type: string; readonly text: string }> {
     const type = wantsOpenMetrics(accept)
       ? Registry.OPENMETRICS_CONTENT_TYPE
       : Registry.PROMETHEUS_CONTENT_TYPE;
     const registry = this.#registries.get(type) ?? this.#newRegistry(type);
     this.#values = valuesOf(this.#live, followers);
-    // To read took a moment where there are thousands of mirrors: the daemon's work goes on before it is written.
+    // To read took a moment where there are thousands of mirrors: the daemon's work goes on before
+    // it is written.
     await this.#live.clock.sleep(0);
     return { type, text: await registry.metrics() };
   }
@@ -174,7 +191,10 @@ export class Metrics {
       if (kind === 'histogram') continue;
       const Kind = kind === 'counter' ? Counter : Gauge;
       new Kind({
-        ...{ name, help, labelNames, registers: [registry] },
+        name,
+        help,
+        labelNames,
+        registers: [registry],
         collect() {
           this.reset();
           // One without labels would be 0 where it has no value.
@@ -200,7 +220,9 @@ function histogramOf(key: keyof typeof METRICS): Histogram {
 
 /** Only who names it gets it: Prometheus does, a person with a browser reads the other. */
 function wantsOpenMetrics(accept: string): boolean {
-  const parts = accept.split(',').filter((part) => /^\s*application\/openmetrics-text\s*(;|$)/i.test(part));
+  const parts = accept
+    .split(',')
+    .filter((part) => /^\s*application\/openmetrics-text\s*(;|$)/i.test(part));
   return parts.some((part) => !/;\s*q=0(\.0*)?\s*(;|$)/.test(part));
 }
 
@@ -232,11 +254,13 @@ export function valuesOf(live: Live, followers = 0): Values {
     const { totals } = parts.statistics;
     const { peerdoc } = parts.client.requests;
     for (const { name: folder, items } of status.folders)
-      for (const [status, count] of Object.entries(items)) set('peersync_items', count, { folder, status });
+      for (const [status, count] of Object.entries(items))
+        set('peersync_items', count, { folder, status });
     set('peersync_items_accepted_total', totals.accepted);
     set('peersync_items_confirmed_total', totals.confirmed);
     set('peersync_items_quarantined_total', totals.quarantined);
-    if (totals.confirmed > 0) set('peersync_lookups_per_confirmed_item', peerdoc / totals.confirmed);
+    if (totals.confirmed > 0)
+      set('peersync_lookups_per_confirmed_item', peerdoc / totals.confirmed);
     set('peersync_items_in_flight', uplink?.inFlight);
     set('peersync_items_confirming', uplink?.confirming);
     set('peersync_time_to_visible_seconds', seconds(uplink?.timeToVisibleMs));
@@ -252,7 +276,8 @@ export function valuesOf(live: Live, followers = 0): Values {
       set('peersync_items_waiting', waiting, { collection });
       set('peersync_oldest_waiting_seconds', ageOf(oldestSince ?? now), { collection });
     }
-    for (const { code, collection } of figures?.alerts ?? []) set('peersync_alert', 1, { code, collection });
+    for (const { code, collection } of figures?.alerts ?? [])
+      set('peersync_alert', 1, { code, collection });
     const known = conditions.map(({ code, severity, subject }) => ({ code, severity, subject }));
     for (const labels of new Map(known.map((one) => [JSON.stringify(one), one])).values())
       set('peersync_condition', 1, labels);
@@ -313,7 +338,8 @@ export function valuesOf(live: Live, followers = 0): Values {
       conflicts += own.length;
       oldest = Math.min(oldest, succeededAt ?? now);
       if (i >= MIRRORS_NAMED) continue;
-      if (succeededAt !== undefined) set('peersync_mirror_age_seconds', ageOf(succeededAt), { mirror: name });
+      if (succeededAt !== undefined)
+        set('peersync_mirror_age_seconds', ageOf(succeededAt), { mirror: name });
       set('peersync_mirror_alarm', alarm !== undefined, { mirror: name });
       set('peersync_mirror_failures', failures, { mirror: name });
     }
@@ -324,7 +350,8 @@ export function valuesOf(live: Live, followers = 0): Values {
   }
 
   function state(): void {
-    const { compactions, failure, journalBytes, records, snapshotBytes, unsaved } = parts.state.figures();
+    const { compactions, failure, journalBytes, records, snapshotBytes, unsaved } =
+      parts.state.figures();
     const { configuration } = status;
     set('peersync_state_records', records);
     set('peersync_state_journal_bytes', journalBytes);
@@ -335,7 +362,10 @@ export function valuesOf(live: Live, followers = 0): Values {
     set('peersync_state_repairs', status.repairs.length);
     const { checked = 0, of = 0 } = status.repairAudit ?? {};
     set('peersync_state_repair_audit_left', of - checked);
-    set('peersync_config_last_reload_successful', configuration && configuration.refused === undefined);
+    set(
+      'peersync_config_last_reload_successful',
+      configuration && configuration.refused === undefined,
+    );
     set('peersync_config_last_reload_success_timestamp_seconds', seconds(configuration?.takenUpAt));
     set('peersync_page_followers', followers);
     const { commit = '' } = readBuild();

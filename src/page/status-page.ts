@@ -24,10 +24,11 @@ interface Opened {
  *
  * - *Off*: the configuration says so.
  * - *Open*: listens where the configuration says.
- * - *Shut out*: it cannot listen there, or its token cannot be read. Told once, and tried again every 30 s.
+ * - *Shut out*: it cannot listen there, or its token cannot be read. Told once, and tried again
+ *   every 30 s.
  *
- * A reload that changes where it listens, or its token, leads anew to one of these. `stop` ends it from each, at once
- * also where browsers follow.
+ * A reload that changes where it listens, or its token, leads anew to one of these. `stop` ends it
+ * from each, at once also where browsers follow.
  */
 export class StatusPage {
   readonly #deps: PageDeps;
@@ -46,7 +47,9 @@ export class StatusPage {
 
   /** Makes it what the configuration says: at the start, and after each reload. */
   follow(): void {
-    this.#last = this.#last.then(() => this.#follow()).catch((error: unknown) => this.#shutOut(error));
+    this.#last = this.#last
+      .then(() => this.#follow())
+      .catch((error: unknown) => this.#shutOut(error));
   }
 
   /** Where it listens, as a browser on this machine reaches it; undefined while it does not. */
@@ -73,7 +76,9 @@ export class StatusPage {
     if (listen === undefined) return;
     // The configuration is checked for whether there is one; here a short one would be a hole too.
     if (!isLoopback(listen) && (token ?? '').length < SHORTEST_TOKEN)
-      throw new Error(`an address that others reach needs a token of at least ${SHORTEST_TOKEN} characters.`);
+      throw new Error(
+        `an address that others reach needs a token of at least ${SHORTEST_TOKEN} characters.`,
+      );
     const where = status.token && secretPlace(status.token, 'status.token');
     await this.#open(listen, token, where === undefined ? '' : `The token stands ${where}.`);
     this.#told = undefined;
@@ -81,13 +86,21 @@ export class StatusPage {
 
   async #open(listen: Listen, token: string | undefined, place: string): Promise<void> {
     const { log, current } = this.#deps.live;
-    // Loaded here: what is turned off costs no memory. The package of the old module system first: while much else is loaded,
-    // Node 20 gave modules that import it at the same time an empty one.
+    // Loaded here: what is turned off costs no memory. The package of the old module system first:
+    // while much else is loaded, Node 20 gave modules that import it at the same time an empty one.
     await import('fastify');
-    const [{ pageApp }, { Metrics }] = await Promise.all([import('./app.js'), import('./metrics.js')]);
+    const [{ pageApp }, { Metrics }] = await Promise.all([
+      import('./app.js'),
+      import('./metrics.js'),
+    ]);
     this.#metrics ??= new Metrics(this.#deps.live);
     const address = () => addressOf(app);
-    const app = await pageApp(this.#deps, { token, tokenPlace: place, address, metrics: this.#metrics });
+    const app = await pageApp(this.#deps, {
+      token,
+      tokenPlace: place,
+      address,
+      metrics: this.#metrics,
+    });
     try {
       await app.listen({ host: listen.host, port: listen.port });
     } catch (error) {
@@ -106,9 +119,11 @@ export class StatusPage {
     const { clock, log, current } = this.#deps.live;
     const { listen } = current.config.status;
     const message = `The status page cannot be opened: ${reasonOf(error, listen)} It is tried again every 30 s; everything else works.`;
-    if (message !== this.#told) log.warn({ event: 'no-page', listen, code: systemCode(error) }, message);
+    if (message !== this.#told)
+      log.warn({ event: 'no-page', listen, code: systemCode(error) }, message);
     this.#told = message;
-    if (!this.#isStopped) this.#timer = clock.after(AGAIN_MS, () => this.follow(), { background: true });
+    if (!this.#isStopped)
+      this.#timer = clock.after(AGAIN_MS, () => this.follow(), { background: true });
   }
 
   async #close(): Promise<void> {

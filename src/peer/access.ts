@@ -73,7 +73,9 @@ export class PeerAccess {
   /** Whether everyone between here and the peer would see the password, and nobody allowed that. */
   isExposedBy(scheme: SchemeName): boolean {
     const { protocol, hostname } = this.peer;
-    return scheme === 'basic' && protocol === 'http:' && !LOOPBACK.test(hostname) && !this.allowBasic;
+    return (
+      scheme === 'basic' && protocol === 'http:' && !LOOPBACK.test(hostname) && !this.allowBasic
+    );
   }
 
   /** Why a challenge is not to be answered; undefined where it may be. */
@@ -134,7 +136,8 @@ export class PeerAccess {
     if (this.#path === undefined) return undefined;
     try {
       const content: unknown = JSON.parse(await readFile(this.#path, 'utf8'));
-      if (typeof content === 'object' && content !== null && !Array.isArray(content)) return { ...content };
+      if (typeof content === 'object' && content !== null && !Array.isArray(content))
+        return { ...content };
       throw new Error('it holds no JSON object');
     } catch (error) {
       if (systemCode(error) === 'ENOENT') return {};

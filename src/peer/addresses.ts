@@ -9,15 +9,21 @@ interface Trouble {
 }
 
 /**
- * How a peer tells addresses apart that takes documents of one reach only. It accepts those of the other reach as well, and drops them
- * without a word.
+ * How a peer tells addresses apart that takes documents of one reach only. It accepts those of the
+ * other reach as well, and drops them without a word.
  */
 export interface AddressPolicy {
   /** By the address alone: no name is looked up. */
   reachOf(url: string): Reach;
-  /** An address of this reach that no folder has, for a document that only shows whether the peer takes such ones. */
+  /**
+   * An address of this reach that no folder has, for a document that only shows whether the peer
+   * takes such ones.
+   */
   probeUrl(reach: Reach): string;
-  /** Why the peer never shows the document at this address, while it takes documents of the other reach. */
+  /**
+   * Why the peer never shows the document at this address, while it takes documents of the other
+   * reach.
+   */
   dropped(url: string): Trouble;
   /** Why the document at this address may never be shown, as long as none of its reach was. */
   unseen(url: string): Trouble;
@@ -30,7 +36,8 @@ const HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i;
 const LOCAL_IP =
   /^(127\.|10\.|192\.168\.|169\.254\.|0\.|172\.(1[6-9]|2\d|3[01])\.|\[(::1?\]|f[cd]|fe[89ab]))/i;
 /** Endings of names that no public server knows. */
-const LOCAL_NAME = /(^|\.)(localhost|local|internal|intranet|lan|corp|home|invalid|test|localdomain)$/i;
+const LOCAL_NAME =
+  /(^|\.)(localhost|local|internal|intranet|lan|corp|home|invalid|test|localdomain)$/i;
 
 const WORDS = { local: 'local', global: 'public' } as const;
 const OTHER = { local: 'global', global: 'local' } as const;
@@ -39,7 +46,10 @@ const MODES = {
   global: 'a YaCy in intranet mode shows local addresses only',
 } as const;
 
-/** A YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or `local` (an intranet). */
+/**
+ * A YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or
+ * `local` (an intranet).
+ */
 export const yacyAddresses: AddressPolicy = {
   reachOf(url) {
     if (LOCAL_SCHEME.test(url)) return 'local';

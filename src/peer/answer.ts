@@ -33,13 +33,16 @@ export interface HttpAnswer extends AnswerHead {
 /** An answer whose body comes while it is read. */
 export interface StreamedAnswer extends AnswerHead {
   /**
-   * The body, to be read once. Ends only where the answer ended as it should; otherwise throws PeerError. The peer is
-   * not read faster than the reader takes it.
+   * The body, to be read once. Ends only where the answer ended as it should; otherwise throws
+   * PeerError. The peer is not read faster than the reader takes it.
    */
   readonly chunks: AsyncIterable<Buffer>;
 }
 
-/** What a status stands for. A gateway's 502 and 504 say that the peer behind it was not there, 408 that we were slow. */
+/**
+ * What a status stands for. A gateway's 502 and 504 say that the peer behind it was not there, 408
+ * that we were slow.
+ */
 const STATUSES: Readonly<Record<number, readonly [PeerErrorCode, string]>> = {
   403: ['PEER_AUTH', 'does not allow this to the user (403)'],
   404: ['PEER_REFUSED', 'has no such page (404)'],
@@ -88,7 +91,9 @@ function retryAfter({ headers, peerAt, at }: AnswerHead): number | undefined {
 
 /** The error for an answer that came, but does not say what it should. */
 export function unusable({ url, status, body, delivered }: HttpAnswer, fault: string): PeerError {
-  const what = isErrorPage(body.toString('latin1', 0, 65_536)) ? `${fault}, but shows an error page` : fault;
+  const what = isErrorPage(body.toString('latin1', 0, 65_536))
+    ? `${fault}, but shows an error page`
+    : fault;
   return new PeerError('PEER_ANSWER', { url, what, status, answer: body, delivered });
 }
 
@@ -105,7 +110,9 @@ export interface Field {
   readonly value: string;
 }
 
-/** Fields that belong together, and the records inside: an answer, an item of it, a row of a table. */
+/**
+ * Fields that belong together, and the records inside: an answer, an item of it, a row of a table.
+ */
 export interface AnswerRecord {
   /** As the peer wrote it; empty for what has no name. */
   readonly name: string;
@@ -123,7 +130,9 @@ export interface Answer {
 
 const NOTHING: AnswerRecord = { name: '', fields: [], records: [] };
 
-/** An answer that cannot be read; the message is the end of a sentence that begins with the peer. */
+/**
+ * An answer that cannot be read; the message is the end of a sentence that begins with the peer.
+ */
 export class Unreadable extends Error {
   constructor(
     what: string,
@@ -136,9 +145,9 @@ export class Unreadable extends Error {
 /**
  * Reads HTML, XML, RSS, JSON-like or plain text into records.
  *
- * The form is told from the first characters: peers leave Content-Type out or get it wrong. JSON with quotes or control
- * characters that are not escaped, XML with control characters, and HTML of any kind are read; what ends too early
- * is not.
+ * The form is told from the first characters: peers leave Content-Type out or get it wrong. JSON
+ * with quotes or control characters that are not escaped, XML with control characters, and HTML of
+ * any kind are read; what ends too early is not.
  *
  * @throws PeerError PEER_ANSWER for an empty or unreadable answer
  */
@@ -146,7 +155,8 @@ export function readAnswer(answer: HttpAnswer): Answer {
   return readable(answer, () => {
     const text = decoded(answer.body).trim();
     if (/^(\{\s*\}|\[\s*\])?$/.test(text)) throw new Unreadable('gave an empty answer');
-    if (/^[{[]/.test(text)) return { form: 'json', record: jsonRecord('', parseJson(text), 0), text };
+    if (/^[{[]/.test(text))
+      return { form: 'json', record: jsonRecord('', parseJson(text), 0), text };
     if (!text.startsWith('<')) return { form: 'text', record: linesRecord(text), text };
     return isHtml(text)
       ? { form: 'html', record: htmlRecord(text), text }
@@ -177,7 +187,9 @@ const TOO_MANY = 'gave an answer in JSON that has too many values';
 /** Longest answer that is mended, in characters: seven million took 2 s. */
 const LONGEST_MENDED = 500_000;
 
-/** JSON, and what templates without escaping make of it. It must still be whole: every brace closed. */
+/**
+ * JSON, and what templates without escaping make of it. It must still be whole: every brace closed.
+ */
 function parseJson(text: string): unknown {
   try {
     return parseBounded(text, DEEPEST);
@@ -203,7 +215,10 @@ function parseMended(text: string): unknown {
   throw new Unreadable(`gave an answer in JSON that ${how}`);
 }
 
-/** YaCy escapes nothing: a text ends at the first quote behind which a text may end, and all in it belongs to it. */
+/**
+ * YaCy escapes nothing: a text ends at the first quote behind which a text may end, and all in it
+ * belongs to it.
+ */
 function mendedJson(text: string): string {
   return text.replace(
     /"(?:([\s\S]*?)"(?=\s*(?:,\s*["{[\-\dtfn]|[:}\]]|$))|[\s\S]*)/g,
@@ -229,7 +244,10 @@ function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
     for (const each of values) {
       if (isObject(each) || (Array.isArray(each) && each.length > 0))
         records.push(jsonRecord(key, each, depth + 1));
-      else fields.push(field(key, Array.isArray(each) ? EMPTY_LIST : String(each ?? '').toWellFormed()));
+      else
+        fields.push(
+          field(key, Array.isArray(each) ? EMPTY_LIST : String(each ?? '').toWellFormed()),
+        );
     }
   }
   return { name, fields, records };
@@ -238,7 +256,10 @@ function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
 /** A line of a name, `:` or `=`, and a value; the name may have a prefix (`dc:title: Notes`). */
 const LINE = /^((?:[a-z]+:(?=[\w.-]+\s*(?:=|:\s)))?[\w.-]+)\s*[:=]\s*(.*)$/i;
 
-/** Plain text of which every line is a field. A sentence among them may deny the rest, and then nothing is known. */
+/**
+ * Plain text of which every line is a field. A sentence among them may deny the rest, and then
+ * nothing is known.
+ */
 function linesRecord(text: string): AnswerRecord {
   const lines = text
     .split(/\r?\n/)
@@ -251,7 +272,10 @@ function linesRecord(text: string): AnswerRecord {
   return fields.length === lines.length ? { name: '', fields, records: [] } : NOTHING;
 }
 
-/** What a page is made of. Not a type of htmlparser2, which nobody has who uses the declarations of the library. */
+/**
+ * What a page is made of. Not a type of htmlparser2, which nobody has who uses the declarations of
+ * the library.
+ */
 export interface Node {
   readonly type: string;
   readonly data?: string;
@@ -272,7 +296,8 @@ export function isObject(json: unknown): json is Record<string, unknown> {
 }
 
 /**
- * XML and RSS: an element without elements in it is a field, any other a record. Attributes are nothing.
+ * XML and RSS: an element without elements in it is a field, any other a record. Attributes are
+ * nothing.
  */
 function readXml(text: string): AnswerRecord {
   const { children, unclosed } = parseMarkup(text, true);
@@ -288,11 +313,16 @@ function xmlRecord(element: Element): AnswerRecord {
   const isLeaf = ({ children }: Element) => !children.some(isElement);
   const leaves = inside.length === 0 ? [element] : inside.filter(isLeaf);
   const fields = leaves.map((leaf) => field(leaf.name, textOf(leaf).trim()));
-  return { name: element.name, fields, records: inside.filter((each) => !isLeaf(each)).map(xmlRecord) };
+  return {
+    name: element.name,
+    fields,
+    records: inside.filter((each) => !isLeaf(each)).map(xmlRecord),
+  };
 }
 
 const NO_TAG = /<!--[\s\S]*?-->|<\?[^>]*>|<!(?!doctype\s+html\b)[^>]*>/gi;
-const HTML = /^\s*<(!doctype|html|head|body|title|meta|div|p|dl|table|form|span|pre|h[1-6]|ul|ol|b)\b/i;
+const HTML =
+  /^\s*<(!doctype|html|head|body|title|meta|div|p|dl|table|form|span|pre|h[1-6]|ul|ol|b)\b/i;
 
 /** By the document type, else by the first tag behind declarations and comments. */
 function isHtml(text: string): boolean {
@@ -300,15 +330,16 @@ function isHtml(text: string): boolean {
 }
 
 /**
- * HTML: the terms of a definition list are fields, so are two-celled rows of a table; a row under a heading row is a
- * record.
+ * HTML: the terms of a definition list are fields, so are two-celled rows of a table; a row under a
+ * heading row is a record.
  */
 function htmlRecord(text: string): AnswerRecord {
   const fields: Field[] = [];
   const records: AnswerRecord[] = [];
   for (const element of within(parseHtml(text), ['dl', 'table'])) {
     if (element.name === 'table') readRows(element, fields, records);
-    else fields.push(...definitionsIn(element).map(([term, definition]) => fieldOf(term, definition)));
+    else
+      fields.push(...definitionsIn(element).map(([term, definition]) => fieldOf(term, definition)));
   }
   return { name: '', fields, records };
 }
@@ -393,7 +424,8 @@ class Tree extends DomHandler {
 
   /** Entities that are declared are not expanded, so what the answer says cannot be known. */
   override onprocessinginstruction(name: string, data: string): void {
-    if (/!ENTITY\b/i.test(data)) throw new Unreadable('gave an answer that declares entities of its own');
+    if (/!ENTITY\b/i.test(data))
+      throw new Unreadable('gave an answer that declares entities of its own');
     super.onprocessinginstruction(name, data);
   }
 }
@@ -411,7 +443,10 @@ function parseMarkup(
   return { children: tree.root.children, unclosed };
 }
 
-/** Names are compared without prefix (`dc:`), case, blanks and punctuation: `dc:format.extent` is `formatextent`. */
+/**
+ * Names are compared without prefix (`dc:`), case, blanks and punctuation: `dc:format.extent` is
+ * `formatextent`.
+ */
 export function canonical(name: string): string {
   return name
     .trim()
@@ -448,8 +483,8 @@ export function allRecords(record: AnswerRecord): readonly AnswerRecord[] {
 }
 
 /**
- * One spelling of a URL for comparing: lower-case scheme and host, no default port, no fragment, and one way to escape.
- * Peers give URLs back escaped more or less than they got them.
+ * One spelling of a URL for comparing: lower-case scheme and host, no default port, no fragment,
+ * and one way to escape. Peers give URLs back escaped more or less than they got them.
  */
 export function comparableUrl(text: string): string {
   const url = parseUrl(text);
@@ -463,7 +498,9 @@ export function isSameUrl(a: string, b: string): boolean {
   return a === b || comparableUrl(a) === comparableUrl(b);
 }
 
-/** A part of a URL in one spelling; where it holds escapes of no text, only their case is changed. */
+/**
+ * A part of a URL in one spelling; where it holds escapes of no text, only their case is changed.
+ */
 function escapedOnce(part: string): string {
   try {
     return encodeURIComponent(decodeURIComponent(part));

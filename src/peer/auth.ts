@@ -7,24 +7,34 @@ export interface Credentials {
   readonly password: string;
 }
 
-/** One way in that a server offers: `Digest realm="…", nonce="…"`. Names of scheme and parameters are in lower case. */
+/**
+ * One way in that a server offers: `Digest realm="…", nonce="…"`. Names of scheme and parameters
+ * are in lower case.
+ */
 export interface Challenge {
   readonly scheme: string;
   readonly parameters: ReadonlyMap<string, string>;
 }
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
-/** A name, alone behind a comma (a scheme) or with a value (a parameter), which may be quoted and hold commas. */
+/**
+ * A name, alone behind a comma (a scheme) or with a value (a parameter), which may be quoted and
+ * hold commas.
+ */
 const PART = new RegExp(
   `([\\t ,]*)(${TOKEN})(?:[\\t ]*=[\\t ]*(?:"((?:[^"\\\\]|\\\\.)*)"|(${TOKEN})))?`,
   'gs',
 );
 
 /** Reads WWW-Authenticate: several challenges in one header or in several (RFC 9110, 11.6.1). */
-export function parseChallenges(header: string | readonly string[] | undefined): readonly Challenge[] {
+export function parseChallenges(
+  header: string | readonly string[] | undefined,
+): readonly Challenge[] {
   return [header ?? []].flat().flatMap((text) => {
     const challenges: { scheme: string; parameters: Map<string, string> }[] = [];
-    for (const { 1: separator = '', 2: name = '', 3: quoted, 4: token, index } of text.matchAll(PART)) {
+    for (const { 1: separator = '', 2: name = '', 3: quoted, 4: token, index } of text.matchAll(
+      PART,
+    )) {
       const value = quoted?.replace(/\\(.)/gs, '$1') ?? token;
       const parameters = challenges.at(-1)?.parameters;
       const key = name.toLowerCase();
@@ -44,12 +54,20 @@ function hashOf({ parameters }: Challenge): string | undefined {
   return HASHES[parameters.get('algorithm')?.toUpperCase() ?? 'MD5'];
 }
 
-/** Whether it can be answered: Basic, or Digest with a realm, a nonce and, if it has any qop, `auth` among them. */
+/**
+ * Whether it can be answered: Basic, or Digest with a realm, a nonce and, if it has any qop, `auth`
+ * among them.
+ */
 export function isSpoken(challenge: Challenge): boolean {
   const { scheme, parameters } = challenge;
   if (scheme === 'basic') return true;
-  const isWhole = parameters.has('realm') && parameters.has('nonce') && hashOf(challenge) !== undefined;
-  return scheme === 'digest' && isWhole && /(^|[\s,])auth([\s,]|$)/i.test(parameters.get('qop') ?? 'auth');
+  const isWhole =
+    parameters.has('realm') && parameters.has('nonce') && hashOf(challenge) !== undefined;
+  return (
+    scheme === 'digest' &&
+    isWhole &&
+    /(^|[\s,])auth([\s,]|$)/i.test(parameters.get('qop') ?? 'auth')
+  );
 }
 
 /** The kind of a challenge that can be answered. */
@@ -61,8 +79,8 @@ function nameOf(challenge: Challenge): SchemeName {
 /**
  * The Authorization header that answers a challenge (RFC 7616, 3.4; without qop as in RFC 2069).
  *
- * A header is bytes, and undici reads and writes it as one character a byte: so are realm and nonce kept, and user name
- * and password become so by way of UTF-8.
+ * A header is bytes, and undici reads and writes it as one character a byte: so are realm and nonce
+ * kept, and user name and password become so by way of UTF-8.
  */
 function digestAuthorization(
   challenge: Challenge,
@@ -77,7 +95,13 @@ function digestAuthorization(
   },
 ): string {
   const { method, uri, count, cnonce } = request;
-  const { algorithm, realm = '', nonce = '', opaque, qop } = Object.fromEntries(challenge.parameters);
+  const {
+    algorithm,
+    realm = '',
+    nonce = '',
+    opaque,
+    qop,
+  } = Object.fromEntries(challenge.parameters);
   const h = (bytes: string) =>
     createHash(hashOf(challenge) ?? 'md5')
       .update(bytes, 'latin1')
@@ -117,7 +141,9 @@ export interface Authorization {
   readonly scheme: Scheme;
 }
 
-/** Jetty takes a nonce for 60 s and in 1,023 requests, and says so only to one that comes too late. */
+/**
+ * Jetty takes a nonce for 60 s and in 1,023 requests, and says so only to one that comes too late.
+ */
 const NONCE_MS = 50_000;
 const NONCE_USES = 1_000;
 
@@ -125,12 +151,14 @@ const NONCE_USES = 1_000;
  * Our way in: Basic or Digest, as the server's challenge says.
  *
  * - Nothing known: requests carry no credentials.
- * - A challenge came (401): requests answer it. Of several the strongest counts: Digest with SHA-256, Digest with
- *   MD5, Basic. A Digest nonce is used again and again, each time with the next count, by all requests together.
- * - A 401 to an answered challenge: the nonce was too old (`stale`), or the server forgot one that had worked: its new
- *   challenge is answered. Otherwise the credentials are wrong.
+ * - A challenge came (401): requests answer it. Of several the strongest counts: Digest with
+ *   SHA-256, Digest with MD5, Basic. A Digest nonce is used again and again, each time with the
+ *   next count, by all requests together.
+ * - A 401 to an answered challenge: the nonce was too old (`stale`), or the server forgot one that
+ *   had worked: its new challenge is answered. Otherwise the credentials are wrong.
  * - A challenge that `PeerAccess` forbids is not answered; what was known of the peer before stays.
- * - A nonce that will not last is given up before a body is sent with it (`renew`): a new one is asked for.
+ * - A nonce that will not last is given up before a body is sent with it (`renew`): a new one is
+ *   asked for.
  *
  * The caller limits how often one request is sent.
  */
@@ -149,19 +177,28 @@ export class Auth {
     private readonly clock: Clock,
   ) {}
 
-  /** What the next request is to carry; undefined while no challenge is known. Counts as one use of a nonce. */
+  /**
+   * What the next request is to carry; undefined while no challenge is known. Counts as one use of
+   * a nonce.
+   */
   authorize(method: string, uri: string): Authorization | undefined {
     const scheme = this.#isAnswered ? this.#scheme : undefined;
     if (scheme === undefined || this.access.isExposedBy(nameOf(scheme.challenge))) return undefined;
     const { username, password } = this.credentials;
     if (scheme.challenge.scheme === 'basic')
-      return { header: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`, scheme };
+      return {
+        header: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,
+        scheme,
+      };
     scheme.count += 1;
     const request = { method, uri, count: scheme.count, cnonce: randomBytes(12).toString('hex') };
     return { header: digestAuthorization(scheme.challenge, this.credentials, request), scheme };
   }
 
-  /** Whether the server let a protected request in since it last turned one away, and will let the next one in. */
+  /**
+   * Whether the server let a protected request in since it last turned one away, and will let the
+   * next one in.
+   */
   get isSettled(): boolean {
     return this.#isAdmitted && !this.#isWorn();
   }
@@ -195,7 +232,8 @@ export class Auth {
     const name = offered && nameOf(offered.challenge);
     const weakness = name && (await this.access.forbids(name));
     if (name !== undefined && weakness === undefined) await this.access.wasAsked(name);
-    const again = offered !== undefined && weakness === undefined && this.#learn(offered, used?.scheme);
+    const again =
+      offered !== undefined && weakness === undefined && this.#learn(offered, used?.scheme);
     if (again) return 'again';
     this.#isAdmitted = false;
     return weakness ?? 'refused';

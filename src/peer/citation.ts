@@ -123,9 +123,10 @@ function documentsOf(record: AnswerRecord, name: string): CitingDocument[] {
 const TITLE = /^Document Citations for/i;
 
 /**
- * A citation as a page for people, in the form of YaCy: `dt`/`dd` pairs of a number and a sentence, which may end in
- * `appears in:` and links; pairs of a link and `makes 2 citations`; and a list of similar documents. Undefined for any
- * other page. The URL is empty where the peer has no such document.
+ * A citation as a page for people, in the form of YaCy: `dt`/`dd` pairs of a number and a sentence,
+ * which may end in `appears in:` and links; pairs of a link and `makes 2 citations`; and a list of
+ * similar documents. Undefined for any other page. The URL is empty where the peer has no such
+ * document.
  */
 function citationOnPage(text: string): Citation | undefined {
   const nodes = parseHtml(text);
@@ -135,7 +136,8 @@ function citationOnPage(text: string): Citation | undefined {
   const pairs = lists.flatMap(definitionsIn);
   const parts = within(nodes, ['h1', 'h2', 'h3', 'h4', 'ul']);
   const similar = parts.find(
-    ({ name }, i) => name === 'ul' && /^Similar documents\b/i.test(visible(parts[i - 1] ?? heading)),
+    ({ name }, i) =>
+      name === 'ul' && /^Similar documents\b/i.test(visible(parts[i - 1] ?? heading)),
   );
   return {
     url: linksIn(heading)[0] ?? visible(heading).replace(TITLE, '').trim(),
@@ -168,9 +170,14 @@ function sentenceOf(term: Element, definition: Element): CitedSentence[] {
   ];
 }
 
-/** Nodes inside at any depth, in the order of the page: peers do not always escape or close what they show. */
+/**
+ * Nodes inside at any depth, in the order of the page: peers do not always escape or close what
+ * they show.
+ */
 function flat(element: Element): readonly Node[] {
-  return element.children.flatMap((child) => (isElement(child) ? [child, ...flat(child)] : [child]));
+  return element.children.flatMap((child) =>
+    isElement(child) ? [child, ...flat(child)] : [child],
+  );
 }
 
 function linksIn(element: Element): string[] {

@@ -12,8 +12,8 @@ import { standardSearch, yacySearch } from './search.js';
 import { listDirectories, listRecords } from './share.js';
 
 /**
- * The specification, and for what it leaves unsaid (keys, cells, which rows) the parameters of YaCy. What an action is
- * sent with is the label of its button, as `edittable` shows.
+ * The specification, and for what it leaves unsaid (keys, cells, which rows) the parameters of
+ * YaCy. What an action is sent with is the label of its button, as `edittable` shows.
  */
 const standardTables: TableDialect = {
   readPath: '/api/table_p.html',
@@ -56,8 +56,10 @@ export const standard: Dialect = {
   },
 
   pushResults: readPushResults,
-  peerdocOf: (answer, query) => (answer.status === 404 ? undefined : readPeerdoc(succeeded(answer), query)),
-  citationOf: (answer, query) => (answer.status === 404 ? undefined : readCitation(succeeded(answer), query)),
+  peerdocOf: (answer, query) =>
+    answer.status === 404 ? undefined : readPeerdoc(succeeded(answer), query),
+  citationOf: (answer, query) =>
+    answer.status === 404 ? undefined : readCitation(succeeded(answer), query),
   isRemoved: (doc) => doc === undefined || isEmptied(doc),
 
   async shareRequest({ data, c }, urlOf) {
@@ -68,18 +70,24 @@ export const standard: Dialect = {
   listShares: (http, signal) => listRecords(http, SHARE_PATH, signal),
 };
 
-/** YaCy tells the type by the extension of the URL where none is given, and takes no text from what it cannot tell. */
+/**
+ * YaCy tells the type by the extension of the URL where none is given, and takes no text from what
+ * it cannot tell.
+ */
 const TEXT = 'text/plain; charset=UTF-8';
 const SHARES = '/share/';
 
-/** YaCy refuses forms of more than 200,000 bytes or about 1,000 fields; a multipart body has neither limit. */
+/**
+ * YaCy refuses forms of more than 200,000 bytes or about 1,000 fields; a multipart body has neither
+ * limit.
+ */
 const FORM_BYTES = 100_000;
 const FORM_FIELDS = 500;
 
 /**
- * Tables as YaCy has them: read as XML, changed where an absent table is created and not an error, listed among the
- * choices of a page. Longer keys are cut without a word, and are then other rows. `search` looks into cells, and
- * nothing into keys.
+ * Tables as YaCy has them: read as XML, changed where an absent table is created and not an error,
+ * listed among the choices of a page. Longer keys are cut without a word, and are then other rows.
+ * `search` looks into cells, and nothing into keys.
  */
 const yacyTables: TableDialect = {
   readPath: '/Tables_p.xml',
@@ -92,23 +100,27 @@ const yacyTables: TableDialect = {
 
   async changeBody(fields, url) {
     const form = await formBody(fields, url);
-    return form.length <= FORM_BYTES && fields.length <= FORM_FIELDS ? form : multipartBody(fields, url);
+    return form.length <= FORM_BYTES && fields.length <= FORM_FIELDS
+      ? form
+      : multipartBody(fields, url);
   },
 };
 
 /**
- * YaCy, as a running 1.92 showed it and the sources of later ones read. Where it speaks as the specification does,
- * it is asked so.
+ * YaCy, as a running 1.92 showed it and the sources of later ones read. Where it speaks as the
+ * specification does, it is asked so.
  *
- * What it shows of a pushed document comes from a buffer that is read for a second or two; then nothing (or the version
- * before) is shown until its index commits, at the latest about 18.5 s after the push.
+ * What it shows of a pushed document comes from a buffer that is read for a second or two; then
+ * nothing (or the version before) is shown until its index commits, at the latest about 18.5 s
+ * after the push.
  */
 export const yacy: Dialect = {
   name: 'yacy',
   content: {
     encoding: 'base64',
     takesBinary: true,
-    // Of e-mail and books it indexes the words of the URL only, and of sheets and slides the text without blanks.
+    // Of e-mail and books it indexes the words of the URL only, and of sheets and slides the text
+    // without blanks.
     badlyRead: ['mail', 'epub', 'sheets', 'slides'],
     showsWords: true,
     maxBytes: 20_000_000,
@@ -126,8 +138,8 @@ export const yacy: Dialect = {
   search: yacySearch,
 
   /**
-   * YaCy leaves the case of a host as it is and then takes it for another, and echoes what is not escaped in a way that
-   * breaks its answers.
+   * YaCy leaves the case of a host as it is and then takes it for another, and echoes what is not
+   * escaped in a way that breaks its answers.
    */
   sentUrl(url) {
     const parsed = parseUrl(url);
@@ -137,9 +149,10 @@ export const yacy: Dialect = {
   },
 
   /**
-   * A push that YaCy stores byte for byte: text fields of a multipart body, the content as `data-N$file` in base64. A
-   * plain `data-N` would store an empty document, and a file part a corrupted one, both with an answer of success;
-   * without `responseHeader-N` the whole request fails.
+   * A push that YaCy stores byte for byte: text fields of a multipart body, the content as
+   * `data-N$file` in base64. A plain `data-N` would store an empty document, and a file part a
+   * corrupted one, both with an answer of success; without `responseHeader-N` the whole request
+   * fails.
    */
   pushBody(items, { synchronous, commit }, url) {
     const flags = { synchronous: synchronous || undefined, commit: commit || undefined };
@@ -151,21 +164,27 @@ export const yacy: Dialect = {
         [`collection-${n}`]: item.collection,
         [`responseHeader-${n}`]: '',
         [`contentType-${n}`]: contentType,
-        [`lastModified-${n}`]: lastModified === undefined ? undefined : new Date(lastModified).toUTCString(),
+        [`lastModified-${n}`]:
+          lastModified === undefined ? undefined : new Date(lastModified).toUTCString(),
       };
       fields.push(...fieldsOf(about), { name: `data-${n}$file`, value: item.data, item: n });
     }
     return multipartBody(fields, url);
   },
 
-  /** The numbers decide: URLs are echoed as they come. `{}` is the answer to a request that could not be read. */
+  /**
+   * The numbers decide: URLs are echoed as they come. `{}` is the answer to a request that could
+   * not be read.
+   */
   pushResults(answer, items) {
     if (!decoded(answer.body).trimStart().startsWith('{'))
       throw unusable(answer, 'does not say in JSON whether it accepted what was pushed');
     return readPushResults(answer, items, () => true);
   },
 
-  /** A document that is not there is a record of empty fields. A 404 says that this is not a YaCy. */
+  /**
+   * A document that is not there is a record of empty fields. A 404 says that this is not a YaCy.
+   */
   peerdocOf(answer, query) {
     const doc = readPeerdoc(succeeded(answer), query, isNormalisedFrom);
     if (doc?.urlhash === undefined) return undefined;
@@ -173,8 +192,8 @@ export const yacy: Dialect = {
   },
 
   /**
-   * The page servlet fails for a document that is not in the index (a null pointer), and its page says no more than where;
-   * what fails elsewhere looks otherwise.
+   * The page servlet fails for a document that is not in the index (a null pointer), and its page
+   * says no more than where; what fails elsewhere looks otherwise.
    */
   citationOf(answer, query) {
     const page = answer.status === 500 ? decoded(answer.body) : '';

@@ -27,7 +27,10 @@ const HINTS = {
 
 export type PeerErrorCode = keyof typeof HINTS;
 
-/** The exit code of a command that ends with an error of this code, where it is not that of a failure. */
+/**
+ * The exit code of a command that ends with an error of this code, where it is not that of a
+ * failure.
+ */
 const EXIT_CODES: { readonly [code in PeerErrorCode]?: ExitCode } = {
   PEER_UNREACHABLE: EXIT.unreachable,
   PEER_TIMEOUT: EXIT.unreachable,
@@ -36,8 +39,9 @@ const EXIT_CODES: { readonly [code in PeerErrorCode]?: ExitCode } = {
 };
 
 /**
- * Whether the body of the request reached the peer: `no` (no connection, it was cut short, or there was none), `maybe`
- * (it was sent whole and nothing came back), `yes` (an answer came, at least the head of one).
+ * Whether the body of the request reached the peer: `no` (no connection, it was cut short, or there
+ * was none), `maybe` (it was sent whole and nothing came back), `yes` (an answer came, at least the
+ * head of one).
  */
 export type Delivered = 'no' | 'maybe' | 'yes';
 
@@ -71,7 +75,16 @@ export class PeerError extends PeersyncError {
   readonly item: number | undefined;
 
   constructor(code: PeerErrorCode, parts: PeerErrorParts) {
-    const { what, answer, status, delivered, retryAfterMs, item, hint = HINTS[code], cause } = parts;
+    const {
+      what,
+      answer,
+      status,
+      delivered,
+      retryAfterMs,
+      item,
+      hint = HINTS[code],
+      cause,
+    } = parts;
     const url = new URL(parts.url);
     url.username = '';
     url.password = '';
@@ -82,7 +95,9 @@ export class PeerError extends PeersyncError {
       message: `${url.href} ${what}${answer ? shown(answer) : ''}`,
       hint,
       exitCode: EXIT_CODES[code] ?? EXIT.failure,
-      details: Object.fromEntries(Object.entries(details).filter(([, value]) => value !== undefined)),
+      details: Object.fromEntries(
+        Object.entries(details).filter(([, value]) => value !== undefined),
+      ),
       ...(cause === undefined ? {} : { cause }),
     });
     this.status = status;
@@ -108,7 +123,10 @@ function shown(answer: Uint8Array): string {
   return isText ? `; the answer begins with: ${printable(answer)}` : '; the answer is not text';
 }
 
-/** The beginning of some bytes as one printable line; anything that could move a cursor or hide text is escaped. */
+/**
+ * The beginning of some bytes as one printable line; anything that could move a cursor or hide text
+ * is escaped.
+ */
 export function printable(bytes: Uint8Array): string {
   const characters = [...new TextDecoder().decode(bytes.subarray(0, SHOWN_BYTES))];
   const line = escaped(characters.slice(0, SHOWN_CHARACTERS).join('')).trim();
@@ -117,7 +135,9 @@ export function printable(bytes: Uint8Array): string {
 
 const QUOTED_CHARACTERS = 100;
 
-/** A text of the peer in a message: in quotes, each blank seen, anything unprintable escaped, cut. */
+/**
+ * A text of the peer in a message: in quotes, each blank seen, anything unprintable escaped, cut.
+ */
 export function quoted(text: string): string {
   const cut = text.length > QUOTED_CHARACTERS ? `${text.slice(0, QUOTED_CHARACTERS)}…` : text;
   return escaped(JSON.stringify(cut));

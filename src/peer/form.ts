@@ -3,12 +3,15 @@ import { messageOf } from '../lib/errors.js';
 import { PeerError } from './errors.js';
 
 /**
- * The text of a document on its way to the peer: its bytes (UTF-8), the same encoded already, or where to get them. A
- * dialect that takes files which are no text takes any bytes.
+ * The text of a document on its way to the peer: its bytes (UTF-8), the same encoded already, or
+ * where to get them. A dialect that takes files which are no text takes any bytes.
  */
 export type Text = Uint8Array | EncodedText | TextSource;
 
-/** How text is encoded on its way: for a form (`application/x-www-form-urlencoded`), or in base64 with padding. */
+/**
+ * How text is encoded on its way: for a form (`application/x-www-form-urlencoded`), or in base64
+ * with padding.
+ */
 export type TextEncoding = 'form' | 'base64';
 
 /** Text that another thread encoded for its way, by `encode`. */
@@ -24,7 +27,10 @@ export interface EncodedText {
 export interface TextSource {
   /** Bytes of the text in UTF-8. */
   readonly size: number;
-  /** The text from its beginning, in UTF-8; called once to measure it and once for each time it is sent. */
+  /**
+   * The text from its beginning, in UTF-8; called once to measure it and once for each time it is
+   * sent.
+   */
   chunks(): AsyncIterable<Uint8Array>;
 }
 
@@ -45,7 +51,10 @@ export function fieldsOf(
   );
 }
 
-/** The body of a request: of known length, and given again from its beginning for each time it is sent. */
+/**
+ * The body of a request: of known length, and given again from its beginning for each time it is
+ * sent.
+ */
 export interface Body {
   /** Content-Type. */
   readonly type: string;
@@ -56,17 +65,18 @@ export interface Body {
   /**
    * The whole body, piece by piece.
    *
-   * @throws PeerError PEER_SOURCE when a text cannot be read, or is not what it was when it was measured; then never
-   *   as many bytes as `length` were given
+   * @throws PeerError PEER_SOURCE when a text cannot be read, or is not what it was when it was
+   *   measured; then never as many bytes as `length` were given
    */
   chunks(): AsyncIterable<Uint8Array>;
 }
 
 /**
- * Encodes fields as `application/x-www-form-urlencoded` (the encoding that URLSearchParams decodes).
+ * Encodes fields as `application/x-www-form-urlencoded` (the encoding that URLSearchParams
+ * decodes).
  *
- * What is in memory is encoded at once. A TextSource is read once here, to know its length, and once more whenever the
- * body is sent; memory does not grow with it.
+ * What is in memory is encoded at once. A TextSource is read once here, to know its length, and
+ * once more whenever the body is sent; memory does not grow with it.
  *
  * @param url of the request, for errors
  * @throws PeerError PEER_SOURCE when a text cannot be read or has another size than it says
@@ -74,7 +84,9 @@ export interface Body {
 export async function formBody(fields: readonly FormField[], url: string): Promise<Body> {
   const parts = new Parts(url);
   for (const [n, { name, value, item }] of fields.entries()) {
-    const named = /^[\w.*-]+$/.test(name) ? name : encode(Buffer.from(name), 'form').toString('latin1');
+    const named = /^[\w.*-]+$/.test(name)
+      ? name
+      : encode(Buffer.from(name), 'form').toString('latin1');
     parts.add(Buffer.from(`${n === 0 ? '' : '&'}${named}=`));
     await parts.addText(typeof value === 'string' ? Buffer.from(value) : value, 'form', item);
   }
@@ -82,8 +94,9 @@ export async function formBody(fields: readonly FormField[], url: string): Promi
 }
 
 /**
- * Encodes fields as `multipart/form-data` (RFC 7578), none of them as a file: strings as they are, a Text in base64. A
- * TextSource is read only when the body is sent. The boundary is 96 random bits, so that it occurs in no field.
+ * Encodes fields as `multipart/form-data` (RFC 7578), none of them as a file: strings as they are,
+ * a Text in base64. A TextSource is read only when the body is sent. The boundary is 96 random
+ * bits, so that it occurs in no field.
  *
  * @param url of the request, for errors
  */
@@ -95,7 +108,9 @@ export async function multipartBody(fields: readonly FormField[], url: string): 
       /["\r\n]/g,
       (c) => `%${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
     );
-    parts.add(Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${quotable}"\r\n\r\n`));
+    parts.add(
+      Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${quotable}"\r\n\r\n`),
+    );
     if (typeof value === 'string') parts.add(Buffer.from(value));
     else await parts.addText(value, 'base64', item);
     parts.add(Buffer.from('\r\n'));
@@ -104,7 +119,9 @@ export async function multipartBody(fields: readonly FormField[], url: string): 
   return parts.body(`multipart/form-data; boundary=${boundary}`);
 }
 
-/** Longer texts in memory are encoded piece by piece while they are sent, as those of a source are. */
+/**
+ * Longer texts in memory are encoded piece by piece while they are sent, as those of a source are.
+ */
 const HELD_BYTES = 1024 * 1024;
 const PIECE_BYTES = 64 * 1024;
 
@@ -118,7 +135,10 @@ interface StreamedText {
   readonly error: (what: string, cause?: unknown) => PeerError;
 }
 
-/** What a body consists of: parts that are ready, and texts between them that are read while they are sent. */
+/**
+ * What a body consists of: parts that are ready, and texts between them that are read while they
+ * are sent.
+ */
 class Parts {
   readonly #parts: (Buffer | StreamedText)[] = [];
   #held: Uint8Array[] = [];
@@ -131,7 +151,8 @@ class Parts {
 
   async addText(text: Text, encoding: TextEncoding, item: number | undefined): Promise<void> {
     if ('encoded' in text) {
-      if (text.encoding !== encoding) throw new TypeError(`${encoding} is sent, and not ${text.encoding}`);
+      if (text.encoding !== encoding)
+        throw new TypeError(`${encoding} is sent, and not ${text.encoding}`);
       this.add(text.encoded);
     } else if (text instanceof Uint8Array && text.length <= HELD_BYTES) {
       this.add(encode(text, encoding));
@@ -146,7 +167,8 @@ class Parts {
             }
           : text;
       const error = (what: string, cause?: unknown) => sourceError(what, this.url, item, cause);
-      const length = encoding === 'form' ? await formLength(source, error) : Math.ceil(source.size / 3) * 4;
+      const length =
+        encoding === 'form' ? await formLength(source, error) : Math.ceil(source.size / 3) * 4;
       this.#parts.push(Buffer.concat(this.#held), { source, encoding, length, error });
       this.#held = [];
     }
@@ -159,7 +181,9 @@ class Parts {
     return {
       type,
       length,
-      ...(parts.length === 1 && Buffer.isBuffer(only) && length <= HELD_BYTES ? { bytes: only } : {}),
+      ...(parts.length === 1 && Buffer.isBuffer(only) && length <= HELD_BYTES
+        ? { bytes: only }
+        : {}),
       async *chunks() {
         for (const part of parts) yield* Buffer.isBuffer(part) ? slices(part) : encodedChunks(part);
       },
@@ -167,8 +191,16 @@ class Parts {
   }
 }
 
-/** Each piece is held back until another one came or the source has ended, so that one that grew never completes a request. */
-async function* encodedChunks({ source, encoding, length, error }: StreamedText): AsyncGenerator<Buffer> {
+/**
+ * Each piece is held back until another one came or the source has ended, so that one that grew
+ * never completes a request.
+ */
+async function* encodedChunks({
+  source,
+  encoding,
+  length,
+  error,
+}: StreamedText): AsyncGenerator<Buffer> {
   let waiting = NOTHING;
   let read = 0;
   let given = 0;
@@ -177,7 +209,8 @@ async function* encodedChunks({ source, encoding, length, error }: StreamedText)
     given += encoded.length;
     return encoded;
   };
-  const changed = () => error(`changed while it was sent: ${read} bytes came instead of ${source.size}`);
+  const changed = () =>
+    error(`changed while it was sent: ${read} bytes came instead of ${source.size}`);
   for await (const piece of readable(source, error)) {
     if (piece.length === 0) continue;
     read += piece.length;
@@ -196,7 +229,10 @@ async function* encodedChunks({ source, encoding, length, error }: StreamedText)
 
 const NOTHING = Buffer.alloc(0);
 
-async function* readable(source: TextSource, error: StreamedText['error']): AsyncGenerator<Uint8Array> {
+async function* readable(
+  source: TextSource,
+  error: StreamedText['error'],
+): AsyncGenerator<Uint8Array> {
   try {
     yield* source.chunks();
   } catch (cause) {
@@ -216,9 +252,20 @@ async function formLength(source: TextSource, error: StreamedText['error']): Pro
   return length;
 }
 
-function sourceError(what: string, url: string, item: number | undefined, cause: unknown): PeerError {
+function sourceError(
+  what: string,
+  url: string,
+  item: number | undefined,
+  cause: unknown,
+): PeerError {
   const which = item === undefined ? 'a text of the request' : `the text of item ${item}`;
-  const parts = { url, what: `was not sent: ${which} ${what}`, delivered: 'no', item, cause } as const;
+  const parts = {
+    url,
+    what: `was not sent: ${which} ${what}`,
+    delivered: 'no',
+    item,
+    cause,
+  } as const;
   return new PeerError('PEER_SOURCE', parts);
 }
 
@@ -226,7 +273,10 @@ function* slices(bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }
 
-/** What one byte becomes where one is enough: letters, digits, `*-._` as they are, a blank as `+`; else 0, and it becomes `%XX`. */
+/**
+ * What one byte becomes where one is enough: letters, digits, `*-._` as they are, a blank as `+`;
+ * else 0, and it becomes `%XX`.
+ */
 const SINGLE = new Uint8Array(256);
 const HIGH = new Uint8Array(256);
 const LOW = new Uint8Array(256);
@@ -250,7 +300,9 @@ const PERCENT = 0x25;
 const WRITTEN = { form: bytesLike(/[A-Za-z0-9*\-._+%]/), base64: bytesLike(/[A-Za-z0-9+/=]/) };
 
 function bytesLike(characters: RegExp): Uint8Array {
-  return Uint8Array.from({ length: 256 }, (_, byte) => Number(characters.test(String.fromCharCode(byte))));
+  return Uint8Array.from({ length: 256 }, (_, byte) =>
+    Number(characters.test(String.fromCharCode(byte))),
+  );
 }
 
 /**

@@ -46,7 +46,8 @@ export interface Peerdoc {
 const HASH_PREFIX = 'yacy:urlhash:';
 
 /**
- * The document that an answer shows; undefined where the peer says that it has none: a record with nothing in it.
+ * The document that an answer shows; undefined where the peer says that it has none: a record with
+ * nothing in it.
  *
  * @param isSame whether the URL shown is the one asked for
  * @throws PeerError PEER_ANSWER for anything else, a document that was not asked for included
@@ -65,7 +66,9 @@ export function readPeerdoc(
     (record) => fieldValues(record, 'url', 'identifier', 'urlhash').length > 0,
   );
   if (candidates.length === 0) throw unusable(answer, 'does not say what it knows of the document');
-  const shown = candidates.filter((record) => urlOf(record) !== undefined || hashOf(record) !== undefined);
+  const shown = candidates.filter(
+    (record) => urlOf(record) !== undefined || hashOf(record) !== undefined,
+  );
   const record = shown.find(isAsked) ?? shown[0];
   if (record === undefined) return undefined;
   // The URL beside an error may be an echo of the question.
@@ -75,7 +78,10 @@ export function readPeerdoc(
   throw unusable(answer, 'answered about another document than the one asked for');
 }
 
-/** What an answer shows of each of several documents, in their order; one of another URL is no evidence. @throws PeerError PEER_ANSWER where it is not about each */
+/**
+ * What an answer shows of each of several documents, in their order; one of another URL is no
+ * evidence. @throws PeerError PEER_ANSWER where it is not about each
+ */
 export function readPeerdocs(answer: HttpAnswer, urls: readonly string[]): (Peerdoc | undefined)[] {
   const items = new Map(
     allRecords(readAnswer(answer).record).map((each) => [fieldNumber(each, 'item'), each]),
@@ -106,7 +112,8 @@ function withoutPrefix(hash: string): string {
 
 function peerdocOf(record: AnswerRecord, { at, peerAt }: HttpAnswer): Peerdoc {
   const fields = new Map<string, string[]>();
-  for (const { name, value } of record.fields) fields.set(name, [...(fields.get(name) ?? []), value]);
+  for (const { name, value } of record.fields)
+    fields.set(name, [...(fields.get(name) ?? []), value]);
   const digest = fieldValue(record, 'digest');
   return {
     url: urlOf(record),
@@ -134,8 +141,25 @@ function collectionsOf(record: AnswerRecord): readonly string[] | undefined {
 
 /** Hours east of Greenwich, of the names that Java prints where peers of this family run. */
 const ZONES: Readonly<Record<string, number>> = {
-  ...{ UTC: 0, GMT: 0, WET: 0, CET: 1, WEST: 1, MEZ: 1, CEST: 2, EET: 2, MESZ: 2, EEST: 3, MSK: 3 },
-  ...{ EST: -5, EDT: -4, CST: -6, CDT: -5, MST: -7, MDT: -6, PST: -8, PDT: -7 },
+  UTC: 0,
+  GMT: 0,
+  WET: 0,
+  CET: 1,
+  WEST: 1,
+  MEZ: 1,
+  CEST: 2,
+  EET: 2,
+  MESZ: 2,
+  EEST: 3,
+  MSK: 3,
+  EST: -5,
+  EDT: -4,
+  CST: -6,
+  CDT: -5,
+  MST: -7,
+  MDT: -6,
+  PST: -8,
+  PDT: -7,
 };
 const ISO = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d+)?)\s*(Z|[+-]\d\d:?\d\d)?$/i;
 const JAVA = /^[A-Z][a-z]{2} ([A-Z][a-z]{2} \d{1,2}) (\d\d:\d\d:\d\d) ([A-Z]{1,5}) (\d{4})$/;
@@ -168,7 +192,10 @@ export interface SentVersion {
   readonly at: number;
   /** When the push began, by the peer's clock (whole seconds, as ms). */
   readonly peerAt?: number;
-  /** Its last modification as it was told to the peer, in ms since the epoch; only where the peer keeps it as it is. */
+  /**
+   * Its last modification as it was told to the peer, in ms since the epoch; only where the peer
+   * keeps it as it is.
+   */
   readonly lastModified?: number;
   /** How many words it has, 10 or more; only where the peer shows how many it indexed (YaCy). */
   readonly words?: number;
@@ -189,9 +216,10 @@ const SLACK_MS = 2_000;
 /**
  * Whether the peer shows the version that was sent, and what tells so.
  *
- * The document must be the one that was sent and stand in its collection. Then a digest decides alone. Without one,
- * anything that contradicts is enough to say no: another size, no words, a load date before the push; and what agrees is
- * evidence, the strongest first. A last modification counts where one was pushed: in whole seconds, as peers keep it.
+ * The document must be the one that was sent and stand in its collection. Then a digest decides
+ * alone. Without one, anything that contradicts is enough to say no: another size, no words, a load
+ * date before the push; and what agrees is evidence, the strongest first. A last modification
+ * counts where one was pushed: in whole seconds, as peers keep it.
  */
 export function evidenceOf(doc: Peerdoc | undefined, sent: SentVersion): VersionShown {
   if (doc === undefined) return { shown: false, why: 'the peer does not know the document' };
@@ -210,7 +238,8 @@ export function evidenceOf(doc: Peerdoc | undefined, sent: SentVersion): Version
   }
   if (doc.lastModified !== undefined && isSameSecond(doc.lastModified, sent.lastModified))
     return { shown: true, kind: 'lastModified', text: moment(doc.lastModified) };
-  if (doc.loadDate !== undefined) return { shown: true, kind: 'loadDate', text: moment(doc.loadDate) };
+  if (doc.loadDate !== undefined)
+    return { shown: true, kind: 'loadDate', text: moment(doc.loadDate) };
   if (doc.size !== undefined) return { shown: true, kind: 'size', text: `${doc.size} bytes` };
   return { shown: true, kind: 'present', text: doc.url ?? doc.urlhash ?? 'the document' };
 }
@@ -243,26 +272,34 @@ function contradictionIn(doc: Peerdoc, sent: SentVersion): string | undefined {
   return undefined;
 }
 
-/** Whether there are no more words than those of the URL, which YaCy indexes where it drops a text (measured with 1.92). */
+/**
+ * Whether there are no more words than those of the URL, which YaCy indexes where it drops a text
+ * (measured with 1.92).
+ */
 function isWithoutText({ words }: Peerdoc, sent: SentVersion): boolean {
   if (words === undefined || sent.words === undefined) return false;
   const ofUrl = mostWordsOf(sent.url);
   return words <= ofUrl && sent.words > ofUrl;
 }
 
-/** How many words a URL gives at most; YaCy also takes apart what is written like `camelCase` or `b6`. */
+/**
+ * How many words a URL gives at most; YaCy also takes apart what is written like `camelCase` or
+ * `b6`.
+ */
 function mostWordsOf(url: string): number {
   let words = 0;
   for (const [run] of unescaped(url).matchAll(/[\p{L}\p{N}]+/gu)) {
-    const parts = run.match(/\p{N}+|\p{Lu}*[^\p{N}\p{Lu}]*/gu)?.filter((part) => part !== '').length ?? 1;
+    const parts =
+      run.match(/\p{N}+|\p{Lu}*[^\p{N}\p{Lu}]*/gu)?.filter((part) => part !== '').length ?? 1;
     words += parts > 1 ? parts + 1 : 1;
   }
   return words;
 }
 
 /**
- * A document that tells an earlier date of its own (a PDF, a page with a date in its head) keeps that in YaCy
- * (Segment.storeDocument of its source); then the load date has to tell the versions apart.
+ * A document that tells an earlier date of its own (a PDF, a page with a date in its head) keeps
+ * that in YaCy (Segment.storeDocument of its source); then the load date has to tell the versions
+ * apart.
  */
 function isOtherDate({ lastModified, loadDate }: Peerdoc, sent: SentVersion): boolean {
   if (sent.lastModified === undefined || lastModified === undefined) return false;
@@ -275,8 +312,9 @@ function isSameSecond(a: number, b: number | undefined): boolean {
 }
 
 /**
- * Peers keep load dates in whole seconds. By the peer's own clock that is compared as it is. Where the push told
- * nothing of that clock, this look-up does: its date against ours is how far the two are apart.
+ * Peers keep load dates in whole seconds. By the peer's own clock that is compared as it is. Where
+ * the push told nothing of that clock, this look-up does: its date against ours is how far the two
+ * are apart.
  */
 function isBefore(loadDate: number, doc: Peerdoc, sent: SentVersion): boolean {
   if (sent.peerAt !== undefined) return loadDate < sent.peerAt;

@@ -28,7 +28,12 @@ export async function removeByPage(
 ): Promise<readonly PushResult[] | undefined> {
   const fields = urls.map((url, n) => ({ name: `url-${n}`, value: url }));
   const body = await formBody(fields, http.url(REMOVE_PATH));
-  const request = { counted: 'other', method: 'POST', path: REMOVE_PATH, isProtected: true } as const;
+  const request = {
+    counted: 'other',
+    method: 'POST',
+    path: REMOVE_PATH,
+    isProtected: true,
+  } as const;
   const answer = await http.ask({ ...request, body, signal });
   if (NO_SUCH_PAGE.has(answer.status)) return undefined;
   return readPushResults(
@@ -38,8 +43,9 @@ export async function removeByPage(
 }
 
 /**
- * Deletes documents of a YaCy, as the page for its administrator does. That wants a token, which is good for as long as the
- * peer runs. Its answer proves nothing: it is the same for a document that it never had.
+ * Deletes documents of a YaCy, as the page for its administrator does. That wants a token, which is
+ * good for as long as the peer runs. Its answer proves nothing: it is the same for a document that
+ * it never had.
  */
 export class YacyDeletion {
   #token: string | undefined;
@@ -57,10 +63,16 @@ export class YacyDeletion {
   }
 
   async #newToken(signal: AbortSignal | undefined): Promise<string> {
-    const request = { counted: 'other', method: 'GET', path: CONTROL_PATH, isProtected: true } as const;
+    const request = {
+      counted: 'other',
+      method: 'GET',
+      path: CONTROL_PATH,
+      isProtected: true,
+    } as const;
     const answer = succeeded(await this.http.ask({ ...request, signal }));
     const token = answer.headers[TOKEN_HEADER];
-    if (typeof token !== 'string') throw unusable(answer, 'gives no token for the deletion of documents');
+    if (typeof token !== 'string')
+      throw unusable(answer, 'gives no token for the deletion of documents');
     this.#token = token;
     return token;
   }
@@ -68,7 +80,12 @@ export class YacyDeletion {
   async #post(url: string, token: string, signal: AbortSignal | undefined): Promise<HttpAnswer> {
     const fields = fieldsOf({ transactionToken: token, urlstring: url, urldelete: 'Delete URL' });
     const body = await formBody(fields, this.http.url(CONTROL_PATH));
-    const request = { counted: 'other', method: 'POST', path: CONTROL_PATH, isProtected: true } as const;
+    const request = {
+      counted: 'other',
+      method: 'POST',
+      path: CONTROL_PATH,
+      isProtected: true,
+    } as const;
     return await this.http.ask({ ...request, body, signal });
   }
 }

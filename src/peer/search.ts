@@ -58,7 +58,8 @@ export interface SearchDialect {
 /** The embedded peer's `/search.json`; other peers of the specification have no search. */
 export const standardSearch: SearchDialect = {
   path: '/search.json',
-  fields: ({ words: query, collection, limit, sort }) => fieldsOf({ query, collection, limit, sort }),
+  fields: ({ words: query, collection, limit, sort }) =>
+    fieldsOf({ query, collection, limit, sort }),
 };
 
 /** YaCy's `yacysearch.json`, of what it has itself; collection and order are words of the query. */
@@ -67,16 +68,26 @@ export const yacySearch: SearchDialect = {
   fields: ({ words, collection, limit, sort }) => {
     const within = collection === undefined ? '' : ` collection:${collection}`;
     const query = `${words}${within}${sort === 'date' ? ' /date' : ''}`;
-    return fieldsOf({ query, resource: 'local', maximumRecords: limit, startRecord: 0, verify: 'false' });
+    return fieldsOf({
+      query,
+      resource: 'local',
+      maximumRecords: limit,
+      startRecord: 0,
+      verify: 'false',
+    });
   },
 };
 
-/** What an answer in JSON shows, in the names of either kind of peer. @throws PeerError PEER_ANSWER */
+/**
+ * What an answer in JSON shows, in the names of either kind of peer. @throws PeerError PEER_ANSWER
+ */
 export function readSearch(answer: HttpAnswer): SearchAnswer {
   const records = allRecords(readAnswer(answer).record);
   const head = records.find((record) => fieldValue(record, 'total', 'totalresults') !== undefined);
   // YaCy parts thousands as its language does.
-  const total = Number((head && fieldValue(head, 'total', 'totalresults'))?.replace(/[.,'\s]/g, ''));
+  const total = Number(
+    (head && fieldValue(head, 'total', 'totalresults'))?.replace(/[.,'\s]/g, ''),
+  );
   if (head === undefined || !Number.isSafeInteger(total))
     throw unusable(answer, 'does not say what it found');
   const items = records.filter(({ name }) => name === 'items').flatMap(foundOf);
@@ -85,29 +96,41 @@ export function readSearch(answer: HttpAnswer): SearchAnswer {
 }
 
 function foundOf(record: AnswerRecord): Found[] {
-  const [url, title, snippet] = [['url', 'link'], ['title'], ['snippet', 'description']].map((names) =>
-    fieldValue(record, ...names),
+  const [url, title, snippet] = [['url', 'link'], ['title'], ['snippet', 'description']].map(
+    (names) => fieldValue(record, ...names),
   );
   if (url === undefined) return [];
   const moment = (...names: readonly string[]): number | undefined => {
     const at = Date.parse(fieldValue(record, ...names) ?? '');
     return Number.isNaN(at) ? undefined : at;
   };
-  const collections = fieldValues(record, 'collections').filter((name) => name !== '' && name !== '[]');
+  const collections = fieldValues(record, 'collections').filter(
+    (name) => name !== '' && name !== '[]',
+  );
   const isOurs = fieldValue(record, 'link') === undefined;
   const plain = (text: string | undefined) => (isOurs ? text : text && withoutMarkup(text));
   return [
     {
-      ...{ url: isOurs ? url : withoutMarkup(url), title: plain(title), snippet: plain(snippet) },
+      url: isOurs ? url : withoutMarkup(url),
+      title: plain(title),
+      snippet: plain(snippet),
       collections: collections.length === 0 ? undefined : collections,
-      ...{ size: fieldNumber(record, 'size'), author: fieldValue(record, 'author') },
-      ...{ date: moment('date', 'pubdate'), lastModified: moment('lastmodified') },
+      size: fieldNumber(record, 'size'),
+      author: fieldValue(record, 'author'),
+      date: moment('date', 'pubdate'),
+      lastModified: moment('lastmodified'),
       loadDate: moment('loaddate'),
     },
   ];
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  '#39': "'",
+};
 
 /** YaCy marks the words in its snippets, and escapes what it shows. */
 function withoutMarkup(text: string): string {

@@ -26,9 +26,15 @@ export interface ShareQuery {
 export interface ShareOptions {
   /** Bytes; an object that turns out longer is refused. @default the client's maxAnswer */
   readonly maxBytes?: number | undefined;
-  /** Only an object that changed after this moment of the peer's clock, in ms since the epoch; peers may ignore it. */
+  /**
+   * Only an object that changed after this moment of the peer's clock, in ms since the epoch; peers
+   * may ignore it.
+   */
   readonly ifModifiedSince?: number | undefined;
-  /** Only an object that has another tag than this, as the peer wrote it; goes before `ifModifiedSince`. */
+  /**
+   * Only an object that has another tag than this, as the peer wrote it; goes before
+   * `ifModifiedSince`.
+   */
   readonly ifNoneMatch?: string | undefined;
   readonly signal?: AbortSignal;
 }
@@ -45,14 +51,19 @@ export interface ShareStream {
   readonly etag?: string | undefined;
   /** When the answer came, by the peer's clock (whole seconds, as ms), where it carries a date. */
   readonly peerAt?: number | undefined;
-  /** Whether the object is still the one that is known, by the conditions: then nothing of it comes. */
+  /**
+   * Whether the object is still the one that is known, by the conditions: then nothing of it comes.
+   */
   readonly isUnchanged?: boolean;
   /** To be read once; throws PeerError where the object breaks off. */
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
 /** The headers that ask for another version only. */
-export function conditionsOf({ ifModifiedSince, ifNoneMatch }: ShareOptions): Record<string, string> {
+export function conditionsOf({
+  ifModifiedSince,
+  ifNoneMatch,
+}: ShareOptions): Record<string, string> {
   return {
     ...(ifModifiedSince === undefined
       ? {}
@@ -66,7 +77,10 @@ export function conditionsOf({ ifModifiedSince, ifNoneMatch }: ShareOptions): Re
  *
  * @throws PeerError PEER_ANSWER for a part, or for no object, where that was not asked for
  */
-export function shareOf(answer: StreamedAnswer, { ifModifiedSince, ifNoneMatch }: ShareOptions): ShareStream {
+export function shareOf(
+  answer: StreamedAnswer,
+  { ifModifiedSince, ifNoneMatch }: ShareOptions,
+): ShareStream {
   const { url, status, headers, peerAt, chunks } = answer;
   const { etag } = headers;
   const modified = Date.parse(headers['last-modified'] ?? '');
@@ -84,8 +98,8 @@ export function shareOf(answer: StreamedAnswer, { ifModifiedSince, ifNoneMatch }
 }
 
 /**
- * The shared objects by the record that a peer gives where it is asked for none in particular: `data`, and `c` where it
- * has groups. Undefined where it gives no such list.
+ * The shared objects by the record that a peer gives where it is asked for none in particular:
+ * `data`, and `c` where it has groups. Undefined where it gives no such list.
  *
  * @throws PeerError PEER_ANSWER_TOO_LARGE for a list that the peer cut short
  */
@@ -94,10 +108,17 @@ export async function listRecords(
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<readonly string[] | undefined> {
-  const answer = await http.ask({ counted: 'other', method: 'POST', path, isProtected: false, signal });
+  const answer = await http.ask({
+    counted: 'other',
+    method: 'POST',
+    path,
+    isProtected: false,
+    signal,
+  });
   if (statusError(answer)?.code === 'PEER_REFUSED') return undefined;
   const all = allRecords(readAnswer(succeeded(answer)).record);
-  if (!all.some((each) => each.name === 'shares' || fieldValues(each, 'shares').length > 0)) return undefined;
+  if (!all.some((each) => each.name === 'shares' || fieldValues(each, 'shares').length > 0))
+    return undefined;
   if (all.some((each) => fieldValue(each, 'more') === 'true')) {
     const what = 'shares more objects than it lists';
     throw new PeerError('PEER_ANSWER_TOO_LARGE', { url: answer.url, what, delivered: 'yes' });
@@ -114,10 +135,12 @@ const DEEPEST = 32;
 const MOST_PAGES = 10_000;
 
 /**
- * The files below a path, by the directory pages of the server: links to what stands directly in them. Names are given
- * decoded, with `/` between those of directories; empty where the path is not there.
+ * The files below a path, by the directory pages of the server: links to what stands directly in
+ * them. Names are given decoded, with `/` between those of directories; empty where the path is not
+ * there.
  *
- * @throws PeerError PEER_ANSWER for what is no such page, PEER_ANSWER_TOO_LARGE for more than 10,000 of them
+ * @throws PeerError PEER_ANSWER for what is no such page, PEER_ANSWER_TOO_LARGE for more than
+ *   10,000 of them
  */
 export async function listDirectories(
   http: Http,
@@ -132,12 +155,21 @@ export async function listDirectories(
       throw new PeerError('PEER_ANSWER_TOO_LARGE', { url: http.url(root), what, delivered: 'no' });
     }
     const path = root + directory.split('/').map(encodeURIComponent).join('/');
-    const answer = await http.ask({ counted: 'other', method: 'GET', path, isProtected: false, signal });
+    const answer = await http.ask({
+      counted: 'other',
+      method: 'GET',
+      path,
+      isProtected: false,
+      signal,
+    });
     if (answer.status === 404) continue;
     const text = decoded(succeeded(answer).body);
-    if (!/\bDirectory:/i.test(text)) throw unusable(answer, 'does not show the list of what it shares');
+    if (!/\bDirectory:/i.test(text))
+      throw unusable(answer, 'does not show the list of what it shares');
     const links = readable(answer, () => within(parseHtml(text), ['a']));
-    const names = links.flatMap(({ attribs }) => nameIn(attribs.href ?? '', answer.url, path) ?? []);
+    const names = links.flatMap(
+      ({ attribs }) => nameIn(attribs.href ?? '', answer.url, path) ?? [],
+    );
     for (const name of new Set(names)) {
       if (!name.endsWith('/')) files.push(directory + name);
       else if (directory.split('/').length <= DEEPEST) directories.push(directory + name);
@@ -146,7 +178,9 @@ export async function listDirectories(
   return files;
 }
 
-/** The name of what stands directly below the page, with a `/` at its end where it is a directory. */
+/**
+ * The name of what stands directly below the page, with a `/` at its end where it is a directory.
+ */
 function nameIn(href: string, url: string, path: string): string | undefined {
   const pathname = parseUrl(href, url)?.pathname ?? '';
   const [, parent = '', escaped = ''] = /^(.*\/)([^/]+\/?)$/.exec(pathname) ?? [];

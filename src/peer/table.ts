@@ -7,7 +7,10 @@ import { PeerError } from './errors.js';
 export interface TableRow {
   /** Its key: unique in the table, opaque. */
   readonly pk: string;
-  /** By column. A cell that is not there is as good as an empty one: peers do not tell the two apart. */
+  /**
+   * By column. A cell that is not there is as good as an empty one: peers do not tell the two
+   * apart.
+   */
   readonly cells: ReadonlyMap<string, string>;
 }
 
@@ -16,15 +19,23 @@ export interface TableQuery {
   readonly table: string;
   /** Most rows; all of them unless given. */
   readonly count?: number | undefined;
-  /** Only rows in which a cell holds this; how it is read is the peer's business (YaCy: a regular expression). */
+  /**
+   * Only rows in which a cell holds this; how it is read is the peer's business (YaCy: a regular
+   * expression).
+   */
   readonly search?: string | undefined;
 }
 
-/** A table as it comes in: rows in groups, in the peer's order, in bounded memory however many there are. */
+/**
+ * A table as it comes in: rows in groups, in the peer's order, in bounded memory however many there
+ * are.
+ */
 export interface TableStream {
   /** What the peer calls it. */
   readonly name: string;
-  /** The columns that the peer named ahead of the rows, without the key; undefined where it did not. */
+  /**
+   * The columns that the peer named ahead of the rows, without the key; undefined where it did not.
+   */
   readonly columns: readonly string[] | undefined;
   readonly rows: AsyncIterable<readonly TableRow[]>;
   /** Whether all bytes so far were UTF-8; U+FFFD stands for others. */
@@ -49,14 +60,14 @@ const TURN_BYTES = 16 * 1024;
 const BEGIN = 1024;
 
 /**
- * Reads a table as it comes in, in JSON or XML: the form is told by the first characters. Memory is bounded by
- * one row and one group of rows.
+ * Reads a table as it comes in, in JSON or XML: the form is told by the first characters. Memory is
+ * bounded by one row and one group of rows.
  *
  * @param asked name of the table
  * @param rawKeyBytes of a key that stands in XML as it is, padded to so many bytes and not escaped
  * @returns undefined where the answer says that there is no such table
- * @throws PeerError PEER_ANSWER for what is not a table, not the one asked for, or not whole, also while rows are read;
- *   PEER_ANSWER_TOO_LARGE for a row that is too long
+ * @throws PeerError PEER_ANSWER for what is not a table, not the one asked for, or not whole, also
+ *   while rows are read; PEER_ANSWER_TOO_LARGE for a row that is too long
  */
 export async function readTable(
   answer: StreamedAnswer,
@@ -93,7 +104,10 @@ interface TableHead {
   readonly columns: readonly string[] | undefined;
 }
 
-/** Reads a table of one form while it comes in. It holds what it was given since the last whole row, and no more. */
+/**
+ * Reads a table of one form while it comes in. It holds what it was given since the last whole row,
+ * and no more.
+ */
 interface TableParser {
   /** Known once the rows begin; still undefined at the end where the answer shows no table. */
   readonly head: TableHead | undefined;
@@ -105,7 +119,10 @@ interface TableParser {
   end(): void;
 }
 
-/** What stands ahead of the rows as soon as that is known, then each group of rows beside it; nothing where there is no table. */
+/**
+ * What stands ahead of the rows as soon as that is known, then each group of rows beside it;
+ * nothing where there is no table.
+ */
 async function* partsOf(
   answer: StreamedAnswer,
   asked: string,
@@ -135,7 +152,10 @@ async function* partsOf(
       }
       sinceRow = parser !== undefined && parser.rows.length > 0 ? 0 : sinceRow + piece.length;
       if (sinceRow > MOST_PER_ROW)
-        throw new Unreadable(`gave a row of more than ${MOST_PER_ROW} bytes`, 'PEER_ANSWER_TOO_LARGE');
+        throw new Unreadable(
+          `gave a row of more than ${MOST_PER_ROW} bytes`,
+          'PEER_ANSWER_TOO_LARGE',
+        );
       yield* readySoFar();
     }
     parser ??= parserOf(begin, rawKeyBytes);
@@ -144,7 +164,13 @@ async function* partsOf(
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
     const { url, status } = answer;
-    const parts = { url, status, what: error.message, answer: Buffer.from(begin), delivered: 'yes' } as const;
+    const parts = {
+      url,
+      status,
+      what: error.message,
+      answer: Buffer.from(begin),
+      delivered: 'yes',
+    } as const;
     throw new PeerError(error.code, parts);
   }
   return undefined;
@@ -162,7 +188,10 @@ function parserOf(begin: string, rawKeyBytes: number | undefined): TableParser {
   return parser;
 }
 
-/** The chunks, cut where they are so long that the event loop would be held up, with a turn for others in between. */
+/**
+ * The chunks, cut where they are so long that the event loop would be held up, with a turn for
+ * others in between.
+ */
 async function* pieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
     for (let at = 0; at < chunk.length; at += TURN_BYTES) {
@@ -181,8 +210,9 @@ function keyOf(text: string): string {
 }
 
 /**
- * A table in JSON: `{"table":…,"columns":[…],"rows":[{"pk":…,"cells":{…}},…]}`, with other members as it likes, or only the list of rows.
- * A row is parsed when its end has come, and what stands around the rows when all has.
+ * A table in JSON: `{"table":…,"columns":[…],"rows":[{"pk":…,"cells":{…}},…]}`, with other members
+ * as it likes, or only the list of rows. A row is parsed when its end has come, and what stands
+ * around the rows when all has.
  */
 class JsonTable implements TableParser {
   readonly rows: TableRow[] = [];
@@ -286,14 +316,16 @@ function parse(text: string): unknown {
 }
 
 const XML_HEAD = /\s*(?:<\?xml[^>]*>\s*)?<tables>\s*<table name="([^"]*)">/y;
-const XML_ROW = /\s*<row (?:count="\d{1,9}" )?pk="([\s\S]{0,4096}?)">(?=\s*(?:<cell col="|<\/row>))/y;
+const XML_ROW =
+  /\s*<row (?:count="\d{1,9}" )?pk="([\s\S]{0,4096}?)">(?=\s*(?:<cell col="|<\/row>))/y;
 const XML_CELL = /\s*<cell col="([^"]*)">([^<]*)<\/cell>/y;
 const XML_ROW_END = /\s*<\/row>/y;
 const ROW_END = '</row>';
 
 /**
- * A table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`, which need not be well-formed: cells and
- * columns are escaped, but may hold any character, and keys are not escaped at all.
+ * A table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`, which need not be
+ * well-formed: cells and columns are escaped, but may hold any character, and keys are not escaped
+ * at all.
  */
 class XmlTable implements TableParser {
   readonly rows: TableRow[] = [];
@@ -332,7 +364,8 @@ class XmlTable implements TableParser {
     };
     while (at < text.length) {
       const pk = next(XML_ROW)?.[1];
-      if (pk === undefined) throw new Unreadable('shows a row whose key is not there or cannot be read');
+      if (pk === undefined)
+        throw new Unreadable('shows a row whose key is not there or cannot be read');
       const isRaw = Buffer.byteLength(pk) === this.rawKeyBytes;
       const cells = new Map<string, string>();
       for (let cell = next(XML_CELL); cell !== undefined; cell = next(XML_CELL))
@@ -354,7 +387,13 @@ class XmlTable implements TableParser {
   }
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+const ENTITIES: Readonly<Record<string, string>> = {
+  lt: '<',
+  gt: '>',
+  amp: '&',
+  quot: '"',
+  apos: "'",
+};
 
 function unescaped(text: string): string {
   return text.replace(/&(?:#(\d{1,6})|([a-z]{2,4}));/g, (found, code?: string, name = '') =>

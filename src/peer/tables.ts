@@ -15,7 +15,13 @@ import type { TableDialect } from './dialect.js';
 import { PeerError, quoted } from './errors.js';
 import { type Body, type FormField, fieldsOf, formBody } from './form.js';
 import type { Http, PeerRequest } from './http.js';
-import { readTable, type Table, type TableQuery, type TableRow, type TableStream } from './table.js';
+import {
+  readTable,
+  type Table,
+  type TableQuery,
+  type TableRow,
+  type TableStream,
+} from './table.js';
 
 export interface TableOptions {
   readonly signal?: AbortSignal | undefined;
@@ -38,12 +44,12 @@ const UNREAD_BYTES = 64 * 1024;
 /**
  * The tables of a peer.
  *
- * Whatever changes a table is read back, and returns what was seen then; PEER_NOT_DONE where that is not what was
- * asked for. Names, keys and columns are never made up or defaulted.
+ * Whatever changes a table is read back, and returns what was seen then; PEER_NOT_DONE where that
+ * is not what was asked for. Names, keys and columns are never made up or defaulted.
  *
  * @throws PeerError
- * @throws TypeError for a name, key or column that no peer can have: empty, longer than 500, not well-formed, a key
- *   that ends with NUL
+ * @throws TypeError for a name, key or column that no peer can have: empty, longer than 500, not
+ *   well-formed, a key that ends with NUL
  */
 export class PeerTables {
   constructor(
@@ -52,7 +58,10 @@ export class PeerTables {
     private readonly clock: Clock,
   ) {}
 
-  /** Bytes of the longest key that rows of this peer can have; undefined where it has no limit that is known. */
+  /**
+   * Bytes of the longest key that rows of this peer can have; undefined where it has no limit that
+   * is known.
+   */
   async maxKeyBytes({ signal }: TableOptions = {}): Promise<number | undefined> {
     return (await this.dialectOf(signal)).keyBytes;
   }
@@ -69,8 +78,8 @@ export class PeerTables {
   }
 
   /**
-   * Hands a table to `use` while it comes in; undefined where there is none of this name. An answer that is cut short
-   * or cannot be read throws PEER_ANSWER, also in the middle.
+   * Hands a table to `use` while it comes in; undefined where there is none of this name. An answer
+   * that is cut short or cannot be read throws PEER_ANSWER, also in the middle.
    */
   async stream<T>(
     query: TableQuery,
@@ -87,10 +96,13 @@ export class PeerTables {
   }
 
   /**
-   * Creates rows, or changes the cells that are given of rows that exist; the others stay. The table need not exist.
+   * Creates rows, or changes the cells that are given of rows that exist; the others stay. The
+   * table need not exist.
    *
-   * @returns the rows as they were seen afterwards, each once, in the order in which they were given
-   * @throws PeerError PEER_NOT_DONE when a row is not seen as it was asked for; those before it may have been changed
+   * @returns the rows as they were seen afterwards, each once, in the order in which they were
+   *   given
+   * @throws PeerError PEER_NOT_DONE when a row is not seen as it was asked for; those before it may
+   *   have been changed
    */
   async set(
     table: string,
@@ -116,7 +128,10 @@ export class PeerTables {
       const row = seen?.get(pk);
       const told = `of the table ${quoted(table)}`;
       if (row === undefined)
-        throw this.#notDone(dialect, `was told to set row ${quoted(pk)} ${told}, and does not show that row`);
+        throw this.#notDone(
+          dialect,
+          `was told to set row ${quoted(pk)} ${told}, and does not show that row`,
+        );
       for (const [column, value] of cells) {
         const shown = row.cells.get(column) ?? '';
         if (shown === value) continue;
@@ -221,7 +236,10 @@ export class PeerTables {
     for (const pk of asked) {
       // A peer that gives all rows whichever is asked for has shown it already.
       if (pk !== undefined && seen.has(pk)) continue;
-      const isThere = await this.#read({ table }, pk, collect, { signal, maxBytes: Number.MAX_SAFE_INTEGER });
+      const isThere = await this.#read({ table }, pk, collect, {
+        signal,
+        maxBytes: Number.MAX_SAFE_INTEGER,
+      });
       if (!isThere) return undefined;
     }
     return seen;
@@ -237,7 +255,9 @@ export class PeerTables {
     const { readPath, countOfAll, keyBytes } = await this.dialectOf(signal);
     const fields = fieldsOf({ table, pk, count: count ?? countOfAll, search });
     const isQuery = method === 'GET';
-    const query = new URLSearchParams(fields.map(({ name, value }): [string, string] => [name, value]));
+    const query = new URLSearchParams(
+      fields.map(({ name, value }): [string, string] => [name, value]),
+    );
     const path = isQuery ? `${readPath}?${query}` : readPath;
     const body = isQuery ? undefined : await formBody(fields, this.http.url(readPath));
     const request = requestOf(method, path, body, signal);
@@ -269,7 +289,10 @@ export class PeerTables {
   }
 
   /** @throws PeerError PEER_KEY for a key that the peer would cut: it would be another row */
-  async #checkedDialect(keys: readonly string[], signal: AbortSignal | undefined): Promise<TableDialect> {
+  async #checkedDialect(
+    keys: readonly string[],
+    signal: AbortSignal | undefined,
+  ): Promise<TableDialect> {
     const dialect = await this.dialectOf(signal);
     const { keyBytes = Number.POSITIVE_INFINITY, changePath } = dialect;
     const long = keys.find((pk) => Buffer.byteLength(pk) > keyBytes);
@@ -315,7 +338,9 @@ function choicesOn({ body }: HttpAnswer): readonly string[] | undefined {
   );
   if (lists.length === 0) return undefined;
   const choices = lists.flatMap(({ children }) => within(children, ['option']));
-  return choices.map(({ attribs }) => (attribs.value ?? '').toWellFormed()).filter((name) => name !== '');
+  return choices
+    .map(({ attribs }) => (attribs.value ?? '').toWellFormed())
+    .filter((name) => name !== '');
 }
 
 /** The tables that an answer in JSON lists. */
@@ -335,7 +360,10 @@ function checkName(what: 'table' | 'key' | 'column', name: string): void {
   );
 }
 
-/** What stands behind a key in NULs is taken for padding when it is read back: it would be another row's key. */
+/**
+ * What stands behind a key in NULs is taken for padding when it is read back: it would be another
+ * row's key.
+ */
 function checkKey(pk: string): void {
   checkName('key', pk);
   if (pk.endsWith('\0')) throw new TypeError(`a key does not end with NUL: ${quoted(pk)}`);
@@ -345,7 +373,10 @@ function checkKey(pk: string): void {
 function checkedRow({ pk, cells }: TableRow): TableRow {
   checkKey(pk);
   for (const column of cells.keys()) checkName('column', column);
-  return { pk, cells: new Map([...cells].map(([column, value]) => [column, value.toWellFormed()])) };
+  return {
+    pk,
+    cells: new Map([...cells].map(([column, value]) => [column, value.toWellFormed()])),
+  };
 }
 
 /** Two texts, from just before where they part. */

@@ -1,22 +1,38 @@
 import { type Rewriting, rewriting } from '../lib/rewriting.js';
 
 /**
- * Makes plain text in UTF-8 safe for YaCy, which reads it with its HTML parser and indexes text through XML (measured with 1.92,
- * and read in its `CharacterCoding.html2unicode`). None of the words of the text is lost:
+ * Makes plain text in UTF-8 safe for YaCy, which reads it with its HTML parser and indexes text
+ * through XML (measured with 1.92, and read in its `CharacterCoding.html2unicode`). None of the
+ * words of the text is lost:
  *
  * - `<` and `>`, also written as entities, become `‹` and `›`;
  * - control characters become blanks, for one of them drops the whole text or glues words together;
  * - U+FFFE and U+FFFF become U+FFFD, for one of them ends the update of the index that it is in;
- * - an `&` that begins no entity which YaCy knows becomes `＆`, for all up to the next `;` would be dropped;
+ * - an `&` that begins no entity which YaCy knows becomes `＆`, for all up to the next `;` would be
+ *   dropped;
  * - a byte order mark is left out.
  */
 export function plainTextRewriting(): Rewriting {
-  return rewriting({ pattern: PLAIN, replacer: rewrittenPlain, cut: CUT, longest: LONGEST, leftOut: MARK });
+  return rewriting({
+    pattern: PLAIN,
+    replacer: rewrittenPlain,
+    cut: CUT,
+    longest: LONGEST,
+    leftOut: MARK,
+  });
 }
 
-/** Replaces in HTML what would end the update of YaCy's index, and nothing else. The encoding does not matter. */
+/**
+ * Replaces in HTML what would end the update of YaCy's index, and nothing else. The encoding does
+ * not matter.
+ */
 export function htmlRewriting(): Rewriting {
-  return rewriting({ pattern: NONCHARACTER, replacer: rewrittenNoncharacter, cut: CUT, longest: LONGEST });
+  return rewriting({
+    pattern: NONCHARACTER,
+    replacer: rewrittenNoncharacter,
+    cut: CUT,
+    longest: LONGEST,
+  });
 }
 
 // Everything here is looked for byte by byte, in UTF-8 read as Latin-1.
@@ -28,7 +44,8 @@ const AMPERSAND = '\xef\xbc\x86';
 
 /** YaCy decodes `&amp;` first, and then what it has become. */
 const NUMBER = '#(?:[xX]0*([0-9a-fA-F]{1,6})|0*(\\d{1,7}));';
-// Never without regard to case: among the letters of Latin-1 are pairs such as \xc2 and \xe2, which are bytes here.
+// Never without regard to case: among the letters of Latin-1 are pairs such as \xc2 and \xe2, which
+// are bytes here.
 const PLAIN = new RegExp(
   `&(?:amp;)*(?:${NUMBER}|([A-Za-z][A-Za-z0-9]{1,7});|)|[<>\\x00-\\x07\\x0e-\\x1f\\x7f]|\\xc2[\\x80-\\x9f]|\\xef\\xbf[\\xbe\\xbf]`,
   'g',
@@ -65,7 +82,10 @@ function rewrittenPlain(found: string, hex?: string, decimal?: string, name?: st
   return found.length === 3 ? REPLACEMENT : ' ';
 }
 
-/** What stands in the place of a character that is written as a number; undefined where it may stay so. */
+/**
+ * What stands in the place of a character that is written as a number; undefined where it may stay
+ * so.
+ */
 function rewrittenCode(code: number): string | undefined {
   if (code === 0x3c) return OPENING;
   if (code === 0x3e) return CLOSING;

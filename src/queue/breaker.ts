@@ -27,7 +27,10 @@ export interface Trouble {
 /** All times are in ms since the epoch. */
 export interface CircuitStatus {
   readonly state: 'closed' | 'open' | 'half-open';
-  /** Closed: since when the peer answers (or the queue was made). Else: since when it is in this kind of trouble. */
+  /**
+   * Closed: since when the peer answers (or the queue was made). Else: since when it is in this
+   * kind of trouble.
+   */
   readonly since: number;
   /** Since when it is in trouble of any kind; only while not closed. */
   readonly downSince?: number;
@@ -51,7 +54,10 @@ export interface Ticket {
 type Failure = Exclude<Outcome, { readonly kind: 'answered' | 'aborted' }>;
 type Kind = Failure['kind'];
 
-/** While the circuit is not closed. `since` and `tries` are of this kind of trouble, `downSince` and `downTries` of any kind. */
+/**
+ * While the circuit is not closed. `since` and `tries` are of this kind of trouble, `downSince` and
+ * `downTries` of any kind.
+ */
 interface Outage {
   readonly kind: Kind;
   /** What the last probe was rejected with. */
@@ -73,29 +79,32 @@ interface Outage {
 /**
  * The circuit breaker: holds requests back from a peer that is away, or that asks to be left alone.
  *
- * - *Closed*: everything may start. Each trouble is a strike. An answer takes back the strikes of its lane, for one page of
- *   a peer may fail while others work, and the `unreachable` ones of all lanes. The circuit opens at `policy.openAfter`
- *   strikes, counted for the kind of the last one.
- * - *Open* until the backoff is over: nothing of the held lanes may start. `endWait` ends the backoff.
- * - *Half-open*: one request of the held lanes may start, as the *probe*; the circuit stays half-open until one comes. An
- *   answer to the probe closes the circuit and resets the backoff. Trouble opens it for longer, or from the first wait on if
- *   it is of another kind: then the peer is on its way back. An aborted probe leaves room for the next. So does a download, which
- *   may take long: a request of another lane that may start meanwhile is the probe in its place.
+ * - *Closed*: everything may start. Each trouble is a strike. An answer takes back the strikes of
+ *   its lane, for one page of a peer may fail while others work, and the `unreachable` ones of all
+ *   lanes. The circuit opens at `policy.openAfter` strikes, counted for the kind of the last one.
+ * - *Open* until the backoff is over: nothing of the held lanes may start. `endWait` ends the
+ *   backoff.
+ * - *Half-open*: one request of the held lanes may start, as the *probe*; the circuit stays
+ *   half-open until one comes. An answer to the probe closes the circuit and resets the backoff.
+ *   Trouble opens it for longer, or from the first wait on if it is of another kind: then the peer
+ *   is on its way back. An aborted probe leaves room for the next. So does a download, which may
+ *   take long: a request of another lane that may start meanwhile is the probe in its place.
  *
- * Held are all lanes if the peer is unreachable, and otherwise those that had the trouble: some pages of a peer
- * ask for no credentials and work while pushes fail. A lane that never had the trouble neither waits for its end
- * nor proves it. It is held from its own first such trouble on.
+ * Held are all lanes if the peer is unreachable, and otherwise those that had the trouble: some
+ * pages of a peer ask for no credentials and work while pushes fail. A lane that never had the
+ * trouble neither waits for its end nor proves it. It is held from its own first such trouble on.
  *
- * A peer that is `busy` asks to be left alone, with a Retry-After or for a backoff of ours. That opens the circuit for all lanes
- * and is no trouble: the status is `closed`, `endWait` does not shorten it, and once it is over everything may start.
+ * A peer that is `busy` asks to be left alone, with a Retry-After or for a backoff of ours. That
+ * opens the circuit for all lanes and is no trouble: the status is `closed`, `endWait` does not
+ * shorten it, and once it is over everything may start.
  *
- * `interactive` is never held. Whether the peer is reachable or busy shows there as anywhere; any other trouble of a person's
- * request concerns that request only.
+ * `interactive` is never held. Whether the peer is reachable or busy shows there as anywhere; any
+ * other trouble of a person's request concerns that request only.
  *
  * A request that started before the circuit last opened proves nothing any more.
  *
- * An outage is logged when it begins, when it turns into another kind, again after every `logAgainMs`, and when it is over. All
- * times are by one steady clock.
+ * An outage is logged when it begins, when it turns into another kind, again after every
+ * `logAgainMs`, and when it is over. All times are by one steady clock.
  */
 export class Breaker {
   #outage: Outage | undefined;
@@ -120,8 +129,16 @@ export class Breaker {
     const { error, since, downSince, tries, probeAt } = outage;
     const hint = error instanceof PeersyncError ? error.hint : undefined;
     const reason = { kind: outage.kind, code: systemCode(error), message: messageOf(error), hint };
-    const rest = { since, downSince, held: LANES.filter((lane) => this.holds(lane)), tries, reason };
-    return now < probeAt ? { state: 'open', ...rest, nextProbeAt: probeAt } : { state: 'half-open', ...rest };
+    const rest = {
+      since,
+      downSince,
+      held: LANES.filter((lane) => this.holds(lane)),
+      tries,
+      reason,
+    };
+    return now < probeAt
+      ? { state: 'open', ...rest, nextProbeAt: probeAt }
+      : { state: 'half-open', ...rest };
   }
 
   /** When the wait that the peer asked for is over; in the past where it asks for none. */
@@ -134,9 +151,13 @@ export class Breaker {
     return this.#outage?.probeAt ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** For how long the peer has been answering, in ms; 0 while it is in trouble with pushes or look-ups. */
+  /**
+   * For how long the peer has been answering, in ms; 0 while it is in trouble with pushes or
+   * look-ups.
+   */
   answeringForMs(now: number): number {
-    const isInTrouble = this.#trouble !== undefined && (this.holds('push') || this.holds('confirm'));
+    const isInTrouble =
+      this.#trouble !== undefined && (this.holds('push') || this.holds('confirm'));
     return isInTrouble ? 0 : now - this.#closedSince;
   }
 
@@ -167,7 +188,9 @@ export class Breaker {
     return ticket;
   }
 
-  /** A request ended, with this error unless it was answered. @returns whether that ended a trouble */
+  /**
+   * A request ended, with this error unless it was answered. @returns whether that ended a trouble
+   */
   ended(ticket: Ticket, outcome: Outcome, now: number, error?: unknown): boolean {
     const wasProbe = this.#outage?.probe === ticket;
     if (this.#outage && wasProbe) this.#outage.probe = undefined;
@@ -184,19 +207,24 @@ export class Breaker {
 
   #answered(ticket: Ticket, now: number): boolean {
     if (ticket.epoch !== this.#epoch) return false;
-    this.#strikes = this.#strikes.filter(({ lane, kind }) => kind !== 'unreachable' && lane !== ticket.lane);
+    this.#strikes = this.#strikes.filter(
+      ({ lane, kind }) => kind !== 'unreachable' && lane !== ticket.lane,
+    );
     const outage = this.#outage;
     if (outage === undefined) return false;
     const { downSince, downTries: tries, kind, loggedAt, probeAt } = outage;
     const isOver =
-      kind === 'busy' ? ticket.startedAt >= probeAt : kind === 'unreachable' || this.holds(ticket.lane);
+      kind === 'busy'
+        ? ticket.startedAt >= probeAt
+        : kind === 'unreachable' || this.holds(ticket.lane);
     if (!isOver) return false;
     this.#outage = undefined;
     if (kind !== 'busy') this.#closedSince = now;
     const downMs = now - downSince;
     const text = `answers again after ${durationText(downMs)}; ${counted(tries, 'try', 'tries')}.`;
     // A peer that was busy for a moment is not worth a second line.
-    if (kind !== 'busy' || loggedAt > downSince) this.log.info({ downMs, tries }, `${this.peerName} ${text}`);
+    if (kind !== 'busy' || loggedAt > downSince)
+      this.log.info({ downMs, tries }, `${this.peerName} ${text}`);
     return kind !== 'busy';
   }
 
@@ -205,7 +233,8 @@ export class Breaker {
     const before = this.#outage;
     const isSame = before?.kind === kind;
     const wasTried = wasProbe || (kind === 'busy' && ticket.startedAt >= this.probeAt);
-    const askedMs = kind === 'busy' ? Math.min(outcome.retryAfterMs || 0, this.policy.retryAfterMaxMs) : 0;
+    const askedMs =
+      kind === 'busy' ? Math.min(outcome.retryAfterMs || 0, this.policy.retryAfterMaxMs) : 0;
     if (before) {
       before.downTries += 1;
       if (isSame) before.tries += 1;
@@ -230,14 +259,24 @@ export class Breaker {
     const [since, tries] = [alike[0]?.at ?? now, alike.length];
     const { downSince = since, downTries = tries, lanes = [] } = before ?? {};
     const outage: Outage = {
-      ...{ kind, since, tries, downSince, downTries },
+      kind,
+      since,
+      tries,
+      downSince,
+      downTries,
       lanes: new Set([...lanes, ...strikes.map(({ lane }) => lane)]),
-      ...{ error: undefined, step: 0, probeAt: now, probe: undefined, loggedAt: Number.NEGATIVE_INFINITY },
+      error: undefined,
+      step: 0,
+      probeAt: now,
+      probe: undefined,
+      loggedAt: Number.NEGATIVE_INFINITY,
     };
     this.#open(outage, now, error, askedMs);
   }
 
-  /** @param askedMs how long the peer asks to be left alone; not more than 0 where it names no time */
+  /**
+   * @param askedMs how long the peer asks to be left alone; not more than 0 where it names no time
+   */
   #open(outage: Outage, now: number, error: unknown, askedMs: number): void {
     const { kind, since, step, tries } = outage;
     const { first, longest } = this.policy.waitMs[kind];

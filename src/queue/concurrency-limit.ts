@@ -6,7 +6,10 @@ const SLOW_FACTOR = 3;
 const SLOW_SLACK_MS = 100;
 const CUT_SLOW = 0.7;
 const CUT_REFUSED = 0.5;
-/** However slow a peer becomes, it gets two requests at a time: while one is answered, it works on the other. Fewer only where it refuses. */
+/**
+ * However slow a peer becomes, it gets two requests at a time: while one is answered, it works on
+ * the other. Fewer only where it refuses.
+ */
 const LEAST_SLOW = 2;
 
 /**
@@ -14,11 +17,13 @@ const LEAST_SLOW = 2;
  *
  * - *Rising*, at the start and after an outage: one more with each answer, from 1 up.
  * - *Steady*, from the first cut on: one more each time that all slots have been answered.
- * - A *cut*, to 0.7 (and not below two) for latency well above its smoothed minimum, to 0.5 for a refusal. Requests that
- *   were under way at a cut cause no further one: they say nothing about the new limit.
+ * - A *cut*, to 0.7 (and not below two) for latency well above its smoothed minimum, to 0.5 for a
+ *   refusal. Requests that were under way at a cut cause no further one: they say nothing about the
+ *   new limit.
  *
- * With two requests at a time or fewer, latency is the peer's own. There, and only there, the minimum is learned anew: bodies
- * that grew a hundredfold cost one dip, not the speed of the day, and a slow rise is never mistaken for the normal.
+ * With two requests at a time or fewer, latency is the peer's own. There, and only there, the
+ * minimum is learned anew: bodies that grew a hundredfold cost one dip, not the speed of the day,
+ * and a slow rise is never mistaken for the normal.
  */
 export class ConcurrencyLimit {
   #limit = 1;
@@ -40,10 +45,14 @@ export class ConcurrencyLimit {
     this.#limit = Math.min(this.#limit, max);
   }
 
-  /** A request that started at `startedAt` was answered now; `isFull` says whether all slots were in use. */
+  /**
+   * A request that started at `startedAt` was answered now; `isFull` says whether all slots were in
+   * use.
+   */
   answered(startedAt: number, now: number, isFull: boolean): void {
     if (this.#isSlow(now - startedAt)) this.#cut(CUT_SLOW, LEAST_SLOW, startedAt, now);
-    else if (isFull) this.#limit = Math.min(this.#max, this.#limit + (this.#isRising ? 1 : 1 / this.#limit));
+    else if (isFull)
+      this.#limit = Math.min(this.#max, this.#limit + (this.#isRising ? 1 : 1 / this.#limit));
   }
 
   /** A request that started at `startedAt` was refused, or not answered at all. */

@@ -1,18 +1,22 @@
 /** From this rate on there is no limit. */
 const UNLIMITED_RATE = 10_000;
 /**
- * Above this rate the starts of a lane come in groups, so many groups a second: timers fire a millisecond late, and with one start
- * a timer a rate of 1,000 would become 500.
+ * Above this rate the starts of a lane come in groups, so many groups a second: timers fire a
+ * millisecond late, and with one start a timer a rate of 1,000 would become 500.
  */
 const GROUPS_PER_SECOND = 20;
-/** The clock tells whole milliseconds: two moments may be closer to each other than it says by this, in ms. */
+/**
+ * The clock tells whole milliseconds: two moments may be closer to each other than it says by this,
+ * in ms.
+ */
 const ROUNDED_MS = 1;
 
 /**
  * Says from when on a lane may start its next request, so that its rate is kept.
  *
- * Two windows slide over the starts. In a second there are never more than the rate allows. In a twentieth of a second there is
- * never more than one group, which makes the starts even. A time without starts is not made up for.
+ * Two windows slide over the starts. In a second there are never more than the rate allows. In a
+ * twentieth of a second there is never more than one group, which makes the starts even. A time
+ * without starts is not made up for.
  *
  * All times are by one steady clock: a wall clock that is set changes nothing.
  */
@@ -56,6 +60,8 @@ export class RateLimit {
   /** When the window that allows so many starts is open for another one. */
   #endOfWindow(starts: number): number {
     const first = this.#starts.at(-starts);
-    return first === undefined ? Number.NEGATIVE_INFINITY : first + (1_000 * starts) / this.#perSecond;
+    return first === undefined
+      ? Number.NEGATIVE_INFINITY
+      : first + (1_000 * starts) / this.#perSecond;
   }
 }

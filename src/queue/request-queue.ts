@@ -17,7 +17,9 @@ import {
 } from './options.js';
 import { RateLimit } from './rate-limit.js';
 
-/** The wake timer waits this long at most, in ms: timers stand still while the machine is suspended. */
+/**
+ * The wake timer waits this long at most, in ms: timers stand still while the machine is suspended.
+ */
 const LONGEST_TIMER_MS = 60_000;
 /** How long one request may run, in ms, unless somebody says otherwise. */
 const LONGEST_MS = 15 * 60_000;
@@ -48,19 +50,30 @@ export interface QueueStatus {
   readonly circuit: CircuitStatus;
   /** Nothing but `interactive` starts before this: the peer asked to wait. */
   readonly pausedUntil?: number | undefined;
-  /** A person paused the work with the peer: nothing but `interactive` starts, until then or until it is resumed. */
+  /**
+   * A person paused the work with the peer: nothing but `interactive` starts, until then or until
+   * it is resumed.
+   */
   readonly paused?: Paused | undefined;
-  /** Pushes and look-ups at a time: those that run, those the peer seems to bear, those configured. */
+  /**
+   * Pushes and look-ups at a time: those that run, those the peer seems to bear, those configured.
+   */
   readonly concurrency: { readonly running: number; readonly limit: number; readonly max: number };
   readonly lanes: Readonly<Record<Lane, LaneStatus>>;
 }
 
-/** One request: *waiting* in its lane until it starts or is aborted, then *running* until its work ends. */
+/**
+ * One request: *waiting* in its lane until it starts or is aborted, then *running* until its work
+ * ends.
+ */
 interface Request {
   /** What p-queue starts; settles what `run` returned when the work ends. */
   readonly perform: () => Promise<void>;
   readonly reject: (reason: unknown) => void;
-  /** Takes it out of the queue, or asks its work to end; only where the caller may do that, for each costs time. */
+  /**
+   * Takes it out of the queue, or asks its work to end; only where the caller may do that, for each
+   * costs time.
+   */
   readonly ending: AbortController | undefined;
 }
 
@@ -87,7 +100,11 @@ class LaneQueue {
     private readonly onChange: () => void,
     health: HealthOptions,
   ) {
-    this.health = new HealthCheck(`request ${name}`, `no ${name} request starts or ends in time`, health);
+    this.health = new HealthCheck(
+      `request ${name}`,
+      `no ${name} request starts or ends in time`,
+      health,
+    );
     this.queue.on('add', onChange).on('next', onChange);
   }
 
@@ -96,7 +113,9 @@ class LaneQueue {
     return this.adaptive?.limit ?? this.queue.concurrency;
   }
 
-  /** How many more may come to wait: as many as could start together, one while the rate is spent. */
+  /**
+   * How many more may come to wait: as many as could start together, one while the rate is spent.
+   */
   room(now: number): number {
     return (this.rate.nextAt > now ? 1 : this.slots) - this.waiting.size;
   }
@@ -128,17 +147,19 @@ class LaneQueue {
 /**
  * Every request to the peer passes through this queue.
  *
- * A request enters by `run` and waits in its lane, a p-queue that keeps its order and concurrency. A p-queue is paused while one of
- * these holds its lane back: the rate, the concurrency that the peer seems to bear, the circuit breaker (which also knows the wait
- * that the peer asked for), and the pause that a person asked for. The start and the end of each request update these.
+ * A request enters by `run` and waits in its lane, a p-queue that keeps its order and concurrency.
+ * A p-queue is paused while one of these holds its lane back: the rate, the concurrency that the
+ * peer seems to bear, the circuit breaker (which also knows the wait that the peer asked for), and
+ * the pause that a person asked for. The start and the end of each request update these.
  *
  * - *Serving*: as above.
- * - *Paused* by a person, entered by `pause`: running requests may end, and only `interactive` starts. `resume` or its
- *   `until` ends it.
- * - *Stopping*, entered by `stop`: waiting requests are rejected with QUEUE_STOPPED and nothing more starts. Running requests may
- *   end within the grace, and are then aborted.
+ * - *Paused* by a person, entered by `pause`: running requests may end, and only `interactive`
+ *   starts. `resume` or its `until` ends it.
+ * - *Stopping*, entered by `stop`: waiting requests are rejected with QUEUE_STOPPED and nothing
+ *   more starts. Running requests may end within the grace, and are then aborted.
  *
- * `interactive` passes pauses and the open circuit. Nobody has to keep a backlog here: a producer awaits `ready` before each `run`.
+ * `interactive` passes pauses and the open circuit. Nobody has to keep a backlog here: a producer
+ * awaits `ready` before each `run`.
  */
 export class RequestQueue {
   /** Of each lane: that requests which may start do start, and that running ones end. */
@@ -148,7 +169,9 @@ export class RequestQueue {
   readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
   /** The same, in order of priority. */
   readonly #byPriority: readonly LaneQueue[];
-  /** Emits the name of a lane when a producer of it may go on, and `ended` when a request has ended. */
+  /**
+   * Emits the name of a lane when a producer of it may go on, and `ended` when a request has ended.
+   */
   readonly #events = new EventEmitter().setMaxListeners(0);
   /** Ends the requests that have none of their own. */
   readonly #ending = new AbortController();
@@ -176,7 +199,8 @@ export class RequestQueue {
   /**
    * Runs `work` when its lane's turn comes; settles as it does.
    *
-   * `work` gets a signal that aborts with the caller's, or at the end of the grace when the queue stops, and has to end soon after.
+   * `work` gets a signal that aborts with the caller's, or at the end of the grace when the queue
+   * stops, and has to end soon after.
    *
    * @throws QUEUE_STOPPED when the queue stops first; the signal's reason when it aborts first
    */
@@ -203,10 +227,12 @@ export class RequestQueue {
   }
 
   /**
-   * Resolves when a request of this lane would start at once, or as the next of its lane: not while the circuit or a pause
-   * holds the lane back, nor while as many wait already as could start together.
+   * Resolves when a request of this lane would start at once, or as the next of its lane: not while
+   * the circuit or a pause holds the lane back, nor while as many wait already as could start
+   * together.
    *
-   * Meant for one producer a lane that awaits it before each `run`; then no more than that many ever wait.
+   * Meant for one producer a lane that awaits it before each `run`; then no more than that many
+   * ever wait.
    *
    * @throws QUEUE_STOPPED when the queue stops; the signal's reason when it aborts first
    */
@@ -235,7 +261,10 @@ export class RequestQueue {
     return !this.#isStopping && this.#mayRun(this.#lanes[name], this.#options.clock.now());
   }
 
-  /** For how long the peer has been answering, in ms; 0 while it is in trouble with pushes or look-ups. */
+  /**
+   * For how long the peer has been answering, in ms; 0 while it is in trouble with pushes or
+   * look-ups.
+   */
   get answeringForMs(): number {
     return this.#breaker.answeringForMs(this.#options.clock.now());
   }
@@ -257,13 +286,19 @@ export class RequestQueue {
     };
   }
 
-  /** Lets the next probe start at once, for a person who mended something; a wait that the peer asked for stands. */
+  /**
+   * Lets the next probe start at once, for a person who mended something; a wait that the peer
+   * asked for stands.
+   */
   tryNow(): void {
     this.#breaker.endWait(this.#options.clock.now());
     this.#update();
   }
 
-  /** A person pauses the work: nothing but `interactive` starts any more. Called again, it replaces the pause before. */
+  /**
+   * A person pauses the work: nothing but `interactive` starts any more. Called again, it replaces
+   * the pause before.
+   */
   pause(paused: Paused): void {
     this.#paused = paused;
     this.#update();
@@ -273,18 +308,25 @@ export class RequestQueue {
   resume(): void {
     if (this.#paused === undefined) return;
     this.#paused = undefined;
-    this.#options.log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');
+    this.#options.log.info(
+      { event: 'resumed' },
+      'the pause is over: the work with the peer goes on',
+    );
     this.#update();
   }
 
-  /** From now on other limits hold. Running requests go on and count, also where they are more than a lower limit allows. */
+  /**
+   * From now on other limits hold. Running requests go on and count, also where they are more than
+   * a lower limit allows.
+   */
   limit({ lanes }: QueueLimits): void {
     for (const lane of this.#byPriority) lane.limit(lanes[lane.name]);
     this.#update();
   }
 
   /**
-   * Ends all requests; resolves when every one is settled. Called again with a shorter grace, that one holds.
+   * Ends all requests; resolves when every one is settled. Called again with a shorter grace, that
+   * one holds.
    *
    * @param graceMs how long running requests may go on before they are aborted
    */
@@ -337,7 +379,13 @@ export class RequestQueue {
     }
   }
 
-  #ended(lane: LaneQueue, request: Request, ticket: Ticket, outcome: Outcome, error?: unknown): void {
+  #ended(
+    lane: LaneQueue,
+    request: Request,
+    ticket: Ticket,
+    outcome: Outcome,
+    error?: unknown,
+  ): void {
     const now = this.#options.clock.now();
     const { adaptive, latencies, running, slots } = lane;
     const isFull = running.size >= slots;
@@ -372,8 +420,9 @@ export class RequestQueue {
   }
 
   /**
-   * Holds back what may not start, starts what may, lets the producers go on whose lanes have room, and sets the wake timer for the
-   * first moment at which time alone lets something start. Called whenever something changed.
+   * Holds back what may not start, starts what may, lets the producers go on whose lanes have room,
+   * and sets the wake timer for the first moment at which time alone lets something start. Called
+   * whenever something changed.
    */
   #update(): void {
     if (this.#isStopping) return;

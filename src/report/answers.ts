@@ -24,7 +24,10 @@ import { type Live, type RecentEvent, type StatusReport, statusReport } from './
 import { explain } from './why.js';
 
 const nothing = z.object({});
-const filter = z.object({ status: z.enum(LISTED_STATUSES).optional(), folder: z.string().optional() });
+const filter = z.object({
+  status: z.enum(LISTED_STATUSES).optional(),
+  folder: z.string().optional(),
+});
 const names = z.array(z.string()).min(1);
 /** Everything, or these files and directories with all below. */
 const toRetry = z.union([z.object({ all: z.literal(true) }), z.object({ paths: names })]);
@@ -40,7 +43,9 @@ type Answer = AsyncIterable<unknown> | Iterable<unknown>;
 /** What the state answers, with a daemon or without. */
 function requestsToState(current: { readonly config: Config }, state: StateView, live?: Live) {
   return {
-    status: request(nothing, () => [live?.status() ?? statusReport(current.config, state, undefined)]),
+    status: request(nothing, () => [
+      live?.status() ?? statusReport(current.config, state, undefined),
+    ]),
     list: request(filter, ({ folder, status }) =>
       listEntries(state, { folder: knownFolder(current.config, folder), status }),
     ),
@@ -70,7 +75,8 @@ function requestsToChange(
         'paths' in asked ? await scopesOf(current.config, state.entries, asked.paths) : undefined;
       const { lookedAt, retried } = await retryItems(state, scopes, clock);
       await state.commit('person');
-      // Their records are gone, so that any look reads them, and the next scan does: of very many it is one a directory.
+      // Their records are gone, so that any look reads them, and the next scan does: of very many
+      // it is one a directory.
       for (const [i, place] of lookedAt.entries()) {
         if (i % 1_000 === 999) await nextTurn();
         live?.parts.watcher.lookSoon(place, false);
@@ -116,7 +122,10 @@ function requestsTo(live: Live, feed: LiveFeed) {
     rescan: request(z.object({ folder: z.string().optional() }), ({ folder }) =>
       watcher.rescan(knownFolder(current.config, folder)),
     ),
-    /** So many items by chance, or all of them; `repair` pushes again what is lost, and removes again what is back. */
+    /**
+     * So many items by chance, or all of them; `repair` pushes again what is lost, and removes
+     * again what is back.
+     */
     verify: request(
       z.object({ sample: z.number().optional(), repair: z.boolean().default(false) }),
       async ({ repair, sample }) => {
@@ -177,11 +186,16 @@ export function answersOfState(config: Config, state: StateView): Answerer {
 }
 
 /** The same of a state that was opened to be changed. */
-export function answersOfChanges(config: Config, deps: PausingDeps & { readonly state: State }): Answerer {
+export function answersOfChanges(
+  config: Config,
+  deps: PausingDeps & { readonly state: State },
+): Answerer {
   return answerer(requestsToChange({ config }, deps));
 }
 
-function answerer(requests: Readonly<Record<string, (parameters: never) => Answer | Promise<Answer>>>) {
+function answerer(
+  requests: Readonly<Record<string, (parameters: never) => Answer | Promise<Answer>>>,
+) {
   return async function* ({ ask, parameters }: Question) {
     const request = Object.hasOwn(requests, ask) ? requests[ask] : undefined;
     if (request === undefined)
@@ -205,8 +219,8 @@ function unlessPaused(queue: RequestQueue): void {
 }
 
 /**
- * What follows a running daemon, one at a time: first everything (`status`, all samples, all recent events), then what
- * changes. A `status` comes at most once a second, and at least every 15 s.
+ * What follows a running daemon, one at a time: first everything (`status`, all samples, all recent
+ * events), then what changes. A `status` comes at most once a second, and at least every 15 s.
  */
 export type LiveLine =
   | { readonly kind: 'status'; readonly status: StatusReport }
@@ -218,13 +232,19 @@ const TICK_MS = 1_000;
 /** A status comes at least this often, so that who follows knows that the daemon is alive. */
 const QUIET_MS = 15_000;
 
-/** What the daemon does, for as many as want to follow it; a status is made, and put into words, once for all of them. */
+/**
+ * What the daemon does, for as many as want to follow it; a status is made, and put into words,
+ * once for all of them.
+ */
 export class LiveFeed {
   #made: { readonly at: number; readonly status: StatusReport; readonly text: string } | undefined;
 
   constructor(private readonly live: Live) {}
 
-  /** Follows until `signal` aborts. What comes faster than it is read is put together, and nothing is kept for a reader. */
+  /**
+   * Follows until `signal` aborts. What comes faster than it is read is put together, and nothing
+   * is kept for a reader.
+   */
   async *follow(signal: AbortSignal): AsyncGenerator<LiveLine, void> {
     const { clock, parts, recents } = this.live;
     let [sampledAt, eventId] = [0, 0];

@@ -66,17 +66,21 @@ interface ForgetRequest {
   readonly folder: string;
   /** Whether documents are removed from the peer. */
   readonly remove: boolean;
-  /** How many documents, or else records, a person was shown; nothing is done where it is not given. */
+  /**
+   * How many documents, or else records, a person was shown; nothing is done where it is not given.
+   */
   readonly atMost?: number | undefined;
 }
 
 const EXAMPLES = 3;
 
 /**
- * Forgets a folder that left the configuration; with `remove`, its documents are removed from the peer. Of a configured folder it is about the
- * documents that its rules, its URL or the content of its files do not account for any more. On disk before it is answered.
+ * Forgets a folder that left the configuration; with `remove`, its documents are removed from the
+ * peer. Of a configured folder it is about the documents that its rules, its URL or the content of
+ * its files do not account for any more. On disk before it is answered.
  *
- * @throws PeersyncError FOLDER_CONFIGURED, UNKNOWN_FOLDER; DELETES_CHANGED where there are more by now
+ * @throws PeersyncError FOLDER_CONFIGURED, UNKNOWN_FOLDER; DELETES_CHANGED where there are more by
+ *   now
  */
 export async function forget(
   { config, state, clock }: DeletionDeps,
@@ -113,7 +117,8 @@ export async function forget(
     const now = clock.now();
     if (sent !== undefined && mayHaveDocument(entry) && entry.status !== 'removing') {
       // A file that is there and kept out by its content is skipped again afterwards.
-      const isKeptOut = configured !== undefined && entry.status === 'skipped' && !isExcluded(entry);
+      const isKeptOut =
+        configured !== undefined && entry.status === 'skipped' && !isExcluded(entry);
       const isOut = isAway(entry) || isKeptOut;
       const item = isOut ? entry : gone(entry, now, 'nobody asks for it any more');
       state.put(removing(item, now, 'asked for by a person'));
@@ -128,14 +133,17 @@ export async function forget(
 function isLeftOver(entry: Entry, { url }: FolderConfig): boolean {
   if (entry.status === 'skipped') return entry.sent !== undefined;
   return (
-    entry.status === 'gone' && entry.sent !== undefined && entry.sent.url !== documentUrl(url, entry.path)
+    entry.status === 'gone' &&
+    entry.sent !== undefined &&
+    entry.sent.url !== documentUrl(url, entry.path)
   );
 }
 
 /** The document that the peer has, or may have, of a record, unless it is another file's. */
 function documentOf(entry: Entry, state: State): Sent | undefined {
   if (entry.status === 'removing' || entry.status === 'removed') return undefined;
-  const sent = (entry.status === 'pending' && isItem(entry) ? entry.inFlight : undefined) ?? entry.sent;
+  const sent =
+    (entry.status === 'pending' && isItem(entry) ? entry.inFlight : undefined) ?? entry.sent;
   return sent === undefined || state.entries.ownerOf(sent.url, entry) ? undefined : sent;
 }
 

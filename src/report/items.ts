@@ -38,7 +38,9 @@ function listed(entry: Entry) {
   const { folder, path, status, since, version } = entry;
   const trouble = entry.trouble ?? keptOutFor(entry);
   return {
-    ...{ folder, path, status },
+    folder,
+    path,
+    status,
     /** When the status began, in ms since the epoch. */
     since,
     size: version.size,
@@ -46,20 +48,26 @@ function listed(entry: Entry) {
     sha256: 'sha256' in version ? version.sha256 : undefined,
     url: 'url' in entry ? entry.url : undefined,
     attempts: 'attempts' in entry ? entry.attempts : undefined,
-    /** Set where the file is skipped, and what the peer was sent of it before is still searchable. */
+    /**
+     * Set where the file is skipped, and what the peer was sent of it before is still searchable.
+     */
     isOlderSearchable: status === 'skipped' && entry.sent !== undefined ? true : undefined,
     /** Why it is quarantined or skipped, or what its last try failed with. */
-    ...{ code: trouble?.code, message: trouble?.message },
+    code: trouble?.code,
+    message: trouble?.message,
     hint: trouble && withFile(trouble.hint, `${folder}/${path}`),
   };
 }
 
-/** The lines of `list`, by folder and path, many at a time; the event loop turns between two lots. */
+/**
+ * The lines of `list`, by folder and path, many at a time; the event loop turns between two lots.
+ */
 export async function* listEntries(
   state: StateView,
   { folder, status }: ListFilter,
 ): AsyncGenerator<readonly ListedEntry[]> {
-  for await (const slice of sortedEntries(state.entries, { folder, status })) yield slice.map(listed);
+  for await (const slice of sortedEntries(state.entries, { folder, status }))
+    yield slice.map(listed);
 }
 
 /** A line of `list` with the absolute path. */
@@ -75,9 +83,9 @@ export interface ItemsPage {
 const SLICE = 2_000;
 
 /**
- * One page of files, in the order of the state. Nothing is kept between two pages: each passes over the records up to where
- * the one before ended, its `next`, and goes on from there. Where that record is no more, it begins at the beginning: files may come
- * twice, and none is left out.
+ * One page of files, in the order of the state. Nothing is kept between two pages: each passes over
+ * the records up to where the one before ended, its `next`, and goes on from there. Where that
+ * record is no more, it begins at the beginning: files may come twice, and none is left out.
  *
  * @param limit 1 or more
  */
@@ -107,7 +115,8 @@ export async function itemsPage(
     const isWanted = status === undefined || statusOf(line) === status;
     if (isPast && !isWanted) continue;
     const path = directory === '' ? name : `${directory}/${name}`;
-    if (isPast && wanted !== undefined && !path.toLowerCase().includes(wanted.toLowerCase())) continue;
+    if (isPast && wanted !== undefined && !path.toLowerCase().includes(wanted.toLowerCase()))
+      continue;
     const here = `${folder}/${path}`;
     const entry = isPast ? entries.get(folder, path) : undefined;
     isPast ||= here === after;
@@ -146,8 +155,9 @@ export interface Located {
 }
 
 /**
- * Finds the folder that a path is in, also where links lead there by another way than the configuration names: a shell
- * that stands in a linked directory gives its files by their real path. What a link in a folder leads to outside of it is in none.
+ * Finds the folder that a path is in, also where links lead there by another way than the
+ * configuration names: a shell that stands in a linked directory gives its files by their real
+ * path. What a link in a folder leads to outside of it is in none.
  */
 export async function locate({ folders }: Config, file: string): Promise<Located | undefined> {
   const absolute = resolve(file);
@@ -160,12 +170,16 @@ export async function locate({ folders }: Config, file: string): Promise<Located
   }
   for (const folder of folders) {
     const [, root] = await realOf(folder.path);
-    for (const path of [named, real]) if (isWithin(path, root)) return { folder, path: relative(root, path) };
+    for (const path of [named, real])
+      if (isWithin(path, root)) return { folder, path: relative(root, path) };
   }
   return undefined;
 }
 
-/** The real path of what a path names, and the one of its name in its directory, which may be a link or gone. */
+/**
+ * The real path of what a path names, and the one of its name in its directory, which may be a link
+ * or gone.
+ */
 async function realOf(path: string): Promise<readonly [named: string, real: string]> {
   const above = dirname(path);
   if (above === path) return [path, path];
@@ -180,8 +194,8 @@ const LONGEST_PATH = 4_096;
 const NAMING = 'Give its path, or name it as `peersync list` does: FOLDER/path.';
 
 /**
- * The absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only one known file has. Each may be spelled as
- * peersync prints it; see `visible`.
+ * The absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only one
+ * known file has. Each may be spelled as peersync prints it; see `visible`.
  *
  * @throws PeersyncError BAD_REQUEST, UNKNOWN_FILE, AMBIGUOUS
  */
@@ -238,7 +252,8 @@ function writtenPath(folders: Config['folders'], text: string): string | undefin
 }
 
 function onlyOne(text: string, [first, ...others]: readonly string[] = []): string {
-  if (first === undefined) throw wrongly('UNKNOWN_FILE', `No known file is named "${text}".`, NAMING);
+  if (first === undefined)
+    throw wrongly('UNKNOWN_FILE', `No known file is named "${text}".`, NAMING);
   if (others.length === 0) return first;
   const named = `${[first, ...others].slice(0, 3).join(', ')}${others.length > 2 ? ', …' : ''}`;
   const message = `${others.length + 1} files are named "${text}": ${named}.`;

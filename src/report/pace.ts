@@ -7,7 +7,10 @@ import type { Counts } from '../state/entries.js';
 export interface Pace {
   /** Files confirmed a second, over the last half minute. */
   readonly perSecond: number;
-  /** How long what waits takes at this rate, in ms. Undefined while a folder is scanned: more may come. */
+  /**
+   * How long what waits takes at this rate, in ms. Undefined while a folder is scanned: more may
+   * come.
+   */
   readonly leftMs?: number | undefined;
 }
 

@@ -9,11 +9,14 @@ export const SHORTEST_PAUSE_MS = 1_000;
 export const LONGEST_PAUSE_MS = 3_650 * 86_400_000;
 
 /**
- * What a person paused, as the state keeps it; undefined also where its time is over. A pause that begins ahead is of an earlier run
- * whose clock was wrong: it begins now.
+ * What a person paused, as the state keeps it; undefined also where its time is over. A pause that
+ * begins ahead is of an earlier run whose clock was wrong: it begins now.
  */
 export function keptPause(state: Pick<StateView, 'meta'>, now: number): Paused | undefined {
-  const { since, until } = Object(state.meta(META)) as { readonly since?: unknown; readonly until?: unknown };
+  const { since, until } = Object(state.meta(META)) as {
+    readonly since?: unknown;
+    readonly until?: unknown;
+  };
   if (typeof since !== 'number') return undefined;
   const aheadMs = Math.max(0, since - now);
   if (typeof until !== 'number') return { since: since - aheadMs };
@@ -28,7 +31,10 @@ export interface PausingDeps {
   readonly log: Logger;
 }
 
-/** A person pauses the work with the peer; on disk before it is answered. @param forMs how long; undefined until `resume` */
+/**
+ * A person pauses the work with the peer; on disk before it is answered. @param forMs how long;
+ * undefined until `resume`
+ */
 export async function pause(deps: PausingDeps, forMs: number | undefined): Promise<Paused> {
   const { clock, state } = deps;
   const now = clock.now();
@@ -50,13 +56,17 @@ export async function resume({ state, queue, clock }: PausingDeps): Promise<bool
 }
 
 /** Pauses the queue as the state has it: also a pause of an earlier run goes on. */
-export function restorePause({ clock, log, queue, state }: PausingDeps, why = ', as before the start'): void {
+export function restorePause(
+  { clock, log, queue, state }: PausingDeps,
+  why = ', as before the start',
+): void {
   const paused = keptPause(state, clock.now());
   if (paused === undefined) return;
   state.setMeta(META, { ...paused });
   queue?.pause(paused);
   const { until } = paused;
-  const end = until === undefined ? 'until `peersync resume`' : `for ${durationText(until - clock.now())}`;
+  const end =
+    until === undefined ? 'until `peersync resume`' : `for ${durationText(until - clock.now())}`;
   const words = 'nothing is sent to the peer, what changes on disk is read and waits';
   log.info({ event: 'paused', ...paused }, `paused ${end}${why}: ${words}`);
 }

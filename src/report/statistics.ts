@@ -6,11 +6,21 @@ import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
 import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-import { beginningOf, type Entry, type Item, isItem, isRemembered, type Trouble } from '../state/entry.js';
+import {
+  beginningOf,
+  type Entry,
+  type Item,
+  isItem,
+  isRemembered,
+  type Trouble,
+} from '../state/entry.js';
 import { sinceOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 
-/** Something that a person should hear of, raised by `alerts`; it stays while it is so. `since` is in ms since the epoch. */
+/**
+ * Something that a person should hear of, raised by `alerts`; it stays while it is so. `since` is
+ * in ms since the epoch.
+ */
 export type Alert = Trouble & { readonly collection: string; readonly since: number };
 
 /** Times are ms since the epoch. */
@@ -44,11 +54,17 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** An alert is over when all was well for so long, in ms, so that it does not come and go. */
 const WELL_MS = 300_000;
-/** So many collections have statistics of their own; the others are counted together, under a name that no collection can have. */
+/**
+ * So many collections have statistics of their own; the others are counted together, under a name
+ * that no collection can have.
+ */
 const MOST_COLLECTIONS = 100;
 const OTHERS = '(others)';
 
-/** How long it took; the percentiles are absent while nothing was counted in that time. In ms, at least 1, exact to 1 %. */
+/**
+ * How long it took; the percentiles are absent while nothing was counted in that time. In ms, at
+ * least 1, exact to 1 %.
+ */
 export interface Percentiles {
   readonly count: number;
   readonly p50Ms?: number;
@@ -78,7 +94,10 @@ function percentilesOf(histogram: RecordableHistogram): Percentiles {
 
 const SLOTS = 12;
 
-/** How long things took that ended in the last hour or day, counted in twelve slots; the oldest is dropped whole. */
+/**
+ * How long things took that ended in the last hour or day, counted in twelve slots; the oldest is
+ * dropped whole.
+ */
 export class RecentDurations {
   readonly #slotMs: number;
   readonly #slots = new Map<number, RecordableHistogram>();
@@ -116,7 +135,10 @@ export class RecentDurations {
 /** Items that wait are told apart by when they were at rest only as finely as this, in ms. */
 const STEP_MS = 5_000;
 
-/** How many items of a collection wait, and since when: a number for each step of time, and not the items. */
+/**
+ * How many items of a collection wait, and since when: a number for each step of time, and not the
+ * items.
+ */
 class WaitingItems {
   readonly #steps = new Map<number, number>();
 
@@ -128,7 +150,10 @@ class WaitingItems {
     else this.#steps.set(step, count);
   }
 
-  /** `oldestSince` is about when the one that has waited longest was at rest: up to 5 s later than it was. */
+  /**
+   * `oldestSince` is about when the one that has waited longest was at rest: up to 5 s later than
+   * it was.
+   */
   read(): { readonly waiting: number; readonly oldestSince?: number } {
     let [waiting, first] = [0, Number.POSITIVE_INFINITY];
     for (const [step, count] of this.#steps) {
@@ -140,8 +165,9 @@ class WaitingItems {
 }
 
 /**
- * Since when a file has been *at rest* in the version that its item is about, in ms since the epoch: since when the present work on
- * it counts. It follows from the record alone, so that it is the same after a restart.
+ * Since when a file has been *at rest* in the version that its item is about, in ms since the
+ * epoch: since when the present work on it counts. It follows from the record alone, so that it is
+ * the same after a restart.
  */
 export function atRestSince({ history, since }: Pick<Item, 'history' | 'since'>): number {
   return history[Math.max(0, beginningOf(history))]?.at ?? since;
@@ -158,15 +184,18 @@ interface CollectionStatistics {
 }
 
 /**
- * What is counted while the daemon works: the time from *at rest* to *confirmed* by collection, what waits, samples of the
- * last hour, and the alerts that follow. A change counts when it is on disk. All times are steady, so that a wall clock that is set makes nothing late or empty.
+ * What is counted while the daemon works: the time from *at rest* to *confirmed* by collection,
+ * what waits, samples of the last hour, and the alerts that follow. A change counts when it is on
+ * disk. All times are steady, so that a wall clock that is set makes nothing late or empty.
  *
- * Life: `start` counts what waits, and every change that is committed is seen from then on; what was confirmed before in the last day is
- * counted in the background, from the records. So nothing has to be kept but those.
+ * Life: `start` counts what waits, and every change that is committed is seen from then on; what
+ * was confirmed before in the last day is counted in the background, from the records. So nothing
+ * has to be kept but those.
  *
- * An alert by `alerts.timeToSearch` is raised for a collection once more than 5 % of its files of the last hour took longer than
- * that, or one waits for longer, which is logged as a warning. It is over when neither has been so for 5 minutes, which is
- * logged too; and without a word when the limit is taken out of the configuration.
+ * An alert by `alerts.timeToSearch` is raised for a collection once more than 5 % of its files of
+ * the last hour took longer than that, or one waits for longer, which is logged as a warning. It is
+ * over when neither has been so for 5 minutes, which is logged too; and without a word when the
+ * limit is taken out of the configuration.
  */
 export class Statistics {
   readonly #collections = new Map<string, CollectionStatistics>();
@@ -214,7 +243,10 @@ export class Statistics {
       timeToSearch: all.map(({ collection, day, hour, waiting }) => {
         return { collection, hour: hour.at(now), day: day.at(now), ...waiting.read() };
       }),
-      /** Documents confirmed a second, over the last half minute; 0 while none are, or too little is known. */
+      /**
+       * Documents confirmed a second, over the last half minute; 0 while none are, or too little is
+       * known.
+       */
       confirmedPerSecond: this.#rate.perSecond(now, this.totals.confirmed) ?? 0,
       /** When an item was last confirmed, in ms since the epoch; also by an earlier run. */
       lastConfirmedAt: this.#lastConfirmedAt,
@@ -222,11 +254,15 @@ export class Statistics {
     };
   }
 
-  /** Counts what was confirmed before the start. Of older records only those are parsed that may be the last one. */
+  /**
+   * Counts what was confirmed before the start. Of older records only those are parsed that may be
+   * the last one.
+   */
   async #recall(): Promise<void> {
     const { clock, state } = this.deps;
     const startedAt = clock.now();
-    const where = (line: string) => sinceOf(line) > Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0);
+    const where = (line: string) =>
+      sinceOf(line) > Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0);
     for await (const slice of state.committed.entries.slices({ where })) {
       for (const entry of slice) {
         entry.history.forEach(({ at, status }, i) => {
@@ -285,7 +321,8 @@ export class Statistics {
   #plan(): void {
     // Those of the configuration have statistics before anything was counted.
     for (const { collection, rules } of this.deps.settings().folders)
-      for (const name of [collection, ...rules.flatMap((rule) => rule.collection ?? [])]) this.#of(name);
+      for (const name of [collection, ...rules.flatMap((rule) => rule.collection ?? [])])
+        this.#of(name);
     this.#timer = this.deps.clock.after(SAMPLE_MS, () => this.#tick(), { background: true });
   }
 
@@ -318,12 +355,16 @@ export class Statistics {
     if (p95Ms > limitMs)
       late.push(`95 % of ${numberText(count)} in the last hour took up to ${durationText(p95Ms)}`);
     if (now - oldestSince > limitMs)
-      late.push(`of ${numberText(waiting)} waiting, the oldest waits for ${durationText(now - oldestSince)}`);
+      late.push(
+        `of ${numberText(waiting)} waiting, the oldest waits for ${durationText(now - oldestSince)}`,
+      );
     if (late.length > 0) {
       const limit = `${durationText(limitMs)} (\`alerts.timeToSearch\`)`;
       one.wellSince = undefined;
       one.alert = {
-        ...{ code: 'TIME_TO_SEARCH', collection, since: alert?.since ?? now },
+        code: 'TIME_TO_SEARCH',
+        collection,
+        since: alert?.since ?? now,
         message: `Files of the collection "${collection}" become searchable later than ${limit}: ${late.join('; ')}.`,
         hint: 'See `peersync status` for the peer and what waits, and `peersync why PATH` for one file.',
       };

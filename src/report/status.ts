@@ -27,7 +27,10 @@ import { paceOf } from './pace.js';
 import { keptPause } from './pausing.js';
 import type { Statistics } from './statistics.js';
 
-/** What waits for the disk of this directory, which does not answer, and since when in ms since the epoch. */
+/**
+ * What waits for the disk of this directory, which does not answer, and since when in ms since the
+ * epoch.
+ */
 export type DiskTrouble = Trouble & { readonly path: string; readonly since: number };
 
 /** A line of the log that a person may want to see on the page. */
@@ -50,7 +53,10 @@ export interface ConfigurationReport {
   readonly refused?: (Trouble & { readonly at: number }) | undefined;
 }
 
-/** The configuration that holds now. Whoever runs longer than a moment keeps this and not a `Config`: a reload replaces what is in it. */
+/**
+ * The configuration that holds now. Whoever runs longer than a moment keeps this and not a
+ * `Config`: a reload replaces what is in it.
+ */
 export interface CurrentConfig {
   config: Config;
   /** The keys whose values in the file take effect only by a restart. */
@@ -159,7 +165,8 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
   const problems = parts?.watcher.problems() ?? [];
   const unnamed = watched.reduce((sum, { unnamedProblems = 0 }) => sum + unnamedProblems, 0);
   const counts = state.counts();
-  const quarantined: { readonly file: string; readonly code: string; readonly message: string }[] = [];
+  const quarantined: { readonly file: string; readonly code: string; readonly message: string }[] =
+    [];
   for (const { folder, path, trouble } of state.entries.quarantined()) {
     if (quarantined.length === QUARANTINED_NAMED) break;
     quarantined.push({ file: `${folder}/${path}`, code: trouble.code, message: trouble.message });
@@ -180,8 +187,9 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     pid: live && process.pid,
     startedAt: live?.startedAt,
     /**
-     * How far the wall clock is ahead of the daemon's steady time, which all times here are of, in ms. Only where somebody has set the
-     * clock since the daemon began. In whole seconds, so that a status changes only when something does.
+     * How far the wall clock is ahead of the daemon's steady time, which all times here are of, in
+     * ms. Only where somebody has set the clock since the daemon began. In whole seconds, so that a
+     * status changes only when something does.
      */
     wallAheadMs: (live && Math.round(wallAheadMs(live.clock) / 1_000) * 1_000) || undefined,
     uplink: parts?.uplink.status(),
@@ -203,7 +211,10 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     },
     items: counts,
     /** How fast what waits becomes searchable; only while it does. */
-    pace: paceOf({ items: counts, confirmedPerSecond, queue, isScanning }, live?.clock.now() ?? now),
+    pace: paceOf(
+      { items: counts, confirmedPerSecond, queue, isScanning },
+      live?.clock.now() ?? now,
+    ),
     folders: config.folders.map(({ name, path, collection, onDelete }) => {
       const watch = watched.find((folder) => folder.name === name);
       const held = onDelete === 'keep' ? undefined : unapprovedDeletes(state, name);
@@ -243,7 +254,10 @@ export function knownEmbedded({ url }: Config['peer'], state: StateView): boolea
 }
 
 /** What the peer speaks, as far as is known without asking it. */
-export function knownDialect({ url, dialect }: Config['peer'], state: StateView): DialectName | undefined {
+export function knownDialect(
+  { url, dialect }: Config['peer'],
+  state: StateView,
+): DialectName | undefined {
   if (url === 'embedded') return 'standard';
   return dialect === 'auto' ? rememberedDialect(state.meta('dialect'), url) : dialect;
 }
@@ -251,7 +265,10 @@ export function knownDialect({ url, dialect }: Config['peer'], state: StateView)
 /** Where more of one kind are in trouble, the first stands for all of them. */
 const NAMED = 3;
 
-/** All conditions of a status, the gravest first. Every face renders this list, so that they cannot disagree. */
+/**
+ * All conditions of a status, the gravest first. Every face renders this list, so that they cannot
+ * disagree.
+ */
 export function conditionsOf(status: StatusFacts): readonly Condition[] {
   const { configuration, diskTrouble, items, mirrors, paused, restart, stateTrouble } = status;
   const all: Condition[] = [];
@@ -265,7 +282,8 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
   ) => {
     const [first] = list;
     const message = `${numberText(list.length)} ${what}, the first of them ${first?.subject}: ${first?.message}`;
-    if (first && list.length > NAMED) add(severity, first.code, first.subject, { ...first, message });
+    if (first && list.length > NAMED)
+      add(severity, first.code, first.subject, { ...first, message });
     else for (const one of list) add(severity, one.code, one.subject, one);
   };
 
@@ -277,7 +295,11 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
   if (diskTrouble) add('critical', diskTrouble.code, 'disk', diskTrouble);
   const { held: lanes = [], reason, since, state: circuit } = status.peer.queue?.circuit ?? {};
   if (reason !== undefined && circuit !== 'closed') {
-    const { kind, message, hint = 'It is tried again by itself; what is to be pushed waits.' } = reason;
+    const {
+      kind,
+      message,
+      hint = 'It is tried again by itself; what is to be pushed waits.',
+    } = reason;
     const keepsFiles = lanes.includes('push') || lanes.includes('confirm');
     const words = `The peer ${TROUBLE_WORDS[kind]}: ${message}`;
     add(keepsFiles ? 'critical' : 'warning', 'PEER', 'peer', { message: words, hint, since });
@@ -287,7 +309,8 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint: 'It is asked again by itself; see peer.url if this stays so.',
     });
   for (const unseen of status.unseenAddresses) add('error', unseen.code, 'peer', unseen);
-  for (const alert of status.figures?.alerts ?? []) add('error', alert.code, alert.collection, alert);
+  for (const alert of status.figures?.alerts ?? [])
+    add('error', alert.code, alert.collection, alert);
   for (const { name, watch, heldDeletes: held } of status.folders) {
     if (held !== undefined)
       add('warning', 'DELETES_HELD', name, { ...heldTrouble(name, held), since: held.since });
@@ -300,7 +323,8 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
   if (items.quarantined > 0) {
     const only = items.quarantined === 1 ? ` ${status.quarantined[0]?.message ?? ''}` : '';
     add('warning', 'QUARANTINE', 'quarantine', {
-      message: `${counted(items.quarantined, 'file')} cannot be delivered without a change.${only}`.trim(),
+      message:
+        `${counted(items.quarantined, 'file')} cannot be delivered without a change.${only}`.trim(),
       hint: '`peersync list --status quarantined` says why, and `peersync retry --all` tries again.',
     });
   }
@@ -308,7 +332,10 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
   if (unreadable !== undefined) add('error', unreadable.code, 'documents', unreadable);
   const failing = status.uplink?.removalsFailing;
   if (failing !== undefined) add('warning', 'REMOVALS_FAIL', 'removals', failing);
-  const mirrorsWith = (code: string, troubleOf: (mirror: MirrorReport) => Trouble | false | undefined) =>
+  const mirrorsWith = (
+    code: string,
+    troubleOf: (mirror: MirrorReport) => Trouble | false | undefined,
+  ) =>
     mirrors.flatMap((mirror) => {
       const trouble = troubleOf(mirror);
       return trouble ? { ...trouble, code, subject: mirror.name } : [];
@@ -329,9 +356,11 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       message: `${clashed.filter((text) => text !== '').join(', and ')}; what the peer has was kept, yours is in a file beside it.`,
       hint: '`peersync status` names that file. Look at it, make the change anew where yours is right, and remove it.',
     });
-  const problems = status.problems.map(({ folder: subject, path, trouble: { code, hint, message } }) => {
-    return { subject, code: `PATH_${code}`, message: `${visible(path)}: ${message}`, hint };
-  });
+  const problems = status.problems.map(
+    ({ folder: subject, path, trouble: { code, hint, message } }) => {
+      return { subject, code: `PATH_${code}`, message: `${visible(path)}: ${message}`, hint };
+    },
+  );
   addMany('warning', 'paths could not be looked at', problems);
   if (status.repairs.length > 0)
     add('warning', 'STATE_REPAIRED', 'state', {
@@ -375,11 +404,16 @@ export async function readyReasons(
   const reasons = conditions.filter(({ severity }) => severity === 'critical');
   // A disk that does not answer may be that of the state, and would keep the answer waiting.
   if (reasons.some(({ subject }) => subject === 'disk' || subject === 'state')) return reasons;
-  const failure = await access(stateDir, constants.R_OK | constants.W_OK | constants.X_OK).catch(messageOf);
+  const failure = await access(stateDir, constants.R_OK | constants.W_OK | constants.X_OK).catch(
+    messageOf,
+  );
   if (failure === undefined) return reasons;
   const message = `The state in ${stateDir} cannot be written (${failure}).`;
   const hint = 'Make the directory writable for the user that runs peersync, or check its disk.';
-  return [...reasons, { code: 'STATE_UNWRITABLE', severity: 'critical', subject: 'state', message, hint }];
+  return [
+    ...reasons,
+    { code: 'STATE_UNWRITABLE', severity: 'critical', subject: 'state', message, hint },
+  ];
 }
 
 /** So many conditions are named in the sentence. */

@@ -35,7 +35,10 @@ export interface WhyReport {
   readonly path?: string;
   /** Of the file, or `ignored`, `unknown` or `outside`. */
   readonly status: Entry['status'] | 'ignored' | 'unknown' | 'outside';
-  /** Set where it is no regular file, and `absent` where nothing is there, and nothing is known of it. */
+  /**
+   * Set where it is no regular file, and `absent` where nothing is there, and nothing is known of
+   * it.
+   */
   readonly kind?: NoFile | 'absent';
   /** Which rule takes the file or keeps it out. */
   readonly rule: string;
@@ -47,7 +50,10 @@ export interface WhyReport {
     readonly mtimeMs: number;
     readonly sha256?: string | undefined;
   };
-  /** Another name that the file has now, or had before: `renamed to FOLDER/path`, `renamed from FOLDER/path`. */
+  /**
+   * Another name that the file has now, or had before: `renamed to FOLDER/path`, `renamed from
+   * FOLDER/path`.
+   */
   readonly renamed?: string | undefined;
   /** Set when the text was converted for the peer. */
   readonly conversion?: string | undefined;
@@ -65,10 +71,16 @@ export interface WhyReport {
 /** What stands at a path and is no file. A link is one that is not followed. */
 type NoFile = 'directory' | 'link' | 'other';
 
-/** `held`: the root of its folder, or what is mounted below it, is missing or another one, and nothing in it is looked at. */
+/**
+ * `held`: the root of its folder, or what is mounted below it, is missing or another one, and
+ * nothing in it is looked at.
+ */
 type OnDisk = 'file' | 'absent' | 'held' | NoFile | { readonly unreadable: string };
 
-/** Explains one path, wherever it is: in which folder, by which rule, how far it came and what happens next. */
+/**
+ * Explains one path, wherever it is: in which folder, by which rule, how far it came and what
+ * happens next.
+ */
 export async function explain(
   file: string,
   config: Config,
@@ -79,7 +91,9 @@ export async function explain(
   const { folder, path = '' } = (await locate(config, absolute)) ?? {};
   if (folder === undefined)
     return {
-      ...{ file: absolute, status: 'outside', history: [] },
+      file: absolute,
+      status: 'outside',
+      history: [],
       rule: `It is in none of the watched folders (${config.folders.map((one) => one.path).join(', ')}).`,
       next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
     };
@@ -115,15 +129,19 @@ export async function explain(
   const problem = live?.parts.watcher.problems().find((one) => isWithin(absolute, one.path));
   if (typeof onDisk === 'object')
     return {
-      ...{ ...base, status: 'unknown' },
+      ...base,
+      status: 'unknown',
       rule: 'Whether a rule takes it is not known, for it cannot be looked at.',
       trouble: problem?.trouble ?? watchTrouble.unreadable(onDisk.unreadable),
       next: 'It is taken up by the next scan after it can be read.',
     };
-  // What a rule keeps out is told of a link or a pipe first, for it is not looked at; of a directory its own rule is told.
+  // What a rule keeps out is told of a link or a pipe first, for it is not looked at; of a
+  // directory its own rule is told.
   if (onDisk === 'directory' || (decision.take && (onDisk === 'link' || onDisk === 'other')))
     return {
-      ...{ ...base, status: 'ignored', kind: onDisk },
+      ...base,
+      status: 'ignored',
+      kind: onDisk,
       ...noFile(onDisk, folder, rules.closed(`${path}/`)),
     };
   if (!decision.take) return { ...base, status: 'ignored', next: UNLESS_RULE };
@@ -136,21 +154,27 @@ export async function explain(
   return { ...unknown, ...(onDisk === 'absent' && { kind: onDisk }), url, collection, next };
 }
 
-/** The rule that skips a file whose name is taken, by the code of what is wrong with its content. */
+/**
+ * The rule that skips a file whose name is taken, by the code of what is wrong with its content.
+ */
 const CONTENT_RULES: Readonly<Record<string, (folder: string) => string>> = {
   EMPTY: (folder) => `Folder ${quoted(folder)} takes its name; empty files are skipped.`,
   TOO_LARGE: (folder) => `maxFileSize of folder ${quoted(folder)} keeps it out.`,
   PRIVATE_KEY: (folder) => `ignoreDefaults of folder ${quoted(folder)} keeps private keys out.`,
   NOT_TEXT: (folder) =>
     `Folder ${quoted(folder)} takes its name; files that are neither text nor readable documents are skipped.`,
-  NO_WORDS: (folder) => `Folder ${quoted(folder)} takes its name; files without a word are skipped.`,
+  NO_WORDS: (folder) =>
+    `Folder ${quoted(folder)} takes its name; files without a word are skipped.`,
 };
 
 /** The rule that keeps the content of a file out; undefined where none does. */
 function contentRule(entry: Entry, folder: string): string | undefined {
   const trouble = keptOutFor(entry);
   if (trouble === undefined || trouble.code === EXCLUDED) return undefined;
-  return CONTENT_RULES[trouble.code]?.(folder) ?? `Its content keeps it out: ${sentence(trouble.message)}`;
+  return (
+    CONTENT_RULES[trouble.code]?.(folder) ??
+    `Its content keeps it out: ${sentence(trouble.message)}`
+  );
 }
 
 function embedded({ peer }: Config, state: StateView, live: Live | undefined): boolean | undefined {
@@ -159,7 +183,8 @@ function embedded({ peer }: Config, state: StateView, live: Live | undefined): b
 }
 
 const UNLESS_RULE = 'Nothing, unless the rule is changed.';
-const HELD = 'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
+const HELD =
+  'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
 const heldMount = (path: string) =>
   `The file system that was mounted on ${visible(path)} is not there, and nothing is concluded from that; it goes on when that is mounted.`;
 
@@ -171,7 +196,13 @@ function known(entry: Entry) {
   const { sha256, encoding = 'utf-8' } = hasContent(version) ? version : {};
   const { url, collection, attempts } = isItem(entry) ? entry : {};
   return {
-    ...{ status, since, trouble, version: { size, mtimeMs, sha256 }, url, collection, attempts },
+    status,
+    since,
+    trouble,
+    version: { size, mtimeMs, sha256 },
+    url,
+    collection,
+    attempts,
     renamed: renameOf(entry),
     conversion: conversionOf(encoding, entry.sent),
     extracted: entry.sent?.extracted,
@@ -185,7 +216,8 @@ function conversionOf(encoding: Encoding, sent: Sent | undefined): string | unde
   if (encoding !== 'document') return `The file is ${encoding}; its text travels as UTF-8.`;
   const { extracted } = sent ?? {};
   return (
-    extracted && `Its text travels: the ${extracted.reader} reader found ${counted(extracted.words, 'word')}.`
+    extracted &&
+    `Its text travels: the ${extracted.reader} reader found ${counted(extracted.words, 'word')}.`
   );
 }
 
@@ -229,9 +261,14 @@ function nextOf(
   if (status === 'quarantined')
     return say('Nothing, until the file changes or `peersync retry PATH` asks for another try.');
   if (status === 'skipped') return say(nextOfSkipped(entry, folder, state, isEmbedded));
-  if (unrecorded !== undefined) return say(`It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}`);
+  if (unrecorded !== undefined)
+    return say(`It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}`);
   if (live === undefined) {
-    const words = { pending: 'pushed', accepted: 'looked up in the peer', removing: 'removed from the peer' };
+    const words = {
+      pending: 'pushed',
+      accepted: 'looked up in the peer',
+      removing: 'removed from the peer',
+    };
     const what = words[status];
     return say(`It is ${what} when the daemon runs (\`peersync run\`) or by \`peersync once\`.`);
   }
@@ -239,14 +276,20 @@ function nextOf(
     const { keptOut, notBefore, requestedAt } = entry;
     const waits = waitingForPeer(live.parts, requestedAt === undefined ? 'removal' : 'confirm');
     if (waits !== undefined) return waits;
-    const what = keptOut === undefined ? 'document' : 'older version, which may still be searchable,';
+    const what =
+      keptOut === undefined ? 'document' : 'older version, which may still be searchable,';
     if (requestedAt === undefined) return say(`The ${what} is removed from the peer.`, notBefore);
-    return say('The peer was asked to remove the document: it is looked up until it is gone for good.');
+    return say(
+      'The peer was asked to remove the document: it is looked up until it is gone for good.',
+    );
   }
   const { uplink } = live.parts;
   const isInFlight = uplink.isInFlight(entry);
   const isUnanswered = status === 'pending' && entry.inFlight !== undefined && !isInFlight;
-  const waiting = waitingForPeer(live.parts, status === 'accepted' || isUnanswered ? 'confirm' : 'push');
+  const waiting = waitingForPeer(
+    live.parts,
+    status === 'accepted' || isUnanswered ? 'confirm' : 'push',
+  );
   if (waiting !== undefined) return waiting;
   const { documentsTrouble: unreadable } = uplink.status();
   const isUnsent = status === 'pending' && entry.inFlight === undefined;
@@ -256,14 +299,22 @@ function nextOf(
   if (status === 'pending' && !isUnanswered) return say('It is pushed.', entry.notBefore);
   const { at, lastAnswer } = uplink.nextLook(entry) ?? {};
   if (isUnanswered)
-    return say('Its push was never answered: it is looked up, and pushed again if it is not there.', at);
+    return say(
+      'Its push was never answered: it is looked up, and pushed again if it is not there.',
+      at,
+    );
   const soFar = lastAnswer === undefined ? '' : ` (so far: ${lastAnswer})`;
   return status === 'accepted' && isRemembered(entry)
-    ? say(`The peer was sent this before: it is looked up${soFar}, and pushed if it is not there.`, at)
+    ? say(
+        `The peer was sent this before: it is looked up${soFar}, and pushed if it is not there.`,
+        at,
+      )
     : say(`It is looked up in the peer${soFar}.`, at);
 }
 
-/** A file that is skipped, and what becomes of the older version that the peer was sent, if it was. */
+/**
+ * A file that is skipped, and what becomes of the older version that the peer was sent, if it was.
+ */
 function nextOfSkipped(
   file: SkippedFile,
   folder: FolderConfig,
@@ -295,7 +346,10 @@ function isHeld({ since }: Entry, { name }: FolderConfig, state: StateView): boo
   return since < (unapprovedDeletes(state, name)?.before ?? 0);
 }
 
-/** Why documents of removed files stay in the peer, as the rest of a sentence; undefined where they are removed. */
+/**
+ * Why documents of removed files stay in the peer, as the rest of a sentence; undefined where they
+ * are removed.
+ */
 function keptBecause(folder: FolderConfig, isEmbedded: boolean | undefined): string | undefined {
   if (removesDocuments(folder, isEmbedded)) return undefined;
   if (folder.onDelete === 'keep') return 'as `onDelete` of the folder has it';
@@ -347,7 +401,10 @@ async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
   return isAbsence(found.code) ? 'absent' : { unreadable: found.code };
 }
 
-/** What holds for what is no file. @param closed the rule that keeps a directory out with all that is in it */
+/**
+ * What holds for what is no file. @param closed the rule that keeps a directory out with all that
+ * is in it
+ */
 function noFile(kind: NoFile, { name }: FolderConfig, closed: string | undefined) {
   if (kind === 'link')
     return {

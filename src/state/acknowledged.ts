@@ -17,11 +17,12 @@ const TEXT_LENGTH = 40;
 const LENGTH = 8 + 1 + TEXT_LENGTH + 1;
 
 /**
- * Keeps in a small file how far the journal was acknowledged, which tells a torn end from a lost one: what a crash tore was never
- * acknowledged.
+ * Keeps in a small file how far the journal was acknowledged, which tells a torn end from a lost
+ * one: what a crash tore was never acknowledged.
  *
- * It is written after the journal is synced and before anybody is told, and it is not synced itself. After `kill -9` it is exact.
- * After a power cut it may be older: then a lost end may pass for a torn one, but nothing else.
+ * It is written after the journal is synced and before anybody is told, and it is not synced
+ * itself. After `kill -9` it is exact. After a power cut it may be older: then a lost end may pass
+ * for a torn one, but nothing else.
  */
 export class AcknowledgedFile {
   #file: FileHandle | undefined;
@@ -52,7 +53,10 @@ export class AcknowledgedFile {
 }
 
 /** Undefined where nothing tells: there is no such file, or it is damaged. */
-export async function readAcknowledged(dir: string, open: OpenFile): Promise<Acknowledged | undefined> {
+export async function readAcknowledged(
+  dir: string,
+  open: OpenFile,
+): Promise<Acknowledged | undefined> {
   const file = await open(join(dir, NAME), 'r').catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
     throw error;

@@ -12,11 +12,12 @@ export type CommitListener = (after: Entry | undefined, before: Entry | undefine
 const SLICE = 1_000;
 
 /**
- * Which records and small values are not on disk as they are in memory, and of a record the line that is there: undefined where
- * there is none.
+ * Which records and small values are not on disk as they are in memory, and of a record the line
+ * that is there: undefined where there is none.
  *
- * A change *waits* from when it is made. A write takes all that wait; they are *being written* until it has ended, and then on disk,
- * or they wait again. The row that is written is made late: it says what the record is by then.
+ * A change *waits* from when it is made. A write takes all that wait; they are *being written*
+ * until it has ended, and then on disk, or they wait again. The row that is written is made late:
+ * it says what the record is by then.
  */
 export class Changes {
   #waiting = new Map<string, string | undefined>();
@@ -61,12 +62,16 @@ export class Changes {
 
   /** The write failed. */
   giveBack(): void {
-    for (const [key, line] of this.#waiting) if (!this.#writing.has(key)) this.#writing.set(key, line);
+    for (const [key, line] of this.#waiting)
+      if (!this.#writing.has(key)) this.#writing.set(key, line);
     this.#waiting = this.#writing;
     this.#writing = new Map();
   }
 
-  /** The write succeeded: so many changes are over. @returns them, each with the line that was on disk before */
+  /**
+   * The write succeeded: so many changes are over. @returns them, each with the line that was on
+   * disk before
+   */
   *written(most: number): Iterable<readonly [key: string, before: string | undefined]> {
     let left = most;
     for (const change of this.#writing) {
@@ -83,8 +88,8 @@ export class Changes {
 }
 
 /**
- * The records as they are on disk, which is what people are told: a kill makes none of it untrue. They are those in memory, but for
- * the changes that are not on disk.
+ * The records as they are on disk, which is what people are told: a kill makes none of it untrue.
+ * They are those in memory, but for the changes that are not on disk.
  */
 export class CommittedEntries extends EntriesReader {
   readonly bases: UrlBases;
@@ -101,12 +106,19 @@ export class CommittedEntries extends EntriesReader {
   }
 
   /** A record was changed in memory. */
-  changed(folder: string, path: string, before: string | undefined, after: string | undefined): void {
+  changed(
+    folder: string,
+    path: string,
+    before: string | undefined,
+    after: string | undefined,
+  ): void {
     this.changes.add(keyOf(folder, path), before);
     this.#count(folder, before, after, 1);
   }
 
-  /** Calls `listener` for each change of a record that reaches the disk; returns how to stop that. */
+  /**
+   * Calls `listener` for each change of a record that reaches the disk; returns how to stop that.
+   */
   onCommit(listener: CommitListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -126,7 +138,8 @@ export class CommittedEntries extends EntriesReader {
     const line = this.line(folder, path);
     this.#count(folder, lineBefore, line, -1);
     if (this.#listeners.size === 0) return;
-    const before = lineBefore === undefined ? undefined : decode(lineBefore, folder, path, this.bases);
+    const before =
+      lineBefore === undefined ? undefined : decode(lineBefore, folder, path, this.bases);
     const after = line === undefined ? undefined : decode(line, folder, path, this.bases);
     for (const listener of this.#listeners) listener(after, before);
   }

@@ -10,8 +10,8 @@ import { shellWord } from '../lib/text.js';
 export type OpenFile = typeof open;
 
 /**
- * By code: what happened and what to do. `{dir}` is the directory, `{word}` the same as a shell takes
- * it, and `{detail}` says who, what or why.
+ * By code: what happened and what to do. `{dir}` is the directory, `{word}` the same as a shell
+ * takes it, and `{detail}` says who, what or why.
  */
 const TABLE = {
   STATE_LOCKED: [
@@ -63,7 +63,13 @@ const TABLE = {
 /** Why the state cannot be used or kept; `code` says which, `details.dir` where. */
 export class StateError extends PeersyncError {
   /** @param hint what to do, where that is known better than the table knows it */
-  constructor(code: keyof typeof TABLE, dir: string, detail: string, hint?: string, cause?: unknown) {
+  constructor(
+    code: keyof typeof TABLE,
+    dir: string,
+    detail: string,
+    hint?: string,
+    cause?: unknown,
+  ) {
     const values: Readonly<Record<string, string>> = { dir, word: shellWord(dir), detail };
     const filled = (text: string) =>
       text.replace(/\{(dir|word|detail)\}/g, (_, name: string) => values[name] ?? '');
@@ -86,17 +92,27 @@ const BY_SYSTEM_CODE: Readonly<Record<string, keyof typeof TABLE>> = {
 };
 
 /**
- * The StateError for an error met while the state in `dir` was read or written; a StateError stays what it is. What no system
- * call said of reading is the content's fault. A file that its owner keeps from this user is said to be that owner's.
+ * The StateError for an error met while the state in `dir` was read or written; a StateError stays
+ * what it is. What no system call said of reading is the content's fault. A file that its owner
+ * keeps from this user is said to be that owner's.
  */
-export async function stateError(error: unknown, dir: string, did: 'read' | 'write'): Promise<StateError> {
+export async function stateError(
+  error: unknown,
+  dir: string,
+  did: 'read' | 'write',
+): Promise<StateError> {
   if (error instanceof StateError) return error;
   const system = systemCode(error);
   const usual =
-    did === 'write' ? 'STATE_UNWRITABLE' : system === undefined ? 'STATE_DAMAGED' : 'STATE_UNREADABLE';
+    did === 'write'
+      ? 'STATE_UNWRITABLE'
+      : system === undefined
+        ? 'STATE_DAMAGED'
+        : 'STATE_UNREADABLE';
   const code = BY_SYSTEM_CODE[system ?? ''] ?? usual;
   let [detail, hint]: [string, string?] = [system ?? messageOf(error)];
-  const path = error instanceof Error && 'path' in error && error.path !== dir ? error.path : undefined;
+  const path =
+    error instanceof Error && 'path' in error && error.path !== dir ? error.path : undefined;
   if (system === 'EACCES' && typeof path === 'string') {
     const [owner, whole] = [await ownerOf(path), await ownerOf(dir)];
     if (owner !== undefined) detail = `EACCES: ${basename(path)} belongs to ${owner.name}`;
@@ -111,8 +127,8 @@ export function pathOf(dir: string, kind: 'journal' | 'snapshot', generation: nu
 }
 
 /**
- * The files of a state directory by generation, oldest first (see `JournalAdapter`), and the names of those that were never
- * finished. A directory that does not exist has none.
+ * The files of a state directory by generation, oldest first (see `JournalAdapter`), and the names
+ * of those that were never finished. A directory that does not exist has none.
  */
 export async function listStateFiles(dir: string) {
   const names = await readdir(dir).catch((error: unknown) => {
@@ -133,19 +149,25 @@ export async function listStateFiles(dir: string) {
 /**
  * Takes the state directory `dir`, created if need be, for this process.
  *
- * Root is kept from the state of another user: its files would be root's, and unreadable for whoever they are for. Some file
- * systems give all that is written to one user; whose the lock became shows that.
+ * Root is kept from the state of another user: its files would be root's, and unreadable for
+ * whoever they are for. Some file systems give all that is written to one user; whose the lock
+ * became shows that.
  *
- * @throws StateError STATE_LOCKED, STATE_LOCKED_ELSEWHERE, STATE_OPEN_TO_OTHERS, STATE_OF_ANOTHER_USER, STATE_UNWRITABLE, STATE_FULL,
- *   STATE_NOT_A_DIRECTORY
+ * @throws StateError STATE_LOCKED, STATE_LOCKED_ELSEWHERE, STATE_OPEN_TO_OTHERS,
+ *   STATE_OF_ANOTHER_USER, STATE_UNWRITABLE, STATE_FULL, STATE_NOT_A_DIRECTORY
  */
 export async function lockState(dir: string, { clock }: { readonly clock: Clock }): Promise<Lock> {
   const held = (holder: Holder) =>
-    new StateError(isHere(holder) ? 'STATE_LOCKED' : 'STATE_LOCKED_ELSEWHERE', dir, describeHolder(holder));
+    new StateError(
+      isHere(holder) ? 'STATE_LOCKED' : 'STATE_LOCKED_ELSEWHERE',
+      dir,
+      describeHolder(holder),
+    );
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const { mode } = await stat(dir);
-    if (isOpenToOthers(mode)) throw new StateError('STATE_OPEN_TO_OTHERS', dir, (mode & 0o7777).toString(8));
+    if (isOpenToOthers(mode))
+      throw new StateError('STATE_OPEN_TO_OTHERS', dir, (mode & 0o7777).toString(8));
     const lock = await takeLock(join(dir, 'lock'), clock, held);
     const owner = process.geteuid?.() === 0 ? await ownerOfState(dir) : undefined;
     if (owner === undefined || owner.uid === 0) return lock;
@@ -163,8 +185,8 @@ export async function stateHolder(dir: string): Promise<Holder | undefined> {
 }
 
 /**
- * Whose the newest journal is, which is root in a container that was given a directory of the host's; that of the
- * directory where there is no journal yet.
+ * Whose the newest journal is, which is root in a container that was given a directory of the
+ * host's; that of the directory where there is no journal yet.
  */
 async function ownerOfState(dir: string) {
   const newest = (await listStateFiles(dir)).journal.at(-1);
@@ -172,8 +194,8 @@ async function ownerOfState(dir: string) {
 }
 
 /**
- * The user whose the file or directory is, or what a link leads to, named as `sudo -u` takes it (`#1000` where there is no name);
- * undefined where that cannot be found out.
+ * The user whose the file or directory is, or what a link leads to, named as `sudo -u` takes it
+ * (`#1000` where there is no name); undefined where that cannot be found out.
  */
 async function ownerOf(path: string) {
   const uid = (await stat(path).catch(() => undefined))?.uid;

@@ -24,12 +24,13 @@ export type Placed = readonly [folder: string, directory: string, name: string, 
 const SLICE = 1_000;
 
 /**
- * Everything that is asked of records, over a few primitives: `Entries` has those of the records in memory, `CommittedEntries` those of
- * what is on disk.
+ * Everything that is asked of records, over a few primitives: `Entries` has those of the records in
+ * memory, `CommittedEntries` those of what is on disk.
  *
- * A record is parsed as it is asked for, each time into a new object: compare what it contains. Iterables are live: they may be
- * followed while records change. A pass over all of 1,000,000 records takes 2 s where each is parsed, and 0.1 s where their
- * status leaves them out: use `slices` for it.
+ * A record is parsed as it is asked for, each time into a new object: compare what it contains.
+ * Iterables are live: they may be followed while records change. A pass over all of 1,000,000
+ * records takes 2 s where each is parsed, and 0.1 s where their status leaves them out: use
+ * `slices` for it.
  */
 export abstract class EntriesReader {
   abstract readonly bases: UrlBases;
@@ -41,9 +42,15 @@ export abstract class EntriesReader {
   abstract lines(folder?: string, directory?: string): Iterable<Placed>;
 
   /** The files directly in `directory`, each with its record as text. */
-  abstract linesIn(folder: string, directory: string): Iterable<readonly [name: string, line: string]>;
+  abstract linesIn(
+    folder: string,
+    directory: string,
+  ): Iterable<readonly [name: string, line: string]>;
 
-  /** The names of the directories directly in `directory` that have records in memory in or below them. */
+  /**
+   * The names of the directories directly in `directory` that have records in memory in or below
+   * them.
+   */
   abstract knownDirectories(folder: string, directory: string): Iterable<string>;
 
   /** The paths of records that neither `linesIn` nor `knownDirectories` leads to. */
@@ -78,8 +85,9 @@ export abstract class EntriesReader {
   }
 
   /**
-   * The chosen records, in slices that take a few milliseconds each; the event loop turns between two. Iterate each
-   * slice as it comes: a record is read when its turn comes, so that it is never an older one.
+   * The chosen records, in slices that take a few milliseconds each; the event loop turns between
+   * two. Iterate each slice as it comes: a record is read when its turn comes, so that it is never
+   * an older one.
    */
   async *slices(selection: Selection = {}): AsyncGenerator<Iterable<Entry>> {
     const lines = this.lines(selection.folder, selection.directory)[Symbol.iterator]();
@@ -105,7 +113,9 @@ export abstract class EntriesReader {
     }
   }
 
-  /** The record of another file that is there, and has this URL for its document or may have had it. */
+  /**
+   * The record of another file that is there, and has this URL for its document or may have had it.
+   */
   ownerOf(url: string, except: Place): Entry | undefined {
     for (const entry of this.mayBeAt(url))
       if ((entry.folder !== except.folder || entry.path !== except.path) && isLiveAt(entry, url))
@@ -113,7 +123,9 @@ export abstract class EntriesReader {
     return undefined;
   }
 
-  /** The records of all files, of any folder, that have or ever had this URL, and of some others. */
+  /**
+   * The records of all files, of any folder, that have or ever had this URL, and of some others.
+   */
   *mayBeAt(url: string): Iterable<Entry> {
     const seen = new Set<string>();
     for (const base of this.bases) {

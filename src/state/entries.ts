@@ -28,8 +28,8 @@ interface Directory {
 /** So many bytes a record grows by until it is confirmed. */
 const ROOM: Partial<Record<Entry['status'], number>> = { pending: 48, accepted: 28 };
 /**
- * The only copy of the records in memory, a line each, by folder, directory and name: about 230 bytes for a confirmed one. A
- * directory or a folder without records is not kept.
+ * The only copy of the records in memory, a line each, by folder, directory and name: about 230
+ * bytes for a confirmed one. A directory or a folder without records is not kept.
  */
 export class Entries extends EntriesReader {
   readonly bases: UrlBases = [];

@@ -15,7 +15,10 @@ export interface Place {
   readonly path: string;
 }
 
-/** A file as logs and commands spell it: `FOLDER/path`, with characters written out that would not be seen. */
+/**
+ * A file as logs and commands spell it: `FOLDER/path`, with characters written out that would not
+ * be seen.
+ */
 export function placeName({ folder, path }: Place): string {
   return visible(`${folder}/${path}`);
 }
@@ -32,7 +35,10 @@ export interface Sent {
   readonly sha256: string;
   /** Bytes of the document's text as it travelled (UTF-8). */
   readonly size: number;
-  /** sha256 of the document's text as it travelled; the same as `sha256` unless the file was converted. */
+  /**
+   * sha256 of the document's text as it travelled; the same as `sha256` unless the file was
+   * converted.
+   */
   readonly digest: string;
   readonly url: string;
   readonly collection: string;
@@ -40,13 +46,22 @@ export interface Sent {
   readonly at: number;
   /** When the push began, by the peer's clock (whole seconds), where its answers carry a date. */
   readonly peerAt?: number;
-  /** The file's last modification as it was told to the peer, in whole seconds (as ms since the epoch); only where the peer keeps it. */
+  /**
+   * The file's last modification as it was told to the peer, in whole seconds (as ms since the
+   * epoch); only where the peer keeps it.
+   */
   readonly lastModified?: number;
-  /** How many words it has, counted from 10 up to 100; only where the peer shows how many of them it indexed. */
+  /**
+   * How many words it has, counted from 10 up to 100; only where the peer shows how many of them it
+   * indexed.
+   */
   readonly words?: number;
   /** What read the text of a document, and how many words it found. */
   readonly extracted?: { readonly reader: string; readonly words: number };
-  /** The peer has it, or an earlier one, or none: a push or a removal that left later was never answered, or was not shown. */
+  /**
+   * The peer has it, or an earlier one, or none: a push or a removal that left later was never
+   * answered, or was not shown.
+   */
   readonly isUncertain?: true;
 }
 
@@ -77,22 +92,26 @@ export interface HistoryEntry {
  *
  * An *item* is a file and the one document it becomes in the peer. Its status:
  *
- * - `pending`: this version is to be pushed; `inFlight` is set just before a push leaves, so that after a crash the
- *   item is looked up before it is pushed again.
- * - `accepted`: the peer answered a push of this version without an error for it. Proves nothing about search.
+ * - `pending`: this version is to be pushed; `inFlight` is set just before a push leaves, so that
+ *   after a crash the item is looked up before it is pushed again.
+ * - `accepted`: the peer answered a push of this version without an error for it. Proves nothing
+ *   about search.
  * - `confirmed`: the peer showed this version; the evidence is kept.
  * - `quarantined`: cannot succeed without a change; the trouble says why.
- * - `gone`: its file was removed, and nothing is to be done about the document: the folder keeps it, the peer never had it, or it is
- *   not decided yet.
- * - `removing`: its file was removed, or is there and `keptOut`, and the document is to be removed from the peer; `requestedAt` is set
- *   just before the request leaves, so that after a crash the document is looked up first.
+ * - `gone`: its file was removed, and nothing is to be done about the document: the folder keeps
+ *   it, the peer never had it, or it is not decided yet.
+ * - `removing`: its file was removed, or is there and `keptOut`, and the document is to be removed
+ *   from the peer; `requestedAt` is set just before the request leaves, so that after a crash the
+ *   document is looked up first.
  * - `removed`: the peer showed that it does not have the document any more.
  *
- * A file that a rule keeps from the peer (empty, too large, not text) is `skipped`: no item, but remembered, so that
- * it is not read again until it changes. Where the peer was sent an older version, that stays searchable until it is removed: the
- * file is `removing` then, and skipped again afterwards.
+ * A file that a rule keeps from the peer (empty, too large, not text) is `skipped`: no item, but
+ * remembered, so that it is not read again until it changes. Where the peer was sent an older
+ * version, that stays searchable until it is removed: the file is `removing` then, and skipped
+ * again afterwards.
  *
- * Every change of status is a function below, named after what happened; records are never changed in place.
+ * Every change of status is a function below, named after what happened; records are never changed
+ * in place.
  */
 interface Core extends Place {
   /** When the present status began, in ms since the epoch. */
@@ -144,7 +163,10 @@ export interface RemovingItem extends ItemCore {
   readonly notBefore: number;
   /** When a request left whose effect the peer did not show yet, in ms since the epoch. */
   readonly requestedAt?: number;
-  /** Why its file, which is there, is kept out; the version is that file. Undefined where the file was removed. */
+  /**
+   * Why its file, which is there, is kept out; the version is that file. Undefined where the file
+   * was removed.
+   */
   readonly keptOut?: Trouble;
 }
 export interface RemovedItem extends ItemCore {
@@ -199,8 +221,8 @@ export function keptOutFor(entry: Entry | undefined): Trouble | undefined {
 }
 
 /**
- * Whether a file was skipped for this reason before, also where it was read anew in between because it changed: then a person was
- * told already.
+ * Whether a file was skipped for this reason before, also where it was read anew in between because
+ * it changed: then a person was told already.
  */
 export function wasSkippedFor(before: Entry | undefined, why: Trouble): boolean {
   if (before === undefined || isMissing(before)) return false;
@@ -224,14 +246,18 @@ export function claims(entry: Entry, url: string): boolean {
   return entry.sent?.url === url || (entry.status === 'pending' && entry.inFlight?.url === url);
 }
 
-/** Whether a file that is there has this URL for its document, or may have had it: what the peer has there is not to be removed. */
+/**
+ * Whether a file that is there has this URL for its document, or may have had it: what the peer has
+ * there is not to be removed.
+ */
 export function isLiveAt(entry: Entry, url: string): boolean {
   return !isAway(entry) && ((isItem(entry) && entry.url === url) || claims(entry, url));
 }
 
 /**
- * Two pushes of one document are kept apart by this, in ms: peers date what they load in whole seconds, and clocks differ
- * a little, so that the older version, of the same size, could be taken for the newer.
+ * Two pushes of one document are kept apart by this, in ms: peers date what they load in whole
+ * seconds, and clocks differ a little, so that the older version, of the same size, could be taken
+ * for the newer.
  */
 const APART_MS = 3_000;
 /** How many changes of status a record remembers. */
@@ -239,25 +265,35 @@ const HISTORY_LENGTH = 8;
 const LONGEST_NOTE = 300;
 
 /**
- * What the history notes where the work on a version begins: everything after it, up to the next of these, is about the
- * same work. Of the first group the moment is when the file came to rest, which may be before it was found. Never reordered and
- * never changed, only added to: the state on disk holds positions in this list.
+ * What the history notes where the work on a version begins: everything after it, up to the next of
+ * these, is about the same work. Of the first group the moment is when the file came to rest, which
+ * may be before it was found. Never reordered and never changed, only added to: the state on disk
+ * holds positions in this list.
  */
 export const BEGINNINGS = {
   newFile: 'new file',
   fileChanged: 'the file changed',
   fileBack: 'the file is back',
   sentBefore: 'the peer was sent this before',
-  /** Written until November 2026 for what was moved here with its directory, or had been kept out by a rule. */
+  /**
+   * Written until November 2026 for what was moved here with its directory, or had been kept out by
+   * a rule.
+   */
   broughtIn: 'new file, older than its place here',
   takenAnew: 'taken anew, though the file is the same',
   takenAnewSentBefore: 'taken anew, and the peer was sent this before',
   retry: 'retry asked for',
   replaced: 'another file was pushed to its address',
 } as const;
-/** Begins the note of an item that was lost after it was confirmed; the reason follows. It stands so in the state on disk. */
+/**
+ * Begins the note of an item that was lost after it was confirmed; the reason follows. It stands so
+ * in the state on disk.
+ */
 const LOST_NOTE = 'confirmed before and missed now: ';
-/** Begins the note of a new file that had another name before, which follows; and of a removed one that has another name now. */
+/**
+ * Begins the note of a new file that had another name before, which follows; and of a removed one
+ * that has another name now.
+ */
 const RENAMED_FROM = 'renamed from ';
 const RENAMED_TO = 'renamed to ';
 const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
@@ -280,7 +316,12 @@ export function isRemembered({ history }: AcceptedItem): boolean {
 type History = readonly HistoryEntry[];
 
 /** The history of a record that was `before`, with one more change of status. */
-function next(before: Entry | undefined, status: Entry['status'], at: number, note?: string): History {
+function next(
+  before: Entry | undefined,
+  status: Entry['status'],
+  at: number,
+  note?: string,
+): History {
   const entry: HistoryEntry =
     note === undefined ? { status, at } : { status, at, note: note.slice(0, LONGEST_NOTE) };
   if (before === undefined) return [entry];
@@ -289,7 +330,8 @@ function next(before: Entry | undefined, status: Entry['status'], at: number, no
   // Where the present work begins is kept, however many attempts it takes.
   const begun = history[beginningOf(history)];
   const kept = history.slice(1 - HISTORY_LENGTH);
-  if (begun === undefined || kept.includes(begun) || beginningOf([entry]) === 0) return [...kept, entry];
+  if (begun === undefined || kept.includes(begun) || beginningOf([entry]) === 0)
+    return [...kept, entry];
   return [begun, ...kept.slice(1), entry];
 }
 
@@ -303,14 +345,26 @@ function become<S extends Item['status'], V, R>(
   rest: R,
 ) {
   const history = next(before, status, at, note);
-  return { folder, path, url, collection, version, status, attempts: 0, since: at, history, ...rest };
+  return {
+    folder,
+    path,
+    url,
+    collection,
+    version,
+    status,
+    attempts: 0,
+    since: at,
+    history,
+    ...rest,
+  };
 }
 
 /**
- * A file at rest was read. Unchanged content keeps its status; content that the peer accepted before is looked up
- * (`accepted`); anything else is `pending`.
+ * A file at rest was read. Unchanged content keeps its status; content that the peer accepted
+ * before is looked up (`accepted`); anything else is `pending`.
  *
- * @param restedAt since when it has been at rest; the work on it counts from then, unless it is the same file as before
+ * @param restedAt since when it has been at rest; the work on it counts from then, unless it is the
+ *   same file as before
  */
 export function read(
   before: Entry | undefined,
@@ -334,24 +388,43 @@ export function read(
   if (before === undefined) note = BEGINNINGS.newFile;
   else if (isAway(before)) note = BEGINNINGS.fileBack;
   const notBefore = Math.max(now, landedAt(before) + APART_MS);
-  return become(before, document, 'pending', begunAt, note, { since: now, notBefore, ...sentOf(before) });
+  return become(before, document, 'pending', begunAt, note, {
+    since: now,
+    notBefore,
+    ...sentOf(before),
+  });
 }
 
-function isAt(there: Pick<Destination, 'url' | 'collection'>, { url, collection }: Destination): boolean {
+function isAt(
+  there: Pick<Destination, 'url' | 'collection'>,
+  { url, collection }: Destination,
+): boolean {
   return there.url === url && there.collection === collection;
 }
 
 function isSame(item: Item, to: Destination, { sha256, encoding }: Version): boolean {
   const { version } = item;
-  return isAt(item, to) && hasContent(version) && version.sha256 === sha256 && version.encoding === encoding;
+  return (
+    isAt(item, to) &&
+    hasContent(version) &&
+    version.sha256 === sha256 &&
+    version.encoding === encoding
+  );
 }
 
-/** When an older version came to the peer, as far as that matters: not where the peer tells versions apart by digest. */
+/**
+ * When an older version came to the peer, as far as that matters: not where the peer tells versions
+ * apart by digest.
+ */
 function landedAt(before: Entry | undefined): number {
   if (before?.status === 'accepted') return before.since;
-  if (before?.status === 'confirmed' && before.evidence.kind === 'digest') return Number.NEGATIVE_INFINITY;
+  if (before?.status === 'confirmed' && before.evidence.kind === 'digest')
+    return Number.NEGATIVE_INFINITY;
   const inFlight = before?.status === 'pending' ? before.inFlight : undefined;
-  return Math.max(before?.sent?.at ?? Number.NEGATIVE_INFINITY, inFlight?.at ?? Number.NEGATIVE_INFINITY);
+  return Math.max(
+    before?.sent?.at ?? Number.NEGATIVE_INFINITY,
+    inFlight?.at ?? Number.NEGATIVE_INFINITY,
+  );
 }
 
 /** A push of this version is about to leave; to be on disk before it does. */
@@ -359,7 +432,10 @@ export function leaving(item: PendingItem, sent: Sent): PendingItem {
   return { ...item, inFlight: sent };
 }
 
-/** The push certainly did not reach the peer, or the peer certainly refused it: it is not in flight any more. */
+/**
+ * The push certainly did not reach the peer, or the peer certainly refused it: it is not in flight
+ * any more.
+ */
 export function returned(item: PendingItem, notBefore: number, trouble?: Trouble): PendingItem {
   const { inFlight: _, trouble: _before, ...rest } = item;
   return { ...rest, notBefore, ...(trouble ? { trouble } : {}) };
@@ -371,8 +447,8 @@ export function accepted(item: PendingItem, sent: Sent, now: number, note?: stri
 }
 
 /**
- * The peer accepted an older version of what changed, was removed or is skipped meanwhile: remembered, so that going
- * back to it costs no push.
+ * The peer accepted an older version of what changed, was removed or is skipped meanwhile:
+ * remembered, so that going back to it costs no push.
  */
 export function overtaken(
   entry: Exclude<Entry, AcceptedItem | ConfirmedItem>,
@@ -384,8 +460,9 @@ export function overtaken(
 }
 
 /**
- * Another file is about to be pushed to this address, as a folder with another name, URL or place took it over: whatever the
- * peer was sent there for this one counts no more. To be on disk before that push leaves.
+ * Another file is about to be pushed to this address, as a folder with another name, URL or place
+ * took it over: whatever the peer was sent there for this one counts no more. To be on disk before
+ * that push leaves.
  */
 export function replaced(entry: Entry, url: string, now: number): Entry {
   if (entry.status === 'accepted' || entry.status === 'confirmed')
@@ -409,12 +486,17 @@ export function lostLater(item: ConfirmedItem, why: string, now: number): Pendin
   return again(item, `${LOST_NOTE}${why}`, now);
 }
 
-/** The peer does not show what it was sent before, and nothing was pushed since: to be pushed now. */
+/**
+ * The peer does not show what it was sent before, and nothing was pushed since: to be pushed now.
+ */
 export function unremembered(item: AcceptedItem, why: string, now: number): PendingItem {
   return again(item, `sent before, and not shown now: ${why}`, now);
 }
 
-/** One attempt failed (a refused push, or a confirmation that did not come): to be pushed again from `notBefore` on. */
+/**
+ * One attempt failed (a refused push, or a confirmation that did not come): to be pushed again from
+ * `notBefore` on.
+ */
 export function failed(
   item: PendingItem | AcceptedItem,
   trouble: Trouble,
@@ -422,20 +504,29 @@ export function failed(
   now: number,
 ): PendingItem {
   const goesOn = item.status === 'pending' ? { since: item.since, history: item.history } : {};
-  return again(item, trouble.message, now, { attempts: item.attempts + 1, notBefore, trouble, ...goesOn });
+  return again(item, trouble.message, now, {
+    attempts: item.attempts + 1,
+    notBefore,
+    trouble,
+    ...goesOn,
+  });
 }
 
-/** The peer accepted this version and lost it, which need not be its fault: to be pushed again, with no attempt spent. */
+/**
+ * The peer accepted this version and lost it, which need not be its fault: to be pushed again, with
+ * no attempt spent.
+ */
 export function lost(item: AcceptedItem, trouble: Trouble, now: number): PendingItem {
   return again(item, trouble.message, now, { attempts: item.attempts, trouble });
 }
 
 /**
- * A person asked for another try. What was pending already waits no longer, and is as late as it was. Asserts that the content
- * is known; a file that was never read is read again instead.
+ * A person asked for another try. What was pending already waits no longer, and is as late as it
+ * was. Asserts that the content is known; a file that was never read is read again instead.
  */
 export function retried(item: Exclude<Item, AwayItem>, now: number): PendingItem {
-  if (!hasContent(item.version)) throw new Error(`retried: ${item.folder}/${item.path} was never read`);
+  if (!hasContent(item.version))
+    throw new Error(`retried: ${item.folder}/${item.path} was never read`);
   const known = { ...item, version: item.version };
   // No beginning where it waited: the work goes on, only sooner.
   return item.status === 'pending'
@@ -447,14 +538,21 @@ function withoutSent<E extends Entry>({ sent: _, ...rest }: E): E {
   return rest as E;
 }
 
-/** The version is to be pushed from now on, as if nothing of it had been sent, but for what `rest` says. */
+/**
+ * The version is to be pushed from now on, as if nothing of it had been sent, but for what `rest`
+ * says.
+ */
 function again(
   item: Item & { readonly version: Version },
   note: string,
   now: number,
   rest: Partial<PendingItem> = {},
 ): PendingItem {
-  return become(item, item, 'pending', now, note, { notBefore: now, ...uncertainly(sentOf(item)), ...rest });
+  return become(item, item, 'pending', now, note, {
+    notBefore: now,
+    ...uncertainly(sentOf(item)),
+    ...rest,
+  });
 }
 
 /** Nothing but a change helps: of the file, of the configuration, or a person's `retry`. */
@@ -501,7 +599,10 @@ export function isRenamed(item: AwayItem): boolean {
   return renameOf(item) !== undefined;
 }
 
-/** `renamed to FOLDER/path` of a removed file that has another name now, `renamed from FOLDER/path` of one that had another name. */
+/**
+ * `renamed to FOLDER/path` of a removed file that has another name now, `renamed from FOLDER/path`
+ * of one that had another name.
+ */
 export function renameOf(entry: Entry): string | undefined {
   const { history } = entry;
   const change = isMissing(entry)
@@ -528,8 +629,8 @@ function noted<E extends Entry>(entry: E, at: number, note: string): E {
 }
 
 /**
- * The document that the peer was sent is to be removed from there, or once more, as it came back. The file of a skipped one is there, and
- * is skipped again afterwards.
+ * The document that the peer was sent is to be removed from there, or once more, as it came back.
+ * The file of a skipped one is there, and is skipped again afterwards.
  */
 export function removing(
   item: GoneItem | RemovedItem | SkippedWithDocument,
@@ -544,7 +645,11 @@ export function removing(
 }
 
 /** The file changed while its document is being removed, and is kept out as before. */
-export function stillKeptOut(item: RemovingItem, version: FileStat, keptOut: Trouble): RemovingItem {
+export function stillKeptOut(
+  item: RemovingItem,
+  version: FileStat,
+  keptOut: Trouble,
+): RemovingItem {
   return { ...item, version, keptOut };
 }
 
@@ -554,12 +659,18 @@ export function removalLeft(item: RemovingItem, now: number): RemovingItem {
 }
 
 /** The removal was not shown, or not even answered: to be asked for again from `notBefore` on. */
-export function removalFailed(item: RemovingItem, trouble: Trouble, notBefore: number): RemovingItem {
+export function removalFailed(
+  item: RemovingItem,
+  trouble: Trouble,
+  notBefore: number,
+): RemovingItem {
   const { requestedAt: _, ...rest } = item;
   return { ...rest, attempts: item.attempts + 1, trouble, notBefore };
 }
 
-/** The peer showed that it does not have the document any more: nothing of what it was sent counts. */
+/**
+ * The peer showed that it does not have the document any more: nothing of what it was sent counts.
+ */
 export function removed(item: RemovingItem, now: number, note?: string): RemovedItem | SkippedFile {
   const { folder, path, keptOut, version } = item;
   if (keptOut === undefined) return become(item, item, 'removed', now, note, {});
@@ -577,7 +688,16 @@ export function skipped(
   now: number,
 ): SkippedFile {
   const history = next(before, 'skipped', now, trouble.message);
-  return { folder, path, version, status: 'skipped', trouble, since: now, ...sentOf(before), history };
+  return {
+    folder,
+    path,
+    version,
+    status: 'skipped',
+    trouble,
+    since: now,
+    ...sentOf(before),
+    history,
+  };
 }
 
 function certainlySent(entry: Entry | undefined): Sent | undefined {
@@ -585,7 +705,10 @@ function certainlySent(entry: Entry | undefined): Sent | undefined {
   return sent?.isUncertain ? undefined : sent;
 }
 
-/** A push or a removal that left and was never answered may have reached the peer after the recorded push: then nothing is certain. */
+/**
+ * A push or a removal that left and was never answered may have reached the peer after the recorded
+ * push: then nothing is certain.
+ */
 function sentOf(entry: Entry | undefined): { readonly sent?: Sent } {
   if (entry?.status === 'pending' && entry.inFlight !== undefined)
     return uncertainly({ sent: entry.inFlight });

@@ -38,17 +38,28 @@ export class StateData {
   failure?: PeersyncError | undefined;
 }
 
-/** The small value that tells when the state was last opened with something lost that had been on disk, in ms since the epoch. */
+/**
+ * The small value that tells when the state was last opened with something lost that had been on
+ * disk, in ms since the epoch.
+ */
 export const REPAIRED_META = 'repairedAt';
 
 /** The numbers of the state. */
 const STATE_POLICY = {
-  /** The journals since the last snapshot are compacted when they are larger than this, in bytes, and than that snapshot. */
+  /**
+   * The journals since the last snapshot are compacted when they are larger than this, in bytes,
+   * and than that snapshot.
+   */
   compactMinBytes: 16 * 1024 * 1024,
-  /** How much is encoded without a pause, in characters (128 Ki cost about 1 ms of the event loop). */
+  /**
+   * How much is encoded without a pause, in characters (128 Ki cost about 1 ms of the event loop).
+   */
   writeBytes: 128 * 1024,
 };
-/** How much may wait for the disk, so that the syncs of commits do not stand behind a whole snapshot. */
+/**
+ * How much may wait for the disk, so that the syncs of commits do not stand behind a whole
+ * snapshot.
+ */
 const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
 /** How much is read and taken in without a pause, in bytes: 2 ms of the event loop. */
 const READ_BYTES = 128 * 1024;
@@ -66,14 +77,15 @@ export interface AdapterOptions {
 /**
  * Keeps what lowdb holds on disk, at a cost that follows what changed and not what is stored.
  *
- * Generation n is the changes in `journal-n`, which follow on those of the generation before or, where there is one, on
- * `snapshot-n`. Generation 1 follows on nothing.
+ * Generation n is the changes in `journal-n`, which follow on those of the generation before or,
+ * where there is one, on `snapshot-n`. Generation 1 follows on nothing.
  *
- * `write` appends what changed to the newest journal and syncs once for all who wait. A journal that
- * has grown large is *compacted*: the next generation's journal begins, and while the work goes on in it, its snapshot
- * is written from the live data. Then what is older than the snapshot before goes; that one, with the journals since,
- * stays as the fallback. A journal that the disk spoiled is left behind the same way. The file `acknowledged` tells how far the newest
- * journal was known to be on disk.
+ * `write` appends what changed to the newest journal and syncs once for all who wait. A journal
+ * that has grown large is *compacted*: the next generation's journal begins, and while the work
+ * goes on in it, its snapshot is written from the live data. Then what is older than the snapshot
+ * before goes; that one, with the journals since, stays as the fallback. A journal that the disk
+ * spoiled is left behind the same way. The file `acknowledged` tells how far the newest journal was
+ * known to be on disk.
  *
  * One process at a time may use a directory; that is what `lockState` is for.
  */
@@ -93,7 +105,10 @@ export class JournalAdapter implements Adapter<StateData> {
   /** So many URL bases stand in the present journal. */
   #basesWritten = 0;
   #files: StateSizes = { base: 1, generation: 0, snapshotBytes: 0, journalBytes: 0 };
-  /** A journal larger than this is compacted: larger than the snapshot, and after a failure than it was then. In bytes. */
+  /**
+   * A journal larger than this is compacted: larger than the snapshot, and after a failure than it
+   * was then. In bytes.
+   */
   #compactAbove = 0;
   #compaction: Promise<void> | undefined;
   #compactions = 0;
@@ -113,17 +128,26 @@ export class JournalAdapter implements Adapter<StateData> {
     this.#acknowledged = new AcknowledgedFile(dir, this.#open);
   }
 
-  /** Sizes in bytes: the changes since the last snapshot, and that. How often there was one since the state was opened. */
+  /**
+   * Sizes in bytes: the changes since the last snapshot, and that. How often there was one since
+   * the state was opened.
+   */
   figures() {
     const compacting = this.#compaction !== undefined;
     return { ...this.#files, compacting, compactions: this.#compactions };
   }
 
-  /** Reads the directory, created if it is not there, and repairs what a crash left behind. To be called once. */
+  /**
+   * Reads the directory, created if it is not there, and repairs what a crash left behind. To be
+   * called once.
+   */
   async read(): Promise<StateData> {
     try {
       await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-      const { data, repairs, unfinished, newest, hasLost, ...sizes } = await loadState(this.#dir, this.#open);
+      const { data, repairs, unfinished, newest, hasLost, ...sizes } = await loadState(
+        this.#dir,
+        this.#open,
+      );
       for (const name of unfinished) await rm(join(this.#dir, name), { force: true });
       this.#files = sizes;
       this.#compactAbove = Math.max(this.#policy.compactMinBytes, sizes.snapshotBytes);
@@ -132,7 +156,9 @@ export class JournalAdapter implements Adapter<StateData> {
       else {
         const torn = newest.bytes - newest.soundBytes;
         if (torn > 0)
-          this.repairs.push(`The last ${torn} bytes of journal-${sizes.generation} were torn and cut off.`);
+          this.repairs.push(
+            `The last ${torn} bytes of journal-${sizes.generation} were torn and cut off.`,
+          );
         const file = await this.#open(
           pathOf(this.#dir, 'journal', sizes.generation),
           constants.O_RDWR | constants.O_NOFOLLOW,
@@ -153,7 +179,10 @@ export class JournalAdapter implements Adapter<StateData> {
     }
   }
 
-  /** On disk before anything else, for what shows the loss may be gone by the next start. Where the disk is full, a later write has it. */
+  /**
+   * On disk before anything else, for what shows the loss may be gone by the next start. Where the
+   * disk is full, a later write has it.
+   */
   async #noteLoss(data: StateData): Promise<void> {
     data.meta.set(REPAIRED_META, this.#options.clock.now());
     data.changes.add(REPAIRED_META);
@@ -165,7 +194,8 @@ export class JournalAdapter implements Adapter<StateData> {
   /**
    * Resolves when all changes of `data` so far are on disk; they are then no changes any more.
    *
-   * @throws StateError STATE_FULL or STATE_UNWRITABLE: the changes are kept, and a later write tries again
+   * @throws StateError STATE_FULL or STATE_UNWRITABLE: the changes are kept, and a later write
+   *   tries again
    */
   write(data: StateData): Promise<void> {
     this.#group ??= this.#inTurn(() => {
@@ -175,7 +205,10 @@ export class JournalAdapter implements Adapter<StateData> {
     return this.#group;
   }
 
-  /** Rewrites everything into a new generation; resolves when that is on disk. Joins a compaction under way. */
+  /**
+   * Rewrites everything into a new generation; resolves when that is on disk. Joins a compaction
+   * under way.
+   */
   async compact(data: StateData): Promise<void> {
     this.#compaction ??= this.#compact(data).finally(() => {
       this.#compaction = undefined;
@@ -234,7 +267,10 @@ export class JournalAdapter implements Adapter<StateData> {
     await this.compact(data);
   }
 
-  /** A journal that was removed or replaced is left, and everything is written into a new generation. */
+  /**
+   * A journal that was removed or replaced is left, and everything is written into a new
+   * generation.
+   */
   async checkJournal(data: StateData): Promise<void> {
     await this.#inTurn(async () => {
       const journal = this.#journal;
@@ -270,7 +306,10 @@ export class JournalAdapter implements Adapter<StateData> {
     try {
       await this.#acknowledged.write({ generation, end });
     } catch (error) {
-      this.#options.log.debug({ err: error }, 'it could not be noted how far the journal is on disk');
+      this.#options.log.debug(
+        { err: error },
+        'it could not be noted how far the journal is on disk',
+      );
     }
   }
 
@@ -292,7 +331,11 @@ export class JournalAdapter implements Adapter<StateData> {
       await this.#begin();
     });
     const { base: fallback, generation } = this.#files;
-    const snapshot = await this.#create('snapshot', generation, everything(data, this.#closing.signal));
+    const snapshot = await this.#create(
+      'snapshot',
+      generation,
+      everything(data, this.#closing.signal),
+    );
     await snapshot.file.close();
     this.#files.base = generation;
     this.#files.snapshotBytes = snapshot.end;
@@ -336,8 +379,9 @@ export class JournalAdapter implements Adapter<StateData> {
 /** A file that lines are appended to. */
 class LinesFile {
   /**
-   * A sync failed, or a cut did: the kernel may have dropped what it could not write and report success the next time, so
-   * nothing may be appended any more and the successor repeats what is not known to be durable.
+   * A sync failed, or a cut did: the kernel may have dropped what it could not write and report
+   * success the next time, so nothing may be appended any more and the successor repeats what is
+   * not known to be durable.
    */
   isSpoiled = false;
 
@@ -348,7 +392,10 @@ class LinesFile {
     public end = 0,
   ) {}
 
-  /** Appends lines, which may be made meanwhile: when it resolves they are on disk, when it rejects none of them counts. */
+  /**
+   * Appends lines, which may be made meanwhile: when it resolves they are on disk, when it rejects
+   * none of them counts.
+   */
   async append(lines: Iterable<string>): Promise<void> {
     let [end, synced, chunk] = [this.end, this.end, ''];
     try {
@@ -390,24 +437,31 @@ class LinesFile {
   }
 }
 
-/** How the lines of a file are framed, and what they mean: raised whenever a line of before would be misread. */
+/**
+ * How the lines of a file are framed, and what they mean: raised whenever a line of before would be
+ * misread.
+ */
 const VERSIONS = { format: 1, schema: 2 };
 
 /**
- * Journal and snapshot have one format. A line is the CRC-32 of its text in eight hex digits, a space, the text, a newline. The
- * texts are
+ * Journal and snapshot have one format. A line is the CRC-32 of its text in eight hex digits, a
+ * space, the text, a newline. The texts are
  *
  * - a header, which opens every file: `{"peersync":"journal",…}`;
  * - a footer, which closes what a file was made with, all of a snapshot: `{"records":…,"sum":…}`;
  * - `"folder","path",[record]`, and `["-","folder","path"]` for one that is removed;
  * - `["m","name",value]` for a small value; without a value it is removed;
- * - `["u",number,"collection","url"]` for a URL base, which may come behind the records of it in a snapshot.
+ * - `["u",number,"collection","url"]` for a URL base, which may come behind the records of it in a
+ *   snapshot.
  */
 export function lineOf(text: string, checksum = crc32(text)): string {
   return `${checksum.toString(16).padStart(8, '0')} ${text}\n`;
 }
 
-/** The lines of a file so far: how many, and the sum of their checksums, which catches sound lines at a wrong place. */
+/**
+ * The lines of a file so far: how many, and the sum of their checksums, which catches sound lines
+ * at a wrong place.
+ */
 class Seal {
   #lines = 0;
   #sum = 0;
@@ -437,13 +491,17 @@ function baseRows(bases: UrlBases, from: number, to = bases.length): readonly st
     .flatMap((base, i) => (base ? JSON.stringify(['u', from + i, base.collection, base.url]) : []));
 }
 
-/** The changed records as they are by now, each behind its URL base where that is new in this journal. */
+/**
+ * The changed records as they are by now, each behind its URL base where that is new in this
+ * journal.
+ */
 function* changedLines({ changes, entries, meta }: StateData, from: number): Iterable<string> {
   const { bases } = entries;
   let next = from;
   for (const change of changes.taken()) {
     const [name = '', path] = change.split('\0');
-    const row = path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
+    const row =
+      path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
     // A crash may cut the journal off behind any line, and new bases come while it is written.
     const rows = baseRows(bases, next);
     next = bases.length;
@@ -468,8 +526,8 @@ function* sealed(header: string, texts: Iterable<string>): Iterable<string> {
 }
 
 /**
- * The texts of a snapshot, made while the data goes on changing: what changes meanwhile may be in it or not, and has to be in the
- * journal of the same generation.
+ * The texts of a snapshot, made while the data goes on changing: what changes meanwhile may be in
+ * it or not, and has to be in the journal of the same generation.
  */
 function* everything({ entries, meta }: StateData, signal: AbortSignal): Iterable<string> {
   for (const name of meta.keys()) yield metaRow(name, meta);
@@ -494,13 +552,16 @@ interface StateSizes {
 }
 
 /**
- * Reads the state in `dir` and writes nothing: the newest sound snapshot, then the journals from its generation on. What is sound
- * in a damaged snapshot is read too, before the one that it falls back to.
+ * Reads the state in `dir` and writes nothing: the newest sound snapshot, then the journals from
+ * its generation on. What is sound in a damaged snapshot is read too, before the one that it falls
+ * back to.
  *
- * @returns the data, the sizes of its files, one sentence for each damage that was read around, the names of files that were never
- *   finished, what was found in the journal of the newest generation, and whether anything may be lost that had been on disk: a
- *   torn end of the newest journal is no loss where it is known that it was never acknowledged
- * @throws StateError STATE_NEWER, STATE_DAMAGED (nothing is readable), STATE_UNREADABLE, STATE_NOT_A_DIRECTORY
+ * @returns the data, the sizes of its files, one sentence for each damage that was read around, the
+ *   names of files that were never finished, what was found in the journal of the newest
+ *   generation, and whether anything may be lost that had been on disk: a torn end of the newest
+ *   journal is no loss where it is known that it was never acknowledged
+ * @throws StateError STATE_NEWER, STATE_DAMAGED (nothing is readable), STATE_UNREADABLE,
+ *   STATE_NOT_A_DIRECTORY
  */
 export async function loadState(dir: string, open: OpenFile) {
   return await load(dir, open).catch(async (error: unknown) => {
@@ -520,7 +581,9 @@ async function load(dir: string, open: OpenFile) {
   let newest: Awaited<ReturnType<typeof readLines>> | undefined;
   let soundBytes = 0;
   const read = async (kind: 'journal' | 'snapshot', generation: number) => {
-    const found = await readLines(pathOf(dir, kind, generation), open, (text) => take(data, text, dir));
+    const found = await readLines(pathOf(dir, kind, generation), open, (text) =>
+      take(data, text, dir),
+    );
     soundBytes += found.soundBytes;
     return found;
   };
@@ -548,7 +611,8 @@ async function load(dir: string, open: OpenFile) {
         `journal-${generation} has ${counted(found.damaged, 'damaged line')}; the files they told of are looked at again.`,
       );
     const end = acknowledged?.generation === generation ? acknowledged.end : 0;
-    if (found.soundBytes === 0) repairs.push(`journal-${generation} is empty; its changes are lost.`);
+    if (found.soundBytes === 0)
+      repairs.push(`journal-${generation} is empty; its changes are lost.`);
     else if (found.soundBytes < end)
       repairs.push(
         `journal-${generation} lacks its last ${counted(end - found.soundBytes, 'byte')}; those changes are lost.`,
@@ -563,7 +627,8 @@ async function load(dir: string, open: OpenFile) {
   if (repairs.length > 0) {
     const dropped = await dropUnreadable(data);
     const are = dropped === 1 ? 'it is' : 'they are';
-    if (dropped > 0) repairs.push(`The URL base of ${counted(dropped, 'file')} is lost; ${are} new again.`);
+    if (dropped > 0)
+      repairs.push(`The URL base of ${counted(dropped, 'file')} is lost; ${are} new again.`);
   }
   const isTorn = newest !== undefined && newest.soundBytes < newest.bytes;
   const hasLost = repairs.length > 0 || (isTorn && acknowledged?.generation !== last);
@@ -578,8 +643,9 @@ const PREFIX = 9;
  * Reads a file of lines in one pass, a part at a time.
  *
  * @param onText is called for the text of each sound line but a footer
- * @returns how long it is, where the last sound line ends (what follows is torn), how many lines with a wrong checksum have sound
- *   lines after them, and whether it ends with a footer that is true of it
+ * @returns how long it is, where the last sound line ends (what follows is torn), how many lines
+ *   with a wrong checksum have sound lines after them, and whether it ends with a footer that is
+ *   true of it
  */
 async function readLines(path: string, open: OpenFile, onText: (text: string) => void) {
   const file = await open(path, 'r');
@@ -590,7 +656,11 @@ async function readLines(path: string, open: OpenFile, onText: (text: string) =>
   for await (const chunk of file.createReadStream({ highWaterMark: READ_BYTES })) {
     const part = Buffer.concat([rest, chunk]);
     let start = 0;
-    for (let end = part.indexOf(NEWLINE, rest.length); end !== -1; end = part.indexOf(NEWLINE, start)) {
+    for (
+      let end = part.indexOf(NEWLINE, rest.length);
+      end !== -1;
+      end = part.indexOf(NEWLINE, start)
+    ) {
       const line = part.toString('utf8', start, end);
       const text = line.slice(PREFIX);
       const checksum = crc32(part.subarray(start + PREFIX, end));
@@ -625,7 +695,8 @@ function take(data: StateData, text: string, dir: string): void {
 function takeRow({ entries, meta }: StateData, row: readonly [kind: string, ...string[]]): void {
   const [kind, first = '', second = '', url] = row;
   if (kind === '-') entries.delete(first, second);
-  else if (kind === 'u') entries.bases[Number(first)] = { collection: second, url: url ?? undefined };
+  else if (kind === 'u')
+    entries.bases[Number(first)] = { collection: second, url: url ?? undefined };
   else if (kind === 'm' && row.length > 2) meta.set(first, row[2] as Json);
   else if (kind === 'm') meta.delete(first);
   else throw new Error(`a record has the unknown status ${JSON.stringify(kind)}`);
@@ -649,7 +720,10 @@ function checkVersion(line: Readonly<Partial<typeof VERSIONS>>, dir: string): vo
   throw new StateError('STATE_NEWER', dir, detail);
 }
 
-/** Forgets the items whose URL base is lost, and returns how many: it stands twice where it is first used, and once in each later file. */
+/**
+ * Forgets the items whose URL base is lost, and returns how many: it stands twice where it is first
+ * used, and once in each later file.
+ */
 async function dropUnreadable({ entries }: StateData): Promise<number> {
   let [looked, dropped] = [0, 0];
   for (const [folder, directory, name, line] of entries.lines()) {

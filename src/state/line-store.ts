@@ -5,9 +5,10 @@ const HEADER = 8;
 const SLAB_UNITS = 65_536;
 
 /**
- * Keeps lines of text outside of the heap of V8, by number. A million strings that change a few times each leave a heap full of
- * holes and keep its collector busy: 427 MB of heap for 289 MB of strings, and pauses of 50 to 90 ms. Here a line is
- * written over itself while it fits, and the place of one that went is taken by the next of its size.
+ * Keeps lines of text outside of the heap of V8, by number. A million strings that change a few
+ * times each leave a heap full of holes and keep its collector busy: 427 MB of heap for 289 MB of
+ * strings, and pauses of 50 to 90 ms. Here a line is written over itself while it fits, and the
+ * place of one that went is taken by the next of its size.
  *
  * Memory is taken 1 MiB at a time and never given back.
  */

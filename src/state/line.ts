@@ -11,11 +11,12 @@ import {
 } from './entry.js';
 
 /**
- * A record as one line of text, the same in memory and on disk: a JSON array of positions, from which the record's place
- * (folder and path) is left out, and everything that follows from something else.
+ * A record as one line of text, the same in memory and on disk: a JSON array of positions, from
+ * which the record's place (folder and path) is left out, and everything that follows from
+ * something else.
  *
- * The status stands near the beginning, so that it is read without parsing. Moments count from `since`. `null` stands for what is
- * not there, or follows; at the end it is left away.
+ * The status stands near the beginning, so that it is read without parsing. Moments count from
+ * `since`. `null` stands for what is not there, or follows; at the end it is left away.
  */
 type Row = readonly [
   size: number,
@@ -30,7 +31,10 @@ type Row = readonly [
   sha256?: string | null,
   encoding?: number | null,
   sent?: SentRow | null,
-  /** Of a confirmed item its evidence; of a pending one what it waits for, and of one that is removed. */
+  /**
+   * Of a confirmed item its evidence; of a pending one what it waits for, and of one that is
+   * removed.
+   */
   detail?: EvidenceRow | WaitRow | RemovalRow | null,
   /** Only where it is not its base and its path. */
   url?: string | null,
@@ -61,12 +65,22 @@ type RemovalRow = readonly [
   keptOut?: TroubleRow | null,
 ];
 type TroubleRow = readonly [code: string, message: string, hint: string];
-/** Status, moment and note of each change; of the last one, where it is the present status, only the note. */
+/**
+ * Status, moment and note of each change; of the last one, where it is the present status, only the
+ * note.
+ */
 type HistoryRow = readonly (number | string)[];
 
 // None of these lists is ever reordered: the state on disk holds positions in them.
 const STATUSES = [
-  ...['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'skipped', 'removing', 'removed'],
+  'pending',
+  'accepted',
+  'confirmed',
+  'quarantined',
+  'gone',
+  'skipped',
+  'removing',
+  'removed',
 ] as const;
 const CODES = 'pacqgord';
 const KINDS = ['digest', 'lastModified', 'loadDate', 'size', 'present'] as const;
@@ -75,7 +89,9 @@ const NOTES: readonly (string | undefined)[] = Object.values(BEGINNINGS);
 const EVIDENCE_NOTE = -2;
 const NO_NOTE = -1;
 
-/** Where documents go: the part of their URLs before the paths of their files, and their collection. */
+/**
+ * Where documents go: the part of their URLs before the paths of their files, and their collection.
+ */
 export interface UrlBase {
   /** Undefined for URLs that do not end with the path. */
   readonly url: string | undefined;
@@ -118,7 +134,10 @@ export function isSkippedUnsent(line: string): boolean {
   return statusOf(line) === 'skipped' && line.includes(NOTHING_BEFORE_TROUBLE);
 }
 
-/** The row of a skipped file that was never sent has nothing between its history and its trouble. Within a text the quote is escaped. */
+/**
+ * The row of a skipped file that was never sent has nothing between its history and its trouble.
+ * Within a text the quote is escaped.
+ */
 const NOTHING_BEFORE_TROUBLE = ',null,null,null,null,null,null,["';
 
 function codeAt(line: string): number {
@@ -135,19 +154,29 @@ export function encode(entry: Entry, bases: UrlBases): string {
   let [url, attempts]: [string?, number?] = [];
   if (entry.status !== 'skipped') {
     const path = encodePath(entry.path);
-    const before = entry.url.endsWith(path) ? entry.url.slice(0, entry.url.length - path.length) : undefined;
+    const before = entry.url.endsWith(path)
+      ? entry.url.slice(0, entry.url.length - path.length)
+      : undefined;
     code += numberOf(bases, before, entry.collection);
     if (before === undefined) url = entry.url;
     if (entry.attempts > 0) attempts = entry.attempts;
   }
   return JSON.stringify(
     trimmed([
-      ...[size, mtimeMs, ctimeMs === mtimeMs ? '' : ctimeMs, ino, code, since, historyRow(entry)],
+      size,
+      mtimeMs,
+      ctimeMs === mtimeMs ? '' : ctimeMs,
+      ino,
+      code,
+      since,
+      historyRow(entry),
       content && packHash(content.sha256),
       content && ENCODINGS.indexOf(content.encoding),
       sent && sentRow(sent, entry),
       detailRow(entry),
-      ...[url, attempts, trouble && troubleRow(trouble)],
+      url,
+      attempts,
+      trouble && troubleRow(trouble),
     ]),
   );
 }
@@ -180,7 +209,8 @@ function noteOf({ kind, shown }: Evidence): string {
 }
 
 function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
-  const { at, peerAt, size, lastModified, words, digest, sha256, url, collection, extracted } = sent;
+  const { at, peerAt, size, lastModified, words, digest, sha256, url, collection, extracted } =
+    sent;
   const isOfVersion = hasContent(version) && sha256 === version.sha256;
   return trimmed([
     at - since,
@@ -192,7 +222,9 @@ function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
     isOfVersion ? undefined : packHash(sha256),
     'url' in rest && url === rest.url ? undefined : url,
     'collection' in rest && collection === rest.collection ? undefined : collection,
-    ...[extracted?.reader, extracted?.words, sent.isUncertain && 1],
+    extracted?.reader,
+    extracted?.words,
+    sent.isUncertain && 1,
   ]);
 }
 
@@ -217,7 +249,10 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
   }
   if (entry.status !== 'pending') return undefined;
   const { notBefore, inFlight } = entry;
-  return trimmed([notBefore === since ? undefined : notBefore, inFlight && sentRow(inFlight, entry)]);
+  return trimmed([
+    notBefore === since ? undefined : notBefore,
+    inFlight && sentRow(inFlight, entry),
+  ]);
 }
 
 function troubleRow({ code, message, hint }: Trouble): TroubleRow {
@@ -247,7 +282,9 @@ function packHash(hash: string): string {
 }
 
 function unpackHash(packed: string): string {
-  return packed.startsWith('#') ? packed.slice(1) : Buffer.from(packed, 'base64url').toString('hex');
+  return packed.startsWith('#')
+    ? packed.slice(1)
+    : Buffer.from(packed, 'base64url').toString('hex');
 }
 
 /** A record whose fields are still being added. */
@@ -273,7 +310,14 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
   const status = statusOf(line);
   const ctimeMs = ctime === '' ? mtimeMs : ctime;
   const sha256 = typeof hash === 'string' ? unpackHash(hash) : '';
-  const content = { size, mtimeMs, ctimeMs, ino, sha256, encoding: ENCODINGS[encoding ?? 0] ?? 'binary' };
+  const content = {
+    size,
+    mtimeMs,
+    ctimeMs,
+    ino,
+    sha256,
+    encoding: ENCODINGS[encoding ?? 0] ?? 'binary',
+  };
   const version = typeof hash === 'string' ? content : { size, mtimeMs, ctimeMs, ino };
   const entry: Unfinished = { folder, path, version, status, since, history: [] };
   if (status !== 'skipped') {
@@ -309,8 +353,20 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
 
 function sentOf(row: SentRow, entry: Unfinished): Sent {
   const { version, since } = entry;
-  const [at, peerAt, size, lastModified, words, digest, hash, url, collection, reader, found, isUncertain] =
-    row;
+  const [
+    at,
+    peerAt,
+    size,
+    lastModified,
+    words,
+    digest,
+    hash,
+    url,
+    collection,
+    reader,
+    found,
+    isUncertain,
+  ] = row;
   const sha256 = hash ? unpackHash(hash) : hasContent(version) ? version.sha256 : '';
   const sent: { -readonly [Field in keyof Sent]: Sent[Field] } = {
     sha256,

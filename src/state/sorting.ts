@@ -26,7 +26,10 @@ class Pace {
   }
 }
 
-/** A directory whose children are passed: names of files, and names of directories with a slash at the end, in order. */
+/**
+ * A directory whose children are passed: names of files, and names of directories with a slash at
+ * the end, in order.
+ */
 interface Passing {
   readonly path: string;
   readonly children: readonly string[];
@@ -34,10 +37,12 @@ interface Passing {
 }
 
 /**
- * The chosen records by folder and by path, in slices that take a few milliseconds each; the event loop turns between two.
+ * The chosen records by folder and by path, in slices that take a few milliseconds each; the event
+ * loop turns between two.
  *
- * Paths are ordered as whole texts, as `LC_ALL=C sort` has them. The names of one directory are sorted at a time, and kept with those of
- * the directories that it stands in. A record is read when its turn comes, so that it is never an older one.
+ * Paths are ordered as whole texts, as `LC_ALL=C sort` has them. The names of one directory are
+ * sorted at a time, and kept with those of the directories that it stands in. A record is read when
+ * its turn comes, so that it is never an older one.
  */
 export async function* sortedEntries(
   entries: EntriesReader,
@@ -58,7 +63,9 @@ export async function* sortedEntries(
   }
 }
 
-/** The paths of a folder in their order, those that are on disk alone among them, some at a time. */
+/**
+ * The paths of a folder in their order, those that are on disk alone among them, some at a time.
+ */
 async function* sortedPaths(
   entries: EntriesReader,
   folder: string,
@@ -82,7 +89,10 @@ async function* sortedPaths(
   for (; at < forgotten.length; at += SLICE) yield forgotten.slice(at, at + SLICE);
 }
 
-/** The paths with a record in memory, in their order: directory by directory, and into each where its turn comes. */
+/**
+ * The paths with a record in memory, in their order: directory by directory, and into each where
+ * its turn comes.
+ */
 async function* walk(
   entries: EntriesReader,
   folder: string,
@@ -128,7 +138,10 @@ async function childrenOf(
   return await sortNames(children);
 }
 
-/** Sorts the names in place, or into another list where they are many: sorted runs are merged, two by two. */
+/**
+ * Sorts the names in place, or into another list where they are many: sorted runs are merged, two
+ * by two.
+ */
 async function sortNames(names: string[]): Promise<string[]> {
   if (names.length <= RUN) return names.sort();
   let from: string[] = [];
@@ -144,8 +157,16 @@ async function sortNames(names: string[]): Promise<string[]> {
   return from;
 }
 
-/** Merges the sorted runs of `from` that begin at `start` and at `start + width` into the same place of `to`. */
-async function merge(from: readonly string[], to: string[], start: number, width: number): Promise<void> {
+/**
+ * Merges the sorted runs of `from` that begin at `start` and at `start + width` into the same place
+ * of `to`.
+ */
+async function merge(
+  from: readonly string[],
+  to: string[],
+  start: number,
+  width: number,
+): Promise<void> {
   const middle = Math.min(start + width, from.length);
   const end = Math.min(start + 2 * width, from.length);
   let left = start;

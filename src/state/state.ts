@@ -53,8 +53,8 @@ export class StateView<Records extends EntriesReader = EntriesReader> {
   }
 
   /**
-   * When the state was last opened with something lost that had been on disk, in ms since the epoch: what it says of documents may
-   * be from before. Undefined where that never happened.
+   * When the state was last opened with something lost that had been on disk, in ms since the
+   * epoch: what it says of documents may be from before. Undefined where that never happened.
    */
   get repairedAt(): number | undefined {
     const at = this.data.meta.get(REPAIRED_META);
@@ -79,14 +79,18 @@ const READ_ATTEMPTS = 10;
 /**
  * What peersync knows, in memory for everyone to see, and on disk for after a restart.
  *
- * `put` and its kind change memory at once and tell the listeners; `commit` resolves when all changes so far are on
- * disk. Whoever acts on a change commits it first. Close it to commit what is left; it is of no use afterwards.
+ * `put` and its kind change memory at once and tell the listeners; `commit` resolves when all
+ * changes so far are on disk. Whoever acts on a change commits it first. Close it to commit what is
+ * left; it is of no use afterwards.
  */
 export class State extends StateView<EntriesView> {
   readonly health = new HealthCheck('state', 'what is known is not brought to the disk', {
     limitMs: LONGEST_COMMIT_MS,
   });
-  /** The same as it is on disk, for all that people and programs are told. Small values are those in memory. */
+  /**
+   * The same as it is on disk, for all that people and programs are told. Small values are those in
+   * memory.
+   */
   readonly committed: StateView;
   readonly #listeners = new Set<ChangeListener>();
   /** A commit found the disk full, and none has succeeded since. */
@@ -104,8 +108,8 @@ export class State extends StateView<EntriesView> {
   }
 
   /**
-   * Opens the state in `dir`, creating it where there is none and repairing what a crash left behind. The caller holds
-   * the lock of the directory.
+   * Opens the state in `dir`, creating it where there is none and repairing what a crash left
+   * behind. The caller holds the lock of the directory.
    *
    * @throws StateError
    */
@@ -117,8 +121,8 @@ export class State extends StateView<EntriesView> {
   }
 
   /**
-   * Reads the state in `dir` as it is now, without lock, repair or write: also while a daemon works on it. A directory
-   * without state reads as an empty one.
+   * Reads the state in `dir` as it is now, without lock, repair or write: also while a daemon works
+   * on it. A directory without state reads as an empty one.
    *
    * @throws StateError
    */
@@ -157,7 +161,10 @@ export class State extends StateView<EntriesView> {
     if (before !== undefined) this.#changed({ folder, path }, undefined, before, undefined);
   }
 
-  /** Keeps a small value under a name, or forgets it when `value` is undefined. In memory; see `commit`. */
+  /**
+   * Keeps a small value under a name, or forgets it when `value` is undefined. In memory; see
+   * `commit`.
+   */
   setMeta(name: string, value: Json | undefined): void {
     const { meta, changes } = this.data;
     if (value === undefined) meta.delete(name);
@@ -166,11 +173,14 @@ export class State extends StateView<EntriesView> {
   }
 
   /**
-   * Resolves when all changes so far are on disk. Many may wait at once: they share one sync. Nothing acts on what is not on
-   * disk, so where it waits out a full disk, everything simply waits meanwhile; it says so once, and when there is space.
+   * Resolves when all changes so far are on disk. Many may wait at once: they share one sync.
+   * Nothing acts on what is not on disk, so where it waits out a full disk, everything simply waits
+   * meanwhile; it says so once, and when there is space.
    *
-   * @param whose a person is told of a full disk instead of waiting; what was asked holds, and is written when there is space
-   * @throws StateError STATE_FULL or STATE_UNWRITABLE: nothing is lost, and a later commit tries again
+   * @param whose a person is told of a full disk instead of waiting; what was asked holds, and is
+   *   written when there is space
+   * @throws StateError STATE_FULL or STATE_UNWRITABLE: nothing is lost, and a later commit tries
+   *   again
    */
   async commit(whose: 'work' | 'person' = 'work'): Promise<void> {
     const { clock, log, waitsUntil } = this.options;
@@ -206,15 +216,20 @@ export class State extends StateView<EntriesView> {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Calls `listener` for each change of a record that reaches the disk from now on; returns how to stop that. */
+  /**
+   * Calls `listener` for each change of a record that reaches the disk from now on; returns how to
+   * stop that.
+   */
   onCommit(listener: CommitListener): () => void {
     return this.data.committed.onCommit(listener);
   }
 
   /**
-   * Forgets the files that were removed, and the documents, more than `ms` ago, and returns how many.
+   * Forgets the files that were removed, and the documents, more than `ms` ago, and returns how
+   * many.
    *
-   * @param isUndecided whether it is still to be decided what becomes of the document: then it is not forgotten
+   * @param isUndecided whether it is still to be decided what becomes of the document: then it is
+   *   not forgotten
    */
   async forgetGone(ms: number, isUndecided = (_: AwayItem) => false): Promise<number> {
     const limit = this.options.clock.now() - ms;
@@ -231,7 +246,10 @@ export class State extends StateView<EntriesView> {
     return forgotten;
   }
 
-  /** Rewrites the journal into a snapshot now; it happens by itself when the journal has grown large. */
+  /**
+   * Rewrites the journal into a snapshot now; it happens by itself when the journal has grown
+   * large.
+   */
   compact(): Promise<void> {
     return this.adapter.compact(this.data);
   }
@@ -241,12 +259,17 @@ export class State extends StateView<EntriesView> {
     this.adapter.lose(reason);
   }
 
-  /** Writes everything into the directory anew, which has no state in it; the caller holds its lock. */
+  /**
+   * Writes everything into the directory anew, which has no state in it; the caller holds its lock.
+   */
   writeAnew(): Promise<void> {
     return this.adapter.writeAnew(this.data);
   }
 
-  /** Writes everything anew in the background where the journal was removed from the directory, or replaced. */
+  /**
+   * Writes everything anew in the background where the journal was removed from the directory, or
+   * replaced.
+   */
   checkJournal(): Promise<void> {
     return this.adapter.checkJournal(this.data);
   }

@@ -15,25 +15,29 @@ const LONGEST_ROUND_MS = 3_600_000;
 const SHORTEST_ROUND_MS = 100;
 const AUDITED_META = 'auditedUntil';
 
-/** The audit of everything goes in so many parts at most, each of about so many items. A restart repeats one part. */
+/**
+ * The audit of everything goes in so many parts at most, each of about so many items. A restart
+ * repeats one part.
+ */
 const MOST_PARTS = 200;
 const PART_ITEMS = 500;
 /** Between two tries of a part that the peer did not answer, in ms. */
 const PART_AGAIN_MS = 5_000;
 
 /**
- * Notices slowly, in the background, what the peer lost, and has it pushed again; on peers that may have a removed document
- * again, also that, and has it removed.
+ * Notices slowly, in the background, what the peer lost, and has it pushed again; on peers that may
+ * have a removed document again, also that, and has it removed.
  *
- * *Resting* at first; `start` lets it look up every confirmed item once more in every `everyMs`, `stop` lets it rest again.
+ * *Resting* at first; `start` lets it look up every confirmed item once more in every `everyMs`,
+ * `stop` lets it rest again.
  *
- * Each item has a moment of its own in every `everyMs`, which its name decides; an item is looked up in the round in which
- * its moment passes. Until when that was done is remembered, so that moments that passed while nothing ran, or while the
- * peer was away, are made up for.
+ * Each item has a moment of its own in every `everyMs`, which its name decides; an item is looked
+ * up in the round in which its moment passes. Until when that was done is remembered, so that
+ * moments that passed while nothing ran, or while the peer was away, are made up for.
  *
- * After a repair of the state, all items are looked up once before that, at once, whatever `everyMs` is: what the state says of them
- * may be from before a later version was pushed. That goes in parts, which the names decide as well. How many of them are done
- * is remembered.
+ * After a repair of the state, all items are looked up once before that, at once, whatever
+ * `everyMs` is: what the state says of them may be from before a later version was pushed. That
+ * goes in parts, which the names decide as well. How many of them are done is remembered.
  */
 export class Audit {
   readonly #deps: VerifyDeps;
@@ -94,7 +98,10 @@ export class Audit {
     const parts = Math.min(MOST_PARTS, Math.max(1, Math.ceil((confirmed + removed) / PART_ITEMS)));
     const known = state.meta(REPAIR_AUDIT_META) as RepairAudit | undefined;
     let audit: RepairAudit = known?.of === of ? known : { of, parts, done: 0, checked: 0 };
-    log.info({ event: 'repair-audit' }, 'the state was repaired: everything in the peer is compared with it');
+    log.info(
+      { event: 'repair-audit' },
+      'the state was repaired: everything in the peer is compared with it',
+    );
     while (audit.done < audit.parts) {
       const checked = await this.#lookAtPart(audit, signal);
       if (signal.aborted) return;
@@ -112,13 +119,19 @@ export class Audit {
     );
   }
 
-  /** @returns how many items were looked up; undefined where the peer did not answer for all of them */
-  async #lookAtPart({ done, parts }: RepairAudit, signal: AbortSignal): Promise<number | undefined> {
+  /**
+   * @returns how many items were looked up; undefined where the peer did not answer for all of them
+   */
+  async #lookAtPart(
+    { done, parts }: RepairAudit,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
     const options = { lane: 'audit', repair: true, isDoubtful: true, signal } as const;
     this.#checkedInPart = 0;
     try {
       for await (const line of verify(this.#part(done, parts), this.#deps, options))
-        if (line.kind === 'verifying' || line.kind === 'verified') this.#checkedInPart = line.checked;
+        if (line.kind === 'verifying' || line.kind === 'verified')
+          this.#checkedInPart = line.checked;
       return this.#checkedInPart;
     } catch (error) {
       if (error instanceof PeersyncError || signal.aborted) return undefined;

@@ -3,7 +3,10 @@ import type { Place } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
 import { keyOf, LONGEST_WAIT_MS, longestPutOffMs, type UplinkDeps } from './deps.js';
 
-/** What there is no room for waits for so long at least, or there would be a pass for each such item. In ms. */
+/**
+ * What there is no room for waits for so long at least, or there would be a pass for each such
+ * item. In ms.
+ */
 const BETWEEN_PASSES_MS = 30_000;
 /** See `UplinkDeps.held`. */
 export const HELD = 10_000;
@@ -11,9 +14,10 @@ export const HELD = 10_000;
 const URL_TAKEN_MS = 1_000;
 
 /**
- * What waits for its time, by key: up to `most` that are *due*, the first that fell due first, and up to `most` that are due
- * *later*. What there is no room for is *beyond*: it stands in the state only, and is taken up by a pass over that (`more`) when
- * most of the due ones have left. At first everything is beyond. So memory does not follow how much waits.
+ * What waits for its time, by key: up to `most` that are *due*, the first that fell due first, and
+ * up to `most` that are due *later*. What there is no room for is *beyond*: it stands in the state
+ * only, and is taken up by a pass over that (`more`) when most of the due ones have left. At first
+ * everything is beyond. So memory does not follow how much waits.
  */
 export class ReadyQueue<T> {
   readonly #due = new Map<string, T>();
@@ -21,8 +25,8 @@ export class ReadyQueue<T> {
   /** Whether anything had to be left beyond. */
   hasOverflowed = false;
   /**
-   * Where `first` has come to: a new iterator would pass by all that left before. Dropped when nothing is due, for an iterator
-   * that stands still keeps all that has left since.
+   * Where `first` has come to: a new iterator would pass by all that left before. Dropped when
+   * nothing is due, for an iterator that stands still keeps all that has left since.
    */
   #keys: IterableIterator<string> | undefined;
   #first = '';
@@ -116,7 +120,10 @@ export class ReadyQueue<T> {
     this.#nextPass = 0;
   }
 
-  /** How long until a pass is to begin, in ms; infinite where none is, or where due ones have to leave first. */
+  /**
+   * How long until a pass is to begin, in ms; infinite where none is, or where due ones have to
+   * leave first.
+   */
   get nextPassInMs(): number {
     return this.#mayPass ? this.#nextPass - this.clock.now() : Number.POSITIVE_INFINITY;
   }
@@ -130,7 +137,10 @@ export class ReadyQueue<T> {
     return this.#due.size < this.most / 2;
   }
 
-  /** The next entries of the pass, in a slice that takes a few milliseconds: `put` what is not held yet. */
+  /**
+   * The next entries of the pass, in a slice that takes a few milliseconds: `put` what is not held
+   * yet.
+   */
   async more(): Promise<Iterable<Entry>> {
     if (this.#pass === undefined) this.#nextPass = Number.POSITIVE_INFINITY;
     this.#pass ??= this.entries();
@@ -140,7 +150,9 @@ export class ReadyQueue<T> {
   }
 }
 
-/** Documents are read by programs of their own, which may take minutes; text waits for none of them. */
+/**
+ * Documents are read by programs of their own, which may take minutes; text waits for none of them.
+ */
 export type PushLane = 'text' | 'document';
 
 export function laneOf({ version }: PendingItem): PushLane {
@@ -148,18 +160,24 @@ export function laneOf({ version }: PendingItem): PushLane {
 }
 
 /**
- * Holds which pending items are to be pushed next, by lane, those first that came first. It holds only their places: an item is read
- * from the state when its turn comes, and a place whose item is no longer pending does no harm.
+ * Holds which pending items are to be pushed next, by lane, those first that came first. It holds
+ * only their places: an item is read from the state when its turn comes, and a place whose item is
+ * no longer pending does no harm.
  *
- * Nothing of a folder is held while that is missing or left the configuration; when folders change, a pass takes it up.
+ * Nothing of a folder is held while that is missing or left the configuration; when folders change,
+ * a pass takes it up.
  *
- * An item that was taken is *out* until `giveBack`. Until then neither it nor another one for the same URL is taken: after
- * a folder got another name or URL, what left for the old one could come to the peer last.
+ * An item that was taken is *out* until `giveBack`. Until then neither it nor another one for the
+ * same URL is taken: after a folder got another name or URL, what left for the old one could come
+ * to the peer last.
  */
 export class Backlog {
   readonly #deps: UplinkDeps;
   readonly #lanes: Readonly<Record<PushLane, ReadyQueue<Place>>>;
-  /** Of each item that is out where it goes, and its record: the very same object as long as nobody changed it. */
+  /**
+   * Of each item that is out where it goes, and its record: the very same object as long as nobody
+   * changed it.
+   */
   readonly #out = new Map<string, { readonly url: string; entry: Entry | undefined }>();
   readonly #urls = new Set<string>();
 
@@ -197,7 +215,10 @@ export class Backlog {
     return this.#queues.some(({ wantsMore }) => wantsMore);
   }
 
-  /** The next pending items of the state, in a slice that takes a few milliseconds: `add` what is not held yet. */
+  /**
+   * The next pending items of the state, in a slice that takes a few milliseconds: `add` what is
+   * not held yet.
+   */
   async more(): Promise<Iterable<Entry>> {
     return (await this.#queues.find(({ wantsMore }) => wantsMore)?.more()) ?? [];
   }
@@ -240,11 +261,15 @@ export class Backlog {
     for (const queue of this.#queues) queue.delete(key);
   }
 
-  /** Offers the due items of a lane one after the other until one is not accepted; those that are go out. */
+  /**
+   * Offers the due items of a lane one after the other until one is not accepted; those that are go
+   * out.
+   */
   take(accepts: (item: PendingItem) => boolean, lane: PushLane = 'text'): void {
     for (const [key, { folder, path }] of this.#lanes[lane].allDue) {
       const item = this.#isHere(folder) ? this.#deps.state.get(folder, path) : undefined;
-      const isWaiting = item?.status === 'pending' && item.inFlight === undefined && !this.#out.has(key);
+      const isWaiting =
+        item?.status === 'pending' && item.inFlight === undefined && !this.#out.has(key);
       if (!isWaiting) this.delete(key);
       else if (this.#urls.has(item.url)) this.add(item, URL_TAKEN_MS);
       else if (accepts(item)) this.takeOut(item);
@@ -252,7 +277,10 @@ export class Backlog {
     }
   }
 
-  /** Takes an item, whether it is due or not. @returns whether it could: not while another one for its URL is out */
+  /**
+   * Takes an item, whether it is due or not. @returns whether it could: not while another one for
+   * its URL is out
+   */
   takeOut(item: PendingItem): boolean {
     if (this.#urls.has(item.url)) return false;
     this.delete(keyOf(item));
@@ -261,7 +289,10 @@ export class Backlog {
     return true;
   }
 
-  /** Nothing is pushed to this URL until `release`. @returns whether it could: not while something is out for it */
+  /**
+   * Nothing is pushed to this URL until `release`. @returns whether it could: not while something
+   * is out for it
+   */
   reserve(url: string): boolean {
     if (this.#urls.has(url)) return false;
     this.#urls.add(url);
@@ -272,7 +303,10 @@ export class Backlog {
     this.#urls.delete(url);
   }
 
-  /** The item is not on its way any more; the caller adds it again when it is still pending. @returns its record */
+  /**
+   * The item is not on its way any more; the caller adds it again when it is still pending.
+   * @returns its record
+   */
   giveBack(place: Place): Entry | undefined {
     const out = this.#out.get(keyOf(place));
     if (out === undefined) return undefined;

@@ -15,13 +15,19 @@ export interface PreparedDocument {
 
 /** What became of one item of a batch. */
 export type PushResult =
-  /** The peer took it. `at`: when the request began, by our clock; `peerAt`: the same by the peer's, where its answer has a date. */
+  /**
+   * The peer took it. `at`: when the request began, by our clock; `peerAt`: the same by the peer's,
+   * where its answer has a date.
+   */
   | { readonly kind: 'accepted'; readonly at: number; readonly peerAt: number | undefined }
   /** The peer answered, and refused this item in these words. */
   | { readonly kind: 'refused'; readonly words: string }
   /** The peer answered badly to a request with this item alone. */
   | { readonly kind: 'failed'; readonly trouble: Trouble }
-  /** Nothing was taken, and not because of the item: to be made ready anew, or, with a trouble, pushed once the peer is back. */
+  /**
+   * Nothing was taken, and not because of the item: to be made ready anew, or, with a trouble,
+   * pushed once the peer is back.
+   */
   | { readonly kind: 'returned'; readonly trouble?: Trouble }
   /** Its file changed, or could not be read, under the body, which was not completed. */
   | { readonly kind: 'stale' }
@@ -31,9 +37,10 @@ export type PushResult =
 const RETURNED: PushResult = { kind: 'returned' };
 
 /**
- * Brings one batch to the peer; where that fails as a whole in halves, down to single items. Both halves go before either is
- * split further, so that the peer takes good ones in between, and one bad item is no trouble of the peer. It changes nothing in the
- * state: whoever sends applies the results.
+ * Brings one batch to the peer; where that fails as a whole in halves, down to single items. Both
+ * halves go before either is split further, so that the peer takes good ones in between, and one
+ * bad item is no trouble of the peer. It changes nothing in the state: whoever sends applies the
+ * results.
  *
  * @param dialect the one that it was made ready for
  * @param synchronous whether the peer is to answer only when it has indexed them
@@ -65,7 +72,10 @@ export async function sendBatch(
   return documents.length === 0 ? [] : settle(documents, await send(documents));
 }
 
-/** Sends one request. @returns the result of each item, or the error where one of them may be the reason */
+/**
+ * Sends one request. @returns the result of each item, or the error where one of them may be the
+ * reason
+ */
 async function request(
   { clock, dialect: spoken, log, embeddedPeer, peer, queue, settings, state }: UplinkDeps,
   documents: readonly PreparedDocument[],
@@ -73,18 +83,23 @@ async function request(
   synchronous: boolean,
 ): Promise<readonly PushResult[] | PeersyncError> {
   const { commit } = settings.push;
-  const items = documents.map(({ item: { url, collection, version }, content: { text, type } }) => ({
-    ...{ url, collection, data: text },
-    ...(type === '' ? {} : { contentType: type }),
-    ...(type === '' && embeddedPeer === undefined ? {} : { lastModified: version.mtimeMs }),
-  }));
+  const items = documents.map(
+    ({ item: { url, collection, version }, content: { text, type } }) => ({
+      url,
+      collection,
+      data: text,
+      ...(type === '' ? {} : { contentType: type }),
+      ...(type === '' && embeddedPeer === undefined ? {} : { lastModified: version.mtimeMs }),
+    }),
+  );
   const isGone = ({ item: { folder, path } }: PreparedDocument) =>
     isAwayStatus(state.get(folder, path)?.status ?? 'gone');
   let began: number | undefined;
   try {
     const answer = await queue.run('push', async (signal) => {
       began = clock.now();
-      // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
+      // It may have waited long: the dialect was found out to be another, or a file, or its whole
+      // folder, is gone.
       if (spoken.current !== dialect || documents.some(isGone)) return undefined;
       return await peer.push(items, { synchronous, commit, signal });
     });
@@ -116,15 +131,18 @@ export function troubleOf({ code, message, hint }: PeersyncError): Trouble {
  * What a failed push says about the items in it.
  *
  * - `stale`: a file could not be read, or changed, under the body, which was not completed;
- * - `returned`: the peer certainly took nothing (it could not be reached, it refused to talk, or there is no such page):
- *   push again;
+ * - `returned`: the peer certainly took nothing (it could not be reached, it refused to talk, or
+ *   there is no such page): push again;
  * - `unanswered`: the peer may have taken them: look up before pushing again;
- * - `failed`: the peer answered badly, or broke the connection before it had the whole; one of the items may be the
- *   reason: split.
+ * - `failed`: the peer answered badly, or broke the connection before it had the whole; one of the
+ *   items may be the reason: split.
  *
  * @param begun whether the request had left the queue; a queue that stops may give it up halfway
  */
-export function pushFailure(error: unknown, begun: boolean): 'stale' | 'returned' | 'unanswered' | 'failed' {
+export function pushFailure(
+  error: unknown,
+  begun: boolean,
+): 'stale' | 'returned' | 'unanswered' | 'failed' {
   if (!(error instanceof PeersyncError)) throw error;
   if (!(error instanceof PeerError)) return begun ? 'unanswered' : 'returned';
   const { cause, code, delivered, status = 0 } = error;
@@ -147,10 +165,15 @@ export function pushFailure(error: unknown, begun: boolean): 'stale' | 'returned
   }
 }
 
-/** The connection stood and broke before the request was whole: so do peers that find it too large. */
+/**
+ * The connection stood and broke before the request was whole: so do peers that find it too large.
+ */
 const CUT = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
 
-/** Whatever answered, it is not the page that was asked for: a wrong address, or a gateway whose peer is away. */
+/**
+ * Whatever answered, it is not the page that was asked for: a wrong address, or a gateway whose
+ * peer is away.
+ */
 const ANOTHER_PAGE = /^(3..|404|405|410)$/;
 
 /** How another kind of peer could have answered. */
@@ -158,17 +181,23 @@ export const MISFITS: ReadonlySet<string> = new Set(['PEER_ANSWER', 'PEER_REFUSE
 
 /** What the errors of the peer client say about the peer; of the others, that it answered. */
 const OUTCOMES: Readonly<Partial<Record<PeerErrorCode, Exclude<Outcome['kind'], 'busy'>>>> = {
-  ...{ PEER_UNREACHABLE: 'unreachable', PEER_TIMEOUT: 'unreachable', PEER_AUTH: 'denied' },
+  PEER_UNREACHABLE: 'unreachable',
+  PEER_TIMEOUT: 'unreachable',
+  PEER_AUTH: 'denied',
   PEER_AUTH_WEAK: 'weak',
-  ...{ PEER_FAILED: 'failing', PEER_REFUSED: 'failing' },
-  ...{ PEER_ANSWER: 'failing', PEER_ANSWER_TOO_LARGE: 'failing' },
-  ...{ PEER_SOURCE: 'aborted', PEER_ABORTED: 'aborted' },
+  PEER_FAILED: 'failing',
+  PEER_REFUSED: 'failing',
+  PEER_ANSWER: 'failing',
+  PEER_ANSWER_TOO_LARGE: 'failing',
+  PEER_SOURCE: 'aborted',
+  PEER_ABORTED: 'aborted',
 };
 
 /** What an error says about the peer, for the queue. */
 export function classify(error: unknown): Outcome {
   if (!(error instanceof PeerError)) return { kind: 'aborted' };
   const { code, retryAfterMs } = error;
-  if (code === 'PEER_BUSY') return { kind: 'busy', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  if (code === 'PEER_BUSY')
+    return { kind: 'busy', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   return { kind: OUTCOMES[code] ?? 'answered' };
 }

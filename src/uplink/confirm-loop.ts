@@ -10,7 +10,10 @@ import { Background, goesThrough, holdMs, indexingMs, keyOf, type UplinkDeps } f
 import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
 
 const SHORTEST_INTERVAL_MS = 200;
-/** So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner done after them. In ms. */
+/**
+ * So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner
+ * done after them. In ms.
+ */
 const LONGEST_PUSH_MS = 10_000;
 /** How much two moments in whole seconds may be further apart than they look, in ms. */
 const WHOLE_SECONDS_MS = 2_000;
@@ -20,12 +23,15 @@ const REMEMBERED = 64;
 const FIRST_GUESS_MS = 1_000;
 const SHORTEST_MS = 50;
 /**
- * Of looks twice as many are held as of pending items: a peer that takes 200 files a second and shows them after a minute has
- * 12,000 of them under way.
+ * Of looks twice as many are held as of pending items: a peer that takes 200 files a second and
+ * shows them after a minute has 12,000 of them under way.
  */
 const LOOKS_HELD = 2;
 
-/** So many documents, and characters of their URLs but for the last one, are in one request where it may be several. */
+/**
+ * So many documents, and characters of their URLs but for the last one, are in one request where it
+ * may be several.
+ */
 const ASKED_AT_ONCE = 20;
 const MOST_ASKED = 8_000;
 
@@ -38,7 +44,9 @@ interface Look {
   readonly sentAt: number;
   /** When the peer took it, or may have taken it at the latest. */
   readonly since: number;
-  /** Until then nothing that the peer says proves anything; what is not shown from then on is late. */
+  /**
+   * Until then nothing that the peer says proves anything; what is not shown from then on is late.
+   */
   readonly heldUntil: number;
   /** Whether the time-to-visible is learned from it. */
   readonly isCanary: boolean;
@@ -63,26 +71,32 @@ export interface NextLook {
 /**
  * Confirms that accepted items are searchable.
  *
- * An item is *due* when the peer is likely to show it, at the learned time-to-visible, so that one look-up an item is the rule. The
- * first of each batch is due a little earlier: the *canary*, from which that time is learned. Looked up while due, an item is
+ * An item is *due* when the peer is likely to show it, at the learned time-to-visible, so that one
+ * look-up an item is the rule. The first of each batch is due a little earlier: the *canary*, from
+ * which that time is learned. Looked up while due, an item is
  *
  * - shown in this version: confirmed with the evidence;
- * - not shown, or shown in an older version: due again, after a doubling interval up to `confirm.maxInterval`;
+ * - not shown, or shown in an older version: due again, after a doubling interval up to
+ *   `confirm.maxInterval`;
  * - this version, but none of its text is in the index: quarantined;
- * - not shown, though the peer should show it by now: lost, where the peer loses documents together (see Isolation);
- * - not shown by `confirm.timeout`, the peer answering all the while: given up, see FailureAttribution.
+ * - not shown, though the peer should show it by now: lost, where the peer loses documents together
+ *   (see Isolation);
+ * - not shown by `confirm.timeout`, the peer answering all the while: given up, see
+ *   FailureAttribution.
  *
- * A peer may show what it takes back soon after (YaCy does, for about 18 s after it indexed something). Within the time to
- * *hold* after a push (of the dialect, or `confirm.hold`) nothing it says proves anything, and nothing is looked up. A
- * first look-up after that counts; once it was negative, a positive counts only when it is still there after the same time.
+ * A peer may show what it takes back soon after (YaCy does, for about 18 s after it indexed
+ * something). Within the time to *hold* after a push (of the dialect, or `confirm.hold`) nothing it
+ * says proves anything, and nothing is looked up. A first look-up after that counts; once it was
+ * negative, a positive counts only when it is still there after the same time.
  *
- * An item *in flight* (its push left, no answer was recorded) is looked up the same way before it is pushed again: shown,
- * it is confirmed; not shown for three times the time-to-visible, it is pushed again.
+ * An item *in flight* (its push left, no answer was recorded) is looked up the same way before it
+ * is pushed again: shown, it is confirmed; not shown for three times the time-to-visible, it is
+ * pushed again.
  *
  * While anything is pushed, what is due waits for up to 10 s more.
  *
- * What is accepted beyond the looks that are held (see ReadyQueue) waits in the state; so does an item that was looked up in vain where
- * there is no room for it.
+ * What is accepted beyond the looks that are held (see ReadyQueue) waits in the state; so does an
+ * item that was looked up in vain where there is no room for it.
  */
 export class ConfirmLoop {
   readonly health = new HealthCheck('confirm', 'items that are due are not looked up', {
@@ -94,7 +108,10 @@ export class ConfirmLoop {
   readonly #looks: ReadyQueue<Look>;
   /** The look-ups that are under way. */
   readonly #underWay = new Map<string, Look>();
-  /** After how long the last canaries were first shown, and what three of four of them took at most, in ms. */
+  /**
+   * After how long the last canaries were first shown, and what three of four of them took at most,
+   * in ms.
+   */
   readonly #seenAfterMs: number[] = [];
   #typicalMs = FIRST_GUESS_MS;
   /** How many look-ups the peer answered. */
@@ -124,7 +141,10 @@ export class ConfirmLoop {
     return this.#work.size === 0 && this.#looks.isIdle;
   }
 
-  /** The learned time from a push to its first showing, in ms; undefined as long as the peer has shown nothing. */
+  /**
+   * The learned time from a push to its first showing, in ms; undefined as long as the peer has
+   * shown nothing.
+   */
   get timeToVisibleMs(): number | undefined {
     return this.#seenAfterMs.length === 0 ? undefined : this.#typicalMs;
   }
@@ -146,10 +166,14 @@ export class ConfirmLoop {
     // Nothing may be pushed any more: what is due need not wait for that.
     this.#work.notify();
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
-    for (const [i, item] of items.entries()) this.#add(item, item.sent, bytes, { isCanary: i === 0 });
+    for (const [i, item] of items.entries())
+      this.#add(item, item.sent, bytes, { isCanary: i === 0 });
   }
 
-  /** An item that was accepted some time ago, or one in flight: its push left and was never answered. */
+  /**
+   * An item that was accepted some time ago, or one in flight: its push left and was never
+   * answered.
+   */
   resume(item: AcceptedItem | PendingItem, sent: Sent): void {
     if (this.#lookAt(keyOf(item))?.sentAt === sent.at) return;
     // It may have left its place after it was looked up in vain.
@@ -170,7 +194,8 @@ export class ConfirmLoop {
       this.health.progress();
       const looks = this.#takeDue();
       if (looks.length > 0) this.#work.start(this.#lookUp(looks, signal));
-    } else if (!this.#looks.wantsMore) await this.#work.wait(Math.min(waitMs, this.#looks.nextPassInMs));
+    } else if (!this.#looks.wantsMore)
+      await this.#work.wait(Math.min(waitMs, this.#looks.nextPassInMs));
   }
 
   /** What goes in one request. */
@@ -197,7 +222,10 @@ export class ConfirmLoop {
     return queue.isBusy('push') ? Math.max(0, first.due + LONGEST_PUSH_MS - clock.now()) : 0;
   }
 
-  /** Takes the place of an earlier look at the same item. @param bytes of all that it was pushed with, which is indexed before it is shown */
+  /**
+   * Takes the place of an earlier look at the same item. @param bytes of all that it was pushed
+   * with, which is indexed before it is shown
+   */
   #add(
     item: AcceptedItem | PendingItem,
     sent: Sent,
@@ -254,7 +282,11 @@ export class ConfirmLoop {
   }
 
   /** @param answer what the peer shows; why there was no answer */
-  async #answered(look: Look, lookedUpAt: number, answer: Peerdoc | string | undefined): Promise<void> {
+  async #answered(
+    look: Look,
+    lookedUpAt: number,
+    answer: Peerdoc | string | undefined,
+  ): Promise<void> {
     const { clock, state } = this.#deps;
     const { folder, path } = look.place;
     const key = keyOf(look.place);
@@ -271,7 +303,8 @@ export class ConfirmLoop {
     // It became another one, which has a look of its own.
     if (sent?.at !== look.sentAt) return;
     const doc = typeof answer === 'string' ? undefined : answer;
-    const shown = typeof answer === 'string' ? { shown: false as const, why: answer } : evidenceOf(doc, sent);
+    const shown =
+      typeof answer === 'string' ? { shown: false as const, why: answer } : evidenceOf(doc, sent);
     if (!shown.shown && !('isWithoutText' in shown)) {
       look.shownSince = undefined;
       look.wasMissing = true;
@@ -296,7 +329,10 @@ export class ConfirmLoop {
     }
   }
 
-  /** For how long a document is still too fresh to count, where the peer tells when it was indexed, in ms. */
+  /**
+   * For how long a document is still too fresh to count, where the peer tells when it was indexed,
+   * in ms.
+   */
   #freshMs({ loadDate, peerAt }: Partial<Peerdoc> = {}): number {
     if (loadDate === undefined || peerAt === undefined) return 0;
     const age = peerAt - loadDate;
@@ -336,7 +372,8 @@ export class ConfirmLoop {
     const { clock, queue, settings, state } = this.#deps;
     const now = clock.now();
     const patience = this.#attribution.patienceMs(item, this.#typicalMs);
-    const isOver = began !== undefined && Math.min(now - look.since, queue.answeringForMs) >= patience;
+    const isOver =
+      began !== undefined && Math.min(now - look.since, queue.answeringForMs) >= patience;
     const loss = began !== undefined && this.#isLost(look, item, began);
     if (loss === 'unsure') {
       await this.commitIndex(began ?? now);
@@ -357,11 +394,12 @@ export class ConfirmLoop {
   }
 
   /**
-   * Whether the peer lost an item that it accepted. The look-up must have begun when the peer should show it, and after the peer
-   * committed what it had indexed by then: `unsure` until that is so.
+   * Whether the peer lost an item that it accepted. The look-up must have begun when the peer
+   * should show it, and after the peer committed what it had indexed by then: `unsure` until that
+   * is so.
    *
-   * An item that was sent alone is only lost if all the while the peer answered, and shows what was sent lately; and if it is not
-   * there after the hold once more, where the peer did not commit.
+   * An item that was sent alone is only lost if all the while the peer answered, and shows what was
+   * sent lately; and if it is not there after the hold once more, where the peer did not commit.
    */
   #isLost(look: Look, item: AcceptedItem | PendingItem, began: number): boolean | 'unsure' {
     if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return false;
@@ -373,15 +411,22 @@ export class ConfirmLoop {
     if (began < this.#committedAt || this.#committedAt < from) return 'unsure';
     if (!isAlone) return true;
     const latelyMs = Math.max(settings.confirm.timeout, 2 * hold);
-    return queue.answeringForMs >= began - look.sentAt && this.#shownSentAt >= look.sentAt - latelyMs;
+    return (
+      queue.answeringForMs >= began - look.sentAt && this.#shownSentAt >= look.sentAt - latelyMs
+    );
   }
 
-  /** When the peer should show what it was sent: after the hold, or later if it is known to be slow. */
+  /**
+   * When the peer should show what it was sent: after the hold, or later if it is known to be slow.
+   */
   #lateFrom(look: Look): number {
     return look.heldUntil + Math.max(0, 1.25 * this.#typicalMs - holdMs(this.#deps));
   }
 
-  /** Has the peer commit its index, unless it did since `since`. @returns whether it did; the usual time has to do where it did not */
+  /**
+   * Has the peer commit its index, unless it did since `since`. @returns whether it did; the usual
+   * time has to do where it did not
+   */
   async commitIndex(since: number): Promise<boolean> {
     if (this.#committedAt > since) return this.#hasCommitted;
     this.#committing ??= this.#commit();
@@ -391,12 +436,17 @@ export class ConfirmLoop {
 
   async #commit(): Promise<void> {
     const { clock, queue, peer } = this.#deps;
-    this.#hasCommitted = await goesThrough(queue.run('confirm', (signal) => peer.commitIndex({ signal })));
+    this.#hasCommitted = await goesThrough(
+      queue.run('confirm', (signal) => peer.commitIndex({ signal })),
+    );
     this.#committedAt = clock.now();
     this.#committing = undefined;
   }
 
-  /** A canary was shown first so long after it was taken. What counts is when that look-up was due: it may have queued behind others. */
+  /**
+   * A canary was shown first so long after it was taken. What counts is when that look-up was due:
+   * it may have queued behind others.
+   */
   #learn(ms: number): void {
     this.#seenAfterMs.push(Math.max(SHORTEST_MS, ms));
     if (this.#seenAfterMs.length > REMEMBERED) this.#seenAfterMs.shift();

@@ -18,11 +18,17 @@ export interface DialectSource {
   readonly current: Dialect | undefined;
   /** Resolves when the dialect is known: true; or when it is time to stop: false. */
   known(signal: AbortSignal): Promise<boolean>;
-  /** The peer's answer did not fit the dialect. @returns whether it speaks another one, which is spoken from now on */
+  /**
+   * The peer's answer did not fit the dialect. @returns whether it speaks another one, which is
+   * spoken from now on
+   */
   misfits(): Promise<boolean>;
 }
 
-/** How the root of a folder stands. `missing`: no file of it can be looked at, as also before the root was looked at for the first time. */
+/**
+ * How the root of a folder stands. `missing`: no file of it can be looked at, as also before the
+ * root was looked at for the first time.
+ */
 export type Standing = 'there' | 'missing';
 
 /** Of the configuration; the rates are kept by the queue. */
@@ -37,21 +43,27 @@ export interface UplinkDeps extends Packers {
   readonly log: Logger;
   readonly settings: UplinkSettings;
   /**
-   * Absolute path of an item's file, or undefined when the configuration has none for that URL any more, or the file system that it
-   * is on is not mounted.
+   * Absolute path of an item's file, or undefined when the configuration has none for that URL any
+   * more, or the file system that it is on is not mounted.
    */
   readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
-  /** The directory in which links of a folder are followed, as in `ReadOrder`; undefined for a folder whose links are not. */
+  /**
+   * The directory in which links of a folder are followed, as in `ReadOrder`; undefined for a
+   * folder whose links are not.
+   */
   readonly linksWithin: (folder: string) => string | undefined;
   /** Whether documents of a folder travel as text also where the peer takes them as they are. */
   readonly extracts: (folder: string) => boolean;
   /** Why no document can be read at present, where that is so. */
   readonly documentsTrouble?: () => DocumentsTrouble | undefined;
-  /** How a folder stands, undefined for one that left the configuration; see `Uplink.foldersChanged`. */
+  /**
+   * How a folder stands, undefined for one that left the configuration; see
+   * `Uplink.foldersChanged`.
+   */
   readonly standing: (folder: string) => Standing | undefined;
   /**
-   * How many pending items wait in memory at most that are due, and how many that are due later; of accepted ones twice as
-   * many. @default 10,000
+   * How many pending items wait in memory at most that are due, and how many that are due later; of
+   * accepted ones twice as many. @default 10,000
    */
   readonly held?: number;
   /** The same peer where it is the embedded one, which takes more than others do. */
@@ -79,25 +91,40 @@ export function indexingMs(bytes: number): number {
 }
 
 /** The wait after another failure: doubling with each attempt from `min` to `max`, in ms. */
-export function backoffMs({ push }: UplinkSettings, { attempts }: { readonly attempts: number }): number {
+export function backoffMs(
+  { push }: UplinkSettings,
+  { attempts }: { readonly attempts: number },
+): number {
   const { min, max } = push.backoff;
   return Math.min(max, min * 2 ** Math.min(30, attempts));
 }
 
-/** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
+/**
+ * What has not failed is put off for a few seconds at most: two pushes are kept apart, a file
+ * changed under our hands. In ms.
+ */
 const LONGEST_OTHER_WAIT_MS = 10_000;
 
-/** How long an item waits at most, in ms: one that is put off for longer is of an earlier run whose clock was wrong. */
+/**
+ * How long an item waits at most, in ms: one that is put off for longer is of an earlier run whose
+ * clock was wrong.
+ */
 export function longestPutOffMs({ push }: UplinkSettings): number {
   return Math.max(LONGEST_OTHER_WAIT_MS, push.backoff.max);
 }
 
-/** Whether the peer loses documents together, so that what it lost has to be pushed apart (see Isolation). */
+/**
+ * Whether the peer loses documents together, so that what it lost has to be pushed apart (see
+ * Isolation).
+ */
 export function losesUpdates(deps: Pick<UplinkDeps, 'settings' | 'dialect'>): boolean {
   return deps.dialect.current?.losesUpdates === true && holdMs(deps) > 0;
 }
 
-/** A record as it stands now, if it is the item that was taken: still pending, in that version and for that document. */
+/**
+ * A record as it stands now, if it is the item that was taken: still pending, in that version and
+ * for that document.
+ */
 export function stillPending(now: Entry | undefined, taken: PendingItem): PendingItem | undefined {
   return now?.status === 'pending' &&
     now.version.sha256 === taken.version.sha256 &&
@@ -122,8 +149,9 @@ export async function goesThrough(request: Promise<unknown>): Promise<boolean> {
 export const LONGEST_WAIT_MS = 30_000;
 
 /**
- * What a loop has going on beside itself, and what it waits for: a notification, the end of something that it started, a time, or
- * its stop. The first failure of what it started ends the loop.
+ * What a loop has going on beside itself, and what it waits for: a notification, the end of
+ * something that it started, a time, or its stop. The first failure of what it started ends the
+ * loop.
  */
 export class Background {
   readonly #clock: Clock;
@@ -165,13 +193,17 @@ export class Background {
     await Promise.all(this.#running);
   }
 
-  /** Takes one step after the other until it is time to stop, then awaits what was started. @throws the first failure */
+  /**
+   * Takes one step after the other until it is time to stop, then awaits what was started. @throws
+   * the first failure
+   */
   async loop(step: () => Promise<void>, signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => this.notify());
     try {
       while (!signal.aborted && this.#failures.length === 0) await step();
     } catch (error) {
-      const isStop = signal.aborted || (error instanceof PeersyncError && error.code === 'QUEUE_STOPPED');
+      const isStop =
+        signal.aborted || (error instanceof PeersyncError && error.code === 'QUEUE_STOPPED');
       if (!isStop) this.#failures.push(error);
     }
     await this.settled();

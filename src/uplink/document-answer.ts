@@ -23,7 +23,10 @@ export interface DocumentRequest {
 const count = z.number().int().nonnegative();
 const short = z.string().max(1_000);
 
-/** The header of its answer. The text of the document, encoded for its way, is the body of the message. */
+/**
+ * The header of its answer. The text of the document, encoded for its way, is the body of the
+ * message.
+ */
 const ANSWER = z.object({
   id: count,
   packed: z.discriminatedUnion('kind', [
@@ -61,7 +64,8 @@ export interface DocumentAnswer {
 }
 
 /**
- * Reads an answer. The process may be in the hands of the document that it reads, so that every field is checked.
+ * Reads an answer. The process may be in the hands of the document that it reads, so that every
+ * field is checked.
  *
  * @throws Error for what is no answer to this order
  */
@@ -73,6 +77,7 @@ export function answerOf({ body, header }: Frame, { id, order }: DocumentRequest
   if (packed.kind !== 'content') return { packed, isLast };
   const { encoding } = order.rules;
   // The text stands in a request as it is: with other characters it could add fields to that.
-  if (!isEncoded(body, encoding, packed.size)) throw new Error('it answered with wrongly encoded text');
+  if (!isEncoded(body, encoding, packed.size))
+    throw new Error('it answered with wrongly encoded text');
   return { packed: { ...packed, text: { encoding, size: packed.size, encoded: body } }, isLast };
 }

@@ -6,7 +6,12 @@ import { messageOf } from '../lib/errors.js';
 import { type Frame, FrameReader } from '../lib/frames.js';
 import type { Logger } from '../lib/logger.js';
 import type { Trouble } from '../state/entry.js';
-import { answerOf, type DocumentAnswer, type DocumentRequest, LIMIT_SIGNALS } from './document-answer.js';
+import {
+  answerOf,
+  type DocumentAnswer,
+  type DocumentRequest,
+  LIMIT_SIGNALS,
+} from './document-answer.js';
 import { type DocumentOrder, type Packed, STALE, unreadableDocument } from './documents.js';
 
 /** Processor time that the reading of one document may take, in ms. */
@@ -20,7 +25,9 @@ const LONGEST_MS = 10 * 60_000;
 const START_MS = 30_000;
 /** A document is read once more when the system kills its process for the first time. */
 const MOST_KILLS = 2;
-/** Time before a process that did not start is started again, in ms: the first time, and at most. */
+/**
+ * Time before a process that did not start is started again, in ms: the first time, and at most.
+ */
 const RESTART_MS = 1_000;
 const LONGEST_RESTART_MS = 60_000;
 /** A process that has nothing to do for so long is ended, in ms: it takes about 80 MB. */
@@ -31,7 +38,12 @@ const LARGEST_ANSWER = 96 * 2 ** 20;
 /** The heap of a process, in MiB. `document-process.ts` limits the memory as a whole. */
 const FLAGS = ['--max-old-space-size=256', '--max-semi-space-size=4'];
 /** V8 ends a process whose heap is full by the others. */
-const MEMORY_SIGNALS = new Set<NodeJS.Signals | null>([LIMIT_SIGNALS.memory, 'SIGABRT', 'SIGILL', 'SIGTRAP']);
+const MEMORY_SIGNALS = new Set<NodeJS.Signals | null>([
+  LIMIT_SIGNALS.memory,
+  'SIGABRT',
+  'SIGILL',
+  'SIGTRAP',
+]);
 /** Bytes of the error output that are kept until a process is ready. */
 const LAST_WORDS = 2048;
 
@@ -50,7 +62,9 @@ export type DocumentsTrouble = Trouble & {
  * the machine lacks memory), the document is read once more before.
  */
 export class DocumentProcesses {
-  /** One document at a time: two processes together would take more memory than a small machine has. */
+  /**
+   * One document at a time: two processes together would take more memory than a small machine has.
+   */
   readonly #queue = new PQueue({ concurrency: 1 });
   /** The process that runs, with or without work. */
   #reader: ReaderProcess | undefined;
@@ -66,8 +80,8 @@ export class DocumentProcesses {
   ) {}
 
   /**
-   * Reads one document when a process is free, unless it is not wanted any more by then. Never rejects. Once this is
-   * closed, every document counts as changed meanwhile.
+   * Reads one document when a process is free, unless it is not wanted any more by then. Never
+   * rejects. Once this is closed, every document counts as changed meanwhile.
    */
   async read(order: DocumentOrder, isWanted = () => true): Promise<Packed | undefined> {
     return await this.#queue.add(async () => {
@@ -90,7 +104,8 @@ export class DocumentProcesses {
         if (!isFresh) continue;
         const isKilled = error instanceof ProcessEnded && error.signal === 'SIGKILL';
         if (isKilled) kills += 1;
-        if (!isKilled || kills === MOST_KILLS) return { kind: 'refused', trouble: troubleOf(error) };
+        if (!isKilled || kills === MOST_KILLS)
+          return { kind: 'refused', trouble: troubleOf(error) };
       }
     }
   }
@@ -101,7 +116,9 @@ export class DocumentProcesses {
     await this.#reader?.kill();
   }
 
-  /** Starts a process, again and again until there is one. @returns undefined once this is closed */
+  /**
+   * Starts a process, again and again until there is one. @returns undefined once this is closed
+   */
   async #start(): Promise<ReaderProcess | undefined> {
     const { signal } = this.#closing;
     for (let pauseMs = RESTART_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_RESTART_MS)) {
@@ -155,7 +172,10 @@ export class DocumentProcesses {
   /** @throws Error where the process failed, perhaps because of what it had read before */
   async #readWith(reader: ReaderProcess, order: DocumentOrder): Promise<Packed> {
     reader.idle?.cancel();
-    const limit = this.clock.after(LONGEST_MS, () => void reader.kill(new TooSlow('it takes too long')));
+    const limit = this.clock.after(
+      LONGEST_MS,
+      () => void reader.kill(new TooSlow('it takes too long')),
+    );
     try {
       const { isLast, packed } = await reader.ask(order);
       // Two processes together would take more memory than a small machine has.
@@ -175,7 +195,8 @@ const UNREADABLE_HINT =
 /** The line of an error output that names the error. */
 function errorIn(output: string): string | undefined {
   const lines = output.split('\n').map((line) => line.trim());
-  const named = lines.find((line) => /^\w*Error\b/.test(line)) ?? lines.findLast((line) => line !== '');
+  const named =
+    lines.find((line) => /^\w*Error\b/.test(line)) ?? lines.findLast((line) => line !== '');
   return named?.slice(0, 300);
 }
 
@@ -191,7 +212,10 @@ function troubleOf(error: unknown): Trouble {
     return tooLarge(
       'the system killed the program that reads it twice, as it does when the machine lacks memory',
     );
-  return unreadableDocument('DOCUMENT_BROKEN', `the program that reads it failed (${messageOf(error)})`);
+  return unreadableDocument(
+    'DOCUMENT_BROKEN',
+    `the program that reads it failed (${messageOf(error)})`,
+  );
 }
 
 /** Thrown where the reading of a document takes too long. */
@@ -229,7 +253,10 @@ class ReaderProcess {
   constructor(program: URL) {
     this.#process = spawn(process.execPath, [...FLAGS, fileURLToPath(program), `${process.pid}`], {
       // The daemon's environment may hold passwords, and options for the daemon alone.
-      env: { MALLOC_ARENA_MAX: '2', ...(process.env.TZ === undefined ? {} : { TZ: process.env.TZ }) },
+      env: {
+        MALLOC_ARENA_MAX: '2',
+        ...(process.env.TZ === undefined ? {} : { TZ: process.env.TZ }),
+      },
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     const { stderr, stdin, stdout } = this.#process;

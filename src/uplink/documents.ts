@@ -42,10 +42,19 @@ export interface Way {
  * @param path for its ending
  * @param begin at least the first `HEAD_BYTES` of the file, or all of a shorter one
  */
-export function wayOf(path: string, encoding: Encoding, begin: Uint8Array, rules: ContentRules): Way {
+export function wayOf(
+  path: string,
+  encoding: Encoding,
+  begin: Uint8Array,
+  rules: ContentRules,
+): Way {
   // Such a peer does not show how many words there are: one is enough.
   if (!rules.takesBinary)
-    return { type: '', rewriting: toUtf8(encoding, sequencesRewriting()), words: new PlainWords(1) };
+    return {
+      type: '',
+      rewriting: toUtf8(encoding, sequencesRewriting()),
+      words: new PlainWords(1),
+    };
   const head = begin.subarray(0, HEAD_BYTES);
   const named = mime.getType(`/${path}`) ?? undefined;
   if (encoding === 'binary' || encoding === 'document')
@@ -67,7 +76,9 @@ function isHtml(named: string | undefined, head: Uint8Array): boolean {
   const isOpen =
     named === undefined || named === 'application/msword' || named === 'application/vnd.ms-excel';
   if (!isOpen) return false;
-  const begin = Buffer.from(head.buffer, head.byteOffset, Math.min(512, head.byteLength)).toString('latin1');
+  const begin = Buffer.from(head.buffer, head.byteOffset, Math.min(512, head.byteLength)).toString(
+    'latin1',
+  );
   return /^\s*<(!doctype\s+html|html)\b/i.test(begin.replace(/^\xef\xbb\xbf/, ''));
 }
 
@@ -165,8 +176,14 @@ export interface DocumentOrder extends Omit<PackFile, 'isExtracted'> {
 export interface Packers {
   /** Small files, all at once. */
   readonly pack: (order: PackOrder) => Promise<readonly Packed[]>;
-  /** A document, which becomes text or is counted, unless it is not wanted any more when its turn comes. */
-  readonly packDocument: (order: DocumentOrder, isWanted: () => boolean) => Promise<Packed | undefined>;
+  /**
+   * A document, which becomes text or is counted, unless it is not wanted any more when its turn
+   * comes.
+   */
+  readonly packDocument: (
+    order: DocumentOrder,
+    isWanted: () => boolean,
+  ) => Promise<Packed | undefined>;
 }
 
 /** Files up to this many bytes are read whole; larger ones are streamed. */
@@ -175,8 +192,9 @@ const WHOLE_BYTES = 256 * 1024;
 const DOCUMENTS_MS = 10_000;
 
 /**
- * Reads files for their way: small ones all at once in a thread, large ones each by itself, and documents as their processes read them.
- * A small document may become a large text, and take its time: when the batch is full or has waited, the rest is left for the next one.
+ * Reads files for their way: small ones all at once in a thread, large ones each by itself, and
+ * documents as their processes read them. A small document may become a large text, and take its
+ * time: when the batch is full or has waited, the rest is left for the next one.
  *
  * @param onProgress called whenever one was read that takes long
  * @returns one for each file; undefined for what is left
@@ -221,8 +239,8 @@ export async function packAll(
 }
 
 /**
- * A document as its text, or in its own bytes with its words counted. One that nothing here can read travels uncounted in its own
- * bytes: the peer may read it better.
+ * A document as its text, or in its own bytes with its words counted. One that nothing here can
+ * read travels uncounted in its own bytes: the peer may read it better.
  */
 async function packEither(
   each: PackFile,
@@ -243,10 +261,15 @@ async function packEither(
   const read = await packDocument({ ...order, wanted: 'words' });
   if (read?.kind !== 'counted' && read?.kind !== 'refused') return read;
   const packed = await streamed(each, rules);
-  return packed.kind === 'content' && read.kind === 'counted' ? { ...packed, words: read.words } : packed;
+  return packed.kind === 'content' && read.kind === 'counted'
+    ? { ...packed, words: read.words }
+    : packed;
 }
 
-/** Where that is wanted of all, or the peer takes only text or reads this kind badly. @throws what `refusalFor` tells the meaning of */
+/**
+ * Where that is wanted of all, or the peer takes only text or reads this kind badly. @throws what
+ * `refusalFor` tells the meaning of
+ */
 async function travelsAsText(
   { file, isExtracted = false, linksWithin, version }: PackFile,
   { badlyRead, takesBinary }: ContentRules,
@@ -257,12 +280,16 @@ async function travelsAsText(
 }
 
 const WORD = /[\p{L}\p{N}]+/gu;
-/** Characters in which the words of a document are counted; most pages of a long one are not looked at. */
+/**
+ * Characters in which the words of a document are counted; most pages of a long one are not looked
+ * at.
+ */
 const COUNTED_TEXT = 4_000;
 
 /**
- * Reads a document with its reader, and makes a page of what it says or counts its words. Blocks, and may take any time and memory: meant for a process that
- * can be ended. One document at a time: the next one is read into the same memory.
+ * Reads a document with its reader, and makes a page of what it says or counts its words. Blocks,
+ * and may take any time and memory: meant for a process that can be ended. One document at a time:
+ * the next one is read into the same memory.
  */
 export async function packDocument(order: DocumentOrder): Promise<Packed> {
   const { file, linksWithin, rules, version, wanted } = order;
@@ -296,7 +323,10 @@ export async function packDocument(order: DocumentOrder): Promise<Packed> {
   }
 }
 
-/** A page of HTML, which every search peer reads: it has a place for the title, the author, the date and the language. */
+/**
+ * A page of HTML, which every search peer reads: it has a place for the title, the author, the date
+ * and the language.
+ */
 function pageOf({ author, date, language, text, title }: Extract, isForYacy: boolean): Buffer {
   const safe = isForYacy ? safeForYacy : escaped;
   const meta = (name: string, content: string | undefined) =>
@@ -313,7 +343,8 @@ function pageOf({ author, date, language, text, title }: Extract, isForYacy: boo
 }
 
 const CONTROLS = /(?![\t\n])[\p{Cc}\ufffe\uffff]/gu;
-const clean = (text: string) => withoutSequences(fromLatin1(text.toWellFormed())).replace(CONTROLS, ' ');
+const clean = (text: string) =>
+  withoutSequences(fromLatin1(text.toWellFormed())).replace(CONTROLS, ' ');
 
 function escaped(text: string): string {
   return clean(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
@@ -327,7 +358,8 @@ function safeForYacy(text: string): string {
 const HINTS: Readonly<Record<DocumentError['code'], string>> = {
   DOCUMENT_ENCRYPTED: 'Save it without a password, or keep it out with `ignore`.',
   DOCUMENT_BROKEN: 'Open it in its own program and save it anew, or keep it out with `ignore`.',
-  DOCUMENT_TOO_LARGE: 'Split it, or keep it out with `ignore`; `peersync retry PATH` tries it again.',
+  DOCUMENT_TOO_LARGE:
+    'Split it, or keep it out with `ignore`; `peersync retry PATH` tries it again.',
 };
 
 /** @param message why, without a full stop */
@@ -336,8 +368,8 @@ export function unreadableDocument(code: DocumentError['code'], message: string)
 }
 
 /**
- * Reads files, each of which proves to be the version it should be, treats them as their way asks for and encodes them. Blocks
- * while it reads: meant for a thread of its own.
+ * Reads files, each of which proves to be the version it should be, treats them as their way asks
+ * for and encodes them. Blocks while it reads: meant for a thread of its own.
  */
 export function pack({ rules, files }: PackOrder): readonly Packed[] {
   return files.map((each) => packOne(each, rules));
@@ -367,7 +399,11 @@ function unfit({ encoding, size }: Version, rules: ContentRules): Packed | undef
 }
 
 /** What travels, if there is a word in it. */
-function contentOf({ type, words: counter }: Way, text: EncodedText | TextSource, digest: string): Packed {
+function contentOf(
+  { type, words: counter }: Way,
+  text: EncodedText | TextSource,
+  digest: string,
+): Packed {
   const words = counter?.end();
   if (counter !== undefined && words === undefined) return { kind: 'wordless' };
   return { kind: 'content', text, size: text.size, digest, type, words };
@@ -378,8 +414,8 @@ const NOTHING = new Uint8Array();
 const STREAMED_BYTES = 256 * 1024;
 
 /**
- * Reads a version that is too large to be held: twice, once to prove that it is that version and to measure it, and once whenever
- * it is sent. Constant memory whatever the size.
+ * Reads a version that is too large to be held: twice, once to prove that it is that version and to
+ * measure it, and once whenever it is sent. Constant memory whatever the size.
  */
 export async function streamed(
   { file, linksWithin, version }: PackFile,
@@ -407,7 +443,9 @@ export async function streamed(
   }
 }
 
-/** The beginning of a file. That it belongs to the right version is found out by reading all of it. */
+/**
+ * The beginning of a file. That it belongs to the right version is found out by reading all of it.
+ */
 async function headOf(order: ReadOrder): Promise<Uint8Array> {
   for await (const piece of pieces(order, HEAD_BYTES)) return Buffer.from(piece);
   return NOTHING;
@@ -430,15 +468,20 @@ function refused(refusal: Refusal | Packed): Packed {
 }
 
 /**
- * Why a file with this encoding cannot go to the peer: a peer that takes no files gets an item's content as text.
+ * Why a file with this encoding cannot go to the peer: a peer that takes no files gets an item's
+ * content as text.
  *
  * @param rules of the peer's dialect; as long as that is not known nothing is refused
  */
-export function cannotTravel(encoding: Encoding, rules: ContentRules | undefined): Trouble | undefined {
+export function cannotTravel(
+  encoding: Encoding,
+  rules: ContentRules | undefined,
+): Trouble | undefined {
   if (encoding !== 'binary' || rules === undefined || rules.takesBinary) return undefined;
   return {
     code: 'NOT_TEXT',
-    message: 'The file is not text, nothing here reads text from it, and this peer takes only text.',
+    message:
+      'The file is not text, nothing here reads text from it, and this peer takes only text.',
     hint: 'Convert it to text or PDF, or leave it; files of this kind are skipped.',
   };
 }

@@ -27,7 +27,10 @@ import {
 } from './deps.js';
 import { firstAcceptedAt, forgetUnseen, recordUnseen } from './unseen-addresses.js';
 
-/** A wait for an item whose push was never answered is at least this long, in ms: a peer needs a moment to show what it has just taken. */
+/**
+ * A wait for an item whose push was never answered is at least this long, in ms: a peer needs a
+ * moment to show what it has just taken.
+ */
 const SHORTEST_UNANSWERED_MS = 5_000;
 /** Of each reach a URL that was shown. */
 const SHOWN_META = 'shownBelow';
@@ -35,23 +38,30 @@ const SHOWN_META = 'shownBelow';
 /**
  * Decides what a failure means for the item that it happened to:
  *
- * - an attempt is *spent*: it is pushed again after the backoff, and quarantined after `push.attempts` of those. So is one that the
- *   peer refused by its answer, one that was not shown in time (at once again, without backoff), and one whose push failed while
- *   others went through;
- * - it is *put off*, where the peer is in trouble: pushed again after the backoff, with no attempt spent;
- * - it is *lost*, where the peer loses documents together: pushed again apart from others (see Isolation).
+ * - an attempt is *spent*: it is pushed again after the backoff, and quarantined after
+ *   `push.attempts` of those. So is one that the peer refused by its answer, one that was not shown
+ *   in time (at once again, without backoff), and one whose push failed while others went through;
+ * - it is *put off*, where the peer is in trouble: pushed again after the backoff, with no attempt
+ *   spent;
+ * - it is *lost*, where the peer loses documents together: pushed again apart from others (see
+ *   Isolation).
  *
- * Some peers drop documents of some addresses without a word (see AddressPolicy). An item is *gated* where documents of the other reach
- * were shown, and none of its own. Where none of either was, a person is told that it may be so.
+ * Some peers drop documents of some addresses without a word (see AddressPolicy). An item is
+ * *gated* where documents of the other reach were shown, and none of its own. Where none of either
+ * was, a person is told that it may be so.
  *
- * An item whose push failed by itself, or was never answered, is a *suspect* and travels alone from then on, until it is
- * accepted. It is to blame only when other pushes went through between two of its failures, or between the beginning of the push
- * that failed first and its failing by itself. Where nothing else waits that could go through and tell, an empty push decides, for
- * the only item there is and for one that was to blame before: a peer that takes it works.
+ * An item whose push failed by itself, or was never answered, is a *suspect* and travels alone from
+ * then on, until it is accepted. It is to blame only when other pushes went through between two of
+ * its failures, or between the beginning of the push that failed first and its failing by itself.
+ * Where nothing else waits that could go through and tell, an empty push decides, for the only item
+ * there is and for one that was to blame before: a peer that takes it works.
  */
 export class FailureAttribution {
   readonly #deps: UplinkDeps;
-  /** How many pushes had gone through when each suspect failed last; infinite for what was only never answered, as all is in an outage. */
+  /**
+   * How many pushes had gone through when each suspect failed last; infinite for what was only
+   * never answered, as all is in an outage.
+   */
   readonly #suspects = new Map<string, number>();
   /** Of each reach the URL of the first document that was shown. */
   readonly #shown: string[];
@@ -91,33 +101,44 @@ export class FailureAttribution {
     });
   }
 
-  /** A push with this item was never answered: it is looked up, and then confirmed or `notTaken`. */
+  /**
+   * A push with this item was never answered: it is looked up, and then confirmed or `notTaken`.
+   */
   unanswered(item: PendingItem): void {
     if (!this.isSuspect(item)) this.#suspects.set(keyOf(item), Number.POSITIVE_INFINITY);
   }
 
-  /** A push of this item was never answered, and the peer does not have it: it may be what the peer chokes on. */
+  /**
+   * A push of this item was never answered, and the peer does not have it: it may be what the peer
+   * chokes on.
+   */
   async notTaken(item: PendingItem): Promise<void> {
     const { clock, log, state } = this.#deps;
     // Of an earlier run it may be innocent.
     if (this.isSuspect(item)) await this.failedAlone(item, UNANSWERED);
     else state.put(returned(item, clock.now()));
-    log.debug({ folder: item.folder, path: item.path }, `not in the peer, pushed again: ${placeName(item)}`);
+    log.debug(
+      { folder: item.folder, path: item.path },
+      `not in the peer, pushed again: ${placeName(item)}`,
+    );
   }
 
   /**
-   * A push of this item alone failed: an attempt is spent if it is to blame, and else it is put off.
+   * A push of this item alone failed: an attempt is spent if it is to blame, and else it is put
+   * off.
    *
    * @param before how many pushes had gone through when the one began that it was in
    */
   async failedAlone(item: PendingItem, trouble: Trouble, before = this.successes): Promise<void> {
     const { clock, peer, queue, state } = this.#deps;
-    const takesAnEmptyPush = () => goesThrough(queue.run('push', (signal) => peer.push([], { signal })));
+    const takesAnEmptyPush = () =>
+      goesThrough(queue.run('push', (signal) => peer.push([], { signal })));
     const known = this.#suspects.get(keyOf(item)) ?? before;
     this.#suspects.set(keyOf(item), this.successes);
     const isTooLarge = trouble.code === 'PEER_TOO_LARGE';
     const isKnownOrAlone = item.attempts > 0 || state.counts().pending === 1;
-    const isToBlame = isTooLarge || this.successes > known || (isKnownOrAlone && (await takesAnEmptyPush()));
+    const isToBlame =
+      isTooLarge || this.successes > known || (isKnownOrAlone && (await takesAnEmptyPush()));
     const current = stillPending(state.get(item.folder, item.path), item);
     if (current === undefined) return;
     if (isTooLarge) this.quarantine(current, trouble);
@@ -134,7 +155,9 @@ export class FailureAttribution {
     forgetUnseen(state, this.#addresses.reachOf(url));
   }
 
-  /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
+  /**
+   * Whether the peer ever showed a document with a URL of the same reach: its network takes those.
+   */
   hasShownLike(url: string): boolean {
     const addresses = this.#addresses;
     const reach = addresses?.reachOf(url);
@@ -142,8 +165,8 @@ export class FailureAttribution {
   }
 
   /**
-   * A look-up did not show an accepted item. Where that lasts for twice the usual time, and nothing of its reach was ever shown, a person
-   * is told what it may be.
+   * A look-up did not show an accepted item. Where that lasts for twice the usual time, and nothing
+   * of its reach was ever shown, a person is told what it may be.
    *
    * @param usualMs how long the peer takes at most to show what it takes
    */
@@ -168,8 +191,9 @@ export class FailureAttribution {
   }
 
   /**
-   * How long the peer may take to show this item, in ms; an item that is still pending is one whose push was never answered. What the peer was sent
-   * before it had time to show, and somebody else may have put another document there since.
+   * How long the peer may take to show this item, in ms; an item that is still pending is one whose
+   * push was never answered. What the peer was sent before it had time to show, and somebody else
+   * may have put another document there since.
    *
    * @param typicalMs how long it usually takes
    */
@@ -192,7 +216,8 @@ export class FailureAttribution {
       this.quarantine(item, this.#addresses.dropped(url));
       return;
     }
-    const look = 'See in the peer whether it indexes this URL at all; `peersync retry PATH` pushes it again.';
+    const look =
+      'See in the peer whether it indexes this URL at all; `peersync retry PATH` pushes it again.';
     const addresses = this.#addresses;
     const notShown = {
       code: 'NOT_SHOWN',
@@ -208,9 +233,10 @@ export class FailureAttribution {
   }
 
   /**
-   * The peer accepted an item and lost it: it is pushed again apart from others. It is to blame when it was lost alone twice, and its
-   * address where none like it was ever shown. Where very many are lost the peer has crashed, most likely: one by one they would
-   * take hours, so that those which find no room among the suspects are pushed again as if for the first time.
+   * The peer accepted an item and lost it: it is pushed again apart from others. It is to blame
+   * when it was lost alone twice, and its address where none like it was ever shown. Where very
+   * many are lost the peer has crashed, most likely: one by one they would take hours, so that
+   * those which find no room among the suspects are pushed again as if for the first time.
    */
   lost(item: AcceptedItem, why: string): void {
     const { clock, log, state } = this.#deps;
@@ -246,7 +272,8 @@ export class FailureAttribution {
   /**
    * Gives an item up, and tells the person why.
    *
-   * @param version without its hash where the next look that can read the file is to take it up again
+   * @param version without its hash where the next look that can read the file is to take it up
+   *   again
    */
   quarantine(
     item: PendingItem | AcceptedItem,
@@ -268,14 +295,20 @@ export class FailureAttribution {
     return this.#deps.dialect.current?.addresses;
   }
 
-  /** Whether the network of the peer explains that this item is not shown, and that not for the first time. */
+  /**
+   * Whether the network of the peer explains that this item is not shown, and that not for the
+   * first time.
+   */
   #isGated(item: AcceptedItem): boolean {
     const isGated = this.#shown.length > 0 && !this.hasShownLike(item.url);
     return isGated && (item.attempts > 0 || timesLost(item) > 0);
   }
 }
 
-/** The share of the hold that a round, and each push where the peer did not commit its index, keeps from what is pushed before. */
+/**
+ * The share of the hold that a round, and each push where the peer did not commit its index, keeps
+ * from what is pushed before.
+ */
 const APART = 1 / 4;
 
 /** How long a round goes on, as a share of the hold. */
@@ -307,17 +340,19 @@ export function timesLost({ history }: PendingItem | AcceptedItem): number {
 /**
  * Finds the document that keeps others out of the index.
  *
- * YaCy sends many documents to its index at a time, in one *update*. A document that the index refuses ends the update: nothing
- * in it is indexed, though YaCy accepted all of it (measured with 1.92). So an item that is accepted and never shown is a *suspect*,
- * and is pushed again in an update of its own: nothing else is pushed meanwhile, YaCy answers when it has indexed
- * it (`synchronous`; not as long as it has shown nothing like it), and is then had commit its index, which ends the update.
+ * YaCy sends many documents to its index at a time, in one *update*. A document that the index
+ * refuses ends the update: nothing in it is indexed, though YaCy accepted all of it (measured with
+ * 1.92). So an item that is accepted and never shown is a *suspect*, and is pushed again in an
+ * update of its own: nothing else is pushed meanwhile, YaCy answers when it has indexed it
+ * (`synchronous`; not as long as it has shown nothing like it), and is then had commit its index,
+ * which ends the update.
  *
- * A *round* pushes one suspect after the other, for half of the hold at most. It begins when nothing else was pushed for
- * a quarter of the hold; where the peer does not commit, its pushes are apart as much. Others are pushed for the time of the hold between
- * two rounds.
+ * A *round* pushes one suspect after the other, for half of the hold at most. It begins when
+ * nothing else was pushed for a quarter of the hold; where the peer does not commit, its pushes are
+ * apart as much. Others are pushed for the time of the hold between two rounds.
  *
- * An item that was lost alone is pushed once more, in a round of its own and apart from everything else by the whole hold, before it is
- * to blame. How often it was lost is in its history.
+ * An item that was lost alone is pushed once more, in a round of its own and apart from everything
+ * else by the whole hold, before it is to blame. How often it was lost is in its history.
  */
 export class Isolation {
   readonly #deps: UplinkDeps;
@@ -392,7 +427,9 @@ export class Isolation {
   async round(push: (item: PendingItem) => Promise<boolean>, signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     const hold = holdMs(this.#deps);
-    const inTurn = [...this.#waiting.values()].sort((a, b) => Number(a.isLastTry) - Number(b.isLastTry));
+    const inTurn = [...this.#waiting.values()].sort(
+      (a, b) => Number(a.isLastTry) - Number(b.isLastTry),
+    );
     let isFirst = true;
     const end = clock.now() + (APART + LONGEST_ROUND) * hold;
     for (const { place, isLastTry } of inTurn) {

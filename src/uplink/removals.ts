@@ -58,29 +58,39 @@ interface Removal extends Place {
 }
 
 /**
- * Brings to the peer what the state says is `removing`: asks the peer to remove the document, and looks it up until the peer does not
- * show it any more.
+ * Brings to the peer what the state says is `removing`: asks the peer to remove the document, and
+ * looks it up until the peer does not show it any more.
  *
- * A removal is *due* when its backoff is over and nothing that was pushed before can come after it. It is *kept back* while a file
- * of the same content is on its way to the peer (the same file under another name, which is to be found first), while
- * another file that is there has its URL and was not pushed, and while its own file is there again, or is another version than the one
- * that is kept out, and waits to be read. Then it is marked on disk, and asked for.
+ * A removal is *due* when its backoff is over and nothing that was pushed before can come after it.
+ * It is *kept back* while a file of the same content is on its way to the peer (the same file under
+ * another name, which is to be found first), while another file that is there has its URL and was
+ * not pushed, and while its own file is there again, or is another version than the one that is
+ * kept out, and waits to be read. Then it is marked on disk, and asked for.
  *
- * What was asked for is looked up, on a peer that shows documents for a while after their removal when that is over: not there, it
- * is `removed`; there for longer than `confirm.timeout`, it is asked for again. No answer proves nothing. What an earlier run
- * asked for, or was not answered, is looked up first.
+ * What was asked for is looked up, on a peer that shows documents for a while after their removal
+ * when that is over: not there, it is `removed`; there for longer than `confirm.timeout`, it is
+ * asked for again. No answer proves nothing. What an earlier run asked for, or was not answered, is
+ * looked up first.
  *
- * The URL is reserved from before the request to its answer: a file that comes back meanwhile is pushed after that.
+ * The URL is reserved from before the request to its answer: a file that comes back meanwhile is
+ * pushed after that.
  */
 export class Removals {
-  readonly health = new HealthCheck('removal', 'removals that are due are not asked for or looked up', {
-    busy: () => {
-      const { queue } = this.#deps;
-      return (
-        this.#waiting.hasDue && this.#work.size === 0 && queue.hasRoom('removal') && queue.hasRoom('confirm')
-      );
+  readonly health = new HealthCheck(
+    'removal',
+    'removals that are due are not asked for or looked up',
+    {
+      busy: () => {
+        const { queue } = this.#deps;
+        return (
+          this.#waiting.hasDue &&
+          this.#work.size === 0 &&
+          queue.hasRoom('removal') &&
+          queue.hasRoom('confirm')
+        );
+      },
     },
-  });
+  );
   readonly #deps: UplinkDeps;
   readonly #backlog: Backlog;
   readonly #work: Background;
@@ -101,7 +111,10 @@ export class Removals {
     this.#backlog = backlog;
     this.#work = new Background(deps.clock);
     this.#waiting = new ReadyQueue(
-      ...([deps.clock, deps.held ?? HELD, () => this.#removing(), () => this.#work.notify()] as const),
+      deps.clock,
+      deps.held ?? HELD,
+      () => this.#removing(),
+      () => this.#work.notify(),
     );
   }
 
@@ -109,7 +122,10 @@ export class Removals {
     return this.#work.size === 0 && this.#underWay.size === 0 && this.#waiting.isIdle;
   }
 
-  /** How many removals failed again and again, the last time in this run, with what keeps one of them; not where the folder is missing. */
+  /**
+   * How many removals failed again and again, the last time in this run, with what keeps one of
+   * them; not where the folder is missing.
+   */
   get failing(): (Pick<Trouble, 'message' | 'hint'> & { readonly documents: number }) | undefined {
     const failing = [...this.#failing].filter(([, { folder }]) => this.#mayTouch(folder));
     let documents = failing.length;
@@ -143,7 +159,8 @@ export class Removals {
   /** Notes the content of a file that is on its way to the peer, where that matters. */
   #seen(entry: Entry): void {
     const content = contentOf(entry);
-    if (content !== undefined && this.#contents.has(content) && isOnItsWay(entry)) this.#moving.add(content);
+    if (content !== undefined && this.#contents.has(content) && isOnItsWay(entry))
+      this.#moving.add(content);
   }
 
   foldersChanged(): void {
@@ -165,7 +182,13 @@ export class Removals {
 
   #take({ folder, path, ...item }: RemovingItem): void {
     const known = this.#waiting.get(keyOf({ folder, path }));
-    const fresh = { folder, path, interval: SHORTEST_INTERVAL_MS, isAnswered: false, isAlone: false };
+    const fresh = {
+      folder,
+      path,
+      interval: SHORTEST_INTERVAL_MS,
+      isAnswered: false,
+      isAlone: false,
+    };
     this.#plan(known ?? fresh, this.#dueAt({ folder, path, ...item }));
   }
 
@@ -183,7 +206,8 @@ export class Removals {
     // A time ahead is of an earlier run whose clock was wrong.
     if (requestedAt !== undefined) return Math.min(now, requestedAt) + hold;
     const latestAt = now + Math.max(KEPT_BACK_MS, settings.push.backoff.max);
-    const pushMs = hold === 0 ? (sent?.isUncertain ? UNANSWERED_MS : 0) : hold + indexingMs(sent?.size ?? 0);
+    const pushMs =
+      hold === 0 ? (sent?.isUncertain ? UNANSWERED_MS : 0) : hold + indexingMs(sent?.size ?? 0);
     return Math.max(
       Math.min(notBefore, latestAt),
       Math.min(now, sent?.at ?? Number.NEGATIVE_INFINITY) + pushMs,
@@ -231,7 +255,10 @@ export class Removals {
     return entry?.status === 'removing' ? entry : undefined;
   }
 
-  /** Frees those that are due, but for what is on its way to the peer under another name: such a file is to be found first. */
+  /**
+   * Frees those that are due, but for what is on its way to the peer under another name: such a
+   * file is to be found first.
+   */
   async #findFree(): Promise<void> {
     const { clock, state } = this.#deps;
     const due: Removal[] = [];
@@ -293,12 +320,16 @@ export class Removals {
     }
   }
 
-  /** The item, if nothing keeps its removal back. One whose document is another file's now is settled here. */
+  /**
+   * The item, if nothing keeps its removal back. One whose document is another file's now is
+   * settled here.
+   */
   async #mayGo(removal: Removal): Promise<RemovingItem | undefined> {
     const { clock, look, state } = this.#deps;
     const isBack = await this.#isBack(removal);
     const item = this.#itemOf(removal);
-    if (item === undefined || this.#isMoving(removal) || !this.#mayTouch(item.folder)) return undefined;
+    if (item === undefined || this.#isMoving(removal) || !this.#mayTouch(item.folder))
+      return undefined;
     const now = clock.now();
     if (isBack) {
       removal.backSince ??= now;
@@ -318,7 +349,8 @@ export class Removals {
     const file = item && this.#deps.pathOf(item);
     if (item === undefined || file === undefined) return false;
     try {
-      // One that is kept out is there, and back only as another version; a link counts as what it leads to.
+      // One that is kept out is there, and back only as another version; a link counts as what it
+      // leads to.
       if (item.keptOut !== undefined) return !sameStat(await stat(file), item.version);
       return !(await lstat(file)).isDirectory();
     } catch (error) {
@@ -334,14 +366,20 @@ export class Removals {
       const results = await queue.run('removal', async (s) => {
         began = true;
         // It may have waited long: the file, or a folder, is there again, or is not.
-        asked = batch.filter((one) => this.#mayTouch(one.folder) && this.#itemOf(one) !== undefined);
+        asked = batch.filter(
+          (one) => this.#mayTouch(one.folder) && this.#itemOf(one) !== undefined,
+        );
         const urls = asked.map((one) => this.#itemOf(one)?.url ?? '');
         return urls.length === 0 ? [] : await peer.remove(urls, { signal: s });
       });
-      log.debug({ event: 'removal', items: asked.length }, `asked to remove ${asked.length} documents`);
+      log.debug(
+        { event: 'removal', items: asked.length },
+        `asked to remove ${asked.length} documents`,
+      );
       for (const [i, removal] of asked.entries()) {
         const result = results[i];
-        const words = result?.ok === false ? result.message : 'the peer did not answer for this document';
+        const words =
+          result?.ok === false ? result.message : 'the peer did not answer for this document';
         if (!result?.ok) this.#failed(removal, refused(words));
         else {
           removal.isAnswered = true;
@@ -411,7 +449,10 @@ export class Removals {
       const { folder, path } = item;
       // A rename was told as one.
       const level = isRenamed(item) ? 'debug' : 'info';
-      log[level]({ event: 'removed', folder, path, url }, `removed ${placeName(item)} from the peer`);
+      log[level](
+        { event: 'removed', folder, path, url },
+        `removed ${placeName(item)} from the peer`,
+      );
     } else if (isThere === true && (!removal.isAnswered || isOver(item.requestedAt))) {
       this.#failed(removal, removal.isAnswered ? NOT_REMOVED : UNANSWERED);
       await state.commit();

@@ -11,12 +11,13 @@ export interface Scope {
 }
 
 /**
- * Gives quarantined items another try, ends the wait of pending ones, and forgets why files were skipped, so that the
- * next look decides anew. An accepted item that may never be shown is pushed again. Nothing is pushed that is confirmed already.
+ * Gives quarantined items another try, ends the wait of pending ones, and forgets why files were
+ * skipped, so that the next look decides anew. An accepted item that may never be shown is pushed
+ * again. Nothing is pushed that is confirmed already.
  *
  * @param scopes what to try again; undefined for everything
- * @returns how many items are pending again, with all their attempts, and the files that are to be read again first, for their
- *   content was not known
+ * @returns how many items are pending again, with all their attempts, and the files that are to be
+ *   read again first, for their content was not known
  */
 export async function retryItems(
   state: Pick<State, 'entries' | 'put' | 'remove'>,
@@ -31,7 +32,8 @@ export async function retryItems(
       if (status === 'skipped' || (status === 'quarantined' && !hasContent(entry.version))) {
         // What the peer has of it stays known; no file looks like this.
         if (entry.sent === undefined) state.remove(folder, path);
-        else state.put({ ...entry, version: { ...entry.version, mtimeMs: Number.MIN_SAFE_INTEGER } });
+        else
+          state.put({ ...entry, version: { ...entry.version, mtimeMs: Number.MIN_SAFE_INTEGER } });
         lookedAt.push({ folder, path });
       } else if (isToRetry(entry)) {
         state.put(retried(entry, clock.now()));
@@ -44,7 +46,9 @@ export async function retryItems(
 
 function isToRetry(entry: Entry): entry is PendingItem | AcceptedItem | QuarantinedItem {
   if (entry.status === 'pending') return entry.inFlight === undefined;
-  return entry.status === 'quarantined' || (entry.status === 'accepted' && entry.trouble !== undefined);
+  return (
+    entry.status === 'quarantined' || (entry.status === 'accepted' && entry.trouble !== undefined)
+  );
 }
 
 async function* chosenOf(

@@ -2,7 +2,10 @@ import type { AcceptedItem, Trouble } from '../state/entry.js';
 import { beginningOf } from '../state/entry.js';
 import type { State, StateView } from '../state/state.js';
 
-/** For each reach of which nothing was ever shown: an item that was not shown for long, and since when that is known. */
+/**
+ * For each reach of which nothing was ever shown: an item that was not shown for long, and since
+ * when that is known.
+ */
 const UNSEEN_META = 'unseenAddresses';
 
 type Unseen = {
@@ -12,7 +15,10 @@ type Unseen = {
   readonly since: number;
 };
 
-/** Why the peer may show no document of some addresses; of each reach the trouble of the item that stands for it. */
+/**
+ * Why the peer may show no document of some addresses; of each reach the trouble of the item that
+ * stands for it.
+ */
 export function unseenAddresses(
   state: Pick<StateView, 'get' | 'meta'>,
 ): readonly (Trouble & { readonly since: number })[] {
@@ -31,7 +37,8 @@ export function recordUnseen(
 ): boolean {
   const all = recorded(state);
   const known = all[reach];
-  if (known !== undefined && state.get(known.folder, known.path)?.trouble?.code === known.code) return false;
+  if (known !== undefined && state.get(known.folder, known.path)?.trouble?.code === known.code)
+    return false;
   state.setMeta(UNSEEN_META, { ...all, [reach]: { folder, path, code, since } });
   return true;
 }

@@ -33,7 +33,10 @@ import { Removals } from './removals.js';
  * process. In ms.
  */
 const LONGEST_PACKING_MS = 30 * 60_000;
-/** How long an item is left alone that waits for a scan of its folder, in ms; less where that changes it. */
+/**
+ * How long an item is left alone that waits for a scan of its folder, in ms; less where that
+ * changes it.
+ */
 const SCAN_PAUSE_MS = 10_000;
 /** How long a file that changed under our hands is left alone, in ms. */
 const STALE_PAUSE_MS = 2_000;
@@ -58,7 +61,10 @@ export interface UplinkStatus {
   readonly inFlight: number;
   /** Items that wait to be shown. */
   readonly confirming: number;
-  /** The learned time from a push to its first showing, in ms; undefined as long as the peer has shown nothing. */
+  /**
+   * The learned time from a push to its first showing, in ms; undefined as long as the peer has
+   * shown nothing.
+   */
   readonly timeToVisibleMs: number | undefined;
   /** Removals that failed again and again: how many, and what keeps one of them. */
   readonly removalsFailing?: Removals['failing'];
@@ -70,14 +76,17 @@ export interface UplinkStatus {
  * What goes to the peer: pushes what the state says is pending, in batches, has the
  * confirm loop look up what it says is accepted, and has removed what it says is removing.
  *
- * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an earlier run left (accepted items
- * are looked up, items in flight are looked up before they are pushed again) and follows every change of the state from then on;
- * `stop` ends the loops once what is under way has settled, which stopping the queue brings about.
+ * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an
+ * earlier run left (accepted items are looked up, items in flight are looked up before they are
+ * pushed again) and follows every change of the state from then on; `stop` ends the loops once what
+ * is under way has settled, which stopping the queue brings about.
  *
- * One producer takes items of one lane from the backlog when the queue has room, until a batch is full (in number or bytes) or has
- * waited for `push.linger`. The lanes, text and documents, take turns; while documents are read, text goes on. The batch is read, its items are marked as in flight on disk, it is sent, and the results are brought to the state
- * and to the disk. Then what the peer accepted is looked up by the confirm loop, and so is what is still in flight; what is pending is
- * due again.
+ * One producer takes items of one lane from the backlog when the queue has room, until a batch is
+ * full (in number or bytes) or has waited for `push.linger`. The lanes, text and documents, take
+ * turns; while documents are read, text goes on. The batch is read, its items are marked as in
+ * flight on disk, it is sent, and the results are brought to the state and to the disk. Then what
+ * the peer accepted is looked up by the confirm loop, and so is what is still in flight; what is
+ * pending is due again.
  *
  * Suspects (see Isolation) are pushed in rounds, while no other push is under way. A suspect
  * document is read before its round. A batch of documents that is being read when a round begins
@@ -122,7 +131,10 @@ export class Uplink {
     this.#work = new Background(deps.clock);
   }
 
-  /** Starts the loops. `onFailure` is called with an error that ended one of them, which is a bug or a disk that fails. */
+  /**
+   * Starts the loops. `onFailure` is called with an error that ended one of them, which is a bug or
+   * a disk that fails.
+   */
   start(onFailure: (error: unknown) => void): void {
     this.#loops = this.#run(this.#stopping.signal, onFailure).catch(onFailure);
   }
@@ -151,7 +163,9 @@ export class Uplink {
 
   /** Of the loops, while they run. */
   get health(): readonly HealthCheck[] {
-    return this.#isRunning ? [this.#pushing, this.#packing, this.#confirm.health, this.#removals.health] : [];
+    return this.#isRunning
+      ? [this.#pushing, this.#packing, this.#confirm.health, this.#removals.health]
+      : [];
   }
 
   status(): UplinkStatus {
@@ -175,10 +189,14 @@ export class Uplink {
     this.#work.notify();
   }
 
-  /** Whether nothing is left to do until the state changes or a folder is back; false before it has taken up what there is. */
+  /**
+   * Whether nothing is left to do until the state changes or a folder is back; false before it has
+   * taken up what there is.
+   */
   get isIdle(): boolean {
     const isApart = this.#round !== undefined;
-    const isPushing = this.#work.size > 0 || isApart || !this.#backlog.isIdle || !this.#isolation.isIdle;
+    const isPushing =
+      this.#work.size > 0 || isApart || !this.#backlog.isIdle || !this.#isolation.isIdle;
     return this.#isRunning && !isPushing && this.#confirm.isIdle && this.#removals.isIdle;
   }
 
@@ -318,7 +336,11 @@ export class Uplink {
   #isAhead(item: PendingItem): boolean {
     const { item: read, rules } = this.#ahead ?? {};
     const isSame = read !== undefined && keyOf(read) === keyOf(item);
-    return isSame && stillPending(item, read) !== undefined && rules === this.#deps.dialect.current?.content;
+    return (
+      isSame &&
+      stillPending(item, read) !== undefined &&
+      rules === this.#deps.dialect.current?.content
+    );
   }
 
   /**
@@ -355,7 +377,8 @@ export class Uplink {
     if (taken.length > 0) this.#attribution.succeeded(taken);
     for (const [i, { item }] of documents.entries()) {
       const result = results[i];
-      if (result !== undefined && result.kind !== 'accepted') await this.#fail(item, result, before);
+      if (result !== undefined && result.kind !== 'accepted')
+        await this.#fail(item, result, before);
     }
     this.#isolation.pushed();
     await state.commit();
@@ -398,13 +421,17 @@ export class Uplink {
     const current = stillPending(now, document.item);
     const after = current && accepted(current, sent, clock.now());
     if (after !== undefined) state.put(after);
-    // The file changed or went while this version travelled: what the peer took is remembered with what is there now.
+    // The file changed or went while this version travelled: what the peer took is remembered with
+    // what is there now.
     else if (now !== undefined && now.status !== 'accepted' && now.status !== 'confirmed')
       state.put(overtaken(now, sent, clock.now()));
     return after;
   }
 
-  /** Brings a negative result to the state. @param before how many pushes had gone through when this one began */
+  /**
+   * Brings a negative result to the state. @param before how many pushes had gone through when this
+   * one began
+   */
   async #fail(item: PendingItem, result: PushResult, before: number): Promise<void> {
     const { clock, state } = this.#deps;
     const current = this.#current(item);
@@ -437,7 +464,10 @@ export class Uplink {
   }
 
   /** Reads a batch, unless it is a suspect document that was read before. */
-  async #pack(batch: readonly PendingItem[], rules: ContentRules): Promise<readonly (Packed | undefined)[]> {
+  async #pack(
+    batch: readonly PendingItem[],
+    rules: ContentRules,
+  ): Promise<readonly (Packed | undefined)[]> {
     const { extracts, linksWithin, pathOf, settings } = this.#deps;
     const [first] = batch;
     if (this.#ahead !== undefined && first !== undefined && this.#isAhead(first)) {
@@ -474,7 +504,8 @@ export class Uplink {
     for (const [i, taken] of batch.entries()) {
       const item = this.#current(taken);
       const content = contents[i];
-      // At its old URL it could replace what another folder has there now: a scan gives it the new one, or lets it go.
+      // At its old URL it could replace what another folder has there now: a scan gives it the new
+      // one, or lets it go.
       if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
       const isHere = standing(item.folder) === 'there';
       // Without its hash, so that the next look that can read it takes it up again.
@@ -501,7 +532,11 @@ export class Uplink {
     log.info({ event: 'skipped', folder, path, code: why.code }, words);
   }
 
-  #leave(item: PendingItem, content: PreparedDocument['content'], rules: ContentRules): PreparedDocument {
+  #leave(
+    item: PendingItem,
+    content: PreparedDocument['content'],
+    rules: ContentRules,
+  ): PreparedDocument {
     const { clock, state } = this.#deps;
     const { url, collection, version } = item;
     const { size, digest, words = 0, extracted } = content;
@@ -524,8 +559,9 @@ export class Uplink {
   }
 
   /**
-   * Other files of which the peer was sent a document at the URL of this one: those of folders that had another name, URL or place
-   * in an earlier configuration. The last push to a URL is what the peer has there, so what was sent for them counts no more.
+   * Other files of which the peer was sent a document at the URL of this one: those of folders that
+   * had another name, URL or place in an earlier configuration. The last push to a URL is what the
+   * peer has there, so what was sent for them counts no more.
    */
   *#conflictsOf({ folder, path, url }: PendingItem): Iterable<Entry> {
     for (const entry of this.#deps.state.entries.mayBeAt(url))
@@ -538,13 +574,20 @@ function isDocument(item: PendingItem): boolean {
 }
 
 /**
- * What was sent, with when that was by both clocks, and with the last modification in whole seconds where the peer will keep it: YaCy
- * puts its own clock's time in the place of one that is later, and 1970 in the place of an earlier one.
+ * What was sent, with when that was by both clocks, and with the last modification in whole seconds
+ * where the peer will keep it: YaCy puts its own clock's time in the place of one that is later,
+ * and 1970 in the place of an earlier one.
  */
 function dated({ item, content, sent }: PreparedDocument, at: number, peerAt?: number): Sent {
   const lastModified = Math.floor(item.version.mtimeMs / 1000) * 1000;
-  const isKept = content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - CLOCKS_APART_MS);
-  return { ...sent, at, ...(peerAt === undefined ? {} : { peerAt }), ...(isKept ? { lastModified } : {}) };
+  const isKept =
+    content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - CLOCKS_APART_MS);
+  return {
+    ...sent,
+    at,
+    ...(peerAt === undefined ? {} : { peerAt }),
+    ...(isKept ? { lastModified } : {}),
+  };
 }
 
 function tooLarge(bytes: number, most = 0): Trouble {

@@ -15,11 +15,16 @@ export function isVerifiable(entry: Entry): entry is Verifiable {
   return entry.status === 'confirmed' || entry.status === 'removed';
 }
 
-/** All items that can be looked up once more, or so many of them by chance; and how many that are. */
+/**
+ * All items that can be looked up once more, or so many of them by chance; and how many that are.
+ */
 export async function itemsToVerify(
   { entries }: Pick<State, 'entries'>,
   most = Number.POSITIVE_INFINITY,
-): Promise<{ readonly items: Iterable<Verifiable> | AsyncIterable<Verifiable>; readonly of: number }> {
+): Promise<{
+  readonly items: Iterable<Verifiable> | AsyncIterable<Verifiable>;
+  readonly of: number;
+}> {
   const { confirmed, removed } = entries.counts();
   const of = Math.min(most, confirmed + removed);
   if (most === Number.POSITIVE_INFINITY) return { items: verifiable(entries), of };
@@ -40,7 +45,10 @@ async function* verifiable(entries: State['entries']): AsyncGenerator<Verifiable
 
 /** An item that is not in the peer as it was left. */
 export interface Deviation {
-  /** `lost`: confirmed, and the peer does not show that version any more; `back`: removed, and the peer shows it again. */
+  /**
+   * `lost`: confirmed, and the peer does not show that version any more; `back`: removed, and the
+   * peer shows it again.
+   */
   readonly kind: 'lost' | 'back';
   readonly file: string;
   readonly url: string;
@@ -86,8 +94,8 @@ export interface VerifyOptions {
   /** How many items there are. */
   readonly of?: number;
   /**
-   * The state lost changes, and a later version may have been pushed: only what the peer shows of this version alone, or showed
-   * just so when it was confirmed, counts.
+   * The state lost changes, and a later version may have been pushed: only what the peer shows of
+   * this version alone, or showed just so when it was confirmed, counts.
    */
   readonly isDoubtful?: boolean;
 }
@@ -103,12 +111,14 @@ const OF_ONE_ANSWER = new Set(['answered', 'failing']);
 const MOST_SUSPECTS = 1_000;
 
 /**
- * Looks items up once more, a few at a time. A confirmed item that is missing or another version, and a removed one that is there, is
- * looked up again after a pause. If it still is so, it is reported and, where `repair` asks for it, pushed or removed again. An answer
- * that cannot be used costs its item only. The last line sums it up, lines in between tell how far it has come. It ends with its
- * consumer: no look-up begins after that.
+ * Looks items up once more, a few at a time. A confirmed item that is missing or another version,
+ * and a removed one that is there, is looked up again after a pause. If it still is so, it is
+ * reported and, where `repair` asks for it, pushed or removed again. An answer that cannot be used
+ * costs its item only. The last line sums it up, lines in between tell how far it has come. It ends
+ * with its consumer: no look-up begins after that.
  *
- * @throws PeersyncError what a look-up threw that says something of the whole peer: it is away, busy, or refuses credentials
+ * @throws PeersyncError what a look-up threw that says something of the whole peer: it is away,
+ *   busy, or refuses credentials
  */
 export async function* verify(
   items: Iterable<Verifiable> | AsyncIterable<Verifiable>,
@@ -127,11 +137,14 @@ export async function* verify(
       const { url } = item.sent ?? item;
       const doc = await queue.run(lane, (s) => peer.peerdoc({ url }, { signal: s }), stopping);
       const why =
-        item.status === 'removed' ? backBecause(deps, item, doc) : lostBecause(item, doc, isDoubtful);
+        item.status === 'removed'
+          ? backBecause(deps, item, doc)
+          : lostBecause(item, doc, isDoubtful);
       if (why !== undefined) suspects.set(item, why);
     } catch (error) {
       // What says something of the peer as a whole ends it.
-      if (!(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(classify(error).kind)) throw error;
+      if (!(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(classify(error).kind))
+        throw error;
       counts.failed += 1;
       const { folder, path, url } = item;
       log.warn(
@@ -166,7 +179,8 @@ export async function* verify(
       const isBack = item.status === 'removed';
       const kind = isBack ? 'back' : 'lost';
       counts[kind] += 1;
-      if (repair) state.put(isBack ? removing(item, clock.now(), why) : lostLater(item, why, clock.now()));
+      if (repair)
+        state.put(isBack ? removing(item, clock.now(), why) : lostLater(item, why, clock.now()));
       const what = isBack
         ? 'removed before and shown by the peer'
         : 'confirmed before and now lost by the peer';
@@ -191,7 +205,10 @@ export async function* verify(
   if (!signal?.aborted) yield { kind: 'verified', ...counts };
 }
 
-async function* groupsOf<T>(items: Iterable<T> | AsyncIterable<T>, size: number): AsyncGenerator<T[]> {
+async function* groupsOf<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  size: number,
+): AsyncGenerator<T[]> {
   let group: T[] = [];
   for await (const item of items) {
     if (group.push(item) < size) continue;
@@ -210,11 +227,17 @@ function lostBecause(
   if (!shown.shown) return shown.why;
   if (!isDoubtful || OF_ONE_VERSION.has(shown.kind)) return undefined;
   const isAsConfirmed = shown.kind === 'loadDate' && shown.text === evidence.shown;
-  return isAsConfirmed ? undefined : 'the peer may have been sent a later version, which the state lost';
+  return isAsConfirmed
+    ? undefined
+    : 'the peer may have been sent a later version, which the state lost';
 }
 
 /** Why a removed document counts as having come back: not where it belongs to somebody else. */
-function backBecause(deps: VerifyDeps, item: RemovedItem, doc: Peerdoc | undefined): string | undefined {
+function backBecause(
+  deps: VerifyDeps,
+  item: RemovedItem,
+  doc: Peerdoc | undefined,
+): string | undefined {
   if (
     deps.dialect.current?.isRemoved(doc) !== false ||
     deps.state.entries.ownerOf(item.url, item) !== undefined
@@ -229,5 +252,9 @@ function backBecause(deps: VerifyDeps, item: RemovedItem, doc: Peerdoc | undefin
 function isCurrent(state: Pick<State, 'get'>, item: Verifiable): boolean {
   const now = state.get(item.folder, item.path);
   if (item.status === 'removed') return now?.status === 'removed' && now.since === item.since;
-  return now?.status === 'confirmed' && now.sent.at === item.sent.at && now.sent.sha256 === item.sent.sha256;
+  return (
+    now?.status === 'confirmed' &&
+    now.sent.at === item.sent.at &&
+    now.sent.sha256 === item.sent.sha256
+  );
 }

@@ -8,8 +8,8 @@ const LOOKS_AT_ONCE = 16;
 /** So many paths wait one by one; of what else changes only the directory is remembered. */
 const MOST_PATHS = 10_000;
 /**
- * The shortest rest: a second write within the same tick of the kernel's clock (up to 10 ms) leaves no other trace
- * than the content.
+ * The shortest rest: a second write within the same tick of the kernel's clock (up to 10 ms) leaves
+ * no other trace than the content.
  */
 const SHORTEST_SETTLE_MS = 20;
 
@@ -26,9 +26,9 @@ interface Waiting {
  * Holds the paths of one folder that are not at rest, and has each looked at when it is due.
  *
  * - A path that an fs event named is due after a moment; one that somebody asked for, at once.
- * - A file that was written a moment ago is due when it may have been at rest (size, mtime, ctime and inode the same)
- *   for `settle`. It is at rest when its times are older than that, or, where they lie in the future, when it looked the
- *   same for so long.
+ * - A file that was written a moment ago is due when it may have been at rest (size, mtime, ctime
+ *   and inode the same) for `settle`. It is at rest when its times are older than that, or, where
+ *   they lie in the future, when it looked the same for so long.
  *
  * What changes while it is looked at waits again.
  */
@@ -45,8 +45,8 @@ export class Debouncer {
 
   /**
    * @param settleMs a file is at rest when it did not change for so long
-   * @param onDue looks at a path, or, where it ends in a slash, at what changed in that directory. Never rejects, and ends in
-   *   `atRest` if there is a file of interest
+   * @param onDue looks at a path, or, where it ends in a slash, at what changed in that directory.
+   *   Never rejects, and ends in `atRest` if there is a file of interest
    */
   constructor(
     settleMs: number,
@@ -65,14 +65,18 @@ export class Debouncer {
     return this.#isLooking;
   }
 
-  /** Every path that waits, and how the file there looked, if it was looked at. A directory that something changed in ends in a slash. */
+  /**
+   * Every path that waits, and how the file there looked, if it was looked at. A directory that
+   * something changed in ends in a slash.
+   */
   *waiting(): Iterable<readonly [path: string, seen: FileStat | undefined]> {
     for (const [path, { seen }] of this.#waiting) yield [path, seen?.stat];
   }
 
   /** How many files were written a moment ago. */
   get settling(): number {
-    return [...this.#waiting].filter(([path, { seen }]) => seen !== undefined || path.endsWith('/')).length;
+    return [...this.#waiting].filter(([path, { seen }]) => seen !== undefined || path.endsWith('/'))
+      .length;
   }
 
   /** Something happened to a name in a directory, or, without a name, to anything in it. */
@@ -112,8 +116,8 @@ export class Debouncer {
   }
 
   /**
-   * Waits until everything that an event has named so far was looked at. What is not at rest goes on waiting, and events that come
-   * meanwhile are not waited for.
+   * Waits until everything that an event has named so far was looked at. What is not at rest goes
+   * on waiting, and events that come meanwhile are not waited for.
    *
    * @returns false where that takes longer than `limitMs`
    */
@@ -139,7 +143,10 @@ export class Debouncer {
     await this.#looking;
   }
 
-  /** Of two reasons to look the earlier counts (under steady writing a later one would never come), and what was seen stays known. */
+  /**
+   * Of two reasons to look the earlier counts (under steady writing a later one would never come),
+   * and what was seen stays known.
+   */
   #add(path: string, { due, isAsked }: Waiting): void {
     const known = this.#waiting.get(path) ?? { due, isAsked };
     this.#set(path, { ...known, due: Math.min(known.due, due), isAsked: known.isAsked || isAsked });
@@ -147,7 +154,8 @@ export class Debouncer {
 
   #set(path: string, waiting: Waiting): void {
     if (this.#stopping.signal.aborted) return;
-    const isTooMuch = this.#waiting.size >= MOST_PATHS && !this.#waiting.has(path) && !path.endsWith('/');
+    const isTooMuch =
+      this.#waiting.size >= MOST_PATHS && !this.#waiting.has(path) && !path.endsWith('/');
     if (isTooMuch && !waiting.isAsked) {
       this.#add(`${directoryOf(path)}/`, { due: waiting.due, isAsked: false });
       return;

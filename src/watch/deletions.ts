@@ -20,7 +20,10 @@ import { isAbsence, look } from './lister.js';
 import type { FolderDeps } from './reconciler.js';
 import { UnreadFiles } from './unread-files.js';
 
-/** Files that were removed at once, so many that a person is to approve it. A type and not an interface, for it is kept as JSON. */
+/**
+ * Files that were removed at once, so many that a person is to approve it. A type and not an
+ * interface, for it is kept as JSON.
+ */
 export type HeldDeletes = {
   /** How many; renamed ones do not count. */
   readonly files: number;
@@ -35,8 +38,8 @@ export type HeldDeletes = {
 };
 
 /**
- * So many documents are removed in any case, and such a share of the folder. Where more than both went within a minute, those that
- * went then wait for a person.
+ * So many documents are removed in any case, and such a share of the folder. Where more than both
+ * went within a minute, those that went then wait for a person.
  */
 const FEW = 20;
 const FEW_SHARE = 0.1;
@@ -45,7 +48,10 @@ const EXAMPLES = 3;
 
 /** Scans for the sake of removed files take at most a twentieth of the time. */
 const REST = 19;
-/** How long a file that is not read yet, and may be the removed one, keeps its document from being removed, in ms. */
+/**
+ * How long a file that is not read yet, and may be the removed one, keeps its document from being
+ * removed, in ms.
+ */
 const LONGEST_UNREAD_MS = 600_000;
 /** So many files are looked for at once, and put into state without a pause. */
 const SLICE = 50;
@@ -54,24 +60,33 @@ const heldKey = (folder: string) => `watch.held-deletes.${folder}`;
 const approvedKey = (folder: string) => `watch.approved-deletes.${folder}`;
 
 /** The removed files of a folder whose documents wait for a person. */
-export function unapprovedDeletes(state: Pick<StateView, 'meta'>, folder: string): HeldDeletes | undefined {
+export function unapprovedDeletes(
+  state: Pick<StateView, 'meta'>,
+  folder: string,
+): HeldDeletes | undefined {
   const held = heldDeletes(state, folder);
   return held?.before === state.meta(approvedKey(folder)) ? undefined : held;
 }
 
 /** Those that waited for `approveDeletes` when the folder was scanned last. */
-export function heldDeletes(state: Pick<StateView, 'meta'>, folder: string): HeldDeletes | undefined {
+export function heldDeletes(
+  state: Pick<StateView, 'meta'>,
+  folder: string,
+): HeldDeletes | undefined {
   return state.meta(heldKey(folder)) as HeldDeletes | undefined;
 }
 
-/** A person wants the documents of the held files to be removed: the next full scan decides so. In memory; see `State.commit`. */
+/**
+ * A person wants the documents of the held files to be removed: the next full scan decides so. In
+ * memory; see `State.commit`.
+ */
 export function approveDeletes(state: State, folder: string): void {
   state.setMeta(approvedKey(folder), heldDeletes(state, folder)?.before);
 }
 
 /**
- * Whether documents of removed files are removed from the peer. Unless the folder says so, they are with the embedded peer; nothing
- * is as long as nobody knows what the peer is.
+ * Whether documents of removed files are removed from the peer. Unless the folder says so, they are
+ * with the embedded peer; nothing is as long as nobody knows what the peer is.
  *
  * @param isEmbedded whether the peer is an embedded one; undefined while that is not known
  */
@@ -86,8 +101,9 @@ export function removesDocuments(
 type Candidate = (GoneItem | SkippedFile) & { readonly sent: Sent };
 
 /**
- * Whether the document of a file that is gone, or of one whose content is kept out, is to be removed from the peer, as soon as that is
- * certain: not where its URL is another one now. What a rule of paths keeps out stays, for a rule may be mistaken.
+ * Whether the document of a file that is gone, or of one whose content is kept out, is to be
+ * removed from the peer, as soon as that is certain: not where its URL is another one now. What a
+ * rule of paths keeps out stays, for a rule may be mistaken.
  */
 export function isToBeRemoved(
   entry: Entry,
@@ -111,12 +127,14 @@ interface Unapproved {
 }
 
 /**
- * Decides which documents of one folder are to be removed from the peer, for their files were removed.
+ * Decides which documents of one folder are to be removed from the peer, for their files were
+ * removed.
  *
- * A file that is found to be gone, or to have content that is kept out, asks for a full scan. At the end of a full scan, a document is to be removed whose file was gone,
- * or kept out, before the scan began and still is, while the root is certainly the folder. It waits for another scan while a file that
- * is not read yet may be the same one under another name. Very many that went within a minute are *held*, until a person approves them
- * or they come back.
+ * A file that is found to be gone, or to have content that is kept out, asks for a full scan. At
+ * the end of a full scan, a document is to be removed whose file was gone, or kept out, before the
+ * scan began and still is, while the root is certainly the folder. It waits for another scan while
+ * a file that is not read yet may be the same one under another name. Very many that went within a
+ * minute are *held*, until a person approves them or they come back.
  */
 export class Deletions {
   #timer: Timer | undefined;
@@ -191,7 +209,8 @@ export class Deletions {
   async decide(began: number): Promise<void> {
     const { clock, debouncer, folder, state } = this.deps;
     const kept = Number(state.meta(approvedKey(folder.name)) ?? Number.NEGATIVE_INFINITY);
-    // One from ahead was given in an earlier run whose clock was wrong: it holds for what went then, and for nothing since.
+    // One from ahead was given in an earlier run whose clock was wrong: it holds for what went
+    // then, and for nothing since.
     const approved = kept > began ? 0 : kept;
     const unread = await UnreadFiles.of(debouncer, this.reading, clock);
     const isUnread = (item: Candidate) =>
@@ -242,13 +261,17 @@ export class Deletions {
     return crowdedSeconds(found, limit);
   }
 
-  /** How many of the files of the folder, `all` removed ones among them, may go without a person. */
+  /**
+   * How many of the files of the folder, `all` removed ones among them, may go without a person.
+   */
   #limit(all: number): number {
     return Math.max(FEW, FEW_SHARE * this.#filesWith(all));
   }
 
   #filesWith(all: number): number {
-    const { pending, accepted, confirmed, quarantined } = this.deps.state.counts(this.deps.folder.name);
+    const { pending, accepted, confirmed, quarantined } = this.deps.state.counts(
+      this.deps.folder.name,
+    );
     return pending + accepted + confirmed + quarantined + all;
   }
 
@@ -283,12 +306,18 @@ export class Deletions {
     }
   }
 
-  /** Since when a file is gone. A time ahead is of an earlier run whose clock was wrong: the file went before this run began. */
+  /**
+   * Since when a file is gone. A time ahead is of an earlier run whose clock was wrong: the file
+   * went before this run began.
+   */
   #goneSince({ since }: Pick<Candidate, 'since'>): number {
     return since > this.deps.clock.now() ? Number.NEGATIVE_INFINITY : since;
   }
 
-  /** The gone items that are to be decided about. @param before those that were gone before this, in ms since the epoch */
+  /**
+   * The gone items that are to be decided about. @param before those that were gone before this, in
+   * ms since the epoch
+   */
   async *#candidates(before: number, unread: UnreadFiles): AsyncGenerator<Candidate> {
     const { folder, rules, state } = this.deps;
     const { gone, skipped } = state.counts(folder.name);
@@ -304,15 +333,22 @@ export class Deletions {
         if (!this.#isToBeRemoved(entry)) continue;
         if (state.entries.ownerOf(entry.sent.url, entry) !== undefined) continue;
         // The scan did not look whether it is back, or it may be back and waits to be read.
-        const isSeen = unread.isComplete && !unread.has(entry.path) && rules.decide(entry.path).take;
+        const isSeen =
+          unread.isComplete && !unread.has(entry.path) && rules.decide(entry.path).take;
         if (!isSeen && !(await this.#isStillOut(entry))) continue;
         yield entry;
       }
     }
   }
 
-  /** The free ones of the candidates are to be removed. @returns whether nothing kept it from that */
-  async #remove(before: number, unread: UnreadFiles, isFree: (item: Candidate) => boolean): Promise<boolean> {
+  /**
+   * The free ones of the candidates are to be removed. @returns whether nothing kept it from that
+   */
+  async #remove(
+    before: number,
+    unread: UnreadFiles,
+    isFree: (item: Candidate) => boolean,
+  ): Promise<boolean> {
     const { folder, log } = this.deps;
     let documents = 0;
     let slice: Candidate[] = [];
@@ -336,7 +372,10 @@ export class Deletions {
     return isDone;
   }
 
-  /** Whether no file is there, or the same one that is kept out. What cannot be looked at proves nothing. */
+  /**
+   * Whether no file is there, or the same one that is kept out. What cannot be looked at proves
+   * nothing.
+   */
   async #isStillOut({ path, status, version }: Candidate): Promise<boolean> {
     const { absolute, folder } = this.deps;
     const found = await look(absolute(path), status === 'skipped' && folder.followSymlinks);
@@ -345,7 +384,10 @@ export class Deletions {
     return found.kind !== 'file' && !(found.kind === 'link' && folder.followSymlinks);
   }
 
-  /** @returns how many documents are to be removed, renamed files not counted; undefined where the root is not certain any more */
+  /**
+   * @returns how many documents are to be removed, renamed files not counted; undefined where the
+   *   root is not certain any more
+   */
   async #removeSlice(slice: readonly Candidate[]): Promise<number | undefined> {
     const { changed, clock, folder, isCertain, isUnmounted, state } = this.deps;
     const out = await Promise.all(slice.map((item) => this.#isStillOut(item)));
@@ -353,7 +395,8 @@ export class Deletions {
     let documents = 0;
     for (const [i, { path, since }] of slice.entries()) {
       const now = state.get(folder.name, path);
-      if (!out[i] || isUnmounted(path) || now?.since !== since || !this.#isToBeRemoved(now)) continue;
+      if (!out[i] || isUnmounted(path) || now?.since !== since || !this.#isToBeRemoved(now))
+        continue;
       state.put(removing(now, clock.now()));
       // A rename was told as one.
       if (now.status === 'skipped' || !isRenamed(now)) documents += 1;
@@ -368,7 +411,10 @@ function secondOf({ since }: Candidate): number {
 }
 
 /** The seconds that belong to a minute in which more than `limit` files went. */
-function crowdedSeconds(found: ReadonlyMap<string, readonly Unapproved[]>, limit: number): Set<number> {
+function crowdedSeconds(
+  found: ReadonlyMap<string, readonly Unapproved[]>,
+  limit: number,
+): Set<number> {
   const counts = new Map<number, number>();
   for (const same of found.values())
     for (const { second } of same) counts.set(second, (counts.get(second) ?? 0) + 1);
@@ -378,7 +424,11 @@ function crowdedSeconds(found: ReadonlyMap<string, readonly Unapproved[]>, limit
   for (const second of [...counts.keys()].sort((a, b) => a - b)) {
     minute.push(second);
     files += counts.get(second) ?? 0;
-    for (let first = minute[0]; first !== undefined && first <= second - SPAN_SECONDS; first = minute[0]) {
+    for (
+      let first = minute[0];
+      first !== undefined && first <= second - SPAN_SECONDS;
+      first = minute[0]
+    ) {
       minute.shift();
       files -= counts.get(first) ?? 0;
     }

@@ -25,8 +25,9 @@ export interface ScanReport {
 export interface FolderStatus {
   readonly name: string;
   /**
-   * `scanning` and `watching` speak for themselves; `unwatched`: fs events are turned off; `held`: the root is missing or
-   * another one; `degraded`: the system's watch limit is reached, changes are found by rescans.
+   * `scanning` and `watching` speak for themselves; `unwatched`: fs events are turned off; `held`:
+   * the root is missing or another one; `degraded`: the system's watch limit is reached, changes
+   * are found by rescans.
    */
   readonly state: 'scanning' | 'watching' | 'unwatched' | 'held' | 'degraded';
   readonly since: number;
@@ -35,7 +36,9 @@ export interface FolderStatus {
   readonly directoriesWatched: number;
   /** Files that were written a moment ago and are waited for. */
   readonly settling: number;
-  /** Paths that could not be looked at, besides those that are named; only where there are too many. */
+  /**
+   * Paths that could not be looked at, besides those that are named; only where there are too many.
+   */
   readonly unnamedProblems?: number | undefined;
 }
 
@@ -45,13 +48,14 @@ const LONGEST_STEP_MS = 15 * 60_000;
 /**
  * Watches one folder.
  *
- * - *Scanning*: a full scan runs; fs events are followed meanwhile. Then *watching*: fs events say where to look, and the
- *   files that were written a moment ago settle. Every few seconds the root is checked, and after a time everything is
- *   scanned again.
- * - *Held*: the root is missing or another one, see FolderRoot. A full scan follows when it is back.
- *   What is mounted below the root is held by itself, see FolderMounts.
- * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder is scanned more often,
- *   until a full scan has watched all that it met. A file of rules that cannot be read is tried every few seconds.
+ * - *Scanning*: a full scan runs; fs events are followed meanwhile. Then *watching*: fs events say
+ *   where to look, and the files that were written a moment ago settle. Every few seconds the root
+ *   is checked, and after a time everything is scanned again.
+ * - *Held*: the root is missing or another one, see FolderRoot. A full scan follows when it is
+ *   back. What is mounted below the root is held by itself, see FolderMounts.
+ * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder
+ *   is scanned more often, until a full scan has watched all that it met. A file of rules that
+ *   cannot be read is tried every few seconds.
  */
 export class FolderWatch {
   readonly root: FolderRoot;
@@ -82,14 +86,26 @@ export class FolderWatch {
     this.root = new FolderRoot(folder, deps);
     this.mounts = new FolderMounts(folder, deps);
     this.deps = {
-      ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
+      ...deps,
+      folder,
+      rules: new FolderRules(folder),
+      digests: new Map(),
       problems: new Problems(name, clock, log),
-      health: new HealthCheck(`folder ${name}`, `the scan of folder ${quoted(name)} does not go on`, {
-        limitMs: LONGEST_STEP_MS,
-        busy: () => this.#isLooking,
-      }),
-      opening: new HealthCheck(`watches of ${name}`, `a directory of ${name} does not come to be watched`),
-      debouncer: new Debouncer(folder.settle, clock, (path, isAsked) => this.#lookAt(path, isAsked)),
+      health: new HealthCheck(
+        `folder ${name}`,
+        `the scan of folder ${quoted(name)} does not go on`,
+        {
+          limitMs: LONGEST_STEP_MS,
+          busy: () => this.#isLooking,
+        },
+      ),
+      opening: new HealthCheck(
+        `watches of ${name}`,
+        `a directory of ${name} does not come to be watched`,
+      ),
+      debouncer: new Debouncer(folder.settle, clock, (path, isAsked) =>
+        this.#lookAt(path, isAsked),
+      ),
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
       mayLook: () => !this.#isStopped && this.root.isThere,
       isUnmounted: (path) => this.mounts.isUnmounted(path),
@@ -105,7 +121,9 @@ export class FolderWatch {
   get busy(): boolean {
     if (this.#isStopped) return false;
     const isScanned = this.#isScanning || this.#nextScan !== undefined;
-    return isScanned || this.#deletions.isWaiting || this.deps.debouncer.busy || this.#reconciler.busy;
+    return (
+      isScanned || this.#deletions.isWaiting || this.deps.debouncer.busy || this.#reconciler.busy
+    );
   }
 
   status(): FolderStatus {
@@ -132,9 +150,11 @@ export class FolderWatch {
   }
 
   /**
-   * Scans the whole folder, after the running scan; who asks meanwhile shares the next one. Never rejects.
+   * Scans the whole folder, after the running scan; who asks meanwhile shares the next one. Never
+   * rejects.
    *
-   * @param isMeant whether a directory that stands in the place of the folder's, and is not empty, is to be the folder
+   * @param isMeant whether a directory that stands in the place of the folder's, and is not empty,
+   *   is to be the folder
    */
   rescan(isMeant = false): Promise<ScanReport> {
     this.root.isMeant ||= isMeant;
@@ -146,7 +166,10 @@ export class FolderWatch {
     return this.#nextScan;
   }
 
-  /** Resolves when nothing of this watch is looked at any more: another one may take the folder over. */
+  /**
+   * Resolves when nothing of this watch is looked at any more: another one may take the folder
+   * over.
+   */
   async stop(): Promise<void> {
     const { events, debouncer } = this.deps;
     this.#stopping.abort();
@@ -160,7 +183,10 @@ export class FolderWatch {
     if (held !== undefined) return { state: 'held', since };
     if (limit !== undefined) return { state: 'degraded', since: limit.since };
     if (this.#isScanning || this.#lastScan === undefined) return { state: 'scanning', since };
-    return { state: this.deps.events === undefined ? 'unwatched' : 'watching', since: this.#lastScan.at };
+    return {
+      state: this.deps.events === undefined ? 'unwatched' : 'watching',
+      since: this.#lastScan.at,
+    };
   }
 
   get #isStopped(): boolean {
@@ -190,14 +216,20 @@ export class FolderWatch {
     }
   }
 
-  /** Checks the root and what is mounted below it, and scans everything when that is there and not what it was. @returns whether it is not */
+  /**
+   * Checks the root and what is mounted below it, and scans everything when that is there and not
+   * what it was. @returns whether it is not
+   */
   async #follow(): Promise<boolean> {
     const isOther = await this.#checkRoot();
     if (isOther && this.deps.mayLook()) void this.rescan();
     return isOther;
   }
 
-  /** @returns whether the root, or what is mounted below it, stands otherwise than before, or is another one */
+  /**
+   * @returns whether the root, or what is mounted below it, stands otherwise than before, or is
+   *   another one
+   */
   async #checkRoot(): Promise<boolean> {
     const { digests, debouncer, events, changed, onStanding } = this.deps;
     const { isMeant, real } = this.root;

@@ -6,23 +6,28 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type DirectoryStat, look } from './lister.js';
 
-/** A name in a watched directory that something happened to; without a name, something happened somewhere in it. */
+/**
+ * A name in a watched directory that something happened to; without a name, something happened
+ * somewhere in it.
+ */
 export type EventListener = (directory: string, name: string | undefined) => void;
 
 /**
- * So many directories are watched by chokidar, `fs.watch` serves the others. Measured for 1,000 directories: chokidar 335 ms
- * of processor time and 29 MB, `fs.watch` 41 ms and 12 MB; for 10,000: 1,930 ms and 108 MB, 190 ms and 39 MB.
+ * So many directories are watched by chokidar, `fs.watch` serves the others. Measured for 1,000
+ * directories: chokidar 335 ms of processor time and 29 MB, `fs.watch` 41 ms and 12 MB; for 10,000:
+ * 1,930 ms and 108 MB, 190 ms and 39 MB.
  */
 const MOST_BY_CHOKIDAR = 250;
 /**
- * A directory of this size in bytes (some 500 to 1,500 names on ext4, xfs, btrfs and tmpfs) is not watched by chokidar. It
- * lists its directory and stats every file in it at an event, once a second: 101 ms for 10,000 files.
+ * A directory of this size in bytes (some 500 to 1,500 names on ext4, xfs, btrfs and tmpfs) is not
+ * watched by chokidar. It lists its directory and stats every file in it at an event, once a
+ * second: 101 ms for 10,000 files.
  */
 const LARGE_BYTES = 32_768;
 
 /**
- * The time that chokidar has to open a watch, in ms. It never says that it is ready where a directory becomes a file just when it is
- * opened (8 of 40 in a bare loop).
+ * The time that chokidar has to open a watch, in ms. It never says that it is ready where a
+ * directory becomes a file just when it is opened (8 of 40 in a bare loop).
  */
 const LONGEST_OPENING_MS = 10_000;
 /** The code of a watch that was not open in that time. */
@@ -30,7 +35,10 @@ export const WATCH_LATE = 'WATCH_LATE';
 
 /** A watch of one library. */
 interface LibraryWatch {
-  /** Resolves when the watch stands; rejects with what kept it from that. It is settled after some seconds, whatever happens. */
+  /**
+   * Resolves when the watch stands; rejects with what kept it from that. It is settled after some
+   * seconds, whatever happens.
+   */
   readonly opened: Promise<void>;
   close(): Promise<void> | void;
 }
@@ -44,14 +52,14 @@ interface Watch extends LibraryWatch {
 }
 
 /**
- * Events of the file system. Any of them may be missing, doubled or late, so they only say where to look. Paths are
- * absolute.
+ * Events of the file system. Any of them may be missing, doubled or late, so they only say where to
+ * look. Paths are absolute.
  *
- * One watcher a directory: chokidar in trees of ordinary size, and on other systems than Linux; `fs.watch` for large
- * directories, and for those above a number of them.
+ * One watcher a directory: chokidar in trees of ordinary size, and on other systems than Linux;
+ * `fs.watch` for large directories, and for those above a number of them.
  *
- * A watch belongs to the inode and not to the path. When a directory is removed or moved its own watch says so, and
- * those below it are given up with it; the scan asks again for what it finds.
+ * A watch belongs to the inode and not to the path. When a directory is removed or moved its own
+ * watch says so, and those below it are given up with it; the scan asks again for what it finds.
  */
 export class DirectoryEvents {
   readonly #mostByChokidar: number;
@@ -76,11 +84,11 @@ export class DirectoryEvents {
   }
 
   /**
-   * Watches one directory, not what is below it; to be asked before the directory is listed. Watching it already is
-   * fine, and if it is another one since, the old watch is replaced.
+   * Watches one directory, not what is below it; to be asked before the directory is listed.
+   * Watching it already is fine, and if it is another one since, the old watch is replaced.
    *
-   * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), CLOSED, or WATCH_LATE, after which the next call
-   *   watches it in another way
+   * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), CLOSED, or
+   *   WATCH_LATE, after which the next call watches it in another way
    */
   async watch(directory: string): Promise<string> {
     const there = await look(directory);
@@ -90,10 +98,12 @@ export class DirectoryEvents {
     if (this.#watches.get(directory)?.identity !== identityOf(stat)) this.unwatch(directory);
     // chokidar shares a watch by path, so an old one must be closed before a new one is opened.
     if (this.#closing.size > 0) await Promise.all(this.#closing);
-    // A scan that is still ending must not open what nobody would close: it would keep the process alive.
+    // A scan that is still ending must not open what nobody would close: it would keep the process
+    // alive.
     if (this.#closed) return 'CLOSED';
     const known = this.#watches.get(directory);
-    const watch = this.watches(directory, stat) && known !== undefined ? known : this.#open(directory, stat);
+    const watch =
+      this.watches(directory, stat) && known !== undefined ? known : this.#open(directory, stat);
     for (const below of known?.below ?? []) watch.below.add(below);
     this.#watches.set(directory, watch);
     this.#watches.get(dirname(directory))?.below.add(directory);
@@ -134,21 +144,31 @@ export class DirectoryEvents {
     await Promise.all(this.#closing);
   }
 
-  /** Whether chokidar may watch a directory; it takes a backslash for a separator, and would watch another one. */
+  /**
+   * Whether chokidar may watch a directory; it takes a backslash for a separator, and would watch
+   * another one.
+   */
   #isForChokidar(directory: string, { size }: DirectoryStat): boolean {
     const isSmall = size < LARGE_BYTES || this.#mostByChokidar === Number.POSITIVE_INFINITY;
     return isSmall && !directory.includes('\\') && !this.#late.has(directory);
   }
 
   #open(directory: string, stat: DirectoryStat): Watch {
-    const byChokidar = this.#byChokidar < this.#mostByChokidar && this.#isForChokidar(directory, stat);
+    const byChokidar =
+      this.#byChokidar < this.#mostByChokidar && this.#isForChokidar(directory, stat);
     const onEvent = (name: unknown) => this.#onEvent(directory, watch, name);
     // An error of a watch that stood means that it died: only looking helps.
     const onError = () => this.listener(directory, undefined);
     const { opened, close } = byChokidar
       ? openChokidar(directory, this.clock, onEvent, onError)
       : openPlain(directory, onEvent, onError);
-    const watch: Watch = { opened, close, byChokidar, identity: identityOf(stat), below: new Set() };
+    const watch: Watch = {
+      opened,
+      close,
+      byChokidar,
+      identity: identityOf(stat),
+      below: new Set(),
+    };
     if (byChokidar) this.#byChokidar += 1;
     return watch;
   }
@@ -159,7 +179,8 @@ export class DirectoryEvents {
       return;
     }
     this.listener(directory, name);
-    // What happens to the directory itself comes with its own name, as for an entry that is called the same.
+    // What happens to the directory itself comes with its own name, as for an entry that is called
+    // the same.
     if (name === basename(directory)) void this.#checkSelf(directory, watch);
   }
 
@@ -174,7 +195,8 @@ export class DirectoryEvents {
 
   #close({ byChokidar, close }: Watch): void {
     if (byChokidar) this.#byChokidar -= 1;
-    // chokidar closed halfway through its opening leaves a watch behind, but never between two turns of the event loop.
+    // chokidar closed halfway through its opening leaves a watch behind, but never between two
+    // turns of the event loop.
     const closed: Promise<void> = nextTurn()
       .then(close)
       .catch(() => {})
@@ -209,7 +231,9 @@ function openChokidar(
   });
   watcher.on('raw', (_event, name) => onEvent(name));
   watcher.add(directory);
-  const late = Object.assign(new Error('chokidar does not say that it is ready'), { code: WATCH_LATE });
+  const late = Object.assign(new Error('chokidar does not say that it is ready'), {
+    code: WATCH_LATE,
+  });
   const timer = clock.after(LONGEST_OPENING_MS, () => giveUp(late), { background: true });
   return {
     opened: opened.finally(() => timer.cancel()),
@@ -220,7 +244,11 @@ function openChokidar(
   };
 }
 
-function openPlain(directory: string, onEvent: (name: unknown) => void, onError: () => void): LibraryWatch {
+function openPlain(
+  directory: string,
+  onEvent: (name: unknown) => void,
+  onError: () => void,
+): LibraryWatch {
   try {
     const watcher = watchDirectory(directory, (_event, name) => onEvent(name));
     watcher.on('error', onError);

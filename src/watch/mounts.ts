@@ -7,7 +7,10 @@ import type { WatchDeps } from './reconciler.js';
 import { hasKnownFiles, isEmptyDirectory, isLive, rootDevice } from './root.js';
 import { type PathProblem, trouble } from './rules.js';
 
-/** A directory that another file system is mounted on. A type and not an interface, for it is kept as JSON. */
+/**
+ * A directory that another file system is mounted on. A type and not an interface, for it is kept
+ * as JSON.
+ */
 type Mount = { readonly path: string; readonly dev: number; readonly ino: number };
 
 /** All of one folder, the outer ones first. Those of another root say nothing. */
@@ -20,12 +23,13 @@ export interface UnmountedPart extends PathProblem {
 }
 
 /**
- * The directories below the root of a folder that other file systems are mounted on. They are recognised by device and inode across
- * restarts, as the root is.
+ * The directories below the root of a folder that other file systems are mounted on. They are
+ * recognised by device and inode across restarts, as the root is.
  *
- * A directory whose device is not that of the directory above it is remembered when a scan lists it. It is *away* while it is not
- * there, is empty, or is another directory without a known file in it: nothing in it is taken then, and nothing below it counts as
- * removed. It is forgotten when no file below it is known, or when a person says that what stands there now is meant.
+ * A directory whose device is not that of the directory above it is remembered when a scan lists
+ * it. It is *away* while it is not there, is empty, or is another directory without a known file in
+ * it: nothing in it is taken then, and nothing below it counts as removed. It is forgotten when no
+ * file below it is known, or when a person says that what stands there now is meant.
  */
 export class FolderMounts {
   /** Those that are away, by path relative to the folder. */
@@ -41,7 +45,10 @@ export class FolderMounts {
     return [...this.#away.values()];
   }
 
-  /** Whether a path, of a directory with a slash at its end, is on a file system that is away. A file in the place of a mount is not. */
+  /**
+   * Whether a path, of a directory with a slash at its end, is on a file system that is away. A
+   * file in the place of a mount is not.
+   */
   isUnmounted(path: string): boolean {
     for (const away of this.#away.keys()) if (path.startsWith(`${away}/`)) return true;
     return false;
@@ -68,7 +75,9 @@ export class FolderMounts {
     // Others may have come to be known meanwhile.
     const now = knownMounts(this.folder, state);
     if (others.size > 0)
-      this.#keep(now.flatMap((mount) => (others.has(mount.path) ? (others.get(mount.path) ?? []) : mount)));
+      this.#keep(
+        now.flatMap((mount) => (others.has(mount.path) ? (others.get(mount.path) ?? []) : mount)),
+      );
     const before = new Set(this.#away.keys());
     for (const path of before) {
       if (away.has(path)) continue;
@@ -104,7 +113,8 @@ export class FolderMounts {
     const mounts = knownMounts(this.folder, state);
     const known = mounts.find((mount) => mount.path === path);
     if (known !== undefined) return known.dev === dev && known.ino === ino;
-    if (dev !== deviceAbove(path, mounts, this.folder, state)) this.#keep([...mounts, { path, dev, ino }]);
+    if (dev !== deviceAbove(path, mounts, this.folder, state))
+      this.#keep([...mounts, { path, dev, ino }]);
     return true;
   }
 
@@ -123,8 +133,14 @@ export class FolderMounts {
   }
 }
 
-/** The directories of a folder whose file systems are away, by path relative to it; for whoever asks without a daemon. */
-export async function mountsAway(folder: FolderConfig, state: StateView): Promise<readonly string[]> {
+/**
+ * The directories of a folder whose file systems are away, by path relative to it; for whoever asks
+ * without a daemon.
+ */
+export async function mountsAway(
+  folder: FolderConfig,
+  state: StateView,
+): Promise<readonly string[]> {
   const away: string[] = [];
   for (const mount of knownMounts(folder, state))
     if ((await standingOf(mount, folder, state, false)) === 'away') away.push(mount.path);

@@ -54,7 +54,10 @@ export const WATCH_POLICY = {
   readers: 8,
   /** From so many files that wait to be read on, scans wait too. */
   crowd: 500,
-  /** So long after a file was found to be gone a scan shows whether it still is, in ms; for others may go with it. */
+  /**
+   * So long after a file was found to be gone a scan shows whether it still is, in ms; for others
+   * may go with it.
+   */
   deletionPauseMs: 1_000,
   /** Between two such scans of a folder, in ms. */
   deletionScanMs: 10_000,
@@ -68,9 +71,15 @@ export interface WatchDeps {
   readonly list: List;
   readonly hashQueue: HashQueue;
   readonly renames: Renames;
-  /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
+  /**
+   * Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the
+   * encoding alone.
+   */
   readonly accepts: (encoding: Encoding) => Trouble | undefined;
-  /** Whether the peer is an embedded one; undefined while that is not known, and then the peer is asked. To be called where it decides. */
+  /**
+   * Whether the peer is an embedded one; undefined while that is not known, and then the peer is
+   * asked. To be called where it decides.
+   */
   readonly isEmbedded: () => boolean | undefined;
   /** To be called after a change of state, which is on disk a moment later. */
   readonly changed: () => void;
@@ -88,8 +97,9 @@ export interface FolderDeps extends WatchDeps {
   /** Undefined where changes are found by scans alone. */
   readonly events: FsEvents | undefined;
   /**
-   * What the last scan found, by directory: one with the same digest is left alone. It is deleted when something in the
-   * directory is *open*: changed, not at rest, not readable, waiting for another name.
+   * What the last scan found, by directory: one with the same digest is left alone. It is deleted
+   * when something in the directory is *open*: changed, not at rest, not readable, waiting for
+   * another name.
    */
   readonly digests: Map<string, number>;
   /** Of the scans and looks. */
@@ -98,9 +108,15 @@ export interface FolderDeps extends WatchDeps {
   readonly opening: HealthCheck;
   /** Whether the folder may be looked at. */
   readonly mayLook: () => boolean;
-  /** Whether a path is on a file system below the root that is away: nothing is taken or concluded there. */
+  /**
+   * Whether a path is on a file system below the root that is away: nothing is taken or concluded
+   * there.
+   */
   readonly isUnmounted: (path: string) => boolean;
-  /** Checks the root and what is mounted below it; resolves to whether it is certainly the folder, so that what is not there was removed. */
+  /**
+   * Checks the root and what is mounted below it; resolves to whether it is certainly the folder,
+   * so that what is not there was removed.
+   */
   readonly isCertain: () => Promise<boolean>;
   /** Where a path of the folder stands, links on the way to the folder resolved. */
   readonly absolute: (path: string) => string;
@@ -109,12 +125,13 @@ export interface FolderDeps extends WatchDeps {
 type Taken = Extract<Decision, { take: true }>;
 
 /**
- * Compares what was found at a path of one folder with what state knows of it, and brings into state what differs. Scans
- * and fs events end here.
+ * Compares what was found at a path of one folder with what state knows of it, and brings into
+ * state what differs. Scans and fs events end here.
  *
- * A file that looks the same as when it was read is left alone, unless the configuration changed what is to become of
- * it. Any other is read as soon as it is at rest. A scan and an fs event may find the same path at the same time:
- * everything here is decided anew at the moment when it is put into state.
+ * A file that looks the same as when it was read is left alone, unless the configuration changed
+ * what is to become of it. Any other is read as soon as it is at rest. A scan and an fs event may
+ * find the same path at the same time: everything here is decided anew at the moment when it is put
+ * into state.
  */
 export class Reconciler {
   /** When the last full scan began that went to its end, in ms since the epoch. */
@@ -141,7 +158,8 @@ export class Reconciler {
    *
    * @param file where to read it: the absolute path, or of a followed link the target
    * @param isAsked whether it is to be read though it looks as it did
-   * @param isInNew whether its directory is watched only since a moment ago: it was made, or moved there
+   * @param isInNew whether its directory is watched only since a moment ago: it was made, or moved
+   *   there
    */
   file(path: string, file: string, stat: FileStat, isAsked: boolean, isInNew = false): void {
     const { folder, rules, state, clock, debouncer, isUnmounted, mayLook } = this.deps;
@@ -165,13 +183,15 @@ export class Reconciler {
   }
 
   /**
-   * Whether the size of a file keeps it from being read, and that is not known yet. Nothing but a look of now shows it: a list may
-   * be old, and no reading compares what it says with the file.
+   * Whether the size of a file keeps it from being read, and that is not known yet. Nothing but a
+   * look of now shows it: a list may be old, and no reading compares what it says with the file.
    */
   isDecidedBySize(path: string, stat: FileStat): boolean {
     if (this.#troubleOfSize(stat) === undefined) return false;
     const before = this.deps.state.get(this.deps.folder.name, path);
-    return keptOutFor(before) === undefined || before === undefined || !sameStat(before.version, stat);
+    return (
+      keptOutFor(before) === undefined || before === undefined || !sameStat(before.version, stat)
+    );
   }
 
   #troubleOfSize({ size }: FileStat): Trouble | undefined {
@@ -186,7 +206,13 @@ export class Reconciler {
     const before = state.get(folder.name, path);
     if (!mayLook() || before === undefined || isAway(before) || isExcluded(before)) return;
     const at = { folder: folder.name, path };
-    const after = skipped(before, at, fileStat(before.version), trouble.excluded(folder.name), clock.now());
+    const after = skipped(
+      before,
+      at,
+      fileStat(before.version),
+      trouble.excluded(folder.name),
+      clock.now(),
+    );
     if (mayHaveDocument(after)) {
       state.put(after);
       const words = `skipped ${placeName(at)}: ${rule}. The peer keeps what it was sent of it.`;
@@ -198,7 +224,10 @@ export class Reconciler {
     this.#freed(path);
   }
 
-  /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
+  /**
+   * Files that were certainly not there a moment ago. Nothing is concluded while the root is not
+   * certain.
+   */
   async removed(entries: readonly Entry[]): Promise<void> {
     const { folder, state, clock, renames, rules, isCertain, isUnmounted } = this.deps;
     const isKept = (entry: Entry) => isExcluded(entry) && !rules.decide(entry.path).take;
@@ -207,8 +236,10 @@ export class Reconciler {
     const certain = await isCertain();
     for (const { path, version } of live) {
       const known = state.get(folder.name, path);
-      // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
-      if (known === undefined || isMissing(known) || !isDeepStrictEqual(known.version, version)) continue;
+      // Another version means that the file was found again meanwhile; another status is only the
+      // peer's word on it.
+      if (known === undefined || isMissing(known) || !isDeepStrictEqual(known.version, version))
+        continue;
       // The same file may come back with its directory, which then looks as it did.
       this.#open(path);
       if (certain && !isUnmounted(path)) {
@@ -236,7 +267,9 @@ export class Reconciler {
     if (keptOut !== undefined) {
       const { code, message } = keptOut;
       if (code === PRIVATE_KEY) return folder.ignoreDefaults;
-      return code === NO_WORDS || ENCODINGS.some((encoding) => accepts(encoding)?.message === message);
+      return (
+        code === NO_WORDS || ENCODINGS.some((encoding) => accepts(encoding)?.message === message)
+      );
     }
     if (!isItem(before)) return false;
     if (isWaitingForName(before)) {
@@ -267,7 +300,10 @@ export class Reconciler {
     } catch (error) {
       this.#open(path);
       const at = { folder: folder.name, path };
-      log.error({ ...at, err: error }, `${placeName(at)} could not be taken up: ${messageOf(error)}`);
+      log.error(
+        { ...at, err: error },
+        `${placeName(at)} could not be taken up: ${messageOf(error)}`,
+      );
     } finally {
       this.#reading.delete(path);
     }
@@ -297,20 +333,28 @@ export class Reconciler {
     const refusal = isSecret ? trouble.privateKey(folder.name) : accepts(version.encoding);
     const holder = refusal === undefined ? this.#holderOf(path) : undefined;
     if (refusal !== undefined) this.#keepOut(path, version, refusal);
-    else if (holder !== undefined) this.#keepOut(path, version, trouble.sameDocument(holder), decision);
+    else if (holder !== undefined)
+      this.#keepOut(path, version, trouble.sameDocument(holder), decision);
     else {
       const before = state.get(folder.name, path);
       const restedAt = this.#restedAt(before, version, notBefore);
-      const item = read(before, { ...decision, folder: folder.name, path }, version, clock.now(), restedAt);
+      const item = read(
+        before,
+        { ...decision, folder: folder.name, path },
+        version,
+        clock.now(),
+        restedAt,
+      );
       this.#put(item);
       if (before === undefined || isMissing(before)) renames.came(item);
     }
   }
 
   /**
-   * Since when a file has been at rest: it had not changed (by its ctime, which a rename sets too) for `settle`; not before its
-   * folder was watched, and not while it was gone. A new one that came later than its own times say, for it was moved in with its
-   * directory, or was not there or was kept out by a rule when everything was scanned, counts from now on.
+   * Since when a file has been at rest: it had not changed (by its ctime, which a rename sets too)
+   * for `settle`; not before its folder was watched, and not while it was gone. A new one that came
+   * later than its own times say, for it was moved in with its directory, or was not there or was
+   * kept out by a rule when everything was scanned, counts from now on.
    */
   #restedAt(before: Entry | undefined, { ctimeMs }: FileStat, notBefore: number): number {
     const { clock, folder } = this.deps;
@@ -323,18 +367,30 @@ export class Reconciler {
   }
 
   /** Keeps a file from the peer: in quarantine where it was to be taken, or else skipped. */
-  #keepOut(path: string, { size, mtimeMs, ctimeMs, ino }: FileStat, why: Trouble, to?: Taken): void {
+  #keepOut(
+    path: string,
+    { size, mtimeMs, ctimeMs, ino }: FileStat,
+    why: Trouble,
+    to?: Taken,
+  ): void {
     const { folder, state, clock, log } = this.deps;
     const stat = { size, mtimeMs, ctimeMs, ino };
     const before = state.get(folder.name, path);
     const known = before?.status === 'quarantined' ? before.trouble : keptOutFor(before);
     const isAlike = (before?.status === 'quarantined') === (to !== undefined);
-    if (before !== undefined && isAlike && known?.message === why.message && sameStat(before.version, stat))
+    if (
+      before !== undefined &&
+      isAlike &&
+      known?.message === why.message &&
+      sameStat(before.version, stat)
+    )
       return;
     const at = { folder: folder.name, path };
     if (to === undefined) {
       const isLeaving = before?.status === 'removing' && before.keptOut !== undefined;
-      const after = isLeaving ? stillKeptOut(before, stat, why) : skipped(before, at, stat, why, clock.now());
+      const after = isLeaving
+        ? stillKeptOut(before, stat, why)
+        : skipped(before, at, stat, why, clock.now());
       state.put(after);
       this.#freed(path);
       if (!wasSkippedFor(before, why)) this.#tellSkipped(path, why);
@@ -367,9 +423,10 @@ export class Reconciler {
   }
 
   /**
-   * The other path that holds the document of `path`, if one does: files whose paths are the same but for their Unicode form
-   * have one URL, so they would be one document, now with the one content and now with the other. The first that is
-   * taken holds it; the others wait in quarantine until it is gone or skipped.
+   * The other path that holds the document of `path`, if one does: files whose paths are the same
+   * but for their Unicode form have one URL, so they would be one document, now with the one
+   * content and now with the other. The first that is taken holds it; the others wait in quarantine
+   * until it is gone or skipped.
    */
   #holderOf(path: string): string | undefined {
     const { folder, state } = this.deps;
@@ -383,10 +440,15 @@ export class Reconciler {
 
 const ASCII = /^[\0-\x7f]*$/;
 
-/** So many other paths are looked for: there are twice as many with each name that has two forms. */
+/**
+ * So many other paths are looked for: there are twice as many with each name that has two forms.
+ */
 const MOST_FORMS = 256;
 
-/** The paths that differ only in the Unicode form of their names: `ü` as one character (NFC) or as two (NFD). */
+/**
+ * The paths that differ only in the Unicode form of their names: `ü` as one character (NFC) or as
+ * two (NFD).
+ */
 function otherForms(path: string): string[] {
   if (ASCII.test(path)) return [];
   let all = [''];

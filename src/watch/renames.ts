@@ -14,7 +14,10 @@ import type { State } from '../state/state.js';
 
 /** So many files that went, and that came, are remembered; the oldest are forgotten first. */
 const KEPT = 20_000;
-/** A file that came longer than this before another went is a link to it or was one, and no rename. In ms. */
+/**
+ * A file that came longer than this before another went is a link to it or was one, and no rename.
+ * In ms.
+ */
 const LONGEST_MS = 60_000;
 
 /** A file that came, and when, in ms since the epoch. */
@@ -23,10 +26,11 @@ interface Came extends Place {
 }
 
 /**
- * Finds the files that went and came as one, under another name: a rename keeps the inode, the time of modification and the content.
+ * Finds the files that went and came as one, under another name: a rename keeps the inode, the time
+ * of modification and the content.
  *
- * Whichever of the two is noticed first is remembered by its inode, until the other is noticed. Then the log says so, and the
- * histories of both records.
+ * Whichever of the two is noticed first is remembered by its inode, until the other is noticed.
+ * Then the log says so, and the histories of both records.
  */
 export class Renames {
   readonly #went = new Map<number, Place>();

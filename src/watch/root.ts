@@ -13,7 +13,10 @@ type Known = {
   readonly path: string;
   readonly dev: number;
   readonly ino: number;
-  /** The path, links resolved, and the owner; undefined where an earlier version remembered the root. */
+  /**
+   * The path, links resolved, and the owner; undefined where an earlier version remembered the
+   * root.
+   */
   readonly real?: string;
   readonly uid?: number;
 };
@@ -22,17 +25,19 @@ type Known = {
 const SAMPLE = 20;
 
 /**
- * The directory of a folder, recognised by device and inode across restarts. The folder is *held* while its root is not there,
- * cannot be listed, is another directory that looks as if something were not mounted, or may be somebody else's: nothing in it is
- * looked at then.
+ * The directory of a folder, recognised by device and inode across restarts. The folder is *held*
+ * while its root is not there, cannot be listed, is another directory that looks as if something
+ * were not mounted, or may be somebody else's: nothing in it is looked at then.
  *
- * Another directory is still the folder when it is not empty and either on the same device (somebody replaced the
- * directory) or with a known file in it (device numbers change with a reboot). Without records nothing is lost and
- * every directory is fine; so it is when the configuration names another path.
+ * Another directory is still the folder when it is not empty and either on the same device
+ * (somebody replaced the directory) or with a known file in it (device numbers change with a
+ * reboot). Without records nothing is lost and every directory is fine; so it is when the
+ * configuration names another path.
  *
- * Whoever may write in the directory above the root can put a link to any place there, or a directory of another user that stands
- * beside it. The folder is held where the path leads to another place than before, or to a directory of another user on the same
- * device, with records or without, until a person says that this is meant.
+ * Whoever may write in the directory above the root can put a link to any place there, or a
+ * directory of another user that stands beside it. The folder is held where the path leads to
+ * another place than before, or to a directory of another user on the same device, with records or
+ * without, until a person says that this is meant.
  */
 export class FolderRoot {
   /** Whether the folder may be looked at; not before the first check. */
@@ -43,7 +48,10 @@ export class FolderRoot {
   since: number;
   /** The path of the directory that was taken for the folder last, links resolved. */
   real: string;
-  /** Somebody said that the directory which stands there now, if it is not empty, is to be the folder. */
+  /**
+   * Somebody said that the directory which stands there now, if it is not empty, is to be the
+   * folder.
+   */
   isMeant = false;
   /** Another one for each directory that is taken for the folder. */
   #identity = '';
@@ -102,7 +110,8 @@ export const isLive = (line: string) => !isAwayStatus(statusOf(line));
 type FolderName = Pick<FolderConfig, 'name' | 'path'>;
 
 /**
- * The directory at the path of a folder: whether it is known as it is found, and what keeps it from being taken for the folder.
+ * The directory at the path of a folder: whether it is known as it is found, and what keeps it from
+ * being taken for the folder.
  *
  * @param isMeant whether it is taken for the folder unless it is empty
  * @throws what the system says where it is not there or cannot be listed
@@ -127,17 +136,24 @@ export async function rootAt(folder: FolderName, state: StateView, isMeant = fal
   return { found, isKnown, replaced: isReplaced ? trouble.rootReplaced(path, name) : undefined };
 }
 
-/** How a root may have come to be the directory of somebody else, in words; undefined where it did not. */
+/**
+ * How a root may have come to be the directory of somebody else, in words; undefined where it did
+ * not.
+ */
 function leadsElsewhere(known: Known, { dev, real, uid }: Known): string | undefined {
   const isMoved = known.real !== undefined && known.real !== real;
   if (isMoved) return `leads to ${real} now, and led to ${known.real} before`;
   // A disk that is mounted there has an owner of its own, and only root mounts one.
   const isOthers = known.uid !== undefined && known.uid !== uid && known.dev === dev;
-  if (isOthers) return `belongs to the user with the number ${uid} now, and belonged to ${known.uid} before`;
+  if (isOthers)
+    return `belongs to the user with the number ${uid} now, and belonged to ${known.uid} before`;
   return undefined;
 }
 
-/** Whether a file below a directory is as it is known, but for its inode: a copy on another disk has others. */
+/**
+ * Whether a file below a directory is as it is known, but for its inode: a copy on another disk has
+ * others.
+ */
 export async function hasKnownFiles(
   { name: folder, path: root }: FolderName,
   state: StateView,
@@ -155,7 +171,10 @@ export async function hasKnownFiles(
   return false;
 }
 
-/** Whether the folder was there before, or files of it are known: where it is away, something has to come back. */
+/**
+ * Whether the folder was there before, or files of it are known: where it is away, something has to
+ * come back.
+ */
 export function wasSeen(folder: FolderName, state: StateView): boolean {
   return knownOf(folder, state)?.path === folder.path || hasRecords(folder, state);
 }

@@ -20,34 +20,54 @@ export const PRIVATE_KEY = 'PRIVATE_KEY';
 
 /** Larger ones are no rules that a person wrote. */
 const LARGEST_BYTES = 1_048_576;
-/** `ignore` remembers every path it was asked about, for ever; a matcher is renewed after this many questions. */
+/**
+ * `ignore` remembers every path it was asked about, for ever; a matcher is renewed after this many
+ * questions.
+ */
 const QUESTIONS_PER_MATCHER = 10_000;
 
 /** What becomes of a file, and the rule that says so, as part of a sentence. */
 export type Decision =
-  | { readonly take: true; readonly collection: string; readonly url: string; readonly rule: string }
+  | {
+      readonly take: true;
+      readonly collection: string;
+      readonly url: string;
+      readonly rule: string;
+    }
   | { readonly take: false; readonly rule: string };
 
 /** A `.peersyncignore` file as it was read. */
 interface RulesFile {
   readonly stat: FileStat;
-  /** Or why it could not be read: what is to be kept from the peer is not known, so nothing below may be taken. */
+  /**
+   * Or why it could not be read: what is to be kept from the peer is not known, so nothing below
+   * may be taken.
+   */
   readonly patterns: PatternList | string;
 }
 
-/** The stat of a file that is not there; its times are no age, so it has to stay away for `settle`. */
-const ABSENT = { size: 0, mtimeMs: Number.POSITIVE_INFINITY, ctimeMs: Number.POSITIVE_INFINITY, ino: 0 };
+/**
+ * The stat of a file that is not there; its times are no age, so it has to stay away for `settle`.
+ */
+const ABSENT = {
+  size: 0,
+  mtimeMs: Number.POSITIVE_INFINITY,
+  ctimeMs: Number.POSITIVE_INFINITY,
+  ino: 0,
+};
 
 /**
  * Which files of a folder are taken, and for which collection. A file is skipped when
  *
- * - a `.peersyncignore` file of its directory or one above says so (the deepest that says anything wins, and `!pattern` takes
- *   back), or else a pattern of the folder's `ignore`, or else of the defaults, for the file or a directory that it stands in;
+ * - a `.peersyncignore` file of its directory or one above says so (the deepest that says anything
+ *   wins, and `!pattern` takes back), or else a pattern of the folder's `ignore`, or else of the
+ *   defaults, for the file or a directory that it stands in;
  * - no pattern of `include` matches it;
  * - the first of `rules` that matches says `skip`.
  *
- * Every other file is taken, for the collection of the first rule that matches or else of the folder. Where a
- * `.peersyncignore` file cannot be read, nothing of its directory is taken: what a peer was given it keeps.
+ * Every other file is taken, for the collection of the first rule that matches or else of the
+ * folder. Where a `.peersyncignore` file cannot be read, nothing of its directory is taken: what a
+ * peer was given it keeps.
  */
 export class FolderRules {
   readonly #ignore: PatternList;
@@ -72,9 +92,10 @@ export class FolderRules {
   }
 
   /**
-   * Reads the `.peersyncignore` file of one directory if it changed, or could not be read before. A new file counts at once. One that
-   * was changed or removed counts when that has settled: a half-written file would let through what the whole one keeps
-   * out, and what a peer was given it keeps.
+   * Reads the `.peersyncignore` file of one directory if it changed, or could not be read before. A
+   * new file counts at once. One that was changed or removed counts when that has settled: a
+   * half-written file would let through what the whole one keeps out, and what a peer was given it
+   * keeps.
    *
    * @param atRest whether the file has settled
    * @returns whether the rules are others now
@@ -88,7 +109,8 @@ export class FolderRules {
     const now = await readRules(joinPath(this.folder.path, file), before);
     // Somebody else read it meanwhile, and what was read here may be older.
     if (this.#files.get(directory) !== before) return await this.readIgnoreFile(directory, atRest);
-    if (now === before || (before !== undefined && !atRest(file, now?.stat ?? ABSENT))) return false;
+    if (now === before || (before !== undefined && !atRest(file, now?.stat ?? ABSENT)))
+      return false;
     if (now === undefined) this.#files.delete(directory);
     else this.#files.set(directory, now);
     return now?.patterns !== before?.patterns;
@@ -104,7 +126,10 @@ export class FolderRules {
     return undefined;
   }
 
-  /** Forgets the `.peersyncignore` files of a directory and of all below it. @returns whether there were any */
+  /**
+   * Forgets the `.peersyncignore` files of a directory and of all below it. @returns whether there
+   * were any
+   */
   forget(directory: string): boolean {
     const { size } = this.#files;
     for (const known of this.#files.keys())
@@ -118,7 +143,10 @@ export class FolderRules {
     return closed === undefined ? this.decideEntered(path) : { take: false, rule: closed };
   }
 
-  /** The rule that keeps out a directory that `path` stands in; of a directory's path with a slash, that directory or one above. */
+  /**
+   * The rule that keeps out a directory that `path` stands in; of a directory's path with a slash,
+   * that directory or one above.
+   */
   closed(path: string): string | undefined {
     for (const directory of directoriesAbove(path)) {
       const rule = directory === '' ? undefined : this.closedEntered(directory);
@@ -153,7 +181,8 @@ export class FolderRules {
     for (const [index, rule] of this.folder.rules.entries()) {
       // What an earlier rule may take is not skipped whole.
       if ('collection' in rule) return undefined;
-      if (this.#matches[index]?.test(`${directory}/`).ignored) return `${this.#nameOf(index)}: skip`;
+      if (this.#matches[index]?.test(`${directory}/`).ignored)
+        return `${this.#nameOf(index)}: skip`;
     }
     return undefined;
   }
@@ -169,7 +198,9 @@ export class FolderRules {
       if (patterns === undefined) continue;
       const where = `${IGNORE_FILE} in ${directory === '' ? 'the folder' : `${visible(directory)}/`}`;
       if (typeof patterns === 'string') return `${where} cannot be read (${patterns})`;
-      const found = patterns.test(`${directory === '' ? path : path.slice(directory.length + 1)}${end}`);
+      const found = patterns.test(
+        `${directory === '' ? path : path.slice(directory.length + 1)}${end}`,
+      );
       if (found.ignored) return `${where}: ${JSON.stringify(found.rule?.pattern)}`;
       if (found.unignored) return undefined;
     }
@@ -185,9 +216,13 @@ export class FolderRules {
 }
 
 /** @returns `before` where it is still that, and undefined where there is none */
-async function readRules(path: string, before: RulesFile | undefined): Promise<RulesFile | undefined> {
+async function readRules(
+  path: string,
+  before: RulesFile | undefined,
+): Promise<RulesFile | undefined> {
   const found = await look(path);
-  if ('code' in found) return isAbsence(found.code) ? undefined : { stat: ABSENT, patterns: found.code };
+  if ('code' in found)
+    return isAbsence(found.code) ? undefined : { stat: ABSENT, patterns: found.code };
   const stat = fileStat(found.stat);
   if (before?.patterns instanceof PatternList && sameStat(before.stat, stat)) return before;
   if (found.kind !== 'file') return { stat, patterns: 'it is not a regular file' };
@@ -201,7 +236,10 @@ async function readRules(path: string, before: RulesFile | undefined): Promise<R
   }
 }
 
-/** A list of gitignore patterns, case-sensitive as the file system is. Memory stays constant over any number of paths. */
+/**
+ * A list of gitignore patterns, case-sensitive as the file system is. Memory stays constant over
+ * any number of paths.
+ */
 export class PatternList {
   readonly #compiled: Ignore;
   #matcher: Ignore;
@@ -223,8 +261,8 @@ export class PatternList {
   }
 
   /**
-   * What the last matching pattern says of a path, relative to where they stand, and with a slash where it is a directory:
-   * `ignored`, or `unignored` by a `!pattern`.
+   * What the last matching pattern says of a path, relative to where they stand, and with a slash
+   * where it is a directory: `ignored`, or `unignored` by a `!pattern`.
    */
   test(path: string): TestResult {
     if (this.#questions === 0)
@@ -234,7 +272,9 @@ export class PatternList {
   }
 }
 
-/** Something in a folder that keeps files from being seen, and that no record of a file can tell. */
+/**
+ * Something in a folder that keeps files from being seen, and that no record of a file can tell.
+ */
 export interface PathProblem {
   readonly folder: string;
   /** Absolute. Names that are not valid UTF-8 are shown with U+FFFD. */
@@ -247,7 +287,10 @@ export interface PathProblem {
 /** How many are kept; the rest is only counted. */
 const KEPT = 1_000;
 
-/** The problems of one folder. Each is logged once, when it is first seen, and forgotten when a full scan does not see it. */
+/**
+ * The problems of one folder. Each is logged once, when it is first seen, and forgotten when a full
+ * scan does not see it.
+ */
 export class Problems {
   /** How many there are besides the listed ones. */
   unnamed = 0;
@@ -320,7 +363,8 @@ export const trouble = {
   }),
   privateKey: (folder: string) => ({
     code: PRIVATE_KEY,
-    message: 'The file holds a private key. It is kept out because a peer may publish its documents.',
+    message:
+      'The file holds a private key. It is kept out because a peer may publish its documents.',
     hint: `Move it out of the folder. Where it is meant to be found, set "ignoreDefaults": false for the folder ${quoted(folder)}.`,
   }),
   tooLarge: (size: number, limit: number) => ({
@@ -366,7 +410,10 @@ export const trouble = {
     message: `The rules cannot be read (${reason}), so everything that they are for is skipped.`,
     hint: 'Make the file readable, or remove it.',
   }),
-  /** @param wasSeen it was there before: an empty one in its place would hide that something is not mounted */
+  /**
+   * @param wasSeen it was there before: an empty one in its place would hide that something is not
+   *   mounted
+   */
   rootMissing: (path: string, code: string, wasSeen: boolean) => ({
     code: 'FOLDER_MISSING',
     message: `The folder ${visible(path)} is not there or cannot be read (${code}); nothing is concluded from that.`,
@@ -390,7 +437,8 @@ export const trouble = {
   }),
   watchLate: () => ({
     code: 'WATCH_LATE',
-    message: 'The watch of this directory did not come to stand in time; it was listed and watched anew.',
+    message:
+      'The watch of this directory did not come to stand in time; it was listed and watched anew.',
     hint: 'Nothing is lost. If this comes again and again, see whether the disk is well (`dmesg`).',
   }),
   watchLimit: (code: string) => ({

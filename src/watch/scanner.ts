@@ -6,7 +6,14 @@ import { directoryOf, joinPath } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
 import { type Entry, isMissing, type Trouble } from '../state/entry.js';
 import { WATCH_LATE } from './fs-events.js';
-import { type DirectoryStat, entriesOf, type Found, isAbsence, type Listing, look } from './lister.js';
+import {
+  type DirectoryStat,
+  entriesOf,
+  type Found,
+  isAbsence,
+  type Listing,
+  look,
+} from './lister.js';
 import type { FolderMounts } from './mounts.js';
 import type { FolderDeps, Reconciler } from './reconciler.js';
 import { IGNORE_FILE, trouble } from './rules.js';
@@ -14,7 +21,10 @@ import { IGNORE_FILE, trouble } from './rules.js';
 /** A directory to be listed. */
 interface Step {
   readonly path: string;
-  /** It was reached through a link: links to directories in it are not followed again, so a walk always ends. */
+  /**
+   * It was reached through a link: links to directories in it are not followed again, so a walk
+   * always ends.
+   */
   readonly linked: boolean;
 }
 
@@ -29,18 +39,21 @@ const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 /** So many directories are listed at once, so that the threads that list have something to do. */
 const LISTS_AT_ONCE = 8;
 /**
- * So many entries of a directory are compared, or records looked up or put into state, without a pause; in one turn of the event loop
- * each of the directories that are compared at once does as much. First sync of 1,000,000 files: 846 blocks of more than 14 ms and 64 ms
- * at most with 100, 276 and 46 ms with 20.
+ * So many entries of a directory are compared, or records looked up or put into state, without a
+ * pause; in one turn of the event loop each of the directories that are compared at once does as
+ * much. First sync of 1,000,000 files: 846 blocks of more than 14 ms and 64 ms at most with 100,
+ * 276 and 46 ms with 20.
  */
 const SLICE = 20;
 
 /**
- * Looks at what is on disk in one folder and hands it to the reconciler: the one truth behind scans and fs events.
+ * Looks at what is on disk in one folder and hands it to the reconciler: the one truth behind scans
+ * and fs events.
  *
- * A walk goes directory by directory: it is watched, it is listed, its rules are read, its files are reconciled as the list
- * shows them, and everything else that stands in it, or that state knows there, is looked up by name. What cannot be looked
- * at proves nothing: only "no such file" counts as removed. A directory whose digest is that of the last scan is left alone.
+ * A walk goes directory by directory: it is watched, it is listed, its rules are read, its files
+ * are reconciled as the list shows them, and everything else that stands in it, or that state knows
+ * there, is looked up by name. What cannot be looked at proves nothing: only "no such file" counts
+ * as removed. A directory whose digest is that of the last scan is left alone.
  */
 export class Scanner {
   constructor(
@@ -61,8 +74,9 @@ export class Scanner {
   }
 
   /**
-   * Looks at one path, and at all below it if it is a directory. Of a path that ends in a slash, or is a file of rules, the directory
-   * is listed, and those below it that are not watched yet or not known as they are; all where the rules are others.
+   * Looks at one path, and at all below it if it is a directory. Of a path that ends in a slash, or
+   * is a file of rules, the directory is listed, and those below it that are not watched yet or not
+   * known as they are; all where the rules are others.
    *
    * @param isAsked whether a file is read though it looks as it did
    */
@@ -73,7 +87,8 @@ export class Scanner {
     if (path.endsWith('/') || basename(path) === IGNORE_FILE) {
       await this.#readRules(directory);
       // Nothing has a digest where the rules are others, whoever read them.
-      const isDone = (below: string) => digests.has(below) && events?.watches(absolute(below)) === true;
+      const isDone = (below: string) =>
+        digests.has(below) && events?.watches(absolute(below)) === true;
       await this.#walk(await this.#enter(directory), (below) => !isDone(below));
       return;
     }
@@ -95,7 +110,8 @@ export class Scanner {
     const linked = real !== path;
     if (!linked || (folder.followSymlinks && isWithin(real, absolute(''))))
       return [{ path: directory, linked }];
-    // A link stands where the directory was: what is known below it is not there any more. Of the root the next check tells.
+    // A link stands where the directory was: what is known below it is not there any more. Of the
+    // root the next check tells.
     if (directory !== '') await this.path(directory);
     return [];
   }
@@ -115,13 +131,15 @@ export class Scanner {
   async #visit(step: Step, met: Met): Promise<readonly Step[]> {
     const { digests, rules, list, absolute, isCertain, mayLook } = this.deps;
     const { path, linked } = step;
-    // A directory that is watched from now on is compared whole: it may have been away since it was scanned.
+    // A directory that is watched from now on is compared whole: it may have been away since it was
+    // scanned.
     const isNew = await this.#beginsToWatch(step);
     const known = isNew ? undefined : digests.get(path);
     const order = { directory: absolute(path), known, follow: linked };
     let listing = await list(order);
     // The list shows whether what is watched is still the same directory.
-    if (!('code' in listing) && (await this.#beginsToWatch(step, listing.stat))) listing = await list(order);
+    if (!('code' in listing) && (await this.#beginsToWatch(step, listing.stat)))
+      listing = await list(order);
     this.deps.health.progress();
     if ('code' in listing) {
       if (!isAbsence(listing.code)) this.#unreadable(path, path, listing.code);
@@ -146,7 +164,10 @@ export class Scanner {
     return await this.#compare(listing, step, isNew);
   }
 
-  /** Watches a directory if it is to be watched and is not. @returns whether it is watched from now on */
+  /**
+   * Watches a directory if it is to be watched and is not. @returns whether it is watched from now
+   * on
+   */
   async #beginsToWatch({ path, linked }: Step, stat?: DirectoryStat): Promise<boolean> {
     const { events, absolute, opening } = this.deps;
     if (events === undefined || linked || events.watches(absolute(path), stat)) return false;
@@ -161,7 +182,10 @@ export class Scanner {
     return result === 'watched';
   }
 
-  /** @param isNew whether the directory is watched only since a moment ago @returns the directories that are to be entered */
+  /**
+   * @param isNew whether the directory is watched only since a moment ago @returns the directories
+   *   that are to be entered
+   */
   async #compare(
     listing: Listing,
     { path: directory, linked }: Step,
@@ -210,13 +234,23 @@ export class Scanner {
       return entry === undefined || !isMissing(entry);
     };
     await lookUp(open, () => true);
-    await lookUp(entries.names(folder.name, directory), (name) => !listed.has(name) && isLive(name));
+    await lookUp(
+      entries.names(folder.name, directory),
+      (name) => !listed.has(name) && isLive(name),
+    );
     await lookUp(known, (name) => !listed.has(name));
     return steps;
   }
 
-  /** Looks at paths, whatever stands there; what is not there any more is gone. @returns the directories that are to be entered */
-  async #lookUp(paths: readonly string[], linked: boolean, isAsked = false): Promise<readonly Step[]> {
+  /**
+   * Looks at paths, whatever stands there; what is not there any more is gone. @returns the
+   * directories that are to be entered
+   */
+  async #lookUp(
+    paths: readonly string[],
+    linked: boolean,
+    isAsked = false,
+  ): Promise<readonly Step[]> {
     const { folder, state, events, rules, digests, health, absolute, problems } = this.deps;
     const steps: Step[] = [];
     const missing: Entry[] = [];
@@ -233,7 +267,8 @@ export class Scanner {
       if ('code' in there) {
         digests.delete(path);
         events?.unwatch(absolute(path));
-        // Where rules went with it, what stands there next may look as it did and has to be decided anew.
+        // Where rules went with it, what stands there next may look as it did and has to be decided
+        // anew.
         if (rules.forget(path)) {
           digests.clear();
           problems.resolve(joinPath(folder.path, path));
@@ -241,7 +276,8 @@ export class Scanner {
       }
       if (found !== 'file' && before !== undefined) missing.push(before);
       if (found !== 'file' && found.length > 0) steps.push(...found);
-      // Of a directory that a rule keeps out only removed files may be remembered, and it stays where it is.
+      // Of a directory that a rule keeps out only removed files may be remembered, and it stays
+      // where it is.
       else if ('code' in there || there.kind !== 'directory')
         await inSlices(state.entries.underDirectory(folder.name, path), (entries) =>
           this.reconciler.removed(entries),
@@ -251,7 +287,10 @@ export class Scanner {
     return steps;
   }
 
-  /** Hands over a file; returns a directory that is to be entered, and nothing for what is neither; `unknown` proves nothing. */
+  /**
+   * Hands over a file; returns a directory that is to be entered, and nothing for what is neither;
+   * `unknown` proves nothing.
+   */
   async #found(
     path: string,
     found: Found,
@@ -284,18 +323,26 @@ export class Scanner {
     return [];
   }
 
-  /** Keeps the rules of one directory up to date; where they are others, all below it is to be looked at. */
+  /**
+   * Keeps the rules of one directory up to date; where they are others, all below it is to be
+   * looked at.
+   */
   async #readRules(directory: string): Promise<void> {
     const { folder, rules, debouncer, digests, problems } = this.deps;
-    if (!(await rules.readIgnoreFile(directory, (file, stat) => debouncer.atRest(file, stat)))) return;
+    if (!(await rules.readIgnoreFile(directory, (file, stat) => debouncer.atRest(file, stat))))
+      return;
     digests.clear();
     problems.resolve(joinPath(folder.path, joinPath(directory, IGNORE_FILE)));
   }
 
-  /** Whether the rules for a directory are not known, so that nothing in it may be taken or forgotten. */
+  /**
+   * Whether the rules for a directory are not known, so that nothing in it may be taken or
+   * forgotten.
+   */
   #isUnknown(directory: string): boolean {
     const unreadable = this.deps.rules.unreadableFor(directory);
-    if (unreadable !== undefined) this.#report(unreadable.file, trouble.rulesUnreadable(unreadable.reason));
+    if (unreadable !== undefined)
+      this.#report(unreadable.file, trouble.rulesUnreadable(unreadable.reason));
     return unreadable !== undefined;
   }
 
@@ -313,7 +360,10 @@ export class Scanner {
     this.deps.problems.report(joinPath(this.deps.folder.path, path), why);
   }
 
-  /** A rule keeps a directory out: there is nothing to remember of what is below it, its rules included. */
+  /**
+   * A rule keeps a directory out: there is nothing to remember of what is below it, its rules
+   * included.
+   */
   async #exclude(directory: string, rule: string): Promise<void> {
     const { folder, state, events, absolute, problems, rules } = this.deps;
     events?.unwatch(absolute(directory));
@@ -326,7 +376,10 @@ export class Scanner {
 }
 
 /** Does `work` for all items, some at a time, with room for other work in between. */
-async function inSlices<T>(items: Iterable<T>, work: (slice: readonly T[]) => Promise<void>): Promise<void> {
+async function inSlices<T>(
+  items: Iterable<T>,
+  work: (slice: readonly T[]) => Promise<void>,
+): Promise<void> {
   let slice: T[] = [];
   for (const item of items) {
     slice.push(item);
@@ -342,8 +395,8 @@ async function inSlices<T>(items: Iterable<T>, work: (slice: readonly T[]) => Pr
  * Follows a link that stays inside the folder.
  *
  * @param root of the folder, absolute, all links resolved
- * @returns undefined for a link that leads nowhere, out of the folder, or to a directory that the link stands in; the system's code
- *   where that cannot be found out
+ * @returns undefined for a link that leads nowhere, out of the folder, or to a directory that the
+ *   link stands in; the system's code where that cannot be found out
  */
 async function followLink(
   root: string,

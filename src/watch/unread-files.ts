@@ -17,10 +17,12 @@ interface SameSize {
 }
 
 /**
- * The files of one folder that were found and not read yet, at one moment: any of them may be a removed file under its new name.
+ * The files of one folder that were found and not read yet, at one moment: any of them may be a
+ * removed file under its new name.
  *
- * A file is found before it is read, so its size, inode and ctime are known. They tell it from nearly every removed file: a rename keeps
- * size and inode, and a copy was whole before its original went.
+ * A file is found before it is read, so its size, inode and ctime are known. They tell it from
+ * nearly every removed file: a rename keeps size and inode, and a copy was whole before its
+ * original went.
  */
 export class UnreadFiles {
   readonly #paths = new Set<string>();
@@ -51,13 +53,19 @@ export class UnreadFiles {
     return this.#paths.has(path);
   }
 
-  /** Whether one of them may be this removed file, or the earlier version of one that is kept out, here or under another name. */
+  /**
+   * Whether one of them may be this removed file, or the earlier version of one that is kept out,
+   * here or under another name.
+   */
   mayBe({ path, sent, since, status, version }: Entry): boolean {
     if (!this.isComplete || this.has(path)) return true;
     const size = status === 'skipped' ? sent?.size : version.size;
     const sameSize = this.#bySize.get(size ?? 0);
     if (sameSize === undefined) return false;
-    return sameSize.inodes.has(version.ino) || sameSize.oldestMs - this.aheadMs <= since + CLOCKS_APART_MS;
+    return (
+      sameSize.inodes.has(version.ino) ||
+      sameSize.oldestMs - this.aheadMs <= since + CLOCKS_APART_MS
+    );
   }
 
   /** @param stat unknown where the name came up only a moment ago */

@@ -32,8 +32,8 @@ export interface WatcherOptions
 }
 
 /**
- * So many fs events in one turn of the event loop may have been more: the system's queue holds 16,384 and drops the rest
- * without a word.
+ * So many fs events in one turn of the event loop may have been more: the system's queue holds
+ * 16,384 and drops the rest without a word.
  */
 const BURST = 10_000;
 /** The changes of so many milliseconds go to the disk together. */
@@ -44,10 +44,12 @@ const COMMIT_AGAIN_MS = 1_000;
 const IDLE_CHECK_MS = 20;
 
 /**
- * Brings what changes in the folders into state: files at rest are read and become `pending`, removed ones `gone`.
+ * Brings what changes in the folders into state: files at rest are read and become `pending`,
+ * removed ones `gone`.
  *
- * It begins with a full scan of each folder, and scans again after a time and when fs events may have been lost. In between
- * it follows fs events. One watcher is started once and stopped once; `watch` may change what it watches in between.
+ * It begins with a full scan of each folder, and scans again after a time and when fs events may
+ * have been lost. In between it follows fs events. One watcher is started once and stopped once;
+ * `watch` may change what it watches in between.
  */
 export class Watcher {
   readonly #deps: WatchDeps;
@@ -75,9 +77,10 @@ export class Watcher {
   }
 
   /**
-   * Watches other folders, or in another way, from now on. A folder that is as before goes on undisturbed; any other is let go,
-   * and one of that name begins anew with a scan. What still waits for the disk of one that was let go concludes nothing
-   * any more, should that disk ever answer.
+   * Watches other folders, or in another way, from now on. A folder that is as before goes on
+   * undisturbed; any other is let go, and one of that name begins anew with a scan. What still
+   * waits for the disk of one that was let go concludes nothing any more, should that disk ever
+   * answer.
    */
   watch({ folders, hints, rescanMs }: WatchSettings): void {
     if (this.#stopping.signal.aborted) return;
@@ -96,7 +99,10 @@ export class Watcher {
     this.#deps.onStanding?.();
   }
 
-  /** Scans all folders, or one, whatever directory stands in its place now. Unknown folders are left out. */
+  /**
+   * Scans all folders, or one, whatever directory stands in its place now. Unknown folders are left
+   * out.
+   */
   async rescan(folder?: string): Promise<readonly ScanReport[]> {
     const chosen = [...this.#folders].filter(([name]) => folder === undefined || name === folder);
     return await Promise.all(chosen.map(([, watch]) => watch.rescan(folder !== undefined)));
@@ -107,13 +113,17 @@ export class Watcher {
     await this.#folders.get(folder)?.rescan();
   }
 
-  /** Looks at a path in its turn. @param isAsked whether it is read also when nothing says that it changed */
+  /**
+   * Looks at a path in its turn. @param isAsked whether it is read also when nothing says that it
+   * changed
+   */
   lookSoon({ folder, path }: Place, isAsked = true): void {
     this.#folders.get(folder)?.deps.debouncer.look(path, isAsked);
   }
 
   /**
-   * Resolves when no scan runs, nothing settles and nothing waits to be read: all that was seen is in state and on disk.
+   * Resolves when no scan runs, nothing settles and nothing waits to be read: all that was seen is
+   * in state and on disk.
    *
    * @throws whatever `commit` failed with, when what was seen could not be brought to the disk
    */
@@ -124,7 +134,10 @@ export class Watcher {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Whether the root of a folder is there, so that its files say something; undefined for one that is not watched. */
+  /**
+   * Whether the root of a folder is there, so that its files say something; undefined for one that
+   * is not watched.
+   */
   standing(folder: string): 'there' | 'missing' | undefined {
     const root = this.#folders.get(folder)?.root;
     return root && (root.isThere ? 'there' : 'missing');
@@ -149,7 +162,9 @@ export class Watcher {
     return [...this.#folders.values()].map((folder) => folder.status());
   }
 
-  /** Paths that could not be looked at; a limit of the system is told by the status of its folder. */
+  /**
+   * Paths that could not be looked at; a limit of the system is told by the status of its folder.
+   */
   problems(): readonly PathProblem[] {
     const folders = [...this.#folders.values()];
     const all = folders.flatMap(({ deps, mounts }) => [...mounts.parts, ...deps.problems.list()]);
@@ -158,7 +173,10 @@ export class Watcher {
 
   /** What must not stand still while it watches. */
   get health(): readonly HealthCheck[] {
-    const ofFolders = [...this.#folders.values()].flatMap(({ deps }) => [deps.health, deps.opening]);
+    const ofFolders = [...this.#folders.values()].flatMap(({ deps }) => [
+      deps.health,
+      deps.opening,
+    ]);
     return [this.#deps.hashQueue.health, ...ofFolders];
   }
 
@@ -171,7 +189,8 @@ export class Watcher {
   }
 
   #open(folder: FolderConfig): FolderWatch {
-    const { openEvents = (listener) => new DirectoryEvents(listener, this.#deps.clock) } = this.options;
+    const { openEvents = (listener) => new DirectoryEvents(listener, this.#deps.clock) } =
+      this.options;
     const counted = (listener: EventListener) =>
       openEvents((directory, name) => {
         this.#countEvent();
@@ -181,8 +200,9 @@ export class Watcher {
   }
 
   /**
-   * All events that the system has are delivered in one turn of the event loop. So many that its queue may have been full
-   * show that some were lost, however long the loop was held up; fewer show that none was.
+   * All events that the system has are delivered in one turn of the event loop. So many that its
+   * queue may have been full show that some were lost, however long the loop was held up; fewer
+   * show that none was.
    */
   #countEvent(): void {
     if (this.#eventsThisTurn === 0) {
@@ -192,7 +212,8 @@ export class Watcher {
     }
     this.#eventsThisTurn += 1;
     if (this.#eventsThisTurn !== BURST) return;
-    const words = 'Very many changes came at once, some may have been missed; all folders are scanned again.';
+    const words =
+      'Very many changes came at once, some may have been missed; all folders are scanned again.';
     this.#deps.log.info({}, words);
     void this.rescan();
   }
@@ -201,7 +222,9 @@ export class Watcher {
     this.#saving ??= this.#saveSoon();
   }
 
-  /** What could not be written stays in state and is tried again: nobody else may commit for hours. */
+  /**
+   * What could not be written stays in state and is tried again: nobody else may commit for hours.
+   */
   async #saveSoon(): Promise<void> {
     const { clock, log, state } = this.#deps;
     const { signal } = this.#stopping;

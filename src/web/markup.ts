@@ -11,7 +11,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a page cannot hold these characters.
 const TO_ESCAPE = /[&<>"'\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
-/** Text for a page, in elements and attributes; characters that a page cannot hold become U+FFFD. */
+/**
+ * Text for a page, in elements and attributes; characters that a page cannot hold become U+FFFD.
+ */
 export function escapeMarkup(text: string): string {
   return text.replace(TO_ESCAPE, (c) => ENTITIES[c] ?? '\ufffd');
 }
@@ -19,6 +21,8 @@ export function escapeMarkup(text: string): string {
 /** A name in a page, with what would not be seen written out, and marked as that. */
 export function nameMarkup(name: string): string {
   return visibleParts(name)
-    .map((part, i) => (i % 2 === 0 ? escapeMarkup(part) : `<b class="written">${escapeMarkup(part)}</b>`))
+    .map((part, i) =>
+      i % 2 === 0 ? escapeMarkup(part) : `<b class="written">${escapeMarkup(part)}</b>`,
+    )
     .join('');
 }

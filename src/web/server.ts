@@ -16,8 +16,8 @@ export interface WebLimits {
 }
 
 /**
- * A server as the status page and the embedded peer need it: a request that is not whole in time ends with its connection, and nobody
- * holds all connections. No route has a schema.
+ * A server as the status page and the embedded peer need it: a request that is not whole in time
+ * ends with its connection, and nobody holds all connections. No route has a schema.
  */
 export function webServer<S extends FastifyHttpOptions<FastifyInstance['server']>>(
   { head, headMs, connections }: WebLimits,
@@ -31,7 +31,9 @@ export function webServer<S extends FastifyHttpOptions<FastifyInstance['server']
       connectionsCheckingInterval: Math.min(5_000, headMs / 2),
     },
     // Without these fastify would load what compiles schemas: a hundred files.
-    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
+    schemaController: {
+      compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas },
+    },
     clientErrorHandler: (error, socket) => answerBroken(error, socket as Socket),
   });
   app.server.maxConnections = connections;
@@ -54,21 +56,28 @@ function noSchemas(): never {
   throw new Error('a route has a schema, and nothing that compiles it is loaded');
 }
 
-/** Answers what is no request, or not a whole one, and ends the connection, also where its client does not. */
+/**
+ * Answers what is no request, or not a whole one, and ends the connection, also where its client
+ * does not.
+ */
 function answerBroken(error: unknown, socket: Socket): void {
   const statuses: Readonly<Record<string, string>> = {
     ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
     HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
   };
   const status = statuses[systemCode(error) ?? ''] ?? '400 Bad Request';
-  if (socket.writable) socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  if (socket.writable)
+    socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   socket.destroySoon();
 }
 
 /** How long the answer to a wrong secret takes, in milliseconds. */
 const WRONG_MS = 500;
 
-/** Whether a secret is the right one. Who guesses waits for that; who knows it never does, whatever others guess. */
+/**
+ * Whether a secret is the right one. Who guesses waits for that; who knows it never does, whatever
+ * others guess.
+ */
 export async function isRight(offered: string, right: string, clock: Clock): Promise<boolean> {
   if (isSame(offered, right)) return true;
   await clock.sleep(WRONG_MS);
@@ -82,8 +91,9 @@ export function isSame(a: string, b: string): boolean {
 }
 
 /**
- * Whether a page of another site may have caused a request. A browser says so, in its own word or by the origin; a program that is
- * no browser says nothing, and cannot be made to send a request by a page.
+ * Whether a page of another site may have caused a request. A browser says so, in its own word or
+ * by the origin; a program that is no browser says nothing, and cannot be made to send a request by
+ * a page.
  */
 export function isForeign({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
   // A proxy may ask by another name than the browser does, so the browser's own word goes first.

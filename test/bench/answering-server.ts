@@ -1,6 +1,7 @@
-// A peer that only answers: it reads a push's body to its end and accepts every item. Its own process, so that its work is
-// not counted as ours. It shows no document; given a size in bytes, it shows every document that is asked for, with that size.
-// Prints its URL; a message from the process that started it is answered with what it counted.
+// A peer that only answers: it reads a push's body to its end and accepts every item. Its own
+// process, so that its work is not counted as ours. It shows no document; given a size in bytes, it
+// shows every document that is asked for, with that size. Prints its URL; a message from the
+// process that started it is answered with what it counted.
 import { createServer } from 'node:http';
 import { listen } from './listening.js';
 
@@ -8,7 +9,10 @@ import { listen } from './listening.js';
 export interface Answered {
   readonly pushed: number;
   readonly lookUps: number;
-  /** When the first request came and the last look-up was answered, in ms; by a clock that all processes share. */
+  /**
+   * When the first request came and the last look-up was answered, in ms; by a clock that all
+   * processes share.
+   */
   readonly firstAt: number;
   readonly lastAt: number;
 }
@@ -39,7 +43,10 @@ const server = createServer((request, response) => {
   });
 
   function answer(status: number, body: string): void {
-    response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length });
+    response.writeHead(status, {
+      'content-type': 'application/json',
+      'content-length': body.length,
+    });
     response.end(body);
   }
 });

@@ -1,5 +1,6 @@
-// Measures what is promised, each figure beside a baseline taken in the same run, and prints a table. Ends with 1 when a
-// promise was not kept. Arguments: names of the benches to run, all when none is given; `--files N`: how many files `scale` takes.
+// Measures what is promised, each figure beside a baseline taken in the same run, and prints a
+// table. Ends with 1 when a promise was not kept. Arguments: names of the benches to run, all when
+// none is given; `--files N`: how many files `scale` takes.
 import { parseArgs } from 'node:util';
 import { embeddedBench } from './embedded.bench.js';
 import { mirrorBench } from './mirror.bench.js';

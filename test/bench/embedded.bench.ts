@@ -1,6 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import sqlite from 'node-sqlite3-wasm';
@@ -27,8 +35,8 @@ const BEGINNINGS = ['re', 'npm', 'inst', 'configu', 'expre', 'node ap', 'the fun
 const MISTYPED = ['instalation', 'exmaple', 'dependancies'];
 
 /**
- * The embedded peer on text of real pages: from dropped to confirmed beside bare inserts into FTS5 through the same SQLite, the size
- * of the index, and how long searches take while it indexes.
+ * The embedded peer on text of real pages: from dropped to confirmed beside bare inserts into FTS5
+ * through the same SQLite, the size of the index, and how long searches take while it indexes.
  */
 export async function embeddedBench(): Promise<BenchRow[]> {
   const root = mkdtempSync(join(tmpdir(), 'peersync-bench-'));
@@ -117,7 +125,12 @@ async function searched(root: string): Promise<BenchRow[]> {
       below(`embedded: search ${within}`, p95, 50, 'ms'),
       below(`embedded: beginnings of words ${within}`, typed, 30, 'ms'),
       below(`embedded: mistyped words ${within}`, mistyped, 200, 'ms'),
-      row('embedded: search with nothing else to do, p95', await times(WORDS, ASKED), Number.NaN, 'ms'),
+      row(
+        'embedded: search with nothing else to do, p95',
+        await times(WORDS, ASKED),
+        Number.NaN,
+        'ms',
+      ),
       row(
         'embedded: beginnings with nothing else to do, p95',
         await times(BEGINNINGS, ASKED),
@@ -131,7 +144,10 @@ async function searched(root: string): Promise<BenchRow[]> {
   }
 }
 
-/** Reads the files and puts them into a plain FTS5 table, 100 a transaction that is on disk. @returns documents a second */
+/**
+ * Reads the files and puts them into a plain FTS5 table, 100 a transaction that is on disk.
+ * @returns documents a second
+ */
 function bareInserts(path: string, folder: string): number {
   const database = new sqlite.Database(path);
   database.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -175,5 +191,6 @@ function* pagesOf(bytes: number): Generator<string, never> {
     .map((file) => readFileSync(join(MODULES, file), 'latin1'))
     .join('\n')
     .replace(/[^\0-\x7f]/g, ' ');
-  for (let at = 0; ; at = (at + 1_000_003) % (text.length - bytes)) yield text.slice(at, at + bytes);
+  for (let at = 0; ; at = (at + 1_000_003) % (text.length - bytes))
+    yield text.slice(at, at + bytes);
 }

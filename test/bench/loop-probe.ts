@@ -1,10 +1,13 @@
-// Loaded into the daemon before it starts (`--import`): answers a message from the bench with how long the event loop was
-// blocked since the one before, and the processor time of the process.
+// Loaded into the daemon before it starts (`--import`): answers a message from the bench with how
+// long the event loop was blocked since the one before, and the processor time of the process.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
 
 export interface Probed {
-  /** The longest block of the event loop, and the one that 99.9 % of the looks at it (one a millisecond) stayed below, in ms. */
+  /**
+   * The longest block of the event loop, and the one that 99.9 % of the looks at it (one a
+   * millisecond) stayed below, in ms.
+   */
   readonly longestMs: number;
   readonly p999Ms: number;
   readonly looks: number;

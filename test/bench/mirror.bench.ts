@@ -9,7 +9,10 @@ const ROWS = 200_000;
 const MOST_MB = 150;
 const LONGEST_BLOCK_MS = 50;
 
-/** A table of 200,000 rows with 8 columns to CSV by the built daemon, beside reading the same bytes and throwing them away. */
+/**
+ * A table of 200,000 rows with 8 columns to CSV by the built daemon, beside reading the same bytes
+ * and throwing them away.
+ */
 export async function mirrorBench(): Promise<BenchRow[]> {
   const root = mkdtempSync(join(tmpdir(), 'peersync-bench-'));
   const server = await Server.start('table-server', ROWS);

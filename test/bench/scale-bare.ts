@@ -1,6 +1,7 @@
-// The bare script that a first sync is laid beside: reads files, hashes them, pushes 50 a request with 4 workers and looks
-// each up once with 8. Its own process, so that its processor time is its own. Arguments: host and port, folder, files, client
-// (`fetch`, as somebody would write it in an hour, or `undici`, which takes half of that).
+// The bare script that a first sync is laid beside: reads files, hashes them, pushes 50 a request
+// with 4 workers and looks each up once with 8. Its own process, so that its processor time is its
+// own. Arguments: host and port, folder, files, client (`fetch`, as somebody would write it in an
+// hour, or `undici`, which takes half of that).
 import { createHash } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -23,7 +24,10 @@ let pushing = PUSHERS;
 let next = 0;
 const changes = new EventEmitter().setMaxListeners(LOOKERS);
 
-await Promise.all([...Array.from({ length: PUSHERS }, push), ...Array.from({ length: LOOKERS }, lookUp)]);
+await Promise.all([
+  ...Array.from({ length: PUSHERS }, push),
+  ...Array.from({ length: LOOKERS }, lookUp),
+]);
 
 const { user, system } = process.cpuUsage(cpuBefore);
 const ms = performance.now() - started;

@@ -26,7 +26,10 @@ const KEPT_CHARACTERS = 1_000_000;
 
 /** What the unit of systemd sets, for that is how it runs for years. */
 function unitEnvironment(): Record<string, string> {
-  const unit = readFileSync(resolve(import.meta.dirname, '../../../systemd/peersync.service'), 'utf8');
+  const unit = readFileSync(
+    resolve(import.meta.dirname, '../../../systemd/peersync.service'),
+    'utf8',
+  );
   return Object.fromEntries(
     [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
   );
@@ -38,12 +41,15 @@ export class NotReached extends Error {}
 /** A report of `peersync status --json`, as far as the bench reads it. */
 interface Status {
   readonly items: { readonly accepted: number; readonly confirmed: number };
-  readonly folders: readonly { readonly watch?: { readonly state: string; readonly lastScan?: unknown } }[];
+  readonly folders: readonly {
+    readonly watch?: { readonly state: string; readonly lastScan?: unknown };
+  }[];
 }
 
 /**
- * The built daemon as its own process with a configuration, a state and a log in `dir`. `$BENCH_NODE_ARGS` are more options for
- * its Node, such as `--cpu-prof --cpu-prof-dir=/tmp/profiles`.
+ * The built daemon as its own process with a configuration, a state and a log in `dir`.
+ * `$BENCH_NODE_ARGS` are more options for its Node, such as `--cpu-prof
+ * --cpu-prof-dir=/tmp/profiles`.
  */
 export class ScaleDaemon {
   readonly stateDir: string;
@@ -65,7 +71,13 @@ export class ScaleDaemon {
     this.#settings = {
       peer: { url: peer, dialect: 'standard' },
       folders: [
-        { name: 'bench', path: folder, collection: 'bench', url: 'https://bench.example/', settle: '0s' },
+        {
+          name: 'bench',
+          path: folder,
+          collection: 'bench',
+          url: 'https://bench.example/',
+          settle: '0s',
+        },
       ],
       state: { dir: this.stateDir },
       mirror: { root: join(dir, 'mirror') },
@@ -75,7 +87,8 @@ export class ScaleDaemon {
       ...more,
     };
     this.configure({});
-    // Takes the place of the program that notifies systemd: the daemon itself says when it is ready.
+    // Takes the place of the program that notifies systemd: the daemon itself says when it is
+    // ready.
     const notify = join(dir, 'bin/systemd-notify');
     writeFileSync(
       notify,
@@ -125,7 +138,8 @@ export class ScaleDaemon {
     });
     this.#child = child;
     await this.#until('ready', limitMs, 2, async () => {
-      if (this.loading === undefined && existsSync(this.#reading)) this.loading = await this.probe();
+      if (this.loading === undefined && existsSync(this.#reading))
+        this.loading = await this.probe();
       return existsSync(this.#ready);
     });
     return performance.now() - startedAt;
@@ -186,11 +200,14 @@ export class ScaleDaemon {
   }
 
   /**
-   * The files of the state whose names begin with `name`, in MB: those of the newest generation, which a start reads, and of all,
-   * with the snapshot before and the journals since that, which are the fallback.
+   * The files of the state whose names begin with `name`, in MB: those of the newest generation,
+   * which a start reads, and of all, with the snapshot before and the journals since that, which
+   * are the fallback.
    */
   diskMb(name: 'snapshot' | 'journal'): { readonly newest: number; readonly all: number } {
-    const files = readdirSync(this.stateDir).filter((file) => new RegExp(`^${name}-\\d+$`).test(file));
+    const files = readdirSync(this.stateDir).filter((file) =>
+      new RegExp(`^${name}-\\d+$`).test(file),
+    );
     const sizes = files
       .sort((a, b) => Number(b.slice(name.length + 1)) - Number(a.slice(name.length + 1)))
       .map((file) => statSync(join(this.stateDir, file)).size / 1e6);
@@ -257,7 +274,9 @@ export class ScaleDaemon {
   }
 
   #failure(): string {
-    const log = existsSync(join(this.#dir, 'log')) ? readFileSync(join(this.#dir, 'log'), 'utf8') : '';
+    const log = existsSync(join(this.#dir, 'log'))
+      ? readFileSync(join(this.#dir, 'log'), 'utf8')
+      : '';
     return `${this.#ended ?? 'the daemon does not run'}; its log ends with\n${log.slice(-2_000)}`;
   }
 }

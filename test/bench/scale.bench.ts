@@ -12,7 +12,10 @@ import { Server } from './server.js';
 
 const PER_DIRECTORY = 100;
 const SMALL_BYTES = 120;
-/** The first sync whose rate is measured, and so many of the small files are what the bare script takes. */
+/**
+ * The first sync whose rate is measured, and so many of the small files are what the bare script
+ * takes.
+ */
 const RATE_FILES = 20_000;
 const RATE_BYTES = 2_048;
 const IDLE_MS = 60_000;
@@ -26,7 +29,9 @@ const QUESTIONS = {
   '/api/items?status=quarantined&limit=100': 'files of a status that none has',
   '/metrics': 'a scrape of the metrics',
 };
-const WORDS = 'the peer shows this version of a document when its index has been committed '.repeat(40);
+const WORDS = 'the peer shows this version of a document when its index has been committed '.repeat(
+  40,
+);
 
 const run = promisify(execFile);
 
@@ -34,8 +39,9 @@ const run = promisify(execFile);
 type Peer = Server<Answered>;
 
 /**
- * The built daemon with very many small files and a peer that only answers: what a first sync takes, a start, a scan where
- * nothing changed, a list, rest, and the status page. Each step is bounded; one that does not reach its end is a row of the table.
+ * The built daemon with very many small files and a peer that only answers: what a first sync
+ * takes, a start, a scan where nothing changed, a list, rest, and the status page. Each step is
+ * bounded; one that does not reach its end is a row of the table.
  */
 export async function scaleBench(files: number): Promise<BenchRow[]> {
   const bench = new ScaleBench(files);
@@ -85,14 +91,23 @@ class ScaleBench {
       await daemon.calm(120_000);
       // V8 gives memory back when nothing was asked of it for some seconds.
       await pause(SETTLED_MS);
-      this.#memory('memory at rest after the first sync (RSS)', daemon.memoryMb('VmRSS'), this.#restMb);
+      this.#memory(
+        'memory at rest after the first sync (RSS)',
+        daemon.memoryMb('VmRSS'),
+        this.#restMb,
+      );
       this.#disk(daemon);
     });
     await this.#step('stopping', () => daemon.stop());
     await this.#step('starting with everything', async () => {
       const ms = await daemon.start(120_000);
       const limitMs = 1_000 + 4_000 * this.#millions;
-      const start = row(`start until ready, ${this.#files} in the state`, ms / 1_000, emptyMs / 1_000, 's');
+      const start = row(
+        `start until ready, ${this.#files} in the state`,
+        ms / 1_000,
+        emptyMs / 1_000,
+        's',
+      );
       this.#rows.push(promised(start, `at most ${seconds(limitMs)}`, ms <= limitMs));
       this.#blocks('start', await daemon.probe(), empty);
       const loadingMs = daemon.loading?.longestMs ?? Number.NaN;
@@ -116,7 +131,10 @@ class ScaleBench {
     return this.#rows;
   }
 
-  /** 20,000 files of 2 KB, twice in turn by the daemon and by the bare script; of each the better time. */
+  /**
+   * 20,000 files of 2 KB, twice in turn by the daemon and by the bare script; of each the better
+   * time.
+   */
   async #syncRate(): Promise<void> {
     const tree = join(this.#root, 'rate');
     plant(tree, RATE_FILES, RATE_BYTES);
@@ -165,7 +183,11 @@ class ScaleBench {
         promised(cpu, 'at most twice', cpu.ratio <= 2),
         row(sync, rate, items / (bare.ms / 1_000), 'files/s'),
       );
-      this.#memory('most memory during the first sync (RSS)', daemon.memoryMb('VmHWM'), this.#restMb + 150);
+      this.#memory(
+        'most memory during the first sync (RSS)',
+        daemon.memoryMb('VmHWM'),
+        this.#restMb + 150,
+      );
       this.#blocks('first sync, snapshots included', probed);
     }
   }
@@ -176,7 +198,10 @@ class ScaleBench {
     await daemon.probe();
     for (let turn = 0; turn < 2; turn += 1) {
       theirs.push(await findMs(tree));
-      const { text } = await daemon.command(['rescan', '--json'], 60_000 + 120_000 * this.#millions);
+      const { text } = await daemon.command(
+        ['rescan', '--json'],
+        60_000 + 120_000 * this.#millions,
+      );
       ours.push((JSON.parse(text) as { durationMs: number }).durationMs);
     }
     const [best, find] = [Math.min(...ours) / 1_000, Math.min(...theirs) / 1_000];
@@ -189,14 +214,17 @@ class ScaleBench {
     await daemon.probe();
     const { ms, lines } = await daemon.command(args, 30_000 + 60_000 * this.#millions);
     const limitMs = 500 + 3_500 * this.#millions;
-    this.#rows.push(limited(`${args.join(' ')} to a pipe, ${lines} lines`, ms / 1_000, limitMs / 1_000, 's'));
+    this.#rows.push(
+      limited(`${args.join(' ')} to a pipe, ${lines} lines`, ms / 1_000, limitMs / 1_000, 's'),
+    );
     this.#blocks(args.join(' '), await daemon.probe());
   }
 
   async #rest(daemon: ScaleDaemon): Promise<void> {
     await daemon.calm(120_000);
     await daemon.probe('rest');
-    // V8 gives memory back about a minute after the last work; that takes a fifth of a second, once.
+    // V8 gives memory back about a minute after the last work; that takes a fifth of a second,
+    // once.
     await pause(IDLE_MS);
     const before = await daemon.probe('rest');
     const startedAt = now();
@@ -204,7 +232,9 @@ class ScaleBench {
     const { cpuMs } = await daemon.probe('rest');
     const percent = ((cpuMs - before.cpuMs) / (now() - startedAt)) * 100;
     const directories = Math.ceil(this.#files / PER_DIRECTORY);
-    this.#rows.push(limited(`processor at rest, ${directories} directories watched`, percent, 0.2, '%'));
+    this.#rows.push(
+      limited(`processor at rest, ${directories} directories watched`, percent, 0.2, '%'),
+    );
     this.#memory('memory at rest after a start (RSS)', daemon.memoryMb('VmRSS'), this.#restMb);
   }
 
@@ -251,7 +281,10 @@ class ScaleBench {
     this.#rows.push(limited(name, measured, Math.round(limit), 'MB'));
   }
 
-  /** The blocks of the event loop in a step, beside what is promised, or what they were with nothing in the state. */
+  /**
+   * The blocks of the event loop in a step, beside what is promised, or what they were with nothing
+   * in the state.
+   */
   #blocks(step: string, probed: Probed, beside?: Probed): void {
     const { p999Ms, longestMs, looks } = probed;
     const { p999, longest } = BLOCK_MS;
@@ -297,7 +330,9 @@ async function lookedUp(peer: Peer, count: number, limitMs: number): Promise<voi
     if ((await peer.counted()).lookUps >= count) return;
   }
   const { pushed, lookUps } = await peer.counted();
-  throw new NotReached(`${pushed} files pushed and ${lookUps} looked up within ${seconds(limitMs)}`);
+  throw new NotReached(
+    `${pushed} files pushed and ${lookUps} looked up within ${seconds(limitMs)}`,
+  );
 }
 
 /** Directories of 100 files each. */

@@ -2,7 +2,10 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-/** A server that the bench needs, as its own process, so that its work is not counted as ours. It prints its URL. */
+/**
+ * A server that the bench needs, as its own process, so that its work is not counted as ours. It
+ * prints its URL.
+ */
 export class Server<Counted = never> {
   private constructor(
     readonly url: string,

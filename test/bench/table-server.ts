@@ -1,5 +1,5 @@
-// A server with one table, of as many rows as the first argument says and 8 columns, in the JSON of the embedded peer. Its own
-// process, so that its work is not counted as ours. Prints its URL.
+// A server with one table, of as many rows as the first argument says and 8 columns, in the JSON of
+// the embedded peer. Its own process, so that its work is not counted as ours. Prints its URL.
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { listen } from './listening.js';
@@ -15,7 +15,9 @@ function cells(row: number): string[] {
     `City of ${row % 1_009}`,
     `${(row % 10_007) / 100}`,
     String(row % 31),
-    row % 5 === 0 ? `a remark with "quotes", a comma and\na second line ${row}` : 'nothing to remark',
+    row % 5 === 0
+      ? `a remark with "quotes", a comma and\na second line ${row}`
+      : 'nothing to remark',
     '2026-01-01T00:00:00Z',
     row % 2 === 0 ? 'open' : 'done',
   ];

@@ -1,5 +1,6 @@
-// The model of a YaCy, ten times as fast as one in all it waits for, but with a fixed time a document and a look-up. Its own
-// process. Prints its URL; a message is answered with what it knows of the pushes since the message before.
+// The model of a YaCy, ten times as fast as one in all it waits for, but with a fixed time a
+// document and a look-up. Its own process. Prints its URL; a message is answered with what it knows
+// of the pushes since the message before.
 import { timing } from '../wire/yacy/timing.js';
 import { YacyModel } from '../wire/yacy/yacy-model.js';
 
@@ -17,9 +18,15 @@ const model = await YacyModel.start({
 });
 process.stdout.write(`${model.url}\n`);
 process.on('message', () => {
-  const times = model.served.filter(({ target }) => target.startsWith('/api/push_p')).map(({ at }) => at);
+  const times = model.served
+    .filter(({ target }) => target.startsWith('/api/push_p'))
+    .map(({ at }) => at);
   const longestGapMs = Math.max(0, ...times.map((at, i) => at - (times[i - 1] ?? at)));
-  const pushes: Pushes = { count: times.length, ms: (times.at(-1) ?? 0) - (times[0] ?? 0), longestGapMs };
+  const pushes: Pushes = {
+    count: times.length,
+    ms: (times.at(-1) ?? 0) - (times[0] ?? 0),
+    longestGapMs,
+  };
   process.send?.(pushes);
   model.served.length = 0;
 });

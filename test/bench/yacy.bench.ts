@@ -12,15 +12,19 @@ const FILES = 3_000;
 const FILE_BYTES = 2_048;
 const PER_REQUEST = 50;
 /**
- * As measured with a warm YaCy on two cores: 180 documents a second with two workers and fewer with one, for reading and
- * answering a request goes beside the indexing of another; half a millisecond a look-up.
+ * As measured with a warm YaCy on two cores: 180 documents a second with two workers and fewer with
+ * one, for reading and answering a request goes beside the indexing of another; half a millisecond
+ * a look-up.
  */
 const MS_A_DOCUMENT = 5.5;
 const MS_A_LOOKUP = 0.5;
 const MS_A_PUSH = 80;
 const MS_A_REQUEST = PER_REQUEST * MS_A_DOCUMENT + MS_A_PUSH;
 
-/** Documents pushed by the built daemon to a peer that takes a fixed time for each, beside a bare script with two workers. */
+/**
+ * Documents pushed by the built daemon to a peer that takes a fixed time for each, beside a bare
+ * script with two workers.
+ */
 export async function yacyBench(): Promise<BenchRow[]> {
   const root = mkdtempSync(join(tmpdir(), 'peersync-bench-'));
   const server = await Server.start<Pushes>('yacy-server', MS_A_DOCUMENT, MS_A_LOOKUP, MS_A_PUSH);
@@ -76,12 +80,17 @@ async function bareWorkers(url: string, folder: string): Promise<void> {
       const from = next;
       next += PER_REQUEST;
       const items = Array.from({ length: PER_REQUEST }, (_, i) => ({
-        ...{ url: `https://bare.example.org/f${from + i}.txt`, collection: 'bare' },
+        url: `https://bare.example.org/f${from + i}.txt`,
+        collection: 'bare',
         data: readFileSync(join(folder, `f${from + i}.txt`)),
       }));
       const { type, bytes = null } = await yacy.pushBody(items, {}, url);
       const headers = { 'content-type': type };
-      const answer = await fetch(new URL('/api/push_p.json', url), { method: 'POST', headers, body: bytes });
+      const answer = await fetch(new URL('/api/push_p.json', url), {
+        method: 'POST',
+        headers,
+        body: bytes,
+      });
       await answer.text();
       if (!answer.ok) throw new Error(`the peer answered ${answer.status}`);
     }

@@ -85,7 +85,10 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
 
     await page.keyboard.press('p');
     // A browser tells that a menu is open when it has drawn it.
-    await until(async () => (await focus()).name === 'for 15 minutes', 'the menu is open and has the focus');
+    await until(
+      async () => (await focus()).name === 'for 15 minutes',
+      'the menu is open and has the focus',
+    );
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await until(() => standIn.asked.length === 1, 'the pause is asked for');
@@ -108,7 +111,9 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     await dialog.waitFor();
     // It says what happens then, and not that the file stays as it is until then.
     const said = await dialog.textContent();
-    expect(said).toMatch(/does not have the table prices any more\. If that is right, .*removes the file/);
+    expect(said).toMatch(
+      /does not have the table prices any more\. If that is right, .*removes the file/,
+    );
     expect(said).not.toContain('stays');
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'hidden' });
@@ -149,7 +154,8 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
 
   test('has what is wrong with a mirror over the whole width of its table', async () => {
     const { page } = await shown();
-    const widthOf = async (place: string) => (await page.locator(place).first().boundingBox())?.width;
+    const widthOf = async (place: string) =>
+      (await page.locator(place).first().boundingBox())?.width;
     expect(await widthOf('#mirrors .below td')).toBe(await widthOf('#mirrors table'));
   });
 
@@ -218,7 +224,10 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
 
   test('shows names as they are, whatever is in them', async () => {
     const evil = '<img src="/x" onerror="window.isTaken = true"><b>bold</b> & `code`.md';
-    const mirrors = trouble.status.mirrors.map((mirror) => ({ ...mirror, notes: [`It is called ${evil}`] }));
+    const mirrors = trouble.status.mirrors.map((mirror) => ({
+      ...mirror,
+      notes: [`It is called ${evil}`],
+    }));
     const folders = trouble.status.folders.map((folder) => ({ ...folder, path: `/srv/${evil}` }));
     const names = (index: number) => ({ path: evil, file: `/srv/${index}/${evil}`, message: evil });
     const { page } = await shown({

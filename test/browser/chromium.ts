@@ -10,7 +10,10 @@ const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-s
 /** How long a test in a browser may take: machines are shared, and a browser is heavy. */
 export const LIMIT_MS = 240_000;
 
-/** The Chromium of this machine: `$CHROMIUM`, or the first of the usual names; undefined where there is none. */
+/**
+ * The Chromium of this machine: `$CHROMIUM`, or the first of the usual names; undefined where there
+ * is none.
+ */
 export const CHROMIUM = find();
 
 if (CHROMIUM === undefined)
@@ -39,17 +42,27 @@ export interface Visit {
   forgive(pattern: RegExp): void;
 }
 
-/** Visits an address. At its end the test fails when anything was wrong that nobody sees on the page. */
+/**
+ * Visits an address. At its end the test fails when anything was wrong that nobody sees on the
+ * page.
+ */
 export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
-  browser ??= chromium.launch({ executablePath: CHROMIUM ?? '', args: ['--no-sandbox', '--disable-gpu'] });
-  const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  browser ??= chromium.launch({
+    executablePath: CHROMIUM ?? '',
+    args: ['--no-sandbox', '--disable-gpu'],
+  });
+  const context = await (await browser).newContext({
+    viewport: { width: 1280, height: 800 },
+    ...options,
+  });
   context.setDefaultTimeout(Number(process.env.PATIENCE ?? 60_000));
   const trouble: string[] = [];
   const forgiven: RegExp[] = [];
   const { origin } = new URL(url);
   context.on('request', (request) => {
     const target = new URL(request.url());
-    if (target.origin !== origin && target.protocol !== 'data:') trouble.push(`asked ${request.url()}`);
+    if (target.origin !== origin && target.protocol !== 'data:')
+      trouble.push(`asked ${request.url()}`);
   });
   context.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') trouble.push(message.text());

@@ -6,7 +6,10 @@ import { event, hourOf, item, NOW } from './reports.js';
 import { hugeStatus } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
-/** How long the page's thread has worked, in ms of a processor: what others do on the machine does not count. */
+/**
+ * How long the page's thread has worked, in ms of a processor: what others do on the machine does
+ * not count.
+ */
 async function workOf(page: Page): Promise<() => Promise<number>> {
   const browser = await page.context().newCDPSession(page);
   await browser.send('Performance.enable', { timeDomain: 'threadTicks' });
@@ -25,9 +28,9 @@ describe.skipIf(CHROMIUM === undefined)(
   () => {
     test('stays small and answers while everything changes', async () => {
       const status = hugeStatus();
-      expect(status.items.pending + status.items.confirmed + status.items.quarantined).toBeGreaterThan(
-        990_000,
-      );
+      expect(
+        status.items.pending + status.items.confirmed + status.items.quarantined,
+      ).toBeGreaterThan(990_000);
       const standIn = await StandIn.start({ status, samples: hourOf(800), item });
       const { page } = await visit(standIn.url);
       const work = await workOf(page);
@@ -63,7 +66,9 @@ describe.skipIf(CHROMIUM === undefined)(
 
       // Every mirror is found, wherever it stands; those with an alarm come first.
       expect(await page.locator('#mirrors tbody tr:not(.below)').count()).toBe(20);
-      expect(await page.locator('#mirrors tbody tr.below').first().textContent()).toContain('It is empty.');
+      expect(await page.locator('#mirrors tbody tr.below').first().textContent()).toContain(
+        'It is empty.',
+      );
       await page.getByRole('searchbox', { name: 'Find a mirror' }).fill('table-1998');
       await until(
         async () => (await page.locator('#mirrors tbody tr:not(.below)').count()) === 1,

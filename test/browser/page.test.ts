@@ -26,232 +26,252 @@ async function visited(parts: Parameters<typeof Site.begin>[0] = {}) {
   return { site, url, ...(await visit(url)) };
 }
 
-describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeout: LIMIT_MS }, () => {
-  test('shows a dropped file go from pending to confirmed, and explains it, without being loaded anew', async () => {
-    const { page, site } = await visited();
-    await page.getByRole('heading', { name: EMPTY }).waitFor();
-    await page.evaluate('window.isTheSame = true');
+describe.skipIf(CHROMIUM === undefined)(
+  'the page of a running daemon',
+  { timeout: LIMIT_MS },
+  () => {
+    test('shows a dropped file go from pending to confirmed, and explains it, without being loaded anew', async () => {
+      const { page, site } = await visited();
+      await page.getByRole('heading', { name: EMPTY }).waitFor();
+      await page.evaluate('window.isTheSame = true');
 
-    site.drop('inbox/notes/garden.md');
-    await page.getByRole('heading', { name: rest(1) }).waitFor();
-    await page.locator('.station.s-confirmed .number', { hasText: /^1$/ }).waitFor();
-    expect(await page.title()).toBe('all searchable · peersync');
-    expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-ok');
+      site.drop('inbox/notes/garden.md');
+      await page.getByRole('heading', { name: rest(1) }).waitFor();
+      await page.locator('.station.s-confirmed .number', { hasText: /^1$/ }).waitFor();
+      expect(await page.title()).toBe('all searchable · peersync');
+      expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-ok');
 
-    await page.getByRole('link', { name: 'Confirmed 1', exact: true }).first().click();
-    await page.getByRole('link', { name: 'inbox/notes/garden.md' }).click();
-    await page.getByText('Confirmed: the peer shows this very version.').waitFor();
-    const answer = page.locator('#why-answer');
-    expect(await answer.getByText(site.path('inbox/notes/garden.md'), { exact: true }).count()).toBe(1);
-    expect(await answer.locator('.history li').count()).toBe(3);
-    // Addresses lead there: to the document, and to the search page of the peer.
-    for (const [place, name] of [
-      [answer, site.url('inbox/notes/garden.md')],
-      [page.locator('#peer'), site.proxy.url],
-    ] as const)
-      expect(await place.getByRole('link', { name }).getAttribute('href')).toBe(name);
-    expect(await page.evaluate('window.isTheSame')).toBe(true);
-    await shoot(page, 'real-confirmed-desktop');
-    await page.setViewportSize({ width: 390, height: 844 });
-    await shoot(page, 'real-confirmed-phone');
-  });
+      await page.getByRole('link', { name: 'Confirmed 1', exact: true }).first().click();
+      await page.getByRole('link', { name: 'inbox/notes/garden.md' }).click();
+      await page.getByText('Confirmed: the peer shows this very version.').waitFor();
+      const answer = page.locator('#why-answer');
+      expect(
+        await answer.getByText(site.path('inbox/notes/garden.md'), { exact: true }).count(),
+      ).toBe(1);
+      expect(await answer.locator('.history li').count()).toBe(3);
+      // Addresses lead there: to the document, and to the search page of the peer.
+      for (const [place, name] of [
+        [answer, site.url('inbox/notes/garden.md')],
+        [page.locator('#peer'), site.proxy.url],
+      ] as const)
+        expect(await place.getByRole('link', { name }).getAttribute('href')).toBe(name);
+      expect(await page.evaluate('window.isTheSame')).toBe(true);
+      await shoot(page, 'real-confirmed-desktop');
+      await page.setViewportSize({ width: 390, height: 844 });
+      await shoot(page, 'real-confirmed-phone');
+    });
 
-  test('says that the peer is away and what waits, and that it is back', async () => {
-    const { page, site } = await visited();
-    site.drop('inbox/before.md');
-    await page.getByRole('heading', { name: rest(1) }).waitFor();
+    test('says that the peer is away and what waits, and that it is back', async () => {
+      const { page, site } = await visited();
+      site.drop('inbox/before.md');
+      await page.getByRole('heading', { name: rest(1) }).waitFor();
 
-    await site.proxy.goDown();
-    site.drop('inbox/while-away.md');
-    await page.getByRole('heading', { name: /^1 file searchable\. 1 waits\.$/ }).waitFor();
-    expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-bad');
-    expect(await page.title()).toBe('peer in trouble · 1 waiting · peersync');
-    await page
-      .locator('#peer')
-      .getByText(/^It does not answer, for /)
-      .waitFor();
-    await page.getByText(/The peer does not answer: .* Since \d\d:\d\d\. Tried again /).waitFor();
-    // The words of the outage stand once, beside the log.
-    const wordsIn = async (place: string) =>
-      (await page.locator(place).innerText()).match(/ECONNREFUSED/g)?.length ?? 0;
-    expect(await wordsIn('.detail')).toBe(1);
-    expect([await wordsIn('#attention'), await wordsIn('#peer')]).toEqual([0, 0]);
-    await page.locator('.station.s-pending .note', { hasText: 'wait for the peer' }).waitFor();
-    await page.getByRole('button', { name: 'Try now' }).click();
-    await page.getByText('The peer is asked again.').waitFor();
-    await shoot(page, 'real-peer-away-desktop');
+      await site.proxy.goDown();
+      site.drop('inbox/while-away.md');
+      await page.getByRole('heading', { name: /^1 file searchable\. 1 waits\.$/ }).waitFor();
+      expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-bad');
+      expect(await page.title()).toBe('peer in trouble · 1 waiting · peersync');
+      await page
+        .locator('#peer')
+        .getByText(/^It does not answer, for /)
+        .waitFor();
+      await page.getByText(/The peer does not answer: .* Since \d\d:\d\d\. Tried again /).waitFor();
+      // The words of the outage stand once, beside the log.
+      const wordsIn = async (place: string) =>
+        (await page.locator(place).innerText()).match(/ECONNREFUSED/g)?.length ?? 0;
+      expect(await wordsIn('.detail')).toBe(1);
+      expect([await wordsIn('#attention'), await wordsIn('#peer')]).toEqual([0, 0]);
+      await page.locator('.station.s-pending .note', { hasText: 'wait for the peer' }).waitFor();
+      await page.getByRole('button', { name: 'Try now' }).click();
+      await page.getByText('The peer is asked again.').waitFor();
+      await shoot(page, 'real-peer-away-desktop');
 
-    await site.proxy.comeUp();
-    await page.getByRole('heading', { name: rest(2) }).waitFor();
-    await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
-    await page
-      .locator('#peer')
-      .getByText(/^Answers, for /)
-      .waitFor();
-  });
+      await site.proxy.comeUp();
+      await page.getByRole('heading', { name: rest(2) }).waitFor();
+      await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
+      await page
+        .locator('#peer')
+        .getByText(/^Answers, for /)
+        .waitFor();
+    });
 
-  test('keeps its last view greyed while the daemon is away, and goes on by itself', async () => {
-    const { page, forgive, site, url } = await visited();
-    forgive(NO_DAEMON);
-    site.drop('inbox/one.md');
-    await page.getByRole('heading', { name: rest(1) }).waitFor();
+    test('keeps its last view greyed while the daemon is away, and goes on by itself', async () => {
+      const { page, forgive, site, url } = await visited();
+      forgive(NO_DAEMON);
+      site.drop('inbox/one.md');
+      await page.getByRole('heading', { name: rest(1) }).waitFor();
 
-    await site.daemon.kill('SIGKILL');
-    await page.getByRole('heading', { name: 'peersync does not answer.' }).waitFor();
-    expect(await page.locator('.station.s-confirmed .number').textContent()).toBe('1');
-    expect(await page.evaluate('getComputedStyle(document.querySelector("main")).filter')).toBe(
-      'grayscale(1)',
-    );
-    expect(await page.title()).toMatch(/^no answer/);
-    await shoot(page, 'real-daemon-away-desktop');
+      await site.daemon.kill('SIGKILL');
+      await page.getByRole('heading', { name: 'peersync does not answer.' }).waitFor();
+      expect(await page.locator('.station.s-confirmed .number').textContent()).toBe('1');
+      expect(await page.evaluate('getComputedStyle(document.querySelector("main")).filter')).toBe(
+        'grayscale(1)',
+      );
+      expect(await page.title()).toMatch(/^no answer/);
+      await shoot(page, 'real-daemon-away-desktop');
 
-    site.configure({ status: { listen: new URL(url).host } });
-    await pageOf(site);
-    await page.getByRole('heading', { name: rest(1) }).waitFor();
-    await page.locator('#connection', { hasText: /^live$/ }).waitFor();
-    site.drop('inbox/two.md');
-    await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
-  });
+      site.configure({ status: { listen: new URL(url).host } });
+      await pageOf(site);
+      await page.getByRole('heading', { name: rest(1) }).waitFor();
+      await page.locator('#connection', { hasText: /^live$/ }).waitFor();
+      site.drop('inbox/two.md');
+      await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
+    });
 
-  test('lets the documents of very many removed files be removed, after it asked', async () => {
-    const { page, site } = await visited({ folders: [{ name: 'inbox', onDelete: 'remove' }] });
-    for (let i = 10; i < 40; i += 1) site.drop(`inbox/old/${i}.md`);
-    site.drop('inbox/new.md');
-    await page.getByRole('heading', { name: rest(31) }).waitFor();
-    rmSync(site.path('inbox/old'), { recursive: true });
-    const folders = page.locator('#folders');
-    await folders
-      .getByText(/^30 of 31 files were removed or emptied at once: old\/.* and 27 more\. Their/)
-      .waitFor();
-    await page.locator('.detail code', { hasText: 'peersync approve-deletes inbox' }).waitFor();
-    await folders
-      .getByRole('button', { name: 'Remove 30 documents of folder "inbox" from the peer' })
-      .click();
-    const dialog = page.getByRole('dialog', { name: 'Remove 30 documents of folder "inbox" from the peer?' });
-    await shoot(page, 'real-held-deletes-desktop');
-    await dialog.getByRole('button', { name: 'Remove them' }).click();
-    await page.locator('.station.s-removed .number', { hasText: /^30$/ }).waitFor();
-    await page.getByRole('heading', { name: rest(1) }).waitFor();
-  });
-
-  test('retries what is in quarantine, one and all', async () => {
-    const { page, site } = await visited();
-    site.proxy.behaviour = async (call) => {
-      const answer = await call.forward();
-      if (!call.urls.some((url) => url.includes('bad'))) return answer;
-      const items = call.urls.map((url, i) => {
-        const isBad = url.includes('bad');
-        const message = isBad ? 'url is in the blacklist' : '';
-        return [`item-${i}`, { item: String(i), url, success: String(!isBad), message }];
+    test('lets the documents of very many removed files be removed, after it asked', async () => {
+      const { page, site } = await visited({ folders: [{ name: 'inbox', onDelete: 'remove' }] });
+      for (let i = 10; i < 40; i += 1) site.drop(`inbox/old/${i}.md`);
+      site.drop('inbox/new.md');
+      await page.getByRole('heading', { name: rest(31) }).waitFor();
+      rmSync(site.path('inbox/old'), { recursive: true });
+      const folders = page.locator('#folders');
+      await folders
+        .getByText(/^30 of 31 files were removed or emptied at once: old\/.* and 27 more\. Their/)
+        .waitFor();
+      await page.locator('.detail code', { hasText: 'peersync approve-deletes inbox' }).waitFor();
+      await folders
+        .getByRole('button', { name: 'Remove 30 documents of folder "inbox" from the peer' })
+        .click();
+      const dialog = page.getByRole('dialog', {
+        name: 'Remove 30 documents of folder "inbox" from the peer?',
       });
-      const told = { count: String(items.length), successall: 'false', ...Object.fromEntries(items) };
-      const headers = { 'content-type': 'application/json' };
-      return { ...answer, headers, body: Buffer.from(JSON.stringify(told)) };
-    };
-    for (const name of ['bad-1.md', 'bad-2.md', 'bad-3.md', 'good.md']) site.drop(`inbox/${name}`);
-    await page.getByRole('heading', { name: '1 file searchable. 3 need you.' }).waitFor();
-    const rows = page.locator('#files tbody tr:not(.below)');
-    await until(async () => (await rows.count()) === 3, 'three rows');
-    const reason = page.locator('#files .below').first();
-    expect(await reason.textContent()).toContain('The peer refused it: url is in the blacklist.');
-    // Each says it, whatever stands above it.
-    expect((await page.locator('#files').innerText()).match(/blacklist/g)).toHaveLength(3);
-    await page.locator('.detail').getByText('3 files cannot be delivered without a change.').waitFor();
-    await shoot(page, 'real-quarantine-desktop');
+      await shoot(page, 'real-held-deletes-desktop');
+      await dialog.getByRole('button', { name: 'Remove them' }).click();
+      await page.locator('.station.s-removed .number', { hasText: /^30$/ }).waitFor();
+      await page.getByRole('heading', { name: rest(1) }).waitFor();
+    });
 
-    site.proxy.behaviour = well;
-    await page.getByRole('button', { name: 'Retry bad-2.md' }).click();
-    await page.getByText('1 file is tried again.').waitFor();
-    await page.getByRole('heading', { name: '2 files searchable. 2 need you.' }).waitFor();
-    await until(async () => (await rows.count()) === 2, 'two rows');
+    test('retries what is in quarantine, one and all', async () => {
+      const { page, site } = await visited();
+      site.proxy.behaviour = async (call) => {
+        const answer = await call.forward();
+        if (!call.urls.some((url) => url.includes('bad'))) return answer;
+        const items = call.urls.map((url, i) => {
+          const isBad = url.includes('bad');
+          const message = isBad ? 'url is in the blacklist' : '';
+          return [`item-${i}`, { item: String(i), url, success: String(!isBad), message }];
+        });
+        const told = {
+          count: String(items.length),
+          successall: 'false',
+          ...Object.fromEntries(items),
+        };
+        const headers = { 'content-type': 'application/json' };
+        return { ...answer, headers, body: Buffer.from(JSON.stringify(told)) };
+      };
+      for (const name of ['bad-1.md', 'bad-2.md', 'bad-3.md', 'good.md'])
+        site.drop(`inbox/${name}`);
+      await page.getByRole('heading', { name: '1 file searchable. 3 need you.' }).waitFor();
+      const rows = page.locator('#files tbody tr:not(.below)');
+      await until(async () => (await rows.count()) === 3, 'three rows');
+      const reason = page.locator('#files .below').first();
+      expect(await reason.textContent()).toContain('The peer refused it: url is in the blacklist.');
+      // Each says it, whatever stands above it.
+      expect((await page.locator('#files').innerText()).match(/blacklist/g)).toHaveLength(3);
+      await page
+        .locator('.detail')
+        .getByText('3 files cannot be delivered without a change.')
+        .waitFor();
+      await shoot(page, 'real-quarantine-desktop');
 
-    await page.getByRole('button', { name: 'Retry all' }).click();
-    await page.getByText('2 files are tried again.').waitFor();
-    await page.getByRole('heading', { name: rest(4) }).waitFor();
-    await page.getByText(/^Nothing is in quarantine/).waitFor();
-    // The tab and the list agree.
-    await page.getByRole('link', { name: 'Quarantine 0', exact: true }).last().waitFor();
-  });
+      site.proxy.behaviour = well;
+      await page.getByRole('button', { name: 'Retry bad-2.md' }).click();
+      await page.getByText('1 file is tried again.').waitFor();
+      await page.getByRole('heading', { name: '2 files searchable. 2 need you.' }).waitFor();
+      await until(async () => (await rows.count()) === 2, 'two rows');
 
-  test('explains any path, also one that comes with the address, and shows an error as its two sentences', async () => {
-    const site = await Site.begin({ status: { listen: '127.0.0.1:0' } });
-    site.drop('inbox/ein Brief & mehr+.md');
-    const file = site.path('inbox/ein Brief & mehr+.md');
-    const { page, forgive } = await visit(`${await pageOf(site)}#why=${encodeURIComponent(file)}`);
-    const answer = page.locator('#why-answer');
-    // It is followed until it is at rest.
-    await answer.getByText('Confirmed: the peer shows this very version.').waitFor();
-    expect(await answer.locator('.facts').textContent()).toContain(file);
+      await page.getByRole('button', { name: 'Retry all' }).click();
+      await page.getByText('2 files are tried again.').waitFor();
+      await page.getByRole('heading', { name: rest(4) }).waitFor();
+      await page.getByText(/^Nothing is in quarantine/).waitFor();
+      // The tab and the list agree.
+      await page.getByRole('link', { name: 'Quarantine 0', exact: true }).last().waitFor();
+    });
 
-    await page.getByRole('textbox', { name: 'Why?' }).fill('/etc/hostname');
-    await page.getByRole('textbox', { name: 'Why?' }).press('Enter');
-    await answer.getByText('Not watched.').waitFor();
-    expect(decodeURIComponent(new URL(page.url()).hash)).toBe('#why=/etc/hostname');
+    test('explains any path, also one that comes with the address, and shows an error as its two sentences', async () => {
+      const site = await Site.begin({ status: { listen: '127.0.0.1:0' } });
+      site.drop('inbox/ein Brief & mehr+.md');
+      const file = site.path('inbox/ein Brief & mehr+.md');
+      const { page, forgive } = await visit(
+        `${await pageOf(site)}#why=${encodeURIComponent(file)}`,
+      );
+      const answer = page.locator('#why-answer');
+      // It is followed until it is at rest.
+      await answer.getByText('Confirmed: the peer shows this very version.').waitFor();
+      expect(await answer.locator('.facts').textContent()).toContain(file);
 
-    forgive(/status of 4\d\d/);
-    await page.getByRole('textbox', { name: 'Why?' }).fill(site.path('inbox'));
-    await page.getByRole('button', { name: 'Explain' }).click();
-    await answer.getByText(/is the folder "inbox" itself\. Name a file in it/).waitFor();
-    await answer.getByRole('button', { name: 'Close' }).click();
-    await answer.waitFor({ state: 'hidden' });
+      await page.getByRole('textbox', { name: 'Why?' }).fill('/etc/hostname');
+      await page.getByRole('textbox', { name: 'Why?' }).press('Enter');
+      await answer.getByText('Not watched.').waitFor();
+      expect(decodeURIComponent(new URL(page.url()).hash)).toBe('#why=/etc/hostname');
 
-    // Escape closes it, wherever the focus is.
-    for (const leave of [false, true]) {
-      await page.getByRole('textbox', { name: 'Why?' }).fill('inbox/ein Brief & mehr+.md');
-      await page.keyboard.press('Enter');
-      await answer.waitFor();
-      if (leave) await page.getByRole('textbox', { name: 'Why?' }).blur();
-      await page.keyboard.press('Escape');
+      forgive(/status of 4\d\d/);
+      await page.getByRole('textbox', { name: 'Why?' }).fill(site.path('inbox'));
+      await page.getByRole('button', { name: 'Explain' }).click();
+      await answer.getByText(/is the folder "inbox" itself\. Name a file in it/).waitFor();
+      await answer.getByRole('button', { name: 'Close' }).click();
       await answer.waitFor({ state: 'hidden' });
-      expect(new URL(page.url()).hash).toBe('');
-    }
-  });
 
-  test('pauses for an hour and resumes', async () => {
-    const { page, site } = await visited();
-    await page.getByRole('heading', { name: EMPTY }).waitFor();
-    await page.getByRole('button', { name: 'Pause' }).click();
-    await page.getByRole('button', { name: 'for 1 hour' }).click();
-    await page
-      .getByRole('heading', { name: /^Nothing is searchable yet\. Paused until \d\d:\d\d\.$/ })
-      .waitFor();
-    site.drop('inbox/later.md');
-    await page
-      .getByRole('heading', { name: /^Nothing is searchable yet\. 1 waits\. Paused until \d\d:\d\d\.$/ })
-      .waitFor();
-    await page.getByRole('button', { name: 'Resume' }).click();
-    await page.getByRole('heading', { name: rest(1) }).waitFor();
-  });
+      // Escape closes it, wherever the focus is.
+      for (const leave of [false, true]) {
+        await page.getByRole('textbox', { name: 'Why?' }).fill('inbox/ein Brief & mehr+.md');
+        await page.keyboard.press('Enter');
+        await answer.waitFor();
+        if (leave) await page.getByRole('textbox', { name: 'Why?' }).blur();
+        await page.keyboard.press('Escape');
+        await answer.waitFor({ state: 'hidden' });
+        expect(new URL(page.url()).hash).toBe('');
+      }
+    });
 
-  test('asks for the token where one is needed, and lets in who has it', async () => {
-    const token = 'a long and winding token 0123456789';
-    const site = await Site.begin();
-    const file = site.path('token');
-    writeFileSync(file, token, { mode: 0o600 });
-    site.configure({ status: { listen: '127.0.0.1:0', token: { file } } });
-    const url = await pageOf(site);
-    const { page, forgive } = await visit(url);
-    await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
-    expect(await page.getByText('That is not the token.').isVisible()).toBe(false);
-    await page.getByText(`The token stands in the file ${file} (status.token.file).`).waitFor();
-    await shoot(page, 'real-sign-in-desktop');
+    test('pauses for an hour and resumes', async () => {
+      const { page, site } = await visited();
+      await page.getByRole('heading', { name: EMPTY }).waitFor();
+      await page.getByRole('button', { name: 'Pause' }).click();
+      await page.getByRole('button', { name: 'for 1 hour' }).click();
+      await page
+        .getByRole('heading', { name: /^Nothing is searchable yet\. Paused until \d\d:\d\d\.$/ })
+        .waitFor();
+      site.drop('inbox/later.md');
+      await page
+        .getByRole('heading', {
+          name: /^Nothing is searchable yet\. 1 waits\. Paused until \d\d:\d\d\.$/,
+        })
+        .waitFor();
+      await page.getByRole('button', { name: 'Resume' }).click();
+      await page.getByRole('heading', { name: rest(1) }).waitFor();
+    });
 
-    await page.getByLabel('Token').fill('a guess');
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('That is not the token.').waitFor();
+    test('asks for the token where one is needed, and lets in who has it', async () => {
+      const token = 'a long and winding token 0123456789';
+      const site = await Site.begin();
+      const file = site.path('token');
+      writeFileSync(file, token, { mode: 0o600 });
+      site.configure({ status: { listen: '127.0.0.1:0', token: { file } } });
+      const url = await pageOf(site);
+      const { page, forgive } = await visit(url);
+      await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+      expect(await page.getByText('That is not the token.').isVisible()).toBe(false);
+      await page.getByText(`The token stands in the file ${file} (status.token.file).`).waitFor();
+      await shoot(page, 'real-sign-in-desktop');
 
-    await page.getByLabel('Token').fill(token);
-    await page.getByLabel('Token').press('Enter');
-    await page.getByRole('heading', { name: EMPTY }).waitFor();
-    site.drop('inbox/one.md');
-    await page.getByRole('heading', { name: rest(1) }).waitFor();
+      await page.getByLabel('Token').fill('a guess');
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByText('That is not the token.').waitFor();
 
-    // A session that is over leads back to the sign-in.
-    forgive(/status of 401/);
-    await page.keyboard.press('?');
-    await page.getByRole('button', { name: 'Sign this browser out' }).click();
-    await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
-    await page.goto(url);
-    await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
-  });
-});
+      await page.getByLabel('Token').fill(token);
+      await page.getByLabel('Token').press('Enter');
+      await page.getByRole('heading', { name: EMPTY }).waitFor();
+      site.drop('inbox/one.md');
+      await page.getByRole('heading', { name: rest(1) }).waitFor();
+
+      // A session that is over leads back to the sign-in.
+      forgive(/status of 401/);
+      await page.keyboard.press('?');
+      await page.getByRole('button', { name: 'Sign this browser out' }).click();
+      await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+      await page.goto(url);
+      await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+    });
+  },
+);

@@ -4,7 +4,12 @@ import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
 import type { Sample } from '../../src/report/statistics.js';
-import type { FolderReport, RecentEvent, StatusFacts, StatusReport } from '../../src/report/status.js';
+import type {
+  FolderReport,
+  RecentEvent,
+  StatusFacts,
+  StatusReport,
+} from '../../src/report/status.js';
 import type { Entry } from '../../src/state/entry.js';
 import { NO_ITEMS, report, queue as rest } from '../commands/report.js';
 
@@ -22,7 +27,10 @@ export const WATCHED = { since: NOW - 60 * MIN, directoriesWatched: 210, settlin
 
 /** Something that a person should know. */
 export const trouble = (code: string, message: string, hint: string, minutes = 0) => ({
-  ...{ code, message, hint, since: NOW - minutes * MIN },
+  code,
+  message,
+  hint,
+  since: NOW - minutes * MIN,
 });
 
 export function folder(
@@ -30,9 +38,17 @@ export function folder(
   items: Partial<FolderReport['items']> = {},
   over: Partial<FolderReport> = {},
 ): FolderReport {
-  const lastScan = { folder: name, files: 5210, directories: 210, durationMs: 412, at: NOW - 9 * MIN };
+  const lastScan = {
+    folder: name,
+    files: 5210,
+    directories: 210,
+    durationMs: 412,
+    at: NOW - 9 * MIN,
+  };
   return {
-    ...{ name, path: `/srv/library/${name}`, collection: name },
+    name,
+    path: `/srv/library/${name}`,
+    collection: name,
     items: { ...NO_ITEMS, ...items },
     watch: { ...WATCHED, name, state: 'watching', lastScan },
     ...over,
@@ -40,13 +56,19 @@ export function folder(
 }
 
 /** A status of these folders; what they do not say is at rest. */
-export function statusOf(folders: readonly FolderReport[], over: Partial<StatusFacts> = {}): StatusReport {
+export function statusOf(
+  folders: readonly FolderReport[],
+  over: Partial<StatusFacts> = {},
+): StatusReport {
   const items = { ...NO_ITEMS };
   for (const { items: own } of folders) {
     for (const status of Object.keys(own) as (keyof typeof own)[]) items[status] += own[status];
   }
   return report({
-    ...{ items, folders: [...folders], startedAt: NOW - 26 * 60 * MIN, mirrorRoot: '/srv/mirror' },
+    items,
+    folders: [...folders],
+    startedAt: NOW - 26 * 60 * MIN,
+    mirrorRoot: '/srv/mirror',
     peer: { url: 'https://search.example.org', dialect: 'standard', queue: queue() },
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_900 },
     figures: { timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] },
@@ -90,13 +112,21 @@ export function event(
 
 export function mirror(name: string, over: Partial<MirrorReport> = {}): MirrorReport {
   return {
-    ...{ name, kind: 'table', path: `tables/${name}.csv`, table: name, rows: 1_204, bytes: 88_412 },
-    ...{ succeededAt: NOW - 4 * MIN, changedAt: NOW - 190 * MIN, nextAt: NOW + 11 * MIN },
+    name,
+    kind: 'table',
+    path: `tables/${name}.csv`,
+    table: name,
+    rows: 1_204,
+    bytes: 88_412,
+    succeededAt: NOW - 4 * MIN,
+    changedAt: NOW - 190 * MIN,
+    nextAt: NOW + 11 * MIN,
     ...over,
   };
 }
 
-const TYPE = 'The peer refused the document: "the content type application/x-tar is not supported".';
+const TYPE =
+  'The peer refused the document: "the content type application/x-tar is not supported".';
 const NEVER = 'The peer accepted the document three times and never showed it.';
 const REASONS = [
   trouble(
@@ -118,11 +148,19 @@ export function item(index: number, status: string): ItemLine {
   const number = String(index + 1).padStart(4, '0');
   const path = `${2020 + (index % 7)}/${name}-${number}.${['pdf', 'md', 'txt'][index % 3]}`;
   return {
-    ...{ folder: 'papers', path, file: `/srv/library/papers/${path}`, status: status as Entry['status'] },
-    ...{ since: NOW - (index + 3) * 7 * MIN, size: 4_000 + index * 977, sha256: undefined },
+    folder: 'papers',
+    path,
+    file: `/srv/library/papers/${path}`,
+    status: status as Entry['status'],
+    since: NOW - (index + 3) * 7 * MIN,
+    size: 4_000 + index * 977,
+    sha256: undefined,
     url: `https://files.example.org/papers/${path}`,
     isOlderSearchable: undefined,
-    ...{ attempts: undefined, code: undefined, message: undefined, hint: undefined },
+    attempts: undefined,
+    code: undefined,
+    message: undefined,
+    hint: undefined,
     ...(status === 'quarantined' ? { attempts: 3, code, message, hint } : {}),
     ...(status === 'skipped'
       ? { code: 'EMPTY', message: 'It is empty.', hint: 'Nothing is to be done.' }

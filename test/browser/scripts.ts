@@ -17,10 +17,20 @@ import {
 import type { Script } from './stand-in.js';
 
 const EVENTS = [
-  event(1, 52, 'info', 'watching /srv/library/notes: text files there go into the collection "notes"'),
+  event(
+    1,
+    52,
+    'info',
+    'watching /srv/library/notes: text files there go into the collection "notes"',
+  ),
   event(2, 51, 'info', 'confirmed notes/2026/garden-plan.md (2s after its push)'),
   event(3, 40, 'info', 'The mirror prices was brought up to date: 1,204 rows, 3 changed'),
-  event(4, 31, 'warn', 'papers/scans/0412.pdf was skipped: it is larger than folders[].maxFileSize'),
+  event(
+    4,
+    31,
+    'warn',
+    'papers/scans/0412.pdf was skipped: it is larger than folders[].maxFileSize',
+  ),
   event(5, 12, 'info', '2,140 files of papers became searchable in the last 10 minutes'),
   event(6, 2, 'info', 'confirmed notes/meeting-2026-11-20.md (2s after its push)'),
 ];
@@ -33,7 +43,12 @@ const LIBRARY = [
 const MIRRORS = [
   mirror('prices'),
   mirror('authors', { rows: 88, bytes: 6_120 }),
-  mirror('feed', { kind: 'share', path: 'share/feed.xml', bytes: 2_410_233, changedAt: NOW - 4 * MIN }),
+  mirror('feed', {
+    kind: 'share',
+    path: 'share/feed.xml',
+    bytes: 2_410_233,
+    changedAt: NOW - 4 * MIN,
+  }),
 ];
 const TIMES = [timeToSearch('letters', 0.8), timeToSearch('notes', 1), timeToSearch('papers', 2.4)];
 const REST = {
@@ -44,8 +59,13 @@ const REST = {
 const SHA256 = 'c957c0e6f0529f8d58990c77d8706a5bd44291b72a1fdd4ab802b8468006cfe0';
 const PATH = '2021/minutes-0002.md';
 const WHY: WhyReport = {
-  ...{ file: `/srv/library/papers/${PATH}`, folder: 'papers', path: PATH, collection: 'papers' },
-  ...{ status: 'confirmed', since: NOW - 44 * MIN, url: `https://files.example.org/papers/${PATH}` },
+  file: `/srv/library/papers/${PATH}`,
+  folder: 'papers',
+  path: PATH,
+  collection: 'papers',
+  status: 'confirmed',
+  since: NOW - 44 * MIN,
+  url: `https://files.example.org/papers/${PATH}`,
   rule: 'Folder "papers" takes it: collection "papers".',
   version: { size: 18_204, mtimeMs: NOW - 46 * MIN, sha256: SHA256 },
   evidence: { kind: 'digest', at: NOW - 44 * MIN, shown: `sha256 ${SHA256}` },
@@ -61,7 +81,10 @@ const REFUSED = 'https://search.example.org/api/push_p.html refused the connecti
 const CHECK = 'Look whether the peer runs, and whether peer.url is right.';
 const AWAY = queue({
   circuit: {
-    ...{ state: 'open', since: NOW - 3.2 * MIN, nextProbeAt: NOW + 60 * MIN, tries: 9 },
+    state: 'open',
+    since: NOW - 3.2 * MIN,
+    nextProbeAt: NOW + 60 * MIN,
+    tries: 9,
     reason: { kind: 'unreachable', code: 'ECONNREFUSED', message: REFUSED, hint: CHECK },
     held: ['confirm', 'push', 'removal', 'mirror', 'audit'],
   },
@@ -98,7 +121,10 @@ const CONFLICT = { file: 'tables/stock.conflict.csv', at: NOW - MIN };
 const peer = { url: 'https://search.example.org', dialect: 'standard' } as const;
 
 const REMOVED = {
-  ...{ files: 2_000, of: 2_321, since: NOW - 5 * MIN, before: NOW },
+  files: 2_000,
+  of: 2_321,
+  since: NOW - 5 * MIN,
+  before: NOW,
   examples: ['2019/january.md', '2019/february.md', '2019/march.md'],
 };
 
@@ -115,13 +141,16 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
       {
         ...REST,
         figures: {
-          ...{ ...REST.figures, confirmedPerSecond: 38.2 },
+          ...REST.figures,
+          confirmedPerSecond: 38.2,
           timeToSearch: [timeToSearch('notes', 1, 52), timeToSearch('papers', 2.4, 1_464)],
         },
         uplink: { inFlight: 120, confirming: 352, timeToVisibleMs: 1_900 },
       },
     ),
-    ...{ samples: hourOf(38), recents: EVENTS, item },
+    samples: hourOf(38),
+    recents: EVENTS,
+    item,
   },
   away: {
     status: statusOf(
@@ -151,7 +180,10 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
       ],
       {
         ...REST,
-        figures: { ...REST.figures, alerts: [{ ...LATE, code: 'TIME_TO_SEARCH', collection: 'papers' }] },
+        figures: {
+          ...REST.figures,
+          alerts: [{ ...LATE, code: 'TIME_TO_SEARCH', collection: 'papers' }],
+        },
         mirrors: [
           mirror('prices', { alarm: EMPTIED }),
           mirror('stock', {
@@ -164,29 +196,45 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
         ],
         quarantined: [{ file: 'papers/a.pdf', code: 'X', message: 'The peer refused it.' }],
         problems: [
-          { folder: 'papers', path: '/srv/library/papers/private', trouble: UNREADABLE, since: NOW },
+          {
+            folder: 'papers',
+            path: '/srv/library/papers/private',
+            trouble: UNREADABLE,
+            since: NOW,
+          },
         ],
         repairs: ['The last line of the journal was torn, as after a power cut; it was left out'],
       },
     ),
-    ...{ samples: hourOf(6), recents: EVENTS, item },
+    samples: hourOf(6),
+    recents: EVENTS,
+    item,
   },
   leaving: {
     status: statusOf(
       [
-        folder('notes', { pending: 1_204_311, accepted: 40_312, confirmed: 12_345_678, quarantined: 12_345 }),
+        folder('notes', {
+          pending: 1_204_311,
+          accepted: 40_312,
+          confirmed: 12_345_678,
+          quarantined: 12_345,
+        }),
         folder('papers', { skipped: 120_345, gone: 120_345, removing: 10_240, removed: 1_204_311 }),
       ],
       { ...REST, figures: { ...REST.figures, confirmedPerSecond: 812 } },
     ),
-    ...{ samples: hourOf(812), recents: EVENTS, item },
+    samples: hourOf(812),
+    recents: EVENTS,
+    item,
   },
   paused: {
     status: statusOf([folder('notes', { pending: 34, confirmed: 2_318 })], {
       ...REST,
       peer: { ...peer, queue: queue({ paused: { since: NOW - MIN, until: NOW + 59 * MIN } }) },
     }),
-    ...{ samples: hourOf(2), recents: EVENTS, item },
+    samples: hourOf(2),
+    recents: EVENTS,
+    item,
   },
 };
 

@@ -25,11 +25,16 @@ export interface Script {
 /** One page of files, as a browser asks for it. */
 type ItemsQuery = Readonly<Partial<Record<'status' | 'name' | 'after' | 'limit', string>>>;
 
-/** The real page, of a daemon that only plays its part, for what is hard to bring about. It keeps what was asked of it. */
+/**
+ * The real page, of a daemon that only plays its part, for what is hard to bring about. It keeps
+ * what was asked of it.
+ */
 export class StandIn {
   /** The names that files were asked for by. */
   readonly items: (string | undefined)[] = [];
-  /** How long a list of files takes, in ms, and how many were asked for at the same time at most. */
+  /**
+   * How long a list of files takes, in ms, and how many were asked for at the same time at most.
+   */
   listMs = 0;
   mostLists = 0;
   #lists = 0;
@@ -43,11 +48,9 @@ export class StandIn {
   private constructor(private readonly script: Script) {
     const tryNow = () => void this.asked.push({ ask: 'try', parameters: {} });
     const live = {
-      ...{
-        clock: systemClock,
-        log: silentLogger,
-        current: { config: { status: { listen: '127.0.0.1:0' } } },
-      },
+      clock: systemClock,
+      log: silentLogger,
+      current: { config: { status: { listen: '127.0.0.1:0' } } },
       parts: { queue: { tryNow, status: () => ({}) }, state: {}, statistics: {} },
     } as unknown as Live;
     const feed = {

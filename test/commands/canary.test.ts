@@ -23,12 +23,18 @@ const FOLDERS = [
   { name: 'vault', url: LOCAL },
 ];
 
-const CONFIRMED = { status: 'confirmed', evidence: { kind: 'digest', shown: 'sha256 ab' } } as const;
+const CONFIRMED = {
+  status: 'confirmed',
+  evidence: { kind: 'digest', shown: 'sha256 ab' },
+} as const;
 const UNSEEN = { status: 'unseen', message: 'the peer does not know the document' } as const;
 const error = new PeerError('PEER_FAILED', { url: BASE, what: 'failed', delivered: 'yes' });
 const behindGate = new PeersyncError(yacyAddresses.dropped(LOCAL));
 
-/** What became of three documents and the one below the URL of the folder `vault`: all well, but for changes at one of them. */
+/**
+ * What became of three documents and the one below the URL of the folder `vault`: all well, but for
+ * changes at one of them.
+ */
 function withAt(what?: string, changes: Partial<Probed> = {}): readonly Probed[] {
   return canaryPlan(BASE, FOLDERS, Date.UTC(2026, 0, 1)).map((plan, i) => {
     const { kind, sentence, wordsSent } = plan;
@@ -50,32 +56,56 @@ describe('the report of a canary', () => {
   it('tells what works, how long the slowest took, and what it saw', () => {
     const report = reportOf(withAt(), yacy, 18_000);
     expect(report.canary).toMatchObject({
-      ...{ dialect: 'yacy', holdMs: 18_000, takesBinary: true, timeToVisibleMs: 6_000, dropped: [] },
+      dialect: 'yacy',
+      holdMs: 18_000,
+      takesBinary: true,
+      timeToVisibleMs: 6_000,
+      dropped: [],
     });
     expect(report.findings.map(({ check, ok }) => `${check}: ${ok}`)).toEqual([
-      ...[
-        'plain text: true',
-        'PDF: true',
-        'Word: true',
-        'Excel: true',
-        'e-mail: true',
-        'non-ASCII text: true',
-      ],
-      ...['addresses of folder files: true', 'addresses of folder vault: true'],
+      'plain text: true',
+      'PDF: true',
+      'Word: true',
+      'Excel: true',
+      'e-mail: true',
+      'non-ASCII text: true',
+      'addresses of folder files: true',
+      'addresses of folder vault: true',
     ]);
     expect(report.findings[0]?.message).toMatch(/^confirmed \(digest: sha256 ab\), \d+ words$/);
   });
 
   it.each([
     ['PDF', { outcome: undefined }, yacy, true, /only text/, undefined],
-    ['PDF', { outcome: UNSEEN }, yacy, false, /took .*pdf and did not show it/, /network\.unit\.domain/],
+    [
+      'PDF',
+      { outcome: UNSEEN },
+      yacy,
+      false,
+      /took .*pdf and did not show it/,
+      /network\.unit\.domain/,
+    ],
     ['PDF', { outcome: UNSEEN }, standard, false, /did not show it/, /--timeout/],
     ['PDF', { outcome: { status: 'failed', error } }, yacy, false, /failed/, /./],
     ['PDF', { outcome: { status: 'accepted' } }, yacy, false, /^accepted, and no more$/, /./],
-    ['PDF', { words: 9, sentences: undefined }, yacy, false, /shows 9 words of about \d+$/, /its words/],
+    [
+      'PDF',
+      { words: 9, sentences: undefined },
+      yacy,
+      false,
+      /shows 9 words of about \d+$/,
+      /its words/,
+    ],
     ['PDF', { words: 9 }, yacy, true, /9 words$/, undefined],
     ['PDF', { words: undefined, sentences: undefined }, yacy, true, /^confirmed/, undefined],
-    ['non-ASCII text', cited('Greetings from afar: GrÃ¼Ãe'), yacy, false, /changed its letters/, /./],
+    [
+      'non-ASCII text',
+      cited('Greetings from afar: GrÃ¼Ãe'),
+      yacy,
+      false,
+      /changed its letters/,
+      /./,
+    ],
     ['non-ASCII text', cited(NFD), yacy, true, /^confirmed/, undefined],
     ['address', { outcome: undefined }, yacy, true, /not tried/, undefined],
     ['address', { outcome: UNSEEN }, standard, false, /did not show it/, /--timeout/],

@@ -14,7 +14,10 @@ it('check counts the directories that are watched, and none that rules keep out'
   for (const path of ['a/b', '.git/objects/00', 'kept/out'])
     mkdirSync(join(directory, path), { recursive: true });
   writeFileSync(join(directory, '.peersyncignore'), 'kept/\n');
-  const config = await checkConfig({ folders: [{ path: directory, collection: 'c' }] }, '/srv/config.json');
+  const config = await checkConfig(
+    { folders: [{ path: directory, collection: 'c' }] },
+    '/srv/config.json',
+  );
   const [folder] = config.folders;
   if (folder === undefined) throw new Error('no folder');
   expect(await checkFolder(folder, undefined)).toMatchObject({
@@ -53,7 +56,10 @@ const checked = (path: string, free?: (asked: string) => Promise<number>) =>
 it('check is content with a state that can be made, and names what is in the way of one', async () => {
   const directory = temporaryDirectory();
   const path = join(directory, 'a', 'b');
-  expect(await checked(path)).toMatchObject({ ok: true, message: `${path} will be made when it is needed` });
+  expect(await checked(path)).toMatchObject({
+    ok: true,
+    message: `${path} will be made when it is needed`,
+  });
   writeFileSync(join(directory, 'file'), 'a file', { mode: 0o600 });
   const inTheWay = await checked(join(directory, 'file'));
   expect(inTheWay).toMatchObject({ ok: false, hint: expect.stringContaining('`state.dir`') });
@@ -68,7 +74,10 @@ it('check warns of a state that others can read or write', async () => {
   expect((await checked(path)).hint).toBeUndefined();
   for (const mode of [0o704, 0o740, 0o702]) {
     chmodSync(path, mode);
-    expect(await checked(path)).toMatchObject({ ok: true, hint: `Close it to them: chmod 700 ${path}` });
+    expect(await checked(path)).toMatchObject({
+      ok: true,
+      hint: `Close it to them: chmod 700 ${path}`,
+    });
   }
   expect((await checkWritable('mirror root', path, 'mirror.root')).hint).toBeUndefined();
 });

@@ -33,7 +33,9 @@ it.each([
       since: NOW - s * 1_000,
       downSince: NOW - downS * 1_000,
     } as const;
-    expect(lastingTrouble({ ...circuit, held: [], tries: 1 }, NOW)).toBe(isGivenUp ? reason : undefined);
+    expect(lastingTrouble({ ...circuit, held: [], tries: 1 }, NOW)).toBe(
+      isGivenUp ? reason : undefined,
+    );
   },
 );
 
@@ -64,7 +66,9 @@ it('a command says that a daemon is starting, where that takes long', async () =
   const { answer } = await askOneThatStarts(1);
   await expect(answer).rejects.toMatchObject({
     code: 'STATE_LOCKED',
-    message: expect.stringMatching(/^Another peersync \(pid .* It does not answer yet: it is starting, or /),
+    message: expect.stringMatching(
+      /^Another peersync \(pid .* It does not answer yet: it is starting, or /,
+    ),
     hint: 'Ask again in a moment; `peersync status` says when it runs.',
   });
 });

@@ -39,28 +39,34 @@ describe('the manual page', () => {
   });
 
   it.skipIf(!exists('mandoc'))('has nothing that mandoc would warn of', () => {
-    const { stdout } = spawnSync('mandoc', ['-T', 'lint', '-W', 'style', onDisk()], { encoding: 'utf8' });
+    const { stdout } = spawnSync('mandoc', ['-T', 'lint', '-W', 'style', onDisk()], {
+      encoding: 'utf8',
+    });
     expect(stdout).toBe('');
   });
 
-  it.skipIf(!exists('groff'))('reads as it is meant: options with dashes, examples as they are typed', () => {
-    const shown = execFileSync('groff', ['-man', '-Tutf8', '-P-cbou', '-rLL=110n', onDisk()], {
-      encoding: 'utf8',
-    });
-    expect(shown).toContain('peersync run --log-level debug');
-    expect(shown).toMatch(/-c, --config +The configuration file\n/);
-    for (const short of ['-h, --help', '-V, --version']) expect(shown).toContain(short);
-    expect(shown).toMatch(/--timeout +Give up after this long/);
-    expect(shown).toContain('column=\\@');
-    expect(shown).toMatch(/EXIT STATUS[\s\S]*4\s+peer unreachable/);
-    expect(shown).toContain('peersync 1.2.3');
-  });
+  it.skipIf(!exists('groff'))(
+    'reads as it is meant: options with dashes, examples as they are typed',
+    () => {
+      const shown = execFileSync('groff', ['-man', '-Tutf8', '-P-cbou', '-rLL=110n', onDisk()], {
+        encoding: 'utf8',
+      });
+      expect(shown).toContain('peersync run --log-level debug');
+      expect(shown).toMatch(/-c, --config +The configuration file\n/);
+      for (const short of ['-h, --help', '-V, --version']) expect(shown).toContain(short);
+      expect(shown).toMatch(/--timeout +Give up after this long/);
+      expect(shown).toContain('column=\\@');
+      expect(shown).toMatch(/EXIT STATUS[\s\S]*4\s+peer unreachable/);
+      expect(shown).toContain('peersync 1.2.3');
+    },
+  );
 
   it('has examples that the help breaks between words alone, also where a terminal is 80 columns wide', () => {
     const lines = flat(COMMANDS).flatMap(({ examples = [] }) => examples.map(([line]) => line));
     expect(lines.length).toBeGreaterThan(20);
     // Half of the width is theirs.
-    for (const line of lines) for (const word of line.split(' ')) expect(word.length, line).toBeLessThan(40);
+    for (const line of lines)
+      for (const word of line.split(' ')) expect(word.length, line).toBeLessThan(40);
   });
 
   it('holds every command, option, argument and example that is defined', () => {
@@ -71,7 +77,8 @@ describe('the manual page', () => {
       expect(begin, usage).toBeGreaterThan(0);
       const section = page.slice(begin, page.indexOf('\n.S', begin + 1));
       for (const name of Object.keys(options)) expect(section).toContain(escaped(`--${name}`));
-      for (const name of Object.keys(positionals)) expect(section).toMatch(new RegExp(`^ +${name} `, 'm'));
+      for (const name of Object.keys(positionals))
+        expect(section).toMatch(new RegExp(`^ +${name} `, 'm'));
       for (const [, what] of examples) expect(section).toContain(escaped(what.slice(0, 12)));
     }
   });

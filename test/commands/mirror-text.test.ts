@@ -8,7 +8,12 @@ import { NO_ITEMS } from './report.js';
 const ROOT = '/srv/mirror';
 const NOW = 1_000_000_000;
 
-const prices: MirrorReport = { name: 'prices', kind: 'table', table: 'prices', path: 'tables/prices.csv' };
+const prices: MirrorReport = {
+  name: 'prices',
+  kind: 'table',
+  table: 'prices',
+  path: 'tables/prices.csv',
+};
 const conflicts = [
   { pk: 'oak', column: 'price', file: 'tables/prices.csv.conflict-1', at: NOW },
   { pk: 'elm', file: 'tables/prices.csv.conflict-1', at: NOW },
@@ -18,13 +23,25 @@ it.each<[Partial<MirrorReport>, string]>([
   [{ changed: true, rows: 1, bytes: 27 }, 'prices: tables/prices.csv written (1 row, 27 B)'],
   [{ kind: 'citations', rows: 2 }, 'prices: tables/prices.csv unchanged (2 documents)'],
   // A pattern has no file of its own.
-  [{ table: undefined, notes: ['Follows 2 tables of the peer.'] }, 'prices: Follows 2 tables of the peer.'],
-  [{ absentSince: NOW, changed: true }, 'prices: tables/prices.csv removed, until the peer has it again'],
+  [
+    { table: undefined, notes: ['Follows 2 tables of the peer.'] },
+    'prices: Follows 2 tables of the peer.',
+  ],
+  [
+    { absentSince: NOW, changed: true },
+    'prices: tables/prices.csv removed, until the peer has it again',
+  ],
   [{ absentSince: NOW }, 'prices: tables/prices.csv is not there, until the peer has it again'],
-  [{ isOver: true, changed: true }, 'prices: tables/prices.csv removed, until the peer has it again'],
+  [
+    { isOver: true, changed: true },
+    'prices: tables/prices.csv removed, until the peer has it again',
+  ],
   // What the peer says does not act on the terminal.
   [
-    { name: 'a\u0007', alarm: { code: 'TABLE_GONE', message: 'gone\u001b[2J', hint: 'Look.', since: NOW } },
+    {
+      name: 'a\u0007',
+      alarm: { code: 'TABLE_GONE', message: 'gone\u001b[2J', hint: 'Look.', since: NOW },
+    },
     'a\\x07: ALARM: gone\\x1b[2J. Look.',
   ],
 ])('the run of a mirror that is %j is told as %s', (parts, line) => {
@@ -41,7 +58,13 @@ it('the mirrors of status stand under each other, the file last, with what a per
   const lines = mirrorLines(
     [
       { ...prices, succeededAt: NOW - 5_000, rows: 3, bytes: 52, nextAt: NOW + 60_000, conflicts },
-      { name: 'a.txt', kind: 'share', path: 'shares/a.txt', absentSince: NOW - 60_000, running: true },
+      {
+        name: 'a.txt',
+        kind: 'share',
+        path: 'shares/a.txt',
+        absentSince: NOW - 60_000,
+        running: true,
+      },
       { name: 'b.txt', kind: 'share', path: 'shares/b.txt', failure },
       { name: 'c.txt', kind: 'share', path: 'shares/c.txt', nextAt: NOW - 10 },
     ],
@@ -80,9 +103,21 @@ it.each([
     [],
     '100% 12/12 confirmed, 0 to push, 0 to confirm, 2 quarantined, scanning',
   ],
-  [{ pending: 4 }, true, 4, ['a'], '75% 12/16 confirmed, 4 to push, 0 to confirm, 1 mirror to fetch'],
+  [
+    { pending: 4 },
+    true,
+    4,
+    ['a'],
+    '75% 12/16 confirmed, 4 to push, 0 to confirm, 1 mirror to fetch',
+  ],
   // Nothing else is to be done; a name does not act on the terminal.
-  [{}, true, 5, ['a\x1b', 'b', 'c', 'd'], '76% waiting for 4 mirrors (a\\x1b, b, c, …), 12/12 confirmed'],
+  [
+    {},
+    true,
+    5,
+    ['a\x1b', 'b', 'c', 'd'],
+    '76% waiting for 4 mirrors (a\\x1b, b, c, …), 12/12 confirmed',
+  ],
 ])(
   'once with %j, scanned %s, of %i mirrors %j to wait for, shows %s',
   (parts, isScanned, total, waiting, line) => {

@@ -27,7 +27,9 @@ describe('the line of progress', () => {
 
   it('is shorter than any terminal, and leaves out what matters least first', () => {
     for (let columns = 1; columns <= 200; columns += 1)
-      expect(displayWidth(textAt(columns)), `${columns}`).toBeLessThanOrEqual(Math.max(1, columns - 1));
+      expect(displayWidth(textAt(columns)), `${columns}`).toBeLessThanOrEqual(
+        Math.max(1, columns - 1),
+      );
     expect(textAt(80)).toMatch(
       /^█+░+ {2}62% 1240\/2000 confirmed, 700 to push, 60 to confirm, 85\/s, 9s left$/,
     );
@@ -118,7 +120,11 @@ describe('on a terminal', () => {
     log.warn({}, 'trouble');
     expect(terminal.screen).toEqual(['$ peersync once', 'WARN trouble']);
     progress.show(step(1));
-    expect(terminal.screen).toEqual(['$ peersync once', 'WARN trouble', expect.stringContaining('1/2000')]);
+    expect(terminal.screen).toEqual([
+      '$ peersync once',
+      'WARN trouble',
+      expect.stringContaining('1/2000'),
+    ]);
   });
 
   it('has no colour under NO_COLOR', () => {

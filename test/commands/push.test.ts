@@ -34,7 +34,11 @@ describe('the document of a file that is pushed by hand', () => {
   });
 
   it('is never one that a watched folder keeps, however it is spelled', () => {
-    const folder = { name: 'inbox', path: '/srv/inbox', url: 'https://x.org/in%20box/' } as FolderConfig;
+    const folder = {
+      name: 'inbox',
+      path: '/srv/inbox',
+      url: 'https://x.org/in%20box/',
+    } as FolderConfig;
     for (const url of [
       'https://x.org/in%20box/',
       'https://X.org:443/in box/a.md',
@@ -64,7 +68,9 @@ describe('the documents that are to be removed by hand', () => {
     const folder = { name: 'inbox', path, url: 'https://x.org/in/' } as FolderConfig;
     const away = { ...folder, path: join(path, 'unmounted') };
     const of = (url: string, of = folder) => urlsToRemove([url], undefined, [of]);
-    await expect(of('https://x.org/in/a%20b.md')).rejects.toThrow(/belongs to a file of the folder "inbox"/);
+    await expect(of('https://x.org/in/a%20b.md')).rejects.toThrow(
+      /belongs to a file of the folder "inbox"/,
+    );
     await expect(of('https://x.org/%69n/c.md')).rejects.toThrow(/belongs to a file/);
     await expect(of('https://x.org/in/c.md', away)).rejects.toThrow(/belongs to a file/);
     expect(await of('https://x.org/in/c.md')).toEqual(['https://x.org/in/c.md']);
@@ -73,7 +79,9 @@ describe('the documents that are to be removed by hand', () => {
   it('are no others than were named', async () => {
     const url = 'https://x.org/';
     await expect(urlsToRemove([`${url}a`], url, NO_FOLDERS)).rejects.toThrow(/--url is for files/);
-    await expect(urlsToRemove(['mailto://a'], undefined, NO_FOLDERS)).rejects.toThrow(/no URL of a document/);
+    await expect(urlsToRemove(['mailto://a'], undefined, NO_FOLDERS)).rejects.toThrow(
+      /no URL of a document/,
+    );
   });
 });
 
@@ -82,8 +90,11 @@ describe('a file that is pushed by hand', () => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, 'latin.txt'), Buffer.from('Grüße', 'latin1'));
     symlinkSync('latin.txt', join(directory, 'link.txt'));
-    const read = (file: string) => readTarget({ file: join(directory, file), url: '' }, standard.content);
-    expect(await read('latin.txt')).toMatchObject({ version: { encoding: 'windows-1252', size: 5 } });
+    const read = (file: string) =>
+      readTarget({ file: join(directory, file), url: '' }, standard.content);
+    expect(await read('latin.txt')).toMatchObject({
+      version: { encoding: 'windows-1252', size: 5 },
+    });
     expect((await read('link.txt')).path).toMatch(/latin\.txt$/);
   });
 
@@ -99,7 +110,10 @@ describe('a file that is pushed by hand', () => {
     mkdirSync(join(directory, 'directory'));
     const file = join(directory, name);
     const message = expect.stringContaining(`${file}: `);
-    await expect(readTarget({ file, url: '' }, standard.content)).rejects.toMatchObject({ code, message });
+    await expect(readTarget({ file, url: '' }, standard.content)).rejects.toMatchObject({
+      code,
+      message,
+    });
   });
 });
 
@@ -112,12 +126,18 @@ describe('a file on its way', () => {
     ...answers,
   });
 
-  async function delivered(of: UplinkPeer, change = (_file: string) => {}): Promise<Outcome | undefined> {
+  async function delivered(
+    of: UplinkPeer,
+    change = (_file: string) => {},
+  ): Promise<Outcome | undefined> {
     const file = join(temporaryDirectory(), 'a.txt');
     writeFileSync(file, 'before');
     const ready = await readTarget({ file, url: 'https://x.org/a' }, standard.content);
     change(file);
-    const config = await checkConfig({ folders: [{ path: '/srv/a', collection: 'c' }] }, '/srv/config.json');
+    const config = await checkConfig(
+      { folders: [{ path: '/srv/a', collection: 'c' }] },
+      '/srv/config.json',
+    );
     const { signal } = new AbortController();
     const uplink = await OwnUplink.open(of, standard, {
       config,
@@ -147,16 +167,17 @@ describe('a file on its way', () => {
   it('is confirmed by this version, and not by the one before', async () => {
     const { hash } = await import('node:crypto');
     const doc = (text: string) => ({
-      ...{
-        url: 'https://x.org/a',
-        at: 0,
-        fields: {},
-        collections: ['c'],
-        digest: hash('sha256', text, 'hex'),
-      },
+      url: 'https://x.org/a',
+      at: 0,
+      fields: {},
+      collections: ['c'],
+      digest: hash('sha256', text, 'hex'),
     });
     const old = await delivered(peer({ peerdoc: async () => doc('old') }));
-    expect(old).toMatchObject({ status: 'unseen', message: expect.stringContaining('other content') });
+    expect(old).toMatchObject({
+      status: 'unseen',
+      message: expect.stringContaining('other content'),
+    });
     const shown = await delivered(peer({ peerdoc: async () => doc('before') }));
     expect(shown).toMatchObject({ status: 'confirmed', evidence: { kind: 'digest' } });
   });
@@ -178,13 +199,21 @@ describe('a file on its way', () => {
     const uplink = await OwnUplink.open(peer({}), standard, how);
     const became = new Set<string>();
     // At 20 requests a second.
-    await uplink.push(files, { collection: 'c', wait: false }, (_, { status }) => void became.add(status));
+    await uplink.push(
+      files,
+      { collection: 'c', wait: false },
+      (_, { status }) => void became.add(status),
+    );
     await uplink.close();
     expect([...became]).toEqual(['accepted']);
   });
 
   describe('that is a document which no program reads', () => {
-    async function deliverDocument(timeoutMs: number, signal: AbortSignal, tell: (outcome: Outcome) => void) {
+    async function deliverDocument(
+      timeoutMs: number,
+      signal: AbortSignal,
+      tell: (outcome: Outcome) => void,
+    ) {
       const directory = temporaryDirectory();
       const [file, program] = [join(directory, 'a.rtf'), join(directory, 'program.mjs')];
       writeFileSync(file, '{\\rtf1 hello}');
@@ -219,7 +248,9 @@ describe('a file on its way', () => {
       const outcomes: Outcome[] = [];
       const { signal } = new AbortController();
       await deliverDocument(1_500, signal, (outcome) => void outcomes.push(outcome));
-      const message = expect.stringContaining('does not start: it ended with code 1 (TypeError: no such');
+      const message = expect.stringContaining(
+        'does not start: it ended with code 1 (TypeError: no such',
+      );
       expect(outcomes).toMatchObject([
         { status: 'failed', error: { code: 'DOCUMENTS_UNREADABLE', message } },
       ]);

@@ -6,7 +6,9 @@ import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/s
 import { conditionsOf } from '../../src/report/status.js';
 
 /** What status says, without colours. */
-export function statusText(...[status, now, missing, width]: Parameters<typeof statusLines>): string[] {
+export function statusText(
+  ...[status, now, missing, width]: Parameters<typeof statusLines>
+): string[] {
   return wrapped(statusLines(status, now, missing, width).map(textOf), width);
 }
 
@@ -41,7 +43,11 @@ export const queue = {
 };
 export const counts = {
   ...NO_ITEMS,
-  ...{ pending: 1_204_311, accepted: 40, confirmed: 12_345, gone: 7, skipped: 12 },
+  pending: 1_204_311,
+  accepted: 40,
+  confirmed: 12_345,
+  gone: 7,
+  skipped: 12,
 };
 
 export function folder(name: string): FolderReport {
@@ -52,8 +58,14 @@ export function folder(name: string): FolderReport {
 /** A status without trouble. */
 export function report(parts: Partial<StatusFacts> = {}): StatusReport {
   const status: StatusFacts = {
-    ...{ configuration: undefined, paused: undefined, restart: undefined, page: undefined },
-    ...{ truncated: undefined, stateTrouble: undefined, diskTrouble: undefined, stuck: [] },
+    configuration: undefined,
+    paused: undefined,
+    restart: undefined,
+    page: undefined,
+    truncated: undefined,
+    stateTrouble: undefined,
+    diskTrouble: undefined,
+    stuck: [],
     wallAheadMs: undefined,
     repairAudit: undefined,
     version: '1.2.3',
@@ -65,7 +77,12 @@ export function report(parts: Partial<StatusFacts> = {}): StatusReport {
     pace: undefined,
     folders: [folder('inbox'), folder('notes')],
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_000 },
-    figures: { confirmedPerSecond: 17.4, lastConfirmedAt: NOW - 2_000, timeToSearch: [], alerts: [] },
+    figures: {
+      confirmedPerSecond: 17.4,
+      lastConfirmedAt: NOW - 2_000,
+      timeToSearch: [],
+      alerts: [],
+    },
     unseenAddresses: [],
     mirrorRoot: '/data/mirror',
     mirrors: [],

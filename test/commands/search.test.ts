@@ -2,7 +2,11 @@ import { expect, it } from 'vitest';
 import { searchText } from '../../src/commands/search.js';
 
 const item = {
-  ...{ url: 'https://h/a b', title: 'T\x1b]8;;evil', snippet: 'one two', size: 2_048, author: 'A\x07' },
+  url: 'https://h/a b',
+  title: 'T\x1b]8;;evil',
+  snippet: 'one two',
+  size: 2_048,
+  author: 'A\x07',
   collections: ['notes'],
 };
 const found = {
@@ -25,7 +29,10 @@ it('what was found is told line by line, with links in a terminal that can, and 
   ]);
   const link = (text: string) => `\x1b]8;;https://h/a%20b\x1b\\${text}\x1b]8;;\x1b\\`;
   const lines = searchText(found, { isTTY: true, columns: 40 }, {});
-  expect([lines[0], lines[2]]).toEqual([link(`\x1b[1m${safe}\x1b[0m`), `  ${link('https://h/a b')}`]);
+  expect([lines[0], lines[2]]).toEqual([
+    link(`\x1b[1m${safe}\x1b[0m`),
+    `  ${link('https://h/a b')}`,
+  ]);
   expect(searchText(found, { isTTY: true }, { NO_COLOR: '1' })[0]).toBe(link(safe));
   expect(searchText(found, { isTTY: true }, { TERM: 'dumb' })[0]).toBe(safe);
 });

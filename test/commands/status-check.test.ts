@@ -19,7 +19,9 @@ const peerInTrouble = (kind: 'unreachable' | 'denied') => ({
 });
 const quarantine = { items: { ...counts, quarantined: 1 } };
 const alarm = {
-  mirrors: [{ name: 'prices', kind: 'table' as const, path: 'prices.csv', alarm: { ...trouble, since: 0 } }],
+  mirrors: [
+    { name: 'prices', kind: 'table' as const, path: 'prices.csv', alarm: { ...trouble, since: 0 } },
+  ],
 };
 
 it.each<[string, number, Partial<StatusFacts>]>([

@@ -5,11 +5,16 @@ import { folder, NOW, queue, report, statusText } from './report.js';
 
 /** A peer that does not answer, and is tried again at `nextProbeAt`. */
 function away(nextProbeAt: number | undefined, tries = 4) {
-  const reason = { kind: 'unreachable' as const, message: 'connection refused', hint: 'Is it running?' };
+  const reason = {
+    kind: 'unreachable' as const,
+    message: 'connection refused',
+    hint: 'Is it running?',
+  };
   const next = nextProbeAt === undefined ? {} : { nextProbeAt };
   return report({
     peer: {
-      ...{ url: 'http://127.0.0.1:8090', dialect: undefined },
+      url: 'http://127.0.0.1:8090',
+      dialect: undefined,
       queue: {
         ...queue,
         circuit: { ...queue.circuit, state: 'open', since: NOW - 5_000, reason, tries, ...next },
@@ -25,7 +30,9 @@ it('status fits a terminal of 80 columns, and tells all of it', () => {
     { file: `${name}/${'x'.repeat(90)}.md`, code: 'X', message: 'It is too large for it.' },
   ];
   const shown = report({
-    ...{ folders: [folder(name)], quarantined, peer: { url, dialect: 'yacy', queue } },
+    folders: [folder(name)],
+    quarantined,
+    peer: { url, dialect: 'yacy', queue },
     paused: { since: NOW - 60_000 },
   });
   const lines = statusText(shown, NOW, {}, 80);
@@ -46,10 +53,20 @@ const NONE = { removing: 0, removed: 0 };
 
 it('status in 80 columns cuts no name of a folder as long as there are columns of zeros', () => {
   const name = 'a-folder-with-quite-a-long-name';
-  const items = { pending: 0, accepted: 0, confirmed: 12_345, quarantined: 0, gone: 7, skipped: 12, ...NONE };
+  const items = {
+    pending: 0,
+    accepted: 0,
+    confirmed: 12_345,
+    quarantined: 0,
+    gone: 7,
+    skipped: 12,
+    ...NONE,
+  };
   const linesIn = (width: number | undefined) => {
     const lines = statusText(report({ folders: [{ ...folder(name), items }] }), NOW, {}, width);
-    return [/^folder /, /^a-folder/].map((begin) => lines.find((line) => begin.test(line))?.split(/ {2,}/));
+    return [/^folder /, /^a-folder/].map((begin) =>
+      lines.find((line) => begin.test(line))?.split(/ {2,}/),
+    );
   };
   const [head, row] = linesIn(80);
   expect(head).toEqual(['folder', 'pending', 'confirmed', 'gone', 'skipped']);
@@ -82,7 +99,9 @@ describe('status', () => {
   });
 
   it('names the address of the status page while that is open', () => {
-    expect(lineOf({ page: 'http://127.0.0.1:8385/' }, 'page')).toBe('page     http://127.0.0.1:8385/');
+    expect(lineOf({ page: 'http://127.0.0.1:8385/' }, 'page')).toBe(
+      'page     http://127.0.0.1:8385/',
+    );
     expect(lineOf({}, 'page')).toBeUndefined();
   });
 
@@ -107,7 +126,12 @@ describe('status', () => {
 
 it('status tells the speed while files are confirmed, and nothing when idle', () => {
   const filesOf = (confirmedPerSecond: number) => {
-    const figures = { timeToSearch: [], confirmedPerSecond, lastConfirmedAt: NOW - 2_000, alerts: [] };
+    const figures = {
+      timeToSearch: [],
+      confirmedPerSecond,
+      lastConfirmedAt: NOW - 2_000,
+      alerts: [],
+    };
     return statusText(report({ figures }), NOW).find((line) => line.startsWith('files'));
   };
   expect(filesOf(17.4)).toMatch(/ accepted, 17.4 a second, about 19h 13m to go$/);
@@ -116,7 +140,12 @@ it('status tells the speed while files are confirmed, and nothing when idle', ()
 
 it('status names 20 collections with their time to search, and says how many more there are', () => {
   const [hour, day] = [{ count: 0 }, { count: 0 }];
-  const timeToSearch = Array.from({ length: 33 }, (_, i) => ({ collection: `c${i}`, hour, day, waiting: 1 }));
+  const timeToSearch = Array.from({ length: 33 }, (_, i) => ({
+    collection: `c${i}`,
+    hour,
+    day,
+    waiting: 1,
+  }));
   const figures = { timeToSearch, confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] };
   const lines = figuresLines(figures, NOW);
   expect(lines).toHaveLength(22);
@@ -132,9 +161,9 @@ describe('what pause answers', () => {
     ['for a minute', NOW + 60_000, /^Paused until 2026-01-05 12:31:00 \(in 1m\): /],
     ['for a second that is over', NOW - 20, /^Paused until now: /],
   ])('tells a pause %s', (_, until, words) => {
-    expect(pausedLine({ since: NOW - 1_000, ...(until === undefined ? {} : { until }) }, NOW, true)).toMatch(
-      words,
-    );
+    expect(
+      pausedLine({ since: NOW - 1_000, ...(until === undefined ? {} : { until }) }, NOW, true),
+    ).toMatch(words);
   });
 });
 

@@ -10,7 +10,11 @@ async function* groupsOf(...groups: TableRow[][]): AsyncGenerator<TableRow[]> {
   yield* groups;
 }
 
-async function shown(columns: readonly string[], groups: TableRow[][], width?: number): Promise<string[]> {
+async function shown(
+  columns: readonly string[],
+  groups: TableRow[][],
+  width?: number,
+): Promise<string[]> {
   let text = '';
   for await (const piece of tableText(columns, groupsOf(...groups), width)) text += piece;
   return text.trimEnd().split('\n');
@@ -53,7 +57,9 @@ describe('a table on a terminal', () => {
     const cells = Object.fromEntries(names.map((name) => [name, 'a longer text']));
     const lines = await shown(names, [[row('k', cells)]], 40);
     for (const line of lines.slice(0, 3)) expect(displayWidth(line)).toBeLessThanOrEqual(40);
-    expect(lines.at(-1)).toMatch(/^1 row; no room for \d+ columns: .*column 11 \(`--format json` has all\)$/);
+    expect(lines.at(-1)).toMatch(
+      /^1 row; no room for \d+ columns: .*column 11 \(`--format json` has all\)$/,
+    );
   });
 
   it('keeps its columns however many rows follow, and a key is never cut', async () => {

@@ -57,7 +57,12 @@ function troubled(): StatusReport {
       { file: 'inbox/文書.pdf', code: 'REFUSED', message: 'The peer refused it, too.' },
     ],
     mirrors: [
-      { name: 'prices', kind: 'table', path: 'tables/prices.csv', alarm: { ...trouble, message: 'no rows' } },
+      {
+        name: 'prices',
+        kind: 'table',
+        path: 'tables/prices.csv',
+        alarm: { ...trouble, message: 'no rows' },
+      },
       { name: 'stock', kind: 'table', path: 'tables/stock.csv' },
     ],
     problems: [
@@ -69,11 +74,14 @@ function troubled(): StatusReport {
       },
     ],
     figures: {
-      ...{ confirmedPerSecond: 17.4, lastConfirmedAt: undefined },
+      confirmedPerSecond: 17.4,
+      lastConfirmedAt: undefined,
       timeToSearch: [
         { collection: 'inbox', hour: spread, day: spread, waiting: 3, oldestSince: NOW - 90_000 },
       ],
-      alerts: [{ ...trouble, code: 'TIME_TO_SEARCH', collection: 'inbox', message: 'slower than 1m' }],
+      alerts: [
+        { ...trouble, code: 'TIME_TO_SEARCH', collection: 'inbox', message: 'slower than 1m' },
+      ],
     },
   });
 }
@@ -103,10 +111,14 @@ describe('the view', () => {
     expect(text).toContain('peer     does not answer, for 1m');
     expect(text).toMatch(/connection refused\.\n +Is it running\?/);
     expect(text).toContain('Tried 3 times; the next try: 2026-01-05 12:30:05 (in 5s).');
-    expect(text).toMatch(/ALERT +slower than 1m.? Since 2026-01-05 12:29:00 \(1m ago\)\.\n +Do this\./);
+    expect(text).toMatch(
+      /ALERT +slower than 1m.? Since 2026-01-05 12:29:00 \(1m ago\)\.\n +Do this\./,
+    );
     expect(text).toContain('/data/inbox/locked: It may not be read. Do this.');
     expect(text).toMatch(/time to search +last hour +p50 +p95 +p99 +last 24 h +p50 +p95 +p99/);
-    expect(text).toMatch(/inbox +1,204 +2s +4s +9s +1,204 +2s +4s +9s +3 waiting, the oldest for 1m 30s/);
+    expect(text).toMatch(
+      /inbox +1,204 +2s +4s +9s +1,204 +2s +4s +9s +3 waiting, the oldest for 1m 30s/,
+    );
     expect(text).toContain('In quarantine (9):');
     expect(text).toContain('  inbox/a\\x1b[31m.pdf: The peer refused it.');
     expect(text).toMatch(/prices +never.*\n +ALARM for 1m: no rows\./);

@@ -10,7 +10,13 @@ import { temporaryDirectory } from '../support/temp.js';
 
 describe('cells on the command line', () => {
   it('are column=value, empty ones too, and only the first "=" parts them', async () => {
-    const cells = await cellsOf(['price=12.50', 'unit=', 'rule=a=b', 'mail=\\@home', 'path=\\\\@x']);
+    const cells = await cellsOf([
+      'price=12.50',
+      'unit=',
+      'rule=a=b',
+      'mail=\\@home',
+      'path=\\\\@x',
+    ]);
     expect([...cells]).toEqual([
       ['price', '12.50'],
       ['unit', ''],
@@ -39,8 +45,12 @@ describe('cells on the command line', () => {
       code: 'UNREADABLE',
       exitCode: 2,
     });
-    await expect(cellsOf([`a=@${join(directory, 'd')}`])).rejects.toMatchObject({ code: 'UNREADABLE' });
-    await expect(cellsOf([`a=@${join(directory, 'binary')}`])).rejects.toMatchObject({ code: 'NOT_TEXT' });
+    await expect(cellsOf([`a=@${join(directory, 'd')}`])).rejects.toMatchObject({
+      code: 'UNREADABLE',
+    });
+    await expect(cellsOf([`a=@${join(directory, 'binary')}`])).rejects.toMatchObject({
+      code: 'NOT_TEXT',
+    });
   });
 });
 
@@ -70,7 +80,9 @@ describe('help and version', () => {
 
 describe('a document', () => {
   it('is named by its URL or its hash, and by one of them only', () => {
-    expect(documentOf({ url: 'https://x.org/a', hash: undefined })).toEqual({ url: 'https://x.org/a' });
+    expect(documentOf({ url: 'https://x.org/a', hash: undefined })).toEqual({
+      url: 'https://x.org/a',
+    });
     expect(documentOf({ url: undefined, hash: 'h' })).toEqual({ hash: 'h' });
     for (const wrong of [
       { url: 'https://x.org/a', hash: 'h' },
@@ -128,9 +140,9 @@ describe('what is written piece by piece', () => {
 
   it('is text on a terminal also where a piece ends within a character', async () => {
     const bytes = Buffer.from('Grüße 😀');
-    expect(await written(true, bytes.subarray(0, 3), bytes.subarray(3, 10), bytes.subarray(10))).toBe(
-      'Grüße 😀',
-    );
+    expect(
+      await written(true, bytes.subarray(0, 3), bytes.subarray(3, 10), bytes.subarray(10)),
+    ).toBe('Grüße 😀');
   });
 });
 

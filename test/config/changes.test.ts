@@ -65,18 +65,26 @@ describe('a running daemon whose file changed', () => {
 
   it.each([
     ['credentials', auth('old'), auth('new'), 'peer.auth.username'],
-    ['certificates to trust', { tls: { ca: 'old.pem' } }, { tls: { ca: 'new.pem' } }, 'peer.tls.ca'],
-  ])('takes other %s at once, and none that are for another peer', async (_, before, after, key) => {
-    const [peer, other] = ['https://peer.example', 'https://other.example'];
-    const running = await config({ peer: { url: peer, ...before } });
-    const wanted = await config({ peer: { url: peer, ...after } });
-    expect(await reloaded(running, wanted)).toEqual({ config: wanted, restart: [] });
-    const later = await reloaded(running, await config({ peer: { url: other, ...after } }));
-    expect(later.config.peer).toEqual(running.peer);
-    expect([...later.restart].sort()).toEqual([key, 'peer.url']);
-    const without = await config({ peer: { url: peer } });
-    expect((await reloaded(running, without)).config.peer).toEqual(without.peer);
-  });
+    [
+      'certificates to trust',
+      { tls: { ca: 'old.pem' } },
+      { tls: { ca: 'new.pem' } },
+      'peer.tls.ca',
+    ],
+  ])(
+    'takes other %s at once, and none that are for another peer',
+    async (_, before, after, key) => {
+      const [peer, other] = ['https://peer.example', 'https://other.example'];
+      const running = await config({ peer: { url: peer, ...before } });
+      const wanted = await config({ peer: { url: peer, ...after } });
+      expect(await reloaded(running, wanted)).toEqual({ config: wanted, restart: [] });
+      const later = await reloaded(running, await config({ peer: { url: other, ...after } }));
+      expect(later.config.peer).toEqual(running.peer);
+      expect([...later.restart].sort()).toEqual([key, 'peer.url']);
+      const without = await config({ peer: { url: peer } });
+      expect((await reloaded(running, without)).config.peer).toEqual(without.peer);
+    },
+  );
 
   it('refuses what cannot be until the restart: a folder around the state that is still in use', async () => {
     const running = await config({ state: { dir: 'data/state' } });

@@ -26,7 +26,9 @@ describe('the documentation of the configuration', () => {
   });
 
   it('stands in src/config/README.md as `npm run docs` writes it', () => {
-    const [, section] = readFileSync(readme, 'utf8').split(/<!-- config:start -->\n|<!-- config:end -->/);
+    const [, section] = readFileSync(readme, 'utf8').split(
+      /<!-- config:start -->\n|<!-- config:end -->/,
+    );
     expect(section?.trim()).toBe(configDocs(jsonSchema()).trim());
   });
 });

@@ -14,11 +14,23 @@ describe('a configuration', () => {
     const at = (name: string) => join(directory, name);
     expect(path).toBe(file);
     expect(config).toMatchObject({
-      folders: [{ ...inbox, name: 'inbox', path: at('inbox'), include: ['*'], settle: 2000, rules: [] }],
-      peer: { url: 'embedded', dialect: 'auto', tls: {}, embedded: { dir: at('data/peer'), port: 8386 } },
+      folders: [
+        { ...inbox, name: 'inbox', path: at('inbox'), include: ['*'], settle: 2000, rules: [] },
+      ],
+      peer: {
+        url: 'embedded',
+        dialect: 'auto',
+        tls: {},
+        embedded: { dir: at('data/peer'), port: 8386 },
+      },
       state: { dir: at('data/state'), keepGone: 90 * 86_400_000 },
       mirror: { root: at('data/mirror'), shares: [], tables: [], citations: [] },
-      push: { maxItems: 50, maxBytes: 8 * 2 ** 20, linger: 250, backoff: { min: 1000, max: 300_000 } },
+      push: {
+        maxItems: 50,
+        maxBytes: 8 * 2 ** 20,
+        linger: 250,
+        backoff: { min: 1000, max: 300_000 },
+      },
       confirm: { timeout: 600_000, maxInterval: 60_000 },
     });
     expect(config.confirm.hold).toBeUndefined();
@@ -28,7 +40,12 @@ describe('a configuration', () => {
 
   it('has its paths seen from the file and its URLs in normal form, and needs no secret to be read', async () => {
     const rules = [{ match: 'drafts/', collection: 'entwürfe' }];
-    const folder = { path: '../up/', collection: 'c', url: 'https://Files.example.org/in box', rules };
+    const folder = {
+      path: '../up/',
+      collection: 'c',
+      url: 'https://Files.example.org/in box',
+      rules,
+    };
     const auth = { username: 'u', password: { file: 'secret' } };
     const peer = { url: 'https://Peer.Example.org:443/sub/', tls: { ca: 'ca.pem' }, auth };
     const state = { dir: '/var/lib/peersync' };
@@ -38,9 +55,11 @@ describe('a configuration', () => {
     const [path, url] = [resolve(directory, '../up'), 'https://files.example.org/in%20box/'];
     const password = { file: join(directory, 'secret') };
     expect(loaded.config).toMatchObject({
-      ...{ folders: [{ path, url, rules }], state },
+      folders: [{ path, url, rules }],
+      state,
       peer: {
-        ...{ url: 'https://peer.example.org/sub', tls: { ca: join(directory, 'ca.pem') } },
+        url: 'https://peer.example.org/sub',
+        tls: { ca: join(directory, 'ca.pem') },
         auth: { username: 'u', password },
       },
     });
@@ -79,7 +98,9 @@ describe('a configuration', () => {
   });
 
   it('may name its JSON Schema and begin with a byte order mark', async () => {
-    const config = await load(`\ufeff${JSON.stringify({ $schema: './schema.json', folders: [inbox] })}`);
+    const config = await load(
+      `\ufeff${JSON.stringify({ $schema: './schema.json', folders: [inbox] })}`,
+    );
     expect(config).not.toHaveProperty('$schema');
   });
 });
@@ -123,7 +144,9 @@ describe('a value that is wrong', () => {
     expect(await problems(config)).toEqual([
       'folders[0].settle: received "2 parsecs"; expected a duration such as "2s" or "15m", from 0s to 1d',
       'folders[1].path: received ""; expected the path of a folder to watch',
-      expect.stringMatching(/^folders\[1\]\.collection: received "a,b"; expected a collection.*no commas/),
+      expect.stringMatching(
+        /^folders\[1\]\.collection: received "a,b"; expected a collection.*no commas/,
+      ),
       'push.maxItems: received 0; expected a whole number from 1 to 1000',
       'log.level: received "loud"; expected "debug" or "info" or "warn" or "error"',
     ]);
@@ -135,31 +158,63 @@ describe('a value that is wrong', () => {
     const before = structuredClone(input);
     const { details } = await configErrorOf(checkConfig(input, '/etc/peersync.json'));
     const expected = 'a duration such as "2s" or "15m", from 0s to 1d';
-    expect(details).toMatchObject({ problems: [{ path: 'folders[0].settle', received: '"2d"', expected }] });
+    expect(details).toMatchObject({
+      problems: [{ path: 'folders[0].settle', received: '"2d"', expected }],
+    });
     expect(input).toEqual(before);
   });
 
   it.each([
     [{}, 'folders: received nothing; expected a list of at least one folder'],
     [[], 'the file: received an empty list; expected an object'],
-    [{ folders: [{ path: 'x' }] }, 'folders[0].collection: received nothing; expected a collection'],
-    [{ folders: [{ collection: 'c', path: '/' }] }, 'folders[0].name: received ""; expected a name'],
+    [
+      { folders: [{ path: 'x' }] },
+      'folders[0].collection: received nothing; expected a collection',
+    ],
+    [
+      { folders: [{ collection: 'c', path: '/' }] },
+      'folders[0].name: received ""; expected a name',
+    ],
   ])('%j is answered by %j', async (config, start) => {
     expect((await problems(config)).map((line) => line.slice(0, start.length))).toContain(start);
   });
 
   it.each([
     ['folders', [], ': received an empty list; expected a list of at least one folder'],
-    ['folders[0].path', 'a\0b', ': received "a\\u0000b"; expected the path of a folder to watch, without'],
+    [
+      'folders[0].path',
+      'a\0b',
+      ': received "a\\u0000b"; expected the path of a folder to watch, without',
+    ],
     ['folders[0].ignore', [' '], '[0]: received " "; expected a pattern that is not blank'],
-    ['folders[0].ignore', ['a\0'], '[0]: received "a\\u0000"; expected a pattern that is not blank'],
+    [
+      'folders[0].ignore',
+      ['a\0'],
+      '[0]: received "a\\u0000"; expected a pattern that is not blank',
+    ],
     ['folders[0].ignore', ['# note'], '[0]: received "# note"; expected a pattern, not a comment'],
     ['folders[0].ignore', ['a\\'], '[0]: received "a\\\\"; expected a pattern that does not end'],
-    ['folders[0].rules', [{ match: '!a', skip: true }], '[0].match: received "!a"; expected a pattern'],
+    [
+      'folders[0].rules',
+      [{ match: '!a', skip: true }],
+      '[0].match: received "!a"; expected a pattern',
+    ],
     ['folders[0].rules', [{ match: 'a', skip: false }], '[0].skip: received false; expected true'],
-    ['folders[0].rules', [{ match: 'a', skip: true, collection: 'b' }], '[0]: received an object; expected'],
-    ['folders[0].include', [], ': received an empty list; expected a list of at least one pattern, such as'],
-    ['folders[0].rules', [{ match: 'x' }], '[0]: received an object; expected either "collection" or "skip"'],
+    [
+      'folders[0].rules',
+      [{ match: 'a', skip: true, collection: 'b' }],
+      '[0]: received an object; expected',
+    ],
+    [
+      'folders[0].include',
+      [],
+      ': received an empty list; expected a list of at least one pattern, such as',
+    ],
+    [
+      'folders[0].rules',
+      [{ match: 'x' }],
+      '[0]: received an object; expected either "collection" or "skip"',
+    ],
     ['folders[0].collection', 'my files', ': received "my files"; expected a collection'],
     ['folders[0].name', 'a/b', ': received "a/b"; expected a name'],
     ['folders[0].url', 'files.example.org', ': received "files.example.org"; expected an http'],
@@ -179,14 +234,16 @@ describe('a value that is wrong', () => {
     ['state', { 'a b': 1 }, '["a b"]: received an unknown key; expected one of "dir", "keepGone"'],
   ])('%s that is %j is answered by %j', async (key, value, rest) => {
     const start = `${key}${rest}`;
-    expect((await problems(withValue(key, value))).map((line) => line.slice(0, start.length))).toEqual([
-      start,
-    ]);
+    expect(
+      (await problems(withValue(key, value))).map((line) => line.slice(0, start.length)),
+    ).toEqual([start]);
   });
 
   it('is an unknown key also where JavaScript gives its name a meaning', async () => {
     const lines = await problems('{"folders":[{"path":"x","collection":"x"}],"__proto__":{}}');
-    expect(lines).toEqual([expect.stringMatching(/^__proto__: received an unknown key; expected one of/)]);
+    expect(lines).toEqual([
+      expect.stringMatching(/^__proto__: received an unknown key; expected one of/),
+    ]);
   });
 });
 
@@ -228,7 +285,11 @@ describe('what contradicts itself', () => {
   const urls = (a: string, b: string) => two({ path: 'a', url: a }, { path: 'b', url: b });
 
   it.each([
-    ['name', two({ path: 'a/docs' }, { path: 'b/docs' }), 'received "docs"; expected a name that folders[0]'],
+    [
+      'name',
+      two({ path: 'a/docs' }, { path: 'b/docs' }),
+      'received "docs"; expected a name that folders[0]',
+    ],
     ['path', named('a', './b/../a'), 'apart from folders[0].path'],
     ['path', named('a', 'a/b'), 'apart from folders[0].path'],
     ['path', named('a/b/c', 'a'), 'apart from folders[0].path'],
@@ -249,9 +310,19 @@ describe('what contradicts itself', () => {
     ['mirror.root', 'inbox', 'mirror.root', 'neither may lie within the other'],
     ['mirror.root', './data/state/mirror', 'mirror.root', 'neither may lie within the other'],
     ['peer.embedded.dir', 'inbox/peer', 'peer.embedded.dir', 'neither may lie within the other'],
-    ['peer.auth', pushed, 'peer.auth.password.file', 'outside of folders[0].path: it would be pushed'],
+    [
+      'peer.auth',
+      pushed,
+      'peer.auth.password.file',
+      'outside of folders[0].path: it would be pushed',
+    ],
     ['peer.dialect', 'yacy', 'peer.dialect', 'give the URL of your YaCy peer in peer.url'],
-    ['confirm.hold', '10m', 'confirm.hold', 'less than confirm.timeout, "10m" unless given: nothing'],
+    [
+      'confirm.hold',
+      '10m',
+      'confirm.hold',
+      'less than confirm.timeout, "10m" unless given: nothing',
+    ],
     ['push.backoff.min', '1h', 'push.backoff.min', 'at most push.backoff.max, "5m" unless given'],
   ])('%s that is %j', async (key, value, told, words) => {
     const [line] = await problems(withValue(key, value));

@@ -29,13 +29,20 @@ describe('mirrors', () => {
 
   it('may be edited where columns, order, a pattern and deletes are given', async () => {
     const edit = { edit: true, deletes: true, columns: ['a', 'b'], sortBy: ['a'], format: 'json' };
-    expect((await load({ tables: [{ table: 'prices-*', ...edit }] })).tables[0]).toMatchObject(edit);
+    expect((await load({ tables: [{ table: 'prices-*', ...edit }] })).tables[0]).toMatchObject(
+      edit,
+    );
   });
 
   const citations = [{ folder: 'inbox' }];
   const cited = { table: 't', name: 'citations/inbox' };
   it.each([
-    ['a table and a share', { shares: [{ data: 'a' }], tables: [{ table: 'a' }] }, 'tables', 'shares'],
+    [
+      'a table and a share',
+      { shares: [{ data: 'a' }], tables: [{ table: 'a' }] },
+      'tables',
+      'shares',
+    ],
     ['a table and citations', { tables: [cited], citations }, 'citations', 'tables'],
   ])('must not share a name: %s', async (_, mirror, key, other) => {
     const [line, second] = await problems(mirror);
@@ -44,14 +51,21 @@ describe('mirrors', () => {
     expect(second).toBeUndefined();
   });
 
-  const both = (data: string, path: string, table: object) => ({ shares: [{ data, path }], tables: [table] });
+  const both = (data: string, path: string, table: object) => ({
+    shares: [{ data, path }],
+    tables: [table],
+  });
   const inEach = ['inbox', 'archive'].map((folder) => ({ folder, path: 'c/{path}.json' }));
   it.each([
     ['the same path', both('a', 'x/list.csv', { table: 't', path: 'x/list.csv' }), 'tables[0]'],
     ['one but for case', both('a', 'X/List.csv', { table: 't', path: 'x/list.csv' }), 'tables[0]'],
     ['one but for composing', both('a', 'é.csv', { table: 't', path: 'e\u0301.csv' }), 'tables[0]'],
     ['the file of a named table', both('a', 'tables/t.csv', { table: 't' }), 'tables[0]'],
-    ['one that a pattern takes', both('a', 'tables/prices-2026.csv', { table: 'prices-*' }), 'tables[0]'],
+    [
+      'one that a pattern takes',
+      both('a', 'tables/prices-2026.csv', { table: 'prices-*' }),
+      'tables[0]',
+    ],
     ['two tables', { tables: [{ table: 'prices-1' }, { table: 'prices-?' }] }, 'tables[1]'],
     ['two folders without {folder}', { citations: inEach }, 'citations[1]'],
     [
@@ -62,7 +76,9 @@ describe('mirrors', () => {
   ])('must not write the same file: %s', async (_, mirror, key) => {
     const [line, second] = await problems(mirror);
     expect(line?.slice(0, key.length + 13)).toBe(`mirror.${key}.path:`);
-    expect(line).toMatch(/received ".*"; expected a path apart from that of mirror\..*the same file$/);
+    expect(line).toMatch(
+      /received ".*"; expected a path apart from that of mirror\..*the same file$/,
+    );
     expect(second).toBeUndefined();
   });
 
@@ -83,7 +99,10 @@ describe('mirrors', () => {
   });
 
   it.each([
-    [{ table: 'a-*', path: 'a.csv' }, 'path: received "a.csv"; expected a path with "{table}" in it'],
+    [
+      { table: 'a-*', path: 'a.csv' },
+      'path: received "a.csv"; expected a path with "{table}" in it',
+    ],
     [
       { path: 'x/{name}.csv' },
       'path: received "x/{name}.csv"; expected a path with no variable but "{table}"',
@@ -93,8 +112,14 @@ describe('mirrors', () => {
     [{ edit: true, count: 5 }, 'count: received 5; expected nothing beside "edit"'],
     [{ edit: true, format: 'xml' }, 'format: received "xml"; expected "csv", "json" or "ndjson"'],
     [{ deletes: true }, 'deletes: received true; expected false, or "edit": true beside it'],
-    [{ newline: 'crlf', format: 'json' }, 'newline: received "crlf"; expected "lf", or "format": "csv"'],
-    [{ neutralise: true, format: 'json' }, 'neutralise: received true; expected false, or "format": "csv"'],
+    [
+      { newline: 'crlf', format: 'json' },
+      'newline: received "crlf"; expected "lf", or "format": "csv"',
+    ],
+    [
+      { neutralise: true, format: 'json' },
+      'neutralise: received true; expected false, or "format": "csv"',
+    ],
     [{ columns: ['pk', 'b'] }, 'columns: received a list; expected columns without "pk"'],
     [{ columns: ['b', 'c', 'b'] }, 'columns: received a list; expected each column once'],
   ])('the table %j is answered by %j', async (table, rest) => {

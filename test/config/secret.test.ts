@@ -40,7 +40,8 @@ describe('a secret', () => {
 
   it('in a file that everybody may read is used, with a warning that does not hold it', async () => {
     const said: string[] = [];
-    const warn = (fields: object, message: string) => said.push(`${JSON.stringify(fields)} ${message}`);
+    const warn = (fields: object, message: string) =>
+      said.push(`${JSON.stringify(fields)} ${message}`);
     const log = { ...silentLogger, warn };
     const path = secretFile('hunter2', 0o644);
     expect(await resolveSecret({ file: path }, {}, log)).toBe('hunter2');
@@ -52,15 +53,35 @@ describe('a secret', () => {
 
 describe('a secret that cannot be had', () => {
   it.each([
-    ['a variable', () => ({ env: 'PW' }), 'SECRET_MISSING', 'The environment variable PW is not set.'],
+    [
+      'a variable',
+      () => ({ env: 'PW' }),
+      'SECRET_MISSING',
+      'The environment variable PW is not set.',
+    ],
     ['a file', () => ({ file: '/none/at/all' }), 'SECRET_MISSING', '/none/at/all'],
     ['a credential', () => ({ credential: 'pw' }), 'SECRET_MISSING', 'LoadCredential='],
     ['an empty file', () => ({ file: secretFile('') }), 'SECRET_EMPTY', ''],
     ['a file with a line break', () => ({ file: secretFile('\r\n') }), 'SECRET_EMPTY', ''],
-    ['a directory', () => ({ file: temporaryDirectory() }), 'SECRET_UNREADABLE', 'not a regular file'],
+    [
+      'a directory',
+      () => ({ file: temporaryDirectory() }),
+      'SECRET_UNREADABLE',
+      'not a regular file',
+    ],
     ['a pipe that nobody writes to', () => ({ file: pipe() }), 'SECRET_UNREADABLE', ''],
-    ['a large file', () => ({ file: secretFile('hunter2'.repeat(10_000)) }), 'SECRET_UNREADABLE', ''],
-    ['no text', () => ({ file: secretFile(Buffer.from('hunter2\xff', 'latin1')) }), 'SECRET_UNREADABLE', ''],
+    [
+      'a large file',
+      () => ({ file: secretFile('hunter2'.repeat(10_000)) }),
+      'SECRET_UNREADABLE',
+      '',
+    ],
+    [
+      'no text',
+      () => ({ file: secretFile(Buffer.from('hunter2\xff', 'latin1')) }),
+      'SECRET_UNREADABLE',
+      '',
+    ],
   ])('is said to be so, and not shown: %s', async (_, secret, code, words) => {
     const error = await configErrorOf(resolveSecret(secret(), {}));
     expect(error).toMatchObject({ code, exitCode: 2, message: expect.stringContaining(words) });
@@ -70,7 +91,9 @@ describe('a secret that cannot be had', () => {
 
 it('the place of a secret is told to whoever looks for it, with its key', () => {
   const place = (secret: Parameters<typeof secretPlace>[0]) => secretPlace(secret, 'status.token');
-  expect(place({ file: '/etc/to\u202eken' })).toBe('in the file `/etc/to\\u202eken` (`status.token.file`)');
+  expect(place({ file: '/etc/to\u202eken' })).toBe(
+    'in the file `/etc/to\\u202eken` (`status.token.file`)',
+  );
   expect(place({ env: 'TOKEN' })).toBe('in the environment variable `TOKEN` (`status.token.env`)');
   expect(place({ credential: 'token' })).toBe(
     'in the systemd credential `token` (`status.token.credential`)',

@@ -20,7 +20,8 @@ const CORE = `<cp:coreProperties><dc:title>Minutes &amp; more</dc:title><dc:crea
 
 export function docx(...paragraphs: readonly string[]): Uint8Array {
   const body = paragraphs.map(
-    (text) => `<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr><w:r><w:t>${escaped(text)}</w:t></w:r></w:p>`,
+    (text) =>
+      `<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr><w:r><w:t>${escaped(text)}</w:t></w:r></w:p>`,
   );
   return zipped({
     '[Content_Types].xml': '<Types/>',
@@ -160,7 +161,9 @@ function pdfWith(
   const table = starts.map((at) => `${String(at).padStart(10, '0')} 00000 n \n`).join('');
   const last = size;
   add(`xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}`);
-  add(`trailer << /Size ${objects.length + 1} /Root 1 0 R /Info 4 0 R >>\nstartxref\n${last}\n%%EOF\n`);
+  add(
+    `trailer << /Size ${objects.length + 1} /Root 1 0 R /Info 4 0 R >>\nstartxref\n${last}\n%%EOF\n`,
+  );
   return Buffer.concat(pieces);
 }
 
@@ -168,7 +171,11 @@ function pdfWith(
 export function declaring(archive: Uint8Array, name: string, bytes: number): Uint8Array {
   const changed = Buffer.from(archive);
   // In the directory at the end, the name stands 46 bytes behind its signature, and the size 24.
-  for (let at = changed.indexOf('PK\x01\x02'); at !== -1; at = changed.indexOf('PK\x01\x02', at + 1))
+  for (
+    let at = changed.indexOf('PK\x01\x02');
+    at !== -1;
+    at = changed.indexOf('PK\x01\x02', at + 1)
+  )
     if (changed.toString('latin1', at + 46, at + 46 + name.length) === name)
       changed.writeUInt32LE(bytes, at + 24);
   return changed;

@@ -38,7 +38,11 @@ describe('the encoding of a file', () => {
       fc.property(bytes, fc.nat(60), fc.nat(60), (content, a, b) => {
         const whole = Buffer.from(content);
         const [first, second] = [Math.min(a, b), Math.max(a, b)];
-        const pieces = [whole.subarray(0, first), whole.subarray(first, second), whole.subarray(second)];
+        const pieces = [
+          whole.subarray(0, first),
+          whole.subarray(first, second),
+          whole.subarray(second),
+        ];
         expect(encodingOf(...pieces)).toBe(encodingOf(whole));
         expect(encodingOf(...[...whole].map((byte) => Buffer.of(byte)))).toBe(encodingOf(whole));
       }),
@@ -47,7 +51,9 @@ describe('the encoding of a file', () => {
   });
 
   it('is UTF-8 for bytes with few control characters just where a strict decoder takes them', () => {
-    const bytes = fc.uint8Array({ maxLength: 12 }).filter((some) => some.every((byte) => byte >= 0x20));
+    const bytes = fc
+      .uint8Array({ maxLength: 12 })
+      .filter((some) => some.every((byte) => byte >= 0x20));
     fc.assert(
       fc.property(bytes, (some) => {
         const isMarked = /^(fffe|feff|ffd8ff)/.test(Buffer.from(some).toString('hex'));
@@ -59,7 +65,10 @@ describe('the encoding of a file', () => {
 
   it('is that of the text, with a byte order mark and without, though it has a few NULs and control characters', () => {
     const text = fc.string({ unit: 'grapheme', minLength: 40, maxLength: 80 });
-    const controls = fc.string({ unit: fc.constantFrom('\0', '\x01', '\x07', '\x1b', '\x1f'), maxLength: 4 });
+    const controls = fc.string({
+      unit: fc.constantFrom('\0', '\x01', '\x07', '\x1b', '\x1f'),
+      maxLength: 4,
+    });
     fc.assert(
       fc.property(text, controls, text, (before, control, after) => {
         const content = `note ${before}${control}${after}`;

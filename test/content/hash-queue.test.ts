@@ -49,7 +49,9 @@ class Setting {
   async expectRead(count: number): Promise<void> {
     await this.quiet();
     expect(new Set(this.done.map(([path]) => path)).size).toBe(count);
-    expect(this.done.map(([, kind]) => kind)).toEqual(Array.from({ length: count }, () => 'version'));
+    expect(this.done.map(([, kind]) => kind)).toEqual(
+      Array.from({ length: count }, () => 'version'),
+    );
   }
 }
 
@@ -105,7 +107,8 @@ describe('the hash queue', () => {
     await s.queue.room();
     s.add(10, 'f', LARGE);
     await s.queue.room();
-    // One of ten is read at once, and five of the others must be taken up before there are fewer than five.
+    // One of ten is read at once, and five of the others must be taken up before there are fewer
+    // than five.
     expect(s.done.length).toBeGreaterThanOrEqual(5);
   });
 });

@@ -42,7 +42,10 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
   it.each([
     ['an empty file', Buffer.alloc(0)],
     ['a file of exactly one piece', Buffer.alloc(PIECE, 'gulls')],
-    ['a file of several pieces', Buffer.concat([Buffer.alloc(2_500_000, 'gulls\0'), Buffer.from('end')])],
+    [
+      'a file of several pieces',
+      Buffer.concat([Buffer.alloc(2_500_000, 'gulls\0'), Buffer.from('end')]),
+    ],
     ['a character across a border', Buffer.from(`${'x'.repeat(PIECE - 1)}ü${'y'.repeat(100)}`)],
   ])('is the stat, the hash and the encoding of %s', async (_what, content) => {
     const path = written(content);
@@ -64,8 +67,14 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     ['PEM in UTF-16, the other way', Buffer.from(`\ufeff${pem}`, 'utf16le').swap16()],
     ['PEM behind attributes', `Bag Attributes\n    friendlyName: me\n${pem}`],
     ['PEM behind a comment', `# of the web server\n${pem}`],
-    ['PEM behind long certificates', `${`-----BEGIN CERTIFICATE-----\n${letters}\n`.repeat(60)}${pem}`],
-    ['encrypted PEM in a manual', `Use this:\n${pem.replace('\n', '\nProc-Type: 4,ENCRYPTED\n\n')}`],
+    [
+      'PEM behind long certificates',
+      `${`-----BEGIN CERTIFICATE-----\n${letters}\n`.repeat(60)}${pem}`,
+    ],
+    [
+      'encrypted PEM in a manual',
+      `Use this:\n${pem.replace('\n', '\nProc-Type: 4,ENCRYPTED\n\n')}`,
+    ],
     ['indented PEM', pem.replaceAll(/^/gm, '    ')],
     ['PEM in JSON', JSON.stringify({ type: 'service_account', private_key: pem })],
     ['OpenPGP', '-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBF\n'],
@@ -135,7 +144,11 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     symlinkSync('../private', join(root, 'folder/outside'));
     const through = async (path: string) => {
       const file = join(root, 'folder', path);
-      return await read({ file, stat: fileStat(statSync(file)), linksWithin: join(root, 'folder') });
+      return await read({
+        file,
+        stat: fileStat(statSync(file)),
+        linksWithin: join(root, 'folder'),
+      });
     };
     expect(await through('inside/note')).toMatchObject({ kind: 'version' });
     expect(await through('inside/again')).toMatchObject({ kind: 'version' });

@@ -42,7 +42,12 @@ it.each([
   [
     'a.odt',
     openDocument('text', 'one', 'two'),
-    { reader: 'OpenDocument', text: 'one\ntwo\nleft\tright\nbelow', title: 'Minutes', author: 'Ada L.' },
+    {
+      reader: 'OpenDocument',
+      text: 'one\ntwo\nleft\tright\nbelow',
+      title: 'Minutes',
+      author: 'Ada L.',
+    },
   ],
   ['no ending', openDocument('spreadsheet', 'cell'), { reader: 'OpenDocument' }],
   ['a.odp', openDocument('presentation', 'slide'), { reader: 'OpenDocument' }],
@@ -54,9 +59,18 @@ it.each([
   [
     'a.rtf',
     rtf("Hello \\b bold\\b0 , caf\\'e9"),
-    { reader: 'RTF', text: 'Hello bold, café\nПривет € Müller', title: 'Minutes', author: 'Ada L.' },
+    {
+      reader: 'RTF',
+      text: 'Hello bold, café\nПривет € Müller',
+      title: 'Minutes',
+      author: 'Ada L.',
+    },
   ],
-  ['b.rtf', Buffer.from("{\\rtf1\\ansicpg1251{\\info{\\title \\'cf\\'f0}}b}"), { title: 'Пр', text: 'b' }],
+  [
+    'b.rtf',
+    Buffer.from("{\\rtf1\\ansicpg1251{\\info{\\title \\'cf\\'f0}}b}"),
+    { title: 'Пр', text: 'b' },
+  ],
   [
     'a.pdf',
     pdf('first page', 'second (page)'),
@@ -131,7 +145,9 @@ const book = (page: string, name: string) =>
 const message = (type: string, body: string) =>
   Buffer.from(`From: a@b\nMIME-Version: 1.0\nContent-Type: ${type}\n\n${body}\n`);
 const richText = (text: string) =>
-  Buffer.from(`{\\rtf1\\ansicpg1251{\\fonttbl{\\f0\\fcharset0 A;}{\\f1\\fcharset204 B;}{\\f2 C;}}${text}}`);
+  Buffer.from(
+    `{\\rtf1\\ansicpg1251{\\fonttbl{\\f0\\fcharset0 A;}{\\f1\\fcharset204 B;}{\\f2 C;}}${text}}`,
+  );
 
 it.each([
   [
@@ -181,7 +197,10 @@ it.each([
   ],
   [
     'messages whose text is empty beside a page',
-    message('multipart/alternative; boundary=x', '--x\n\n\n--x\nContent-Type: text/html\n\n<p>page\n--x--'),
+    message(
+      'multipart/alternative; boundary=x',
+      '--x\n\n\n--x\nContent-Type: text/html\n\n<p>page\n--x--',
+    ),
     'From: a@b\n\npage',
   ],
   [
@@ -220,7 +239,8 @@ it('does not read what only its name calls a document', async () => {
 });
 
 it('joins the words that a PDF divides at the ends of lines', async () => {
-  const lines = 'BT /F1 12 Tf 14 TL 72 720 Td (A manip-) Tj T* (ulation by North-) Tj T* (South) Tj ET';
+  const lines =
+    'BT /F1 12 Tf 14 TL 72 720 Td (A manip-) Tj T* (ulation by North-) Tj T* (South) Tj ET';
   const read = await readDocument(pdfOf(Buffer.from(lines), ''), 'a.pdf');
   expect(read?.text).toBe('A manipulation by North-\nSouth');
 });

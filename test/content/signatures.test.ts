@@ -48,9 +48,17 @@ describe('the type of a file by its first bytes', () => {
   });
 
   it.each([
-    [`${OFFICE}.wordprocessingml.document`, ['[Content_Types].xml', '<x/>'], ['word/document.xml', '<w/>']],
+    [
+      `${OFFICE}.wordprocessingml.document`,
+      ['[Content_Types].xml', '<x/>'],
+      ['word/document.xml', '<w/>'],
+    ],
     [`${OFFICE}.spreadsheetml.sheet`, ['xl/workbook.xml', ''], ['_rels/.rels', '']],
-    [`${OFFICE}.presentationml.presentation`, ['docProps/app.xml', ''], ['ppt/presentation.xml', '']],
+    [
+      `${OFFICE}.presentationml.presentation`,
+      ['docProps/app.xml', ''],
+      ['ppt/presentation.xml', ''],
+    ],
     [ODT, ['mimetype', ODT], ['content.xml', '<office/>']],
     ['application/epub+zip', ['mimetype', 'application/epub+zipPK\x07\x08its size']],
     ['application/zip', ['notes.txt', 'the word/ directory'], ['word/list.txt', 'words']],
@@ -59,7 +67,13 @@ describe('the type of a file by its first bytes', () => {
   });
 
   it.each([
-    ...['', 'plain words', 'x %PDF-1.4', 'PK', 'RIFF\x10\0\0\0WAVE', 'BZh is no signature', 'GIF of a cat'],
+    '',
+    'plain words',
+    'x %PDF-1.4',
+    'PK',
+    'RIFF\x10\0\0\0WAVE',
+    'BZh is no signature',
+    'GIF of a cat',
   ])('is not told by %j', (begin) => {
     expect(isSigned(bytes(begin))).toBe(false);
     expect(signedType(bytes(begin))).toBeUndefined();

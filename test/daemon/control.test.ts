@@ -45,7 +45,10 @@ describe('the control socket', () => {
         .filter((path) => isOpen(dirname(path), 0o001) && isOpen(path, 0o002));
     const before: string[] = [];
     const listen = Server.prototype.listen;
-    const spy = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server, ...args) {
+    const spy = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (
+      this: Server,
+      ...args
+    ) {
       const server = Reflect.apply(listen, this, args) as Server;
       before.push(...reached());
       return server;

@@ -18,8 +18,13 @@ describe('the log', () => {
     program = await compiledProgram('test/daemon/talking-program.ts');
   });
 
-  /** What a program leaves in a file that is its output, or its standard error where it has a task. */
-  async function said(envOf: (journal: string) => NodeJS.ProcessEnv, ...task: string[]): Promise<string> {
+  /**
+   * What a program leaves in a file that is its output, or its standard error where it has a task.
+   */
+  async function said(
+    envOf: (journal: string) => NodeJS.ProcessEnv,
+    ...task: string[]
+  ): Promise<string> {
     const file = join(temporaryDirectory(), 'log');
     const fd = openSync(file, 'w');
     const { dev, ino } = fstatSync(fd);
@@ -98,12 +103,18 @@ class Said {
 
   confirm(count: number): void {
     for (let i = 0; i < count; i += 1)
-      this.log.info({ event: 'confirmed', folder: 'f', path: `${i}.txt` }, `confirmed f/${i}.txt (1s after)`);
+      this.log.info(
+        { event: 'confirmed', folder: 'f', path: `${i}.txt` },
+        `confirmed f/${i}.txt (1s after)`,
+      );
   }
 
   quarantine(count: number, code = 'UNREADABLE', folder = 'f'): void {
     for (let i = 0; i < count; i += 1)
-      this.log.warn({ event: 'quarantined', folder, path: `${i}`, code }, `quarantined ${folder}/${i}: No.`);
+      this.log.warn(
+        { event: 'quarantined', folder, path: `${i}`, code },
+        `quarantined ${folder}/${i}: No.`,
+      );
   }
 }
 
@@ -126,7 +137,12 @@ describe('files that are confirmed', () => {
     expect(await said.after(10 * SECOND)).toEqual([
       'info: confirmed 4,512 more files of folder "f" in the last 10s',
     ]);
-    expect(said.fields.at(-1)).toEqual({ folder: 'f', event: 'repeated', of: 'confirmed', count: 4_512 });
+    expect(said.fields.at(-1)).toEqual({
+      folder: 'f',
+      event: 'repeated',
+      of: 'confirmed',
+      count: 4_512,
+    });
     said.confirm(100);
     expect(await said.after(0)).toEqual([]);
     expect(await said.after(10 * SECOND)).toEqual([
@@ -151,7 +167,9 @@ describe('trouble', () => {
     expect(await said.after(10 * SECOND)).toEqual([first]);
     said.quarantine(3);
     expect(await said.after(10 * MINUTE - 1)).toEqual([]);
-    expect(await said.after(1)).toEqual([`warn: 3 ${MORE} 10m, the last one: quarantined f/2: No.`]);
+    expect(await said.after(1)).toEqual([
+      `warn: 3 ${MORE} 10m, the last one: quarantined f/2: No.`,
+    ]);
     for (let hour = 0; hour < 3; hour += 1) {
       said.quarantine(1_234);
       const words = `warn: 1,234 ${MORE} 1h, the last one: quarantined f/1233: No.`;
@@ -175,7 +193,10 @@ describe('trouble', () => {
   it('that comes back now and then, as every hour, is said each time', async () => {
     const said = new Said();
     for (let i = 0; i < 20; i += 1) {
-      said.log.warn({ kind: 'unreachable', tries: i }, `The peer still does not answer after ${i}h.`);
+      said.log.warn(
+        { kind: 'unreachable', tries: i },
+        `The peer still does not answer after ${i}h.`,
+      );
       await said.clock.advance(HOUR);
     }
     expect(said.lines).toHaveLength(20);
@@ -228,7 +249,8 @@ describe('trouble', () => {
 it('the last 200 lines from info up are remembered, as they were said', () => {
   const said = new Said();
   said.log.debug({}, 'a detail');
-  for (let i = 1; i <= 300; i += 1) said.log.info({ event: 'confirmed', folder: `${i}` }, `file ${i}`);
+  for (let i = 1; i <= 300; i += 1)
+    said.log.info({ event: 'confirmed', folder: `${i}` }, `file ${i}`);
   expect(said.log.recents).toHaveLength(200);
   const at = said.clock.now();
   const first = { id: 101, at, level: 'info', message: 'file 101', event: 'confirmed' };

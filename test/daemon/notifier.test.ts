@@ -8,12 +8,18 @@ import { temporaryDirectory } from '../support/temp.js';
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A notifier whose words a test brings to systemd itself, one by one with `next`; or, with a PATH, a program. */
+/**
+ * A notifier whose words a test brings to systemd itself, one by one with `next`; or, with a PATH,
+ * a program.
+ */
 function setUp(env: NodeJS.ProcessEnv = {}) {
   const sent: (readonly string[])[] = [];
   const warnings: string[] = [];
   const waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
-  const log = { ...silentLogger, warn: (_: object, message: string) => void warnings.push(message) };
+  const log = {
+    ...silentLogger,
+    warn: (_: object, message: string) => void warnings.push(message),
+  };
   const send: NotifierDeps['send'] = (assignments) => {
     sent.push(assignments);
     return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
@@ -33,7 +39,8 @@ function setUp(env: NodeJS.ProcessEnv = {}) {
 describe('a notifier', () => {
   it('says nothing where systemd did not ask', async () => {
     const { notifier, sent } = setUp({ NOTIFY_SOCKET: undefined, WATCHDOG_USEC: '1000000' });
-    for (const say of [notifier.ready(), notifier.status(() => 'well'), notifier.watchdog()]) await say;
+    for (const say of [notifier.ready(), notifier.status(() => 'well'), notifier.watchdog()])
+      await say;
     expect([sent, notifier.watchdogMs]).toEqual([[], undefined]);
   });
 
@@ -85,9 +92,12 @@ describe('a notifier', () => {
     [{ WATCHDOG_USEC: '120000000', WATCHDOG_PID: '1' }, undefined],
     [{}, undefined],
     [{ WATCHDOG_USEC: 'soon' }, undefined],
-  ])('knows for how long systemd bears silence, unless that is meant for another process: %j', (env, ms) => {
-    expect(setUp(env).notifier.watchdogMs).toBe(ms);
-  });
+  ])(
+    'knows for how long systemd bears silence, unless that is meant for another process: %j',
+    (env, ms) => {
+      expect(setUp(env).notifier.watchdogMs).toBe(ms);
+    },
+  );
 
   it('calls the program systemd-notify with all its words, and says why that failed', async () => {
     const heard = join(temporaryDirectory(), 'heard');

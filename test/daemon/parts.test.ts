@@ -13,8 +13,14 @@ describe('where the file of an item is', () => {
 
   it.each([
     ['is known', { folder: 'one', url: `${url}a/b%20c.txt` }, '/srv/one/a/b c.txt'],
-    ['is not where its folder is not configured any more', { folder: 'three', url: `${url}a/b%20c.txt` }],
-    ['is not where another folder has that URL', { folder: 'one', url: 'https://x.example/two/a/b%20c.txt' }],
+    [
+      'is not where its folder is not configured any more',
+      { folder: 'three', url: `${url}a/b%20c.txt` },
+    ],
+    [
+      'is not where another folder has that URL',
+      { folder: 'one', url: 'https://x.example/two/a/b%20c.txt' },
+    ],
     ['is not where the URL was a longer one', { folder: 'one', url: `${url}old/a/b%20c.txt` }],
   ])('%s', (_, item, path?: string) => {
     expect(pathOf({ ...item, path: 'a/b c.txt' }, folders)).toBe(path);
@@ -33,7 +39,8 @@ describe('the rates of requests', () => {
     audit: 10,
   };
   const configured = {
-    ...{ push: { requestsPerSecond: 3 }, confirm: { requestsPerSecond: 5 } },
+    push: { requestsPerSecond: 3 },
+    confirm: { requestsPerSecond: 5 },
     mirror: { requestsPerSecond: 0.5 },
   };
   const held = { interactive: 5, confirm: 5, push: 3, removal: 3, mirror: 0.5, audit: 5 };
@@ -88,7 +95,12 @@ describe('a stop', () => {
         new Promise<void>((resolve) => {
           goOn = resolve;
         });
-      const { clock, ended, shutdown } = setUp({ lock: done, watcher: hangs, page: done, first: fails });
+      const { clock, ended, shutdown } = setUp({
+        lock: done,
+        watcher: hangs,
+        page: done,
+        first: fails,
+      });
       let failure: unknown;
       const all = shutdown.all(isDiskSilent).catch((error: unknown) => {
         failure = error;

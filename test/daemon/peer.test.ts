@@ -55,7 +55,10 @@ describe('the dialect of the peer', () => {
       },
     };
     const peer = new PeerDialect({
-      ...{ configured, url, client, clock },
+      configured,
+      url,
+      client,
+      clock,
       queue: { run: (_, work) => work(new AbortController().signal) },
       state: {
         meta: (name) => meta.get(name),
@@ -113,7 +116,10 @@ describe('the dialect of the peer', () => {
     clock.set(-86_400_000);
     expect(await peer.misfits()).toBe(true);
     expect(peer.current?.name).toBe('standard');
-    expect(said).toEqual([expect.stringContaining('speaks standard now, no longer yacy'), 'changed']);
+    expect(said).toEqual([
+      expect.stringContaining('speaks standard now, no longer yacy'),
+      'changed',
+    ]);
     expect(meta.get('dialect')).toEqual({ url, dialect: 'standard' });
   });
 });

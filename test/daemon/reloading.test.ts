@@ -16,7 +16,9 @@ const configOf = (...names: readonly string[]) =>
 /** Lets everything happen that nothing holds. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
 
-/** A reloading that reads `load`, once `loaded` resolves, and changes things, once `kept` resolves. */
+/**
+ * A reloading that reads `load`, once `loaded` resolves, and changes things, once `kept` resolves.
+ */
 async function setUp() {
   const clock = new FakeClock(1_000);
   const did: string[] = [];
@@ -42,7 +44,11 @@ async function setUp() {
     state: { commit: does('commit') },
   } as unknown as Parts;
   const reloading = new Reloading({
-    ...{ current, parts, clock, log: silentLogger, onReload: () => {} },
+    current,
+    parts,
+    clock,
+    log: silentLogger,
+    onReload: () => {},
     load: async () => {
       did.push('load');
       await holds.loaded;
@@ -56,7 +62,10 @@ async function setUp() {
 }
 
 /** Begins a reload that `hold` holds, stops meanwhile, and lets go. */
-async function stopDuring({ holds, reloading }: Awaited<ReturnType<typeof setUp>>, hold: 'loaded' | 'kept') {
+async function stopDuring(
+  { holds, reloading }: Awaited<ReturnType<typeof setUp>>,
+  hold: 'loaded' | 'kept',
+) {
   let release = () => {};
   holds[hold] = new Promise((resolve) => {
     release = resolve;
@@ -86,7 +95,11 @@ describe('a reload', () => {
       message: 'c.json has 2 problems:\n  push: one\n  watch: two',
     });
     await expect(reloading.reload()).rejects.toBe(holds.load);
-    const refused = { ...parts, message: 'c.json has 2 problems: push: one; watch: two', at: 2_000 };
+    const refused = {
+      ...parts,
+      message: 'c.json has 2 problems: push: one; watch: two',
+      at: 2_000,
+    };
     expect(current.report).toEqual({ takenUpAt: 1_000, refused });
   });
 

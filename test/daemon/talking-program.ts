@@ -4,10 +4,13 @@ import { PeersyncError } from '../../src/lib/errors.js';
 
 // Says one thing of each kind, or complains.
 if (process.argv[2] === 'complain') {
-  reportError(new PeersyncError({ code: 'BAD', message: 'It did not go well.', hint: 'Do it again.' }), {
-    config: 'config.json',
-    json: false,
-  });
+  reportError(
+    new PeersyncError({ code: 'BAD', message: 'It did not go well.', hint: 'Do it again.' }),
+    {
+      config: 'config.json',
+      json: false,
+    },
+  );
 } else {
   const log = await createLog({ level: 'debug', fd: 1, terminal: false });
   log.debug({ event: 'detail' }, 'a detail');

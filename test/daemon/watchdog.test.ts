@@ -2,7 +2,13 @@ import { statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/load.js';
-import { askDisk, disksOf, Notifier, Watchdog, type WatchdogDeps } from '../../src/daemon/watchdog.js';
+import {
+  askDisk,
+  disksOf,
+  Notifier,
+  Watchdog,
+  type WatchdogDeps,
+} from '../../src/daemon/watchdog.js';
 import { HealthCheck, type HealthOptions } from '../../src/lib/health.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Live, StatusReport } from '../../src/report/status.js';
@@ -35,7 +41,11 @@ class Watched {
   readonly loop: HealthCheck;
   readonly watchdog: Watchdog;
 
-  constructor(options: HealthOptions = {}, watchdogMs = 2 * MINUTE, deps: Partial<WatchdogDeps> = {}) {
+  constructor(
+    options: HealthOptions = {},
+    watchdogMs = 2 * MINUTE,
+    deps: Partial<WatchdogDeps> = {},
+  ) {
     const busy = () => {
       if (this.fails) throw new TypeError('oops');
       return this.isBusy;
@@ -47,7 +57,9 @@ class Watched {
       else this.sentences.push(word);
     };
     const live = {
-      ...{ status: () => this.status, current: { config: CONFIG }, clock: this.clock },
+      status: () => this.status,
+      current: { config: CONFIG },
+      clock: this.clock,
       log: loggerTo(this.said),
     };
     const ask = () => {
@@ -100,7 +112,9 @@ describe('a watchdog', () => {
     w.isBusy = true;
     expect(await w.isStuckAfter(80 * SECOND)).toBe(false);
     expect(await w.isStuckAfter(30 * SECOND)).toBe(true);
-    expect(w.watchdog.stuck).toMatchObject([{ name: 'loop', what: 'items that are due are not pushed' }]);
+    expect(w.watchdog.stuck).toMatchObject([
+      { name: 'loop', what: 'items that are due are not pushed' },
+    ]);
     const { signs } = w;
     await w.clock.advance(10 * MINUTE);
     expect(w.signs).toBe(signs);
@@ -205,7 +219,9 @@ describe('a watchdog', () => {
     await w.clock.advance(2 * MINUTE);
     w.status = report({ items: { ...items, pending: 2 } });
     await w.clock.advance(2 * MINUTE);
-    const words = ['nothing waiting', '2 waiting'].map((waits) => `STATUS=1 document confirmed, ${waits}`);
+    const words = ['nothing waiting', '2 waiting'].map(
+      (waits) => `STATUS=1 document confirmed, ${waits}`,
+    );
     expect(w.sentences.map((sentence) => sentence.split(', last')[0])).toEqual(words);
   });
 
@@ -221,12 +237,17 @@ describe('a watchdog', () => {
 describe('the disks of a daemon', () => {
   it('are those of its state, its folders, and its mirrors where there are any', async () => {
     const folders = [{ path: '/srv/docs', collection: 'c' }];
-    const configOf = (more: object = {}) => checkConfig({ folders, ...more }, '/etc/peersync/config.json');
+    const configOf = (more: object = {}) =>
+      checkConfig({ folders, ...more }, '/etc/peersync/config.json');
     const state = { path: '/etc/peersync/data/state', isOwn: true };
     const docs = { path: '/srv/docs', isOwn: false };
     expect(disksOf(await configOf())).toEqual([state, docs]);
     const mirror = { root: '/srv/mirror', shares: [{ data: 'x.csv' }] };
-    expect(disksOf(await configOf({ mirror }))).toEqual([state, docs, { path: '/srv/mirror', isOwn: true }]);
+    expect(disksOf(await configOf({ mirror }))).toEqual([
+      state,
+      docs,
+      { path: '/srv/mirror', isOwn: true },
+    ]);
   });
 
   it('are written to where the directory is our own, for else a frozen one would seem to answer, and nowhere else', async () => {

@@ -29,7 +29,10 @@ function answers(behaviour: Behaviour): void {
 /** A file where commands run. */
 const write = (name: string, content: string) => writeFileSync(site.path(name), content);
 const read = (name: string) => readFileSync(site.path(name), 'utf8');
-const failed = (code: number, part: string) => ({ code, stderr: expect.stringContaining(part) as unknown });
+const failed = (code: number, part: string) => ({
+  code,
+  stderr: expect.stringContaining(part) as unknown,
+});
 const rowsOf = async (table: string) => (await site.json('table', 'get', table)).lines;
 
 describe('table', () => {
@@ -37,7 +40,9 @@ describe('table', () => {
     write('note.txt', 'two\nlines');
     await fill('woods', { oak: { price: '1', note: 'old' } });
     const set = await site.json('table', 'set', 'woods', '--pk', 'oak', 'note=@note.txt');
-    expect(set.lines).toEqual([{ table: 'woods', pk: 'oak', cells: { price: '1', note: 'two\nlines' } }]);
+    expect(set.lines).toEqual([
+      { table: 'woods', pk: 'oak', cells: { price: '1', note: 'two\nlines' } },
+    ]);
     const added = await site.json<{ pk: string }>('table', 'add', 'woods', 'price=9');
     const pk = added.lines[0]?.pk ?? '';
     expect(pk).toMatch(/^[0-9a-z]{12}$/);
@@ -55,7 +60,12 @@ describe('table', () => {
   });
 
   it('keeps keys and names as they are: numbers, blanks, dashes and other scripts', async () => {
-    await fill('0042', { '007': { a: '1' }, '1e3': { a: '1' }, ' blank ': { a: '1' }, 東京: { a: '1' } });
+    await fill('0042', {
+      '007': { a: '1' },
+      '1e3': { a: '1' },
+      ' blank ': { a: '1' },
+      東京: { a: '1' },
+    });
     const set = await site.run('table', 'set', '0042', '--pk=-x', 'a b==1', '--', '-c=2');
     expect(set.code).toBe(0);
     expect((await site.json('table', 'get', '0042', '--search', '=1')).lines).toEqual([
@@ -63,7 +73,10 @@ describe('table', () => {
     ]);
     const keys = ['007', ' blank ', '東京', '--', '-x'];
     const { stdout } = await site.run('table', 'delete-rows', '0042', '--yes', '--json', ...keys);
-    expect(JSON.parse(stdout)).toEqual({ table: '0042', deleted: ['007', ' blank ', '東京', '-x'] });
+    expect(JSON.parse(stdout)).toEqual({
+      table: '0042',
+      deleted: ['007', ' blank ', '東京', '-x'],
+    });
     expect(await rowsOf('0042')).toMatchObject([{ pk: '1e3' }]);
   });
 
@@ -84,7 +97,8 @@ describe('table', () => {
 
   it('deletes exactly what was named, and nothing when one of the keys is not there', async () => {
     await fill('named', { a: { x: '1' }, b: { x: '1' }, c: { x: '1' } });
-    const remove = (...keys: string[]) => site.run('table', 'delete-rows', 'named', ...keys, '--yes');
+    const remove = (...keys: string[]) =>
+      site.run('table', 'delete-rows', 'named', ...keys, '--yes');
     expect(await remove('a', 'd')).toMatchObject(failed(1, 'has no row "d"; nothing was deleted'));
     expect((await remove()).code).toBe(2);
     expect((await remove('a', 'c')).code).toBe(0);
@@ -98,13 +112,19 @@ describe('table', () => {
 
   it('suggests the table that was meant, and the command', async () => {
     await fill('addresses', { a: { x: '1' } });
-    expect((await site.run('table', 'get', 'adresses')).stderr).toContain('Did you mean "addresses"?');
+    expect((await site.run('table', 'get', 'adresses')).stderr).toContain(
+      'Did you mean "addresses"?',
+    );
     expect(await site.run('table', 'lsit')).toMatchObject(
       failed(2, 'There is no command "table lsit". Did you mean "table list"?'),
     );
-    expect((await site.run('table', 'get', '--help')).stdout).toMatch(/Examples:[\s\S]*--format csv/);
+    expect((await site.run('table', 'get', '--help')).stdout).toMatch(
+      /Examples:[\s\S]*--format csv/,
+    );
     const completion = await site.run('--get-yargs-completions', 'peersync', 'table', '');
-    expect(completion.stdout.split('\n')).toEqual(expect.arrayContaining(['delete-rows', 'drop', 'get']));
+    expect(completion.stdout.split('\n')).toEqual(
+      expect.arrayContaining(['delete-rows', 'drop', 'get']),
+    );
   });
 
   it('ends with an error, and not as if that were all, when an answer is cut short', async () => {
@@ -126,7 +146,15 @@ describe('push, doc and citation', () => {
     write('one.md', `${sentence}\nAnd the first has one more that nobody else has at all.\n`);
     write('two.md', `${sentence}\n`);
     const base = site.url('');
-    const pushed = await site.json('push', 'one.md', 'two.md', '--collection', 'byhand', '--url', base);
+    const pushed = await site.json(
+      'push',
+      'one.md',
+      'two.md',
+      '--collection',
+      'byhand',
+      '--url',
+      base,
+    );
     expect(pushed).toMatchObject({ code: 0, stderr: '' });
     expect(pushed.lines).toMatchObject([
       { file: 'one.md', url: `${base}one.md`, status: 'confirmed', evidence: { kind: 'digest' } },
@@ -136,7 +164,9 @@ describe('push, doc and citation', () => {
 
     const doc = await site.json<{ urlhash: string }>('doc', `${base}one.md`);
     const urlhash = doc.lines[0]?.urlhash ?? '';
-    expect((await site.run('doc', '--hash', urlhash)).stdout).toContain(`document     ${base}one.md`);
+    expect((await site.run('doc', '--hash', urlhash)).stdout).toContain(
+      `document     ${base}one.md`,
+    );
     expect((await site.json('citation', `${base}one.md`)).lines).toMatchObject([
       { sentences: [{ text: sentence, appearsIn: [`${base}two.md`] }, { appearsIn: [] }] },
     ]);
@@ -152,13 +182,22 @@ describe('push, doc and citation', () => {
     rmSync(site.path('x.md'));
     const unasked = await site.run('push', '--remove', 'x.md', '--url', base);
     expect(unasked).toMatchObject(failed(2, 'Nothing was removed'));
-    const removed = await site.run('push', '--remove', 'x.md', '--url', base, `${base}y.md`, '--yes');
+    const removed = await site.run(
+      'push',
+      '--remove',
+      'x.md',
+      '--url',
+      base,
+      `${base}y.md`,
+      '--yes',
+    );
     expect(removed).toMatchObject({ code: 0, stderr: '' });
     // Each is told when the peer does not show it any more, whichever that is first.
     expect(removed.stdout.trimEnd().split('\n').toSorted()).toEqual(
       ['x', 'y'].map((name) => `removed    ${base}${name}.md: the peer does not show it any more`),
     );
-    for (const name of ['x.md', 'y.md']) expect(await site.peer.peerdoc(`${base}${name}`)).toBeUndefined();
+    for (const name of ['x.md', 'y.md'])
+      expect(await site.peer.peerdoc(`${base}${name}`)).toBeUndefined();
     expect(await site.peer.peerdoc(`${base}z.md`)).toMatchObject({ collections: ['byhand'] });
     const again = await site.json('push', '--remove', `${base}z.md`, `${base}x.md`, '--yes');
     expect(JSON.parse(again.stderr)).toMatchObject({ error: { code: 'NOT_FOUND' } });
@@ -194,9 +233,9 @@ describe('push, doc and citation', () => {
     write('a.md', 'text');
     answers(answering(404));
     site.proxy.behaviour = (call) =>
-      (push(call) ? item({ successall: 'true', 'item-0': { item: '0', success: 'true' } }) : answering(404))(
-        call,
-      );
+      (push(call)
+        ? item({ successall: 'true', 'item-0': { item: '0', success: 'true' } })
+        : answering(404))(call);
     const unseen = await site.json('push', 'a.md', '--collection', 'c', '--timeout', '3s');
     expect(unseen).toMatchObject({ code: 1, lines: [{ status: 'unseen' }] });
     expect(JSON.parse(unseen.stderr)).toMatchObject({ error: { code: 'TIMEOUT' } });
@@ -234,7 +273,10 @@ describe('share', () => {
     const env = { ...process.env, ...peersyncInPath(), PEERSYNC_CONFIG: site.config };
     const pipe = spawn('sh', ['-c', 'peersync share get --data x | (sleep 0.2; cat)'], { env });
     expect(Buffer.concat(await pipe.stdout.toArray()).equals(content)).toBe(true);
-    expect(site.proxy.requests.map(({ form }) => form.toString())).toEqual(['data=a+b.bin&c=g', 'data=x']);
+    expect(site.proxy.requests.map(({ form }) => form.toString())).toEqual([
+      'data=a+b.bin&c=g',
+      'data=x',
+    ]);
   });
 
   it('get leaves the file as it was when the answer is cut short, too large, or there is none', async () => {
@@ -260,7 +302,8 @@ describe('share', () => {
       mkdirSync(dirname(join(shares, name)), { recursive: true });
       writeFileSync(join(shares, name), name);
     }
-    const list = async (group: string) => (await site.run('share', 'list', '--group', group)).stdout;
+    const list = async (group: string) =>
+      (await site.run('share', 'list', '--group', group)).stdout;
     expect(await list('lists')).toBe('lists/a.csv\nlists/b.csv\n');
     expect(await list('x')).toBe('The peer has no such shared objects.\n');
     const all = { shares: ['lists/a.csv', 'lists/b.csv', 'other/c.csv'] };
@@ -278,53 +321,59 @@ describe('share', () => {
   });
 });
 
-describe.skipIf(spawnSync('script', ['--version']).status !== 0)('on a terminal (needs script)', () => {
-  /** Runs a command as on a terminal of 60 columns where something is typed once it asks. */
-  async function onTerminal(args: readonly string[], typed = '') {
-    const line = ['peersync', ...args, '-c', site.config].map(quoted).join(' ');
-    const env = { ...process.env, ...peersyncInPath() };
-    const child = spawn('script', ['-qec', `stty cols 60; ${line}`, '/dev/null'], { env });
-    afterwards('test', () => void child.kill('SIGKILL'));
-    let shown = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      shown += text;
-      if (/Type [^\n]*: $/.test(shown)) child.stdin.write(typed);
-    });
-    const code = await new Promise<number | null>((done) => void child.on('close', done));
-    return { code, shown: shown.replaceAll('\r\n', '\n') };
-  }
+describe.skipIf(spawnSync('script', ['--version']).status !== 0)(
+  'on a terminal (needs script)',
+  () => {
+    /** Runs a command as on a terminal of 60 columns where something is typed once it asks. */
+    async function onTerminal(args: readonly string[], typed = '') {
+      const line = ['peersync', ...args, '-c', site.config].map(quoted).join(' ');
+      const env = { ...process.env, ...peersyncInPath() };
+      const child = spawn('script', ['-qec', `stty cols 60; ${line}`, '/dev/null'], { env });
+      afterwards('test', () => void child.kill('SIGKILL'));
+      let shown = '';
+      child.stdout.setEncoding('utf8').on('data', (text: string) => {
+        shown += text;
+        if (/Type [^\n]*: $/.test(shown)) child.stdin.write(typed);
+      });
+      const code = await new Promise<number | null>((done) => void child.on('close', done));
+      return { code, shown: shown.replaceAll('\r\n', '\n') };
+    }
 
-  it('a table is aligned, and nothing goes before its name was typed', async () => {
-    await fill('asked', { k: { long: 'x'.repeat(200), escape: '\x1b[31mred' } });
-    const got = await onTerminal(['table', 'get', 'asked']);
-    expect(got.shown).toMatch(/^pk {2}long +escape\n──.*\nk {3}x+… {2}\\x1b\[31mred\n1 row\n$/);
-    for (const line of got.shown.split('\n')) expect(line.length).toBeLessThanOrEqual(60);
-    const csv = await onTerminal(['table', 'get', 'asked', '--format', 'csv']);
-    expect(csv.shown).toContain('\\x1b[31mred');
-    const drop = ['table', 'drop', 'asked'];
-    expect(await onTerminal(drop, 'yes\n')).toMatchObject({
-      code: 1,
-      shown: expect.stringContaining('Nothing was deleted'),
+    it('a table is aligned, and nothing goes before its name was typed', async () => {
+      await fill('asked', { k: { long: 'x'.repeat(200), escape: '\x1b[31mred' } });
+      const got = await onTerminal(['table', 'get', 'asked']);
+      expect(got.shown).toMatch(/^pk {2}long +escape\n──.*\nk {3}x+… {2}\\x1b\[31mred\n1 row\n$/);
+      for (const line of got.shown.split('\n')) expect(line.length).toBeLessThanOrEqual(60);
+      const csv = await onTerminal(['table', 'get', 'asked', '--format', 'csv']);
+      expect(csv.shown).toContain('\\x1b[31mred');
+      const drop = ['table', 'drop', 'asked'];
+      expect(await onTerminal(drop, 'yes\n')).toMatchObject({
+        code: 1,
+        shown: expect.stringContaining('Nothing was deleted'),
+      });
+      expect(await onTerminal(drop, 'asked\n')).toMatchObject({
+        code: 0,
+        shown: expect.stringContaining('Deleted the table asked'),
+      });
     });
-    expect(await onTerminal(drop, 'asked\n')).toMatchObject({
-      code: 0,
-      shown: expect.stringContaining('Deleted the table asked'),
-    });
-  });
 
-  it('a shared object does not act there: control characters are shown as escapes', async () => {
-    answers(answering(200, '\x1b]0;gotcha\x07', { 'content-type': 'text/plain' }));
-    const got = await onTerminal(['share', 'get', '--data', 'x']);
-    expect(got).toMatchObject({ code: 0, shown: expect.stringContaining('\\x1b]0;gotcha\\x07') });
-    expect(got.shown).not.toContain('\x1b]0;gotcha');
-  });
-});
+    it('a shared object does not act there: control characters are shown as escapes', async () => {
+      answers(answering(200, '\x1b]0;gotcha\x07', { 'content-type': 'text/plain' }));
+      const got = await onTerminal(['share', 'get', '--data', 'x']);
+      expect(got).toMatchObject({ code: 0, shown: expect.stringContaining('\\x1b]0;gotcha\\x07') });
+      expect(got.shown).not.toContain('\x1b]0;gotcha');
+    });
+  },
+);
 
 describe('the embedded peer', () => {
-  const embedded = (more: object = {}) => ({ peer: { embedded: { dir: './peer', port: 0, ...more } } });
+  const embedded = (more: object = {}) => ({
+    peer: { embedded: { dir: './peer', port: 0, ...more } },
+  });
 
   async function statuses(url: string, dir?: string): Promise<number[]> {
-    const password = dir === undefined ? '' : readFileSync(join(dir, 'admin-password'), 'utf8').trim();
+    const password =
+      dir === undefined ? '' : readFileSync(join(dir, 'admin-password'), 'utf8').trim();
     const authorization = `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`;
     const headers = dir === undefined ? {} : { authorization };
     const paths = ['/', '/search.json', '/api/peerdoc.json?url=http://h/'];
@@ -348,7 +397,9 @@ describe('the embedded peer', () => {
       site.drop(`inbox/${i}.txt`, `tea ${i}`);
       utimesSync(site.path(`inbox/${i}.txt`), 1_000_040_000 + i, 1_000_040_000 + i);
     }
-    const { code, lines } = await site.json<{ items: object; requests: { peerdoc: number } }>('once');
+    const { code, lines } = await site.json<{ items: object; requests: { peerdoc: number } }>(
+      'once',
+    );
     expect([code, lines.at(-1)?.items]).toMatchObject([0, { confirmed: 200 }]);
     expect(lines.at(-1)?.requests.peerdoc).toBeLessThan(100);
     const found = await site.run('search', 'tea', '--sort', 'date', '--limit', '3');
@@ -366,7 +417,9 @@ describe('the embedded peer', () => {
 
   it('says who has it when another process does', async () => {
     site.configure(embedded({ dir: site.peer.data }));
-    expect(await site.run('table', 'list')).toMatchObject(failed(1, `${site.peer.running.child.pid}`));
+    expect(await site.run('table', 'list')).toMatchObject(
+      failed(1, `${site.peer.running.child.pid}`),
+    );
   });
 
   it('is for its administrator alone with --require-auth, or requireAuth, and not without', async () => {
@@ -388,7 +441,9 @@ describe('the embedded peer', () => {
     const daemon = site.spawn();
     const search = /search it at (http:\/\/[^/"]+)\//;
     await daemon.says(search);
-    expect(await statuses(search.exec(daemon.stdout + daemon.stderr)?.[1] ?? '')).toEqual([401, 401, 401]);
+    expect(await statuses(search.exec(daemon.stdout + daemon.stderr)?.[1] ?? '')).toEqual([
+      401, 401, 401,
+    ]);
   });
 });
 
@@ -418,7 +473,9 @@ describe('without a daemon', () => {
     const both = await site.run('why', 'two.md');
     expect(both.code).toBe(2);
     expect(both.stderr).toMatch(/2 files are named "two\.md": .*x\/two\.md, .*y\/two\.md\./);
-    expect((await site.run('retry', 'none.md')).stderr).toContain('No known file is named "none.md".');
+    expect((await site.run('retry', 'none.md')).stderr).toContain(
+      'No known file is named "none.md".',
+    );
   });
 });
 

@@ -25,7 +25,10 @@ export async function fill(
     timeouts,
     maxAnswer: 2 ** 20,
   });
-  const all = Object.entries(rows).map(([pk, cells]) => ({ pk, cells: new Map(Object.entries(cells)) }));
+  const all = Object.entries(rows).map(([pk, cells]) => ({
+    pk,
+    cells: new Map(Object.entries(cells)),
+  }));
   await client.tables.set(table, all).finally(() => client.close());
 }
 
@@ -39,5 +42,9 @@ export async function atRemotePeer(): Promise<{
 }> {
   const cwd = temporaryDirectory();
   const config = writeConfig(cwd, { peer: (await remotePeer()).section() });
-  return { cwd, config, run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }) };
+  return {
+    cwd,
+    config,
+    run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }),
+  };
 }

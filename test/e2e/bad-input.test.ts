@@ -19,7 +19,10 @@ import { temporaryDirectory } from '../support/temp.js';
 import { peersync } from '../support/warm-cli.js';
 import { remotePeer } from './at-peer.js';
 
-/** What every failure looks like to a person: a sentence what happened, a sentence what to do, no stack trace. */
+/**
+ * What every failure looks like to a person: a sentence what happened, a sentence what to do, no
+ * stack trace.
+ */
 function expectClear(ended: Ended, code: number, words: RegExp): void {
   expect(ended.stderr + ended.stdout).toMatch(words);
   expect(ended.stderr + ended.stdout).not.toMatch(/\n\s+at .*:\d+:\d+/);
@@ -59,7 +62,11 @@ describe('a configuration', () => {
       { folders: [...folders, { path: './a/b', collection: 'b' }] },
       [/lie within/],
     ],
-    ['has a password in it', { folders, peer: { url: 'http://127.0.0.1:1', auth } }, [/env|file|credential/]],
+    [
+      'has a password in it',
+      { folders, peer: { url: 'http://127.0.0.1:1', auth } },
+      [/env|file|credential/],
+    ],
   ])('that %s is told with all that is wrong, and shows no password', async (_, config, words) => {
     const ended = await peersync(['once', '-c', directoryWith(config)]);
     for (const each of words) expectClear(ended, 2, each);
@@ -67,10 +74,21 @@ describe('a configuration', () => {
   });
 
   it('with a name that would act on a terminal shows it written out', async () => {
-    const ended = await peersync(['status', '-c', join(temporaryDirectory(), '\u001b[31mnone\u202e.json')]);
+    const ended = await peersync([
+      'status',
+      '-c',
+      join(temporaryDirectory(), '\u001b[31mnone\u202e.json'),
+    ]);
     expectClear(ended, 2, /\\x1b\[31mnone\\u202e\.json/);
-    const json = await peersync(['status', '--json', '-c', join(temporaryDirectory(), '\u009b31m.json')]);
-    expect(JSON.parse(json.stderr)).toMatchObject({ error: { message: expect.stringContaining('\u009b') } });
+    const json = await peersync([
+      'status',
+      '--json',
+      '-c',
+      join(temporaryDirectory(), '\u009b31m.json'),
+    ]);
+    expect(JSON.parse(json.stderr)).toMatchObject({
+      error: { message: expect.stringContaining('\u009b') },
+    });
   });
 
   it.skipIf(process.getuid?.() === 0)(
@@ -86,7 +104,10 @@ describe('a configuration', () => {
 /** A configuration that goes to the peer of all tests here, where each has documents of its own. */
 async function atPeer(): Promise<{ readonly directory: string; readonly path: string }> {
   const directory = temporaryDirectory();
-  const folder = { name: 'inbox', url: `https://${basename(directory).toLowerCase()}.example.org/` };
+  const folder = {
+    name: 'inbox',
+    url: `https://${basename(directory).toLowerCase()}.example.org/`,
+  };
   const path = writeConfig(directory, { peer: (await remotePeer()).section(), folders: [folder] });
   return { directory, path };
 }
@@ -131,7 +152,10 @@ describe('a state directory', () => {
     writeFileSync(join(directory, 'inbox', 'a.txt'), 'alpha');
     expect((await peersync(['once', '-c', path])).code).toBe(0);
     const state = join(directory, 'state');
-    const journal = join(state, readdirSync(state).findLast((name) => name.startsWith('journal')) ?? '');
+    const journal = join(
+      state,
+      readdirSync(state).findLast((name) => name.startsWith('journal')) ?? '',
+    );
     const bytes = readFileSync(journal);
     const middle = Math.floor(bytes.length / 2);
     writeFileSync(journal, bytes.fill(0x58, middle, middle + 20));
@@ -150,26 +174,32 @@ describe('a state directory', () => {
   });
 
   const canMount = process.getuid?.() === 0 && process.platform === 'linux';
-  it.runIf(canMount)('that is full is told, and nothing is lost (needs root, for a small disk)', async () => {
-    const { directory, path } = await atPeer();
-    const state = join(directory, 'state');
-    mkdirSync(state, { mode: 0o700 });
-    try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k,mode=700', 'tmpfs', state], { stdio: 'pipe' });
-    } catch {
-      return; // no right to mount here either
-    }
-    afterwards('test', () => {
-      execFileSync('umount', ['-l', state]);
-    });
-    for (let i = 0; i < 600; i += 1) writeFileSync(join(directory, 'inbox', `f${i}.txt`), `file ${i}`);
-    const ended = await peersync(['once', '-c', path, '--timeout', '60s']);
-    expectClear(ended, 1, /full|no space|space/i);
-    execFileSync('mount', ['-o', 'remount,size=16m', state]);
-    const again = await peersync(['once', '-c', path, '--json']);
-    expect(again.code).toBe(0);
-    expect(lastOf(again).items.confirmed).toBe(600);
-  });
+  it.runIf(canMount)(
+    'that is full is told, and nothing is lost (needs root, for a small disk)',
+    async () => {
+      const { directory, path } = await atPeer();
+      const state = join(directory, 'state');
+      mkdirSync(state, { mode: 0o700 });
+      try {
+        execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k,mode=700', 'tmpfs', state], {
+          stdio: 'pipe',
+        });
+      } catch {
+        return; // no right to mount here either
+      }
+      afterwards('test', () => {
+        execFileSync('umount', ['-l', state]);
+      });
+      for (let i = 0; i < 600; i += 1)
+        writeFileSync(join(directory, 'inbox', `f${i}.txt`), `file ${i}`);
+      const ended = await peersync(['once', '-c', path, '--timeout', '60s']);
+      expectClear(ended, 1, /full|no space|space/i);
+      execFileSync('mount', ['-o', 'remount,size=16m', state]);
+      const again = await peersync(['once', '-c', path, '--json']);
+      expect(again.code).toBe(0);
+      expect(lastOf(again).items.confirmed).toBe(600);
+    },
+  );
 });
 
 describe('a folder', () => {
@@ -228,7 +258,10 @@ describe('a wrong command line', () => {
   it.each([
     [['staus'], /Did you mean status\?/],
     [['foo'], /There is no command "foo"\.\n/],
-    [['once', '--tiemout'], /no option --tiemout\. Did you mean --timeout\?\n.*See `peersync once --help`/],
+    [
+      ['once', '--tiemout'],
+      /no option --tiemout\. Did you mean --timeout\?\n.*See `peersync once --help`/,
+    ],
     [['--helo'], /no option --helo\. Did you mean --help\?\n.*See `peersync --help`/],
     [['table', 'get', 'prices', '--out', 'a.csv'], /See `peersync table get --help`/],
     [['table', 'set', 'prices', 'price=1'], /--pk is missing\.\n.*`peersync table set --help`/],
@@ -292,7 +325,10 @@ describe('init', () => {
     const before = readFileSync(join(directory, 'config.json'), 'utf8');
     mkdirSync(join(directory, 'data', 'inbox'), { recursive: true });
     // The ports that it comes with may be in use here.
-    const ports = { peer: { url: 'embedded', embedded: { port: 0 } }, status: { listen: '127.0.0.1:0' } };
+    const ports = {
+      peer: { url: 'embedded', embedded: { port: 0 } },
+      status: { listen: '127.0.0.1:0' },
+    };
     const config = { ...JSON.parse(before), ...ports };
     writeFileSync(join(directory, 'quiet.json'), JSON.stringify(config));
     expect((await peersync(['check', '-c', 'quiet.json'], { cwd: directory })).code).toBe(0);
@@ -303,7 +339,9 @@ describe('init', () => {
 
   it('says that a folder is to be made that is not there', async () => {
     const made = await peersync(['init', 'notes'], { cwd: temporaryDirectory() });
-    expect(made.stdout).toContain('does not exist yet: create it, or start with `peersync run --create');
+    expect(made.stdout).toContain(
+      'does not exist yet: create it, or start with `peersync run --create',
+    );
   });
 
   it.each([

@@ -23,7 +23,10 @@ function found({ stdout }: Ended) {
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
-  const findings = Object.fromEntries(lines.map(({ check, ok }) => [check, ok])) as Record<string, boolean>;
+  const findings = Object.fromEntries(lines.map(({ check, ok }) => [check, ok])) as Record<
+    string,
+    boolean
+  >;
   return { findings, canary: lines.at(-1).canary as CanaryReport['canary'] };
 }
 
@@ -34,19 +37,34 @@ describe('a canary at a YaCy', () => {
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     const { findings, canary } = found(ended);
     expect(findings).toMatchObject({
-      ...{ 'plain text': true, PDF: true, Word: true, Excel: true, 'e-mail': true, 'non-ASCII text': true },
+      'plain text': true,
+      PDF: true,
+      Word: true,
+      Excel: true,
+      'e-mail': true,
+      'non-ASCII text': true,
       'addresses of folder notes': true,
     });
-    expect(canary).toMatchObject({ dialect: 'yacy', holdMs: 1_000, takesBinary: true, dropped: [] });
+    expect(canary).toMatchObject({
+      dialect: 'yacy',
+      holdMs: 1_000,
+      takesBinary: true,
+      dropped: [],
+    });
     // The peer takes back what it shows at first: that does not count.
     expect(canary.timeToVisibleMs).toBeGreaterThan(500);
     const urls = new Set(world.asked('/api/push_p').flatMap((served) => served.urls));
     const base = 'http://elsewhere.example.org/c/';
     expect(urls).toEqual(
       new Set([
-        ...['plain.txt', 'document.pdf', 'document.docx', 'table.xlsx', 'message.eml', 'greetings.txt'].map(
-          (name) => base + name,
-        ),
+        ...[
+          'plain.txt',
+          'document.pdf',
+          'document.docx',
+          'table.xlsx',
+          'message.eml',
+          'greetings.txt',
+        ].map((name) => base + name),
         'http://notes.example.org/n/peersync-canary.txt',
       ]),
     );
@@ -60,7 +78,9 @@ describe('a canary at a YaCy', () => {
     expect(stdout).toMatch(
       /ok +addresses of folder notes: http:\/\/notes\.example\.org\/n\/peersync-canary\/plain\.txt/,
     );
-    expect(stdout).toMatch(/TROUBLE +addresses of folder vault: .*takes no documents with local addresses/);
+    expect(stdout).toMatch(
+      /TROUBLE +addresses of folder vault: .*takes no documents with local addresses/,
+    );
     expect(stdout).toContain('network.unit.domain');
     expect(stdout).toContain('Files of the folder "vault" would end in quarantine.');
   });
@@ -81,7 +101,9 @@ describe('a canary at a YaCy', () => {
       expect(code).toBe(1);
       for (const name of Object.keys(folders))
         expect(stdout).toMatch(
-          new RegExp(`TROUBLE +addresses of folder ${name}: .*takes no documents with ${reach} addresses`),
+          new RegExp(
+            `TROUBLE +addresses of folder ${name}: .*takes no documents with ${reach} addresses`,
+          ),
         );
       expect(stdout).toContain('network.unit.domain');
     },
@@ -90,10 +112,16 @@ describe('a canary at a YaCy', () => {
   it('pushes nothing when nobody agreed, or in the place of a file', async () => {
     const world = await YacyWorld.start();
     const unasked = await world.run('check', '--canary');
-    expect(unasked).toMatchObject({ code: 2, stderr: expect.stringContaining('Nothing was pushed') });
+    expect(unasked).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Nothing was pushed'),
+    });
     world.write('notes/plain.txt', 'mine');
     const taken = await world.run(...CANARY, '--url', 'http://notes.example.org/n/');
-    expect(taken).toMatchObject({ code: 2, stderr: expect.stringContaining('would replace the document') });
+    expect(taken).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('would replace the document'),
+    });
     expect(await world.run('check', '--yes')).toMatchObject({ code: 2 });
     expect(await world.run(...CANARY, '--url', 'nowhere')).toMatchObject({ code: 2 });
     expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toEqual([]);
@@ -113,7 +141,9 @@ describe('a canary at a YaCy', () => {
     const running = new Running([...CANARY, '--config', world.config]);
     const isPushed = () => world.asked('/api/push_p').some(({ urls }) => urls.length > 0);
     await until(isPushed, 'a canary is pushed');
-    expect(await running.kill('SIGTERM')).toMatchObject({ stderr: expect.stringContaining('Stopped') });
+    expect(await running.kill('SIGTERM')).toMatchObject({
+      stderr: expect.stringContaining('Stopped'),
+    });
   });
 });
 
@@ -124,7 +154,11 @@ describe('a canary at an embedded peer', () => {
     expect(ended).toMatchObject({ code: 0 });
     expect(found(ended).findings.canaries).toBe(true);
     expect(found(ended).canary.remaining).toEqual([]);
-    const doc = await run('doc', 'https://files.example.org/inbox/peersync-canary/plain.txt', '--json');
+    const doc = await run(
+      'doc',
+      'https://files.example.org/inbox/peersync-canary/plain.txt',
+      '--json',
+    );
     expect(doc).toMatchObject({ code: 1, stderr: expect.stringContaining('NOT_FOUND') });
     expect((await run(...CANARY)).stdout).toMatch(
       /^ok +canaries: removed again: 6 documents pushed, and the peer shows none/m,
@@ -133,11 +167,16 @@ describe('a canary at an embedded peer', () => {
 
   it('is named where the peer refuses to remove it, with the command that does it later', async () => {
     const site = await Site.begin();
-    const refusal = answering(200, '{"items":[{"item":"0","success":"false","message":"not mine"}]}');
+    const refusal = answering(
+      200,
+      '{"items":[{"item":"0","success":"false","message":"not mine"}]}',
+    );
     site.proxy.behaviour = when(({ path }) => path === '/api/remove_p.html', refusal);
     const { code, stdout } = await site.run(...CANARY);
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^TROUBLE +canaries: 6 documents stay in the peer, .*plain\.txt, .*not mine/m);
+    expect(stdout).toMatch(
+      /^TROUBLE +canaries: 6 documents stay in the peer, .*plain\.txt, .*not mine/m,
+    );
     const later = /`peersync (push --remove .*)`/.exec(stdout)?.[1]?.split(' ') ?? [];
     site.proxy.behaviour = well;
     expect(await site.run(...later, '--yes')).toMatchObject({ code: 0 });
@@ -183,7 +222,9 @@ describe('a canary at a peer of the standard', () => {
     const { code, stdout } = await peersync([...CANARY, '--config', config], { cwd });
     expect(code).toBe(1);
     expect(stdout).toMatch(/^TROUBLE +mirror nowhere: the peer has no table/m);
-    expect(stdout).toMatch(/^TROUBLE +mirror large.txt: .* more than 1048576 bytes\n +Raise its `maxSize`/m);
+    expect(stdout).toMatch(
+      /^TROUBLE +mirror large.txt: .* more than 1048576 bytes\n +Raise its `maxSize`/m,
+    );
     expect(stdout).toMatch(/^TROUBLE +mirror nowhere.txt: the peer has no shared object/m);
     expect(stdout).toMatch(/^ok +plain text: confirmed/m);
   });
@@ -196,7 +237,9 @@ describe('a canary at a peer of the standard', () => {
     });
     const { run, cwd } = await atRemotePeer();
     const config = join(cwd, 'odd.json');
-    const folders = [{ path: temporaryDirectory(), collection: 'x', url: 'https://x.example.org/' }];
+    const folders = [
+      { path: temporaryDirectory(), collection: 'x', url: 'https://x.example.org/' },
+    ];
     writeFileSync(config, JSON.stringify({ peer: { url, dialect: 'standard' }, folders }));
     const { code, stdout } = await run(...CANARY, '--config', config, '--timeout', '5s');
     expect(code).toBe(1);

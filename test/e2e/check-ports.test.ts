@@ -47,7 +47,8 @@ async function unprivileged<T>(work: () => Promise<T>): Promise<T> {
 
 function place(listen: string, port?: number, directory = temporaryDirectory()): string {
   const token = { env: 'PATH' };
-  const peer = port === undefined ? { url: 'http://127.0.0.1:1' } : { embedded: { dir: './peer', port } };
+  const peer =
+    port === undefined ? { url: 'http://127.0.0.1:1' } : { embedded: { dir: './peer', port } };
   return writeConfig(directory, { peer, status: { listen, token } });
 }
 
@@ -97,7 +98,9 @@ describe('check tries where the daemon is to listen', () => {
   });
 
   it('and says when the address is not one of this machine', async () => {
-    const message = expect.stringMatching(/^nobody can listen at 192\.0\.2\.1:8385: .*EADDRNOTAVAIL/);
+    const message = expect.stringMatching(
+      /^nobody can listen at 192\.0\.2\.1:8385: .*EADDRNOTAVAIL/,
+    );
     expect(await findings(place('192.0.2.1:8385'))).toMatchObject([{ ...page, message }]);
   });
 

@@ -39,7 +39,9 @@ it('the document of a removed file goes, with a daemon at once, and comes back w
   rmSync(site.path('inbox/f00.txt'));
   await until(async () => (await counts()).removed === 1, 'it is removed');
   expect(await shown(names.slice(0, 3))).toBe(2);
-  expect((await site.run('why', 'inbox/f00.txt')).stdout).toContain('the document is gone from the peer');
+  expect((await site.run('why', 'inbox/f00.txt')).stdout).toContain(
+    'the document is gone from the peer',
+  );
   site.drop('inbox/f00.txt');
   await until(async () => (await counts()).confirmed === 3, 'it is confirmed again');
   expect(await shown(names.slice(0, 3))).toBe(3);
@@ -56,7 +58,9 @@ it('the document of a removed file goes, with an embedded peer in a process of i
   await site.start();
   rmSync(site.path('inbox/f01.txt'));
   await until(async () => (await counts()).gone === 1, 'the file is gone');
-  expect((await site.run('why', 'inbox/f01.txt')).stdout).toContain('as long as the peer has not answered');
+  expect((await site.run('why', 'inbox/f01.txt')).stdout).toContain(
+    'as long as the peer has not answered',
+  );
   site.proxy.behaviour = well;
   await until(async () => (await counts()).removed === 2, 'its document is removed');
   expect(await shown(names.slice(0, 3))).toBe(1);
@@ -82,7 +86,9 @@ it('the document of a file that became empty goes, and comes back with its text'
   site.drop('inbox/f00.txt', '');
   await until(async () => (await shown(names.slice(0, 1))) === 0, 'it is removed');
   await site.becomes('inbox/f00.txt', 'skipped');
-  expect((await site.why('inbox/f00.txt')).next).toContain('The older version was removed from the peer.');
+  expect((await site.why('inbox/f00.txt')).next).toContain(
+    'The older version was removed from the peer.',
+  );
   site.drop('inbox/f00.txt', 'text again');
   await site.confirmed('inbox/f00.txt');
 });
@@ -108,7 +114,9 @@ it('the documents of very many removed files wait until a person approves it, al
   for (let run = 0; run < 2; run += 1) {
     const held = await site.run('once');
     expect(held.code).toBe(3);
-    expect(held.stdout).toMatch(/25 of 30 files of the folder "inbox" .*`peersync approve-deletes inbox`/);
+    expect(held.stdout).toMatch(
+      /25 of 30 files of the folder "inbox" .*`peersync approve-deletes inbox`/,
+    );
   }
   expect((await site.run('status')).stdout).toContain('`peersync approve-deletes inbox`');
   const unasked = await site.run('approve-deletes', 'inbox');
@@ -124,12 +132,18 @@ it('the documents of very many removed files wait until a person approves it, al
   expect((await site.run('once')).code).toBe(0);
   expect(await counts()).toEqual({ confirmed: 5, removed: 25 });
   expect(await shown(names.slice(23, 27))).toBe(2);
-  expect((await site.run('approve-deletes', 'inbox', '--yes')).stderr).toContain('No removed files');
+  expect((await site.run('approve-deletes', 'inbox', '--yes')).stderr).toContain(
+    'No removed files',
+  );
 });
 
 it.each([
   ['fails', answering(500, 'no'), 'PEER'],
-  ['refuses the password', answering(401, 'no', { 'www-authenticate': 'Basic realm="peer"' }), 'PEER'],
+  [
+    'refuses the password',
+    answering(401, 'no', { 'www-authenticate': 'Basic realm="peer"' }),
+    'PEER',
+  ],
   [
     'refuses each',
     answering(200, '{"items":[{"item":"0","success":"false","message":"no"}]}'),
@@ -160,7 +174,9 @@ it('once ends where the peer refuses to remove a document, and says so', async (
   rmSync(site.path('inbox/f00.txt'));
   const { code, stderr } = await site.run('once');
   expect(code).toBe(1);
-  expect(stderr).toMatch(/The peer still has 1 document of removed files, .*inbox\/f00\.txt: .*not mine/);
+  expect(stderr).toMatch(
+    /The peer still has 1 document of removed files, .*inbox\/f00\.txt: .*not mine/,
+  );
   expect(await counts()).toEqual({ confirmed: 1, removing: 1 });
   site.proxy.behaviour = well;
   expect((await site.run('once')).code).toBe(0);

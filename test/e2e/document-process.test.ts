@@ -18,7 +18,10 @@ import { until } from '../support/wait.js';
 
 const PROGRAM = resolve(import.meta.dirname, '../../dist/document-process.js');
 
-/** Starts the process that reads documents, as it is shipped, from a program that waits; the first order makes it run `loop`. */
+/**
+ * Starts the process that reads documents, as it is shipped, from a program that waits; the first
+ * order makes it run `loop`.
+ */
 async function looping(loop: string) {
   const directory = temporaryDirectory();
   const [preload, parent] = [join(directory, 'preload.mjs'), join(directory, 'parent.mjs')];
@@ -52,29 +55,35 @@ async function looping(loop: string) {
   return { pid, starter };
 }
 
-it.skipIf(!existsSync('/proc'))('ends in an endless loop, too, when what started it was killed', async () => {
-  const { pid, starter } = await looping('');
-  // A stop of the service reaches it, and is no reason to end before the daemon says so.
-  process.kill(pid, 'SIGTERM');
-  await new Promise((done) => setTimeout(done, 100));
-  expect(runs(pid)).toBe(true);
-  await starter.kill('SIGKILL');
-  await until(() => !runs(pid), 'the process is gone', 20_000);
-});
+it.skipIf(!existsSync('/proc'))(
+  'ends in an endless loop, too, when what started it was killed',
+  async () => {
+    const { pid, starter } = await looping('');
+    // A stop of the service reaches it, and is no reason to end before the daemon says so.
+    process.kill(pid, 'SIGTERM');
+    await new Promise((done) => setTimeout(done, 100));
+    expect(runs(pid)).toBe(true);
+    await starter.kill('SIGKILL');
+    await until(() => !runs(pid), 'the process is gone', 20_000);
+  },
+);
 
-it.skipIf(!existsSync('/proc'))('ends itself when it takes too much memory beside its heap', async () => {
-  const { pid, starter } = await looping('all.push(Buffer.alloc(1_000_000, 1))');
-  let most = 0;
-  while (runs(pid) && !starter.stdout.includes('ended by')) {
-    most = Math.max(most, mostMemory(pid));
-    await new Promise((done) => setTimeout(done, 2));
-  }
-  // V8 ends a process by others, and so does the system when the machine lacks memory.
-  await starter.says('ended by SIGUSR2');
-  console.log(`most memory ${Math.round(most)} MB`);
-  expect(most).toBeGreaterThan(100);
-  expect(most).toBeLessThan(700);
-});
+it.skipIf(!existsSync('/proc'))(
+  'ends itself when it takes too much memory beside its heap',
+  async () => {
+    const { pid, starter } = await looping('all.push(Buffer.alloc(1_000_000, 1))');
+    let most = 0;
+    while (runs(pid) && !starter.stdout.includes('ended by')) {
+      most = Math.max(most, mostMemory(pid));
+      await new Promise((done) => setTimeout(done, 2));
+    }
+    // V8 ends a process by others, and so does the system when the machine lacks memory.
+    await starter.says('ended by SIGUSR2');
+    console.log(`most memory ${Math.round(most)} MB`);
+    expect(most).toBeGreaterThan(100);
+    expect(most).toBeLessThan(700);
+  },
+);
 
 it('ends at once when another process than the one that it is told started it', async () => {
   const child = spawn(process.execPath, [PROGRAM, '1'], { stdio: 'ignore' });
@@ -91,12 +100,17 @@ function orderOf(name = 'a.rtf'): DocumentOrder {
   return { file, version, rules: DIALECTS.standard.content, wanted: 'text' };
 }
 
-/** Sends one request to the process as it is shipped. @returns its answer, or the signal by which it ended */
+/**
+ * Sends one request to the process as it is shipped. @returns its answer, or the signal by which it
+ * ended
+ */
 async function answerTo(
   request: Partial<DocumentRequest>,
   program = PROGRAM,
 ): Promise<Frame | NodeJS.Signals> {
-  const child = spawn(process.execPath, [program, `${process.pid}`], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [program, `${process.pid}`], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   onTestFinished(() => void child.kill('SIGKILL'));
   const frames = new FrameReader(1_000_000);
   return await new Promise((resolve, reject) => {
@@ -104,8 +118,15 @@ async function answerTo(
     child.stdout.on('data', (bytes: Buffer) => {
       try {
         for (const frame of frames.take(bytes)) {
-          const whole = { id: 0, mostBytes: 1_000, mostCpuMs: 60_000, order: orderOf(), ...request };
-          if (JSON.stringify(frame.header).includes('ready')) child.stdin.write(`${JSON.stringify(whole)}\n`);
+          const whole = {
+            id: 0,
+            mostBytes: 1_000,
+            mostCpuMs: 60_000,
+            order: orderOf(),
+            ...request,
+          };
+          if (JSON.stringify(frame.header).includes('ready'))
+            child.stdin.write(`${JSON.stringify(whole)}\n`);
           else resolve(frame);
         }
       } catch (error) {
@@ -158,7 +179,10 @@ it('keeps what readers write to the console out of its answers', async () => {
   expect(answer).toMatchObject({ header: { packed: { kind: 'content' } } });
 });
 
-/** Reads two documents. @param code runs first in each process. @returns the ids of the processes that started */
+/**
+ * Reads two documents. @param code runs first in each process. @returns the ids of the processes
+ * that started
+ */
 async function pidsOfTwo(code: string): Promise<readonly number[]> {
   const pids = join(temporaryDirectory(), 'pids');
   const start = `
@@ -173,10 +197,13 @@ async function pidsOfTwo(code: string): Promise<readonly number[]> {
   return readFileSync(pids, 'utf8').trim().split('\n').map(Number);
 }
 
-it.skipIf(!existsSync('/proc'))('is the first process that the system ends for want of memory', async () => {
-  const [pid] = await pidsOfTwo('');
-  expect(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim()).toBe('1000');
-});
+it.skipIf(!existsSync('/proc'))(
+  'is the first process that the system ends for want of memory',
+  async () => {
+    const [pid] = await pidsOfTwo('');
+    expect(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim()).toBe('1000');
+  },
+);
 
 it('reads the next document in the same process, and in a new one after a document that left much memory', async () => {
   expect(await pidsOfTwo('')).toHaveLength(1);
@@ -186,7 +213,10 @@ it('reads the next document in the same process, and in a new one after a docume
   expect(second).toBeGreaterThan(0);
 });
 
-/** Whether a process is there and has not ended; one that ended stays in the table until somebody asks for its end. */
+/**
+ * Whether a process is there and has not ended; one that ended stays in the table until somebody
+ * asks for its end.
+ */
 function runs(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -198,7 +228,9 @@ function runs(pid: number): boolean {
 /** The most memory that a process has taken, in MB; 0 once it is gone. */
 function mostMemory(pid: number): number {
   try {
-    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+    return (
+      Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
+    );
   } catch {
     return 0;
   }

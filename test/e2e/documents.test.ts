@@ -34,11 +34,16 @@ function mostMemory(pid: number | undefined): number {
   return Number(kB) / 1024;
 }
 
-/** Drops files into a folder of a daemon with its own peer, and waits until each has come to rest. */
+/**
+ * Drops files into a folder of a daemon with its own peer, and waits until each has come to rest.
+ */
 async function daemonWith(files: Readonly<Record<string, Uint8Array>>) {
   const directory = temporaryDirectory();
-  const config = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
-  for (const [name, bytes] of Object.entries(files)) writeFileSync(join(directory, 'inbox', name), bytes);
+  const config = writeConfig(directory, {
+    peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+  });
+  for (const [name, bytes] of Object.entries(files))
+    writeFileSync(join(directory, 'inbox', name), bytes);
   const daemon = new Running(['run', '-c', config]);
   await daemon.says(/search it at http:\/\/127\.0\.0\.1:\d+\//);
   const base = /search it at (http:\/\/[\d.:]+\/)/.exec(daemon.stdout)?.[1] ?? '';
@@ -58,8 +63,12 @@ async function daemonWith(files: Readonly<Record<string, Uint8Array>>) {
   );
   const found = async (word: string) => {
     const answer = await fetch(`${base}search.json?query=${encodeURIComponent(word)}`);
-    const { items } = (await answer.json()) as { readonly items: readonly { readonly url: string }[] };
-    return items.map(({ url }) => decodeURIComponent(new URL(url).pathname.slice('/inbox/'.length)));
+    const { items } = (await answer.json()) as {
+      readonly items: readonly { readonly url: string }[];
+    };
+    return items.map(({ url }) =>
+      decodeURIComponent(new URL(url).pathname.slice('/inbox/'.length)),
+    );
   };
   const why = async (name: string) =>
     (await peersync(['why', join(directory, 'inbox', name), '-c', config])).stdout;
@@ -69,9 +78,15 @@ async function daemonWith(files: Readonly<Record<string, Uint8Array>>) {
 
 describe('documents', () => {
   it('of each format are found by a word of their text, and what is not readable says why', async () => {
-    // PDF.js reads a page that is not where the file says, and leaves a promise alone that was rejected meanwhile.
-    const places = Buffer.from(pdf('Zirbelnuss', 'more')).toString('latin1').replace('/Count', '/Other');
-    const misplaced = Buffer.from(places.replace(/((\d{10} 00000 n \n){6})\d{10}/, '$10000000003'), 'latin1');
+    // PDF.js reads a page that is not where the file says, and leaves a promise alone that was
+    // rejected meanwhile.
+    const places = Buffer.from(pdf('Zirbelnuss', 'more'))
+      .toString('latin1')
+      .replace('/Count', '/Other');
+    const misplaced = Buffer.from(
+      places.replace(/((\d{10} 00000 n \n){6})\d{10}/, '$10000000003'),
+      'latin1',
+    );
     const good = {
       'a.docx': docx('Eichenholz'),
       'b.pptx': pptx('Birkenrinde'),
@@ -95,7 +110,8 @@ describe('documents', () => {
       'old.doc': Buffer.from('d0cf11e0a1b11ae100', 'hex'),
     });
     const paths = Object.keys(good);
-    for (const [i, word] of words.split(' ').entries()) expect(await found(word)).toEqual([paths[i]]);
+    for (const [i, word] of words.split(' ').entries())
+      expect(await found(word)).toEqual([paths[i]]);
     for (const [args, shown] of [
       [['Tannennadel', 'Hainbuche'], '1 of 1 result.'],
       [['Tannennadel Hainbuche'], '1 of 1 result.'],
@@ -107,7 +123,9 @@ describe('documents', () => {
       expect([code, stdout.trimEnd().split('\n').at(-1)]).toEqual([0, shown]);
     }
     const { items } = JSON.parse((await search('--json', 'Ahorn')).stdout);
-    expect(items).toMatchObject([{ title: 'Minutes & more', url: expect.stringMatching(/c\.xlsx$/) }]);
+    expect(items).toMatchObject([
+      { title: 'Minutes & more', url: expect.stringMatching(/c\.xlsx$/) },
+    ]);
     expect(await why('i.pdf')).toContain('Its text travels: the PDF reader found 1 word.');
     const others = listed.filter(({ status }) => status !== 'confirmed');
     expect(others.map(({ code, path, status }) => [path, status, code])).toEqual([
@@ -137,7 +155,9 @@ describe('documents', () => {
       'plain.md': Buffer.from('still alive'),
     });
     const seconds = (performance.now() - began) / 1000;
-    expect(Object.fromEntries(listed.map(({ code, path, status }) => [path, code ?? status]))).toEqual({
+    expect(
+      Object.fromEntries(listed.map(({ code, path, status }) => [path, code ?? status])),
+    ).toEqual({
       'declared.docx': 'DOCUMENT_TOO_LARGE',
       'lying.docx': expect.stringMatching(/^(DOCUMENT_BROKEN|NO_WORDS)$/),
       'deep.docx': 'confirmed',

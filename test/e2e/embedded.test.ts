@@ -9,7 +9,10 @@ import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
-/** A program of another account: holds connections with half a request, and opens another for each that is closed. */
+/**
+ * A program of another account: holds connections with half a request, and opens another for each
+ * that is closed.
+ */
 class Crowd {
   /** When each was opened. */
   readonly #sockets = new Map<Socket, number>();
@@ -27,7 +30,9 @@ class Crowd {
   #open(localAddress: string): void {
     const socket = connect({ port: this.port, host: '127.0.0.1', localAddress });
     this.#sockets.set(socket, performance.now());
-    socket.on('connect', () => socket.write('POST /api/peerdoc.json HTTP/1.1\r\nHost: localhost\r\nConte'));
+    socket.on('connect', () =>
+      socket.write('POST /api/peerdoc.json HTTP/1.1\r\nHost: localhost\r\nConte'),
+    );
     socket.on('error', () => {});
     socket.on('close', () => {
       this.#sockets.delete(socket);
@@ -63,7 +68,9 @@ async function isServed(port: number): Promise<boolean> {
 
 it('other accounts that hold every connection of the embedded peer do not keep the daemon from it', async () => {
   const directory = temporaryDirectory();
-  const path = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
+  const path = writeConfig(directory, {
+    peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+  });
   writeFileSync(join(directory, 'inbox', 'before.txt'), 'A file of before.\n');
   const run = new Running(['run', '-c', path]);
   await run.says('confirmed inbox/before.txt');

@@ -12,7 +12,10 @@ describe('the first start', () => {
   it('makes the folder of the example with a welcome document, says what it does, and confirms it', async () => {
     const directory = temporaryDirectory();
     const example = JSON.parse(readFileSync(EXAMPLE, 'utf8'));
-    const config = { ...example, peer: { ...example.peer, embedded: { dir: './data/peer', port: 0 } } };
+    const config = {
+      ...example,
+      peer: { ...example.peer, embedded: { dir: './data/peer', port: 0 } },
+    };
     const path = join(directory, 'config.json');
     writeFileSync(path, JSON.stringify(config));
     const run = new Running(['run', '-c', path, '--create']);
@@ -35,7 +38,9 @@ describe('the first start', () => {
 
   it('tells of a converted file that it was converted', async () => {
     const directory = temporaryDirectory();
-    const path = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
+    const path = writeConfig(directory, {
+      peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+    });
     const file = join(directory, 'inbox', 'utf16.txt');
     writeFileSync(file, Buffer.from('\ufeffGrüße', 'utf16le'));
     expect((await peersync(['once', '-c', path])).code).toBe(0);
@@ -50,7 +55,10 @@ describe('the command line', () => {
     const at = (...args: string[]) =>
       peersync([...args, '--config=~/config.json'], { cwd: temporaryDirectory(), env: { HOME } });
     const why = await at('why', '~/inbox/none.md');
-    expect(why).toMatchObject({ code: 1, stdout: expect.stringContaining(join(HOME, 'inbox/none.md')) });
+    expect(why).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining(join(HOME, 'inbox/none.md')),
+    });
     expect(why.stdout).toContain('there is no such file');
     expect((await at('status')).stdout).toContain("`peersync run -c '~/config.json'`");
   });
@@ -74,6 +82,8 @@ describe('the command line', () => {
       code: 2,
       stderr: expect.stringContaining('Give bash, zsh or fish'),
     });
-    expect((await peersync(['once', '--help'])).stdout).toMatch(/Examples:[\s\S]*once --timeout 1h --json/);
+    expect((await peersync(['once', '--help'])).stdout).toMatch(
+      /Examples:[\s\S]*once --timeout 1h --json/,
+    );
   });
 });

@@ -13,7 +13,9 @@ const FILES = 5_000;
 /** Mounts a file system of so much memory, until the test is over. */
 function mountTmpfs(path: string, size: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=700`, 'tmpfs', path], { stdio: 'pipe' });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=700`, 'tmpfs', path], {
+    stdio: 'pipe',
+  });
   afterwards('test', () => {
     execFileSync('umount', ['-l', path]);
   });
@@ -22,7 +24,9 @@ function mountTmpfs(path: string, size: string): void {
 function canMount(): boolean {
   const path = temporaryDirectory('file');
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', path], { stdio: 'pipe' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', path], {
+      stdio: 'pipe',
+    });
     execFileSync('umount', [path]);
     return true;
   } catch {

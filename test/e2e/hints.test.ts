@@ -71,7 +71,10 @@ async function execute(words: readonly string[], cwd: string): Promise<Ended> {
   return await run.kill('SIGTERM');
 }
 
-/** Where a person is asked, or nothing is there to be done; anything else with exit code 2 is a wrong usage. */
+/**
+ * Where a person is asked, or nothing is there to be done; anything else with exit code 2 is a
+ * wrong usage.
+ */
 const RIGHT_USAGE = /no terminal to ask on|wait for your approval|has no alarm|is there already/;
 
 function expectAccepted(line: string, { code, stderr, stdout }: Ended): void {
@@ -167,7 +170,10 @@ describe('what is said with another configuration than the usual one', () => {
       const status = (await (await fetch(`${page}api/status`)).json()) as StatusReport;
       return status.conditions.map(({ hint }) => hint).join('\n');
     };
-    await until(async () => /peersync resume -c/.test(await hints()), 'the page tells the end of a pause');
+    await until(
+      async () => /peersync resume -c/.test(await hints()),
+      'the page tells the end of a pause',
+    );
     await expectWorking(await hints(), config);
     const live = await fetch(`${page}api/live`);
     const reader = live.body?.pipeThrough(new TextDecoderStream()).getReader();

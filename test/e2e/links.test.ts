@@ -13,7 +13,11 @@ it('with followSymlinks files behind links in the folder are confirmed, and what
   symlinkSync(site.path('outside/secret.txt'), site.path('inbox/links/secret.txt'));
   await site.start();
 
-  await site.confirmed('inbox/real/note.txt', 'inbox/links/file.txt', 'inbox/links/directory/note.txt');
+  await site.confirmed(
+    'inbox/real/note.txt',
+    'inbox/links/file.txt',
+    'inbox/links/directory/note.txt',
+  );
   const pushed = new Set(site.proxy.pushes.flatMap(({ urls }) => urls));
   expect([...pushed].sort()).toEqual(
     ['inbox/links/directory/note.txt', 'inbox/links/file.txt', 'inbox/real/note.txt'].map((file) =>

@@ -49,8 +49,13 @@ it('once brings tables, shared objects and citations up to date, and writes noth
   });
   expect(mirrored('tables/prices.csv')).toBe('pk,price\napple,3\n');
   await site.run('table', 'set', 'prices', '--pk', 'acorn', 'weight=1', 'colour=green', 'price=2');
-  expect(await site.json('mirror', 'prices')).toMatchObject({ code: 0, lines: [{ changed: true }] });
-  expect(mirrored('tables/prices.csv')).toBe('pk,price,weight,colour\nacorn,2,1,green\napple,3,,\n');
+  expect(await site.json('mirror', 'prices')).toMatchObject({
+    code: 0,
+    lines: [{ changed: true }],
+  });
+  expect(mirrored('tables/prices.csv')).toBe(
+    'pk,price,weight,colour\nacorn,2,1,green\napple,3,,\n',
+  );
   expect((await site.run('table', 'get', 'prices')).stdout).toBe(mirrored('tables/prices.csv'));
   expect(mirrored('list-a.ndjson')).toBe('{"pk":"1","name":"a"}\n');
   expect(mirrored('shares/reports/q3.txt')).toBe('third quarter');
@@ -60,13 +65,18 @@ it('once brings tables, shared objects and citations up to date, and writes noth
   });
   const paths = ['tables/prices.csv', 'shares/reports/q3.txt', 'citations/inbox/one.txt.json'];
   const times = mirroredAt(paths);
-  expect(await site.json('once')).toMatchObject({ code: 0, lines: [{ mirrors: { changed: 0, failed: 0 } }] });
+  expect(await site.json('once')).toMatchObject({
+    code: 0,
+    lines: [{ mirrors: { changed: 0, failed: 0 } }],
+  });
   expect(mirroredAt(paths)).toEqual(times);
 });
 
 it('check says whether the peer has what is mirrored, and whether the files can be written', async () => {
   const tables = [{ table: 'wages' }, { table: 'rota-*' }];
-  site.configure({ mirror: { tables, shares: [{ data: 'a.txt', c: 'lists' }, { data: 'big.txt' }] } });
+  site.configure({
+    mirror: { tables, shares: [{ data: 'a.txt', c: 'lists' }, { data: 'big.txt' }] },
+  });
   await site.run('table', 'set', 'rota-a', '--pk', '1', 'name=a');
   share('big.txt', 'b'.repeat(3_000_000));
   const { code, stdout } = await site.run('check');
@@ -84,7 +94,9 @@ it('check says whether the peer has what is mirrored, and whether the files can 
   share('lists/a.txt', 'a');
   expect(await site.run('check')).toMatchObject({ code: 0 });
   writeFileSync(site.path('mirror'), 'in the way');
-  expect((await site.run('check')).stdout).toMatch(/^TROUBLE +mirror root: .*mirror cannot be written/m);
+  expect((await site.run('check')).stdout).toMatch(
+    /^TROUBLE +mirror root: .*mirror cannot be written/m,
+  );
 });
 
 it('an alarm keeps the file, ends once with 3, is shown by status, and waits for accept', async () => {
@@ -99,7 +111,9 @@ it('an alarm keeps the file, ends once with 3, is shown by status, and waits for
   const alarmed = await site.run('once');
   expect(alarmed).toMatchObject({ code: 3, stderr: '' });
   expect(alarmed.stdout).toContain('2 alarms');
-  expect(alarmed.stdout).toMatch(/rents: ALARM: The peer shows no rows of .*peersync mirror accept rents/);
+  expect(alarmed.stdout).toMatch(
+    /rents: ALARM: The peer shows no rows of .*peersync mirror accept rents/,
+  );
   expect(mirrored('tables/rents.csv')).toContain('apple,3');
   expect(mirrored('shares/a.txt')).toBe('a');
   const { lines } = await site.json<StatusReport>('status');
@@ -121,7 +135,9 @@ it('an alarm keeps the file, ends once with 3, is shown by status, and waits for
     'a.txt: shares/a.txt removed, until the peer has it again\n',
   );
   expect((await site.run('mirror', 'a.txt')).stdout).toContain('shares/a.txt is not there, until');
-  expect((await site.run('status')).stdout).toMatch(/ {2}The peer does not have it, as was accepted .* ago;/);
+  expect((await site.run('status')).stdout).toMatch(
+    / {2}The peer does not have it, as was accepted .* ago;/,
+  );
   const wrong = await site.run('mirror', 'accept', 'rent');
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean "rents"') });
 });
@@ -142,7 +158,8 @@ it('a running daemon follows the peer on its own, and runs mirrors when it is as
   });
   expect(mirrored('slow.json')).toContain('"4"');
   // A mirror that runs at this moment has no next turn yet.
-  const haveTurns = async () => (await site.status()).mirrors.every(({ nextAt }) => nextAt !== undefined);
+  const haveTurns = async () =>
+    (await site.status()).mirrors.every(({ nextAt }) => nextAt !== undefined);
   await until(haveTurns, 'each mirror has its next turn');
   await site.stop();
 });
@@ -157,6 +174,9 @@ it('what a person changes in a two-way table reaches the peer, also while the da
     const { stdout } = await site.run('table', 'get', 'fees');
     return /^apple,5$/m.test(stdout) && /^[0-9a-z]{12},7$/m.test(stdout);
   }, 'both rows are in the peer');
-  await until(() => /\n[0-9a-z]{12},7\n/.test(mirrored('tables/fees.csv')), 'the new row has its key');
+  await until(
+    () => /\n[0-9a-z]{12},7\n/.test(mirrored('tables/fees.csv')),
+    'the new row has its key',
+  );
   await site.stop();
 });

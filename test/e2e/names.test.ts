@@ -16,7 +16,11 @@ describe('a name with characters that would not be seen', () => {
     const { stdout: listed } = await site.run('list');
     expect(listed).toContain('  inbox/first\\x0asecond.txt\n');
     expect(listed).toContain('  inbox/zero\\u200bwidth.txt\n');
-    for (const name of ['inbox/first\\x0asecond.txt', 'first\\x0asecond.txt', './inbox/first\\x0asecond.txt'])
+    for (const name of [
+      'inbox/first\\x0asecond.txt',
+      'first\\x0asecond.txt',
+      './inbox/first\\x0asecond.txt',
+    ])
       expect((await site.run('why', name)).stdout).toMatch(
         /^file .*\/inbox\/first\\x0asecond\.txt\nstatus +confirmed/,
       );
@@ -36,7 +40,10 @@ describe('a name with characters that would not be seen', () => {
     const why = async (name: string) =>
       (await site.json<{ path: string; status: string }>('why', name)).lines[0];
     expect(await why('inbox/a\\x09b.txt')).toMatchObject({ path: 'a\tb.txt', status: 'gone' });
-    expect(await why('inbox/a\\x09c.txt')).toMatchObject({ path: 'a\\x09c.txt', status: 'confirmed' });
+    expect(await why('inbox/a\\x09c.txt')).toMatchObject({
+      path: 'a\\x09c.txt',
+      status: 'confirmed',
+    });
     await until(async () => (await site.status()).items.gone === 1, 'one is gone');
     await site.stop();
   });
@@ -50,8 +57,12 @@ it('a rename is told of both names, and the log has it in one line', async () =>
   renameSync(site.path('inbox/draft.md'), site.path('inbox/note.md'));
   await site.confirmed('inbox/note.md');
   await site.becomes('inbox/draft.md', 'removed');
-  expect((await site.run('why', 'inbox/draft.md')).stdout).toMatch(/^name +renamed to inbox\/note\.md$/m);
-  expect((await site.run('why', 'inbox/note.md')).stdout).toMatch(/^name +renamed from inbox\/draft\.md$/m);
+  expect((await site.run('why', 'inbox/draft.md')).stdout).toMatch(
+    /^name +renamed to inbox\/note\.md$/m,
+  );
+  expect((await site.run('why', 'inbox/note.md')).stdout).toMatch(
+    /^name +renamed from inbox\/draft\.md$/m,
+  );
   const told = site.daemon.said.filter((line) => /draft|removed/.test(line));
   expect(told).toEqual(['info: renamed inbox/draft.md to inbox/note.md']);
   await site.stop();

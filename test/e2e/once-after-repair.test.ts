@@ -17,7 +17,8 @@ it('after a damaged journal, `once` ends only when the peer was asked for everyt
   site.drop('inbox/a.txt', 'the second version\n');
   expect(await site.run('once')).toMatchObject({ code: 0 });
 
-  // The state knows the first version as confirmed, the file has it again, and the peer has the second.
+  // The state knows the first version as confirmed, the file has it again, and the peer has the
+  // second.
   truncateSync(journalOf(site.stateDirectory), size + 10);
   rmSync(join(site.stateDirectory, 'acknowledged'));
   site.drop('inbox/a.txt', 'the first version\n');

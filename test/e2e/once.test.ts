@@ -15,7 +15,9 @@ import {
 } from '../support/tree.js';
 import { deferred } from '../support/wait.js';
 
-/** Long enough for a first try on a machine that is busy, and not for `once` to give up by itself. */
+/**
+ * Long enough for a first try on a machine that is busy, and not for `once` to give up by itself.
+ */
 const TIME_TO_BEGIN = '12s';
 
 /** The one object that `once --json` ends with. */
@@ -41,7 +43,10 @@ function escaped(path: string): string {
 }
 
 /** Runs checks of many things, a few at once. */
-async function forEachOf<T>(things: Iterable<T>, check: (thing: T) => Promise<void>): Promise<void> {
+async function forEachOf<T>(
+  things: Iterable<T>,
+  check: (thing: T) => Promise<void>,
+): Promise<void> {
   const rest = things[Symbol.iterator]();
   const checkOn = async () => {
     for (let next = rest.next(); next.done !== true; next = rest.next()) await check(next.value);
@@ -56,7 +61,8 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
   let first: Awaited<ReturnType<typeof onceAt>>;
 
   const urlOf = (path: string) => `${site.url('inbox/')}${escaped(path)}`;
-  const pushedSince = (before: number) => site.proxy.pushes.slice(before).flatMap(({ items }) => items);
+  const pushedSince = (before: number) =>
+    site.proxy.pushes.slice(before).flatMap(({ items }) => items);
 
   beforeAll(async () => {
     site = await Site.begin({}, 'file');
@@ -70,8 +76,16 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
   it('confirms every file, says so in one object and ends with 0', () => {
     expect(first).toMatchObject({ code: 0, stderr: '' });
     const { items, requests, durationMs } = first.report;
-    expect(items).toMatchObject({ pending: 0, accepted: 0, confirmed: files.length, quarantined: 0 });
-    expect(requests).toEqual({ push: site.proxy.pushes.length, peerdoc: site.proxy.lookups.length });
+    expect(items).toMatchObject({
+      pending: 0,
+      accepted: 0,
+      confirmed: files.length,
+      quarantined: 0,
+    });
+    expect(requests).toEqual({
+      push: site.proxy.pushes.length,
+      peerdoc: site.proxy.lookups.length,
+    });
     expect(durationMs).toBeGreaterThan(0);
   });
 
@@ -108,7 +122,9 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
       expect(code).toBe(0);
       const shown = expect.stringContaining(sha256(readFileSync(file))) as string;
       const evidence = { kind: 'digest', shown };
-      expect(lines).toMatchObject([{ status: 'confirmed', file, url: urlOf(`odd/${name}`), evidence }]);
+      expect(lines).toMatchObject([
+        { status: 'confirmed', file, url: urlOf(`odd/${name}`), evidence },
+      ]);
     }
   });
 
@@ -169,7 +185,9 @@ describe.concurrent('once ends with', () => {
       { path: 'bad.md', code: 'PEER_FAILED' },
     ]);
     const why = await site.run('why', 'bad.md');
-    expect(why.stdout).toMatch(/^status +in quarantine[\s\S]*^reason .*java.lang.StackOverflowError/m);
+    expect(why.stdout).toMatch(
+      /^status +in quarantine[\s\S]*^reason .*java.lang.StackOverflowError/m,
+    );
     site.proxy.behaviour = well;
     expect((await onceAt(site)).code).toBe(3);
     expect((await site.run('retry', 'bad.md')).stdout).toContain('1 item is pending again.');
@@ -239,7 +257,10 @@ function rarestWords(files: readonly TreeFile[]): Map<string, string[]> {
   const searches = new Map<string, string[]>();
   for (const [i, { path }] of files.entries()) {
     const [first = '', ...others] = words[i] ?? [];
-    const rarest = others.reduce((a, b) => ((count.get(b) ?? 0) < (count.get(a) ?? 0) ? b : a), first);
+    const rarest = others.reduce(
+      (a, b) => ((count.get(b) ?? 0) < (count.get(a) ?? 0) ? b : a),
+      first,
+    );
     searches.set(rarest, [...(searches.get(rarest) ?? []), path]);
   }
   return searches;

@@ -11,7 +11,10 @@ const SILENT = ['run', 'peer', 'completion', 'schema'];
 
 function names({ usage, commands = [], run }: Command, above = ''): string[] {
   const name = `${above}${usage.split(' ')[0]}`;
-  return [...(run === undefined ? [] : [name]), ...commands.flatMap((each) => names(each, `${name} `))];
+  return [
+    ...(run === undefined ? [] : [name]),
+    ...commands.flatMap((each) => names(each, `${name} `)),
+  ];
 }
 
 it('the shape of the answer of every command is documented', async () => {
@@ -61,6 +64,8 @@ it('what commands answer with --json is as `schema --output` has it', async () =
     const answers = stdout.trim().split('\n');
     expect(`${command}: ${stderr}`).toBe(`${command}: `);
     for (const line of answers)
-      expect({ command, problem: OUTPUT[command]?.safeParse(JSON.parse(line)).error }).toEqual({ command });
+      expect({ command, problem: OUTPUT[command]?.safeParse(JSON.parse(line)).error }).toEqual({
+        command,
+      });
   }
 }, 60_000);

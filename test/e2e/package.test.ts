@@ -22,7 +22,9 @@ import { linksOf } from '../tools/links.js';
 const REPOSITORY = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-const ours = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as { version: string };
+const ours = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
+  version: string;
+};
 
 interface Component {
   readonly 'bom-ref': string;
@@ -33,16 +35,23 @@ interface Component {
 }
 
 interface Lock {
-  packages: Record<string, { version: string; dev?: boolean; optional?: boolean; devOptional?: boolean }>;
+  packages: Record<
+    string,
+    { version: string; dev?: boolean; optional?: boolean; devOptional?: boolean }
+  >;
 }
 
 /** The source alone, as on a machine where nothing was built yet, and without git. */
 function copyOfSource(): string {
   const copy = temporaryDirectory('file');
   const listed = ['ls-files', '-co', '--exclude-standard', '-z'];
-  for (const file of execFileSync('git', listed, { cwd: REPOSITORY, encoding: 'utf8' }).split('\0')) {
+  for (const file of execFileSync('git', listed, { cwd: REPOSITORY, encoding: 'utf8' }).split(
+    '\0',
+  )) {
     const isNeeded =
-      file !== '' && file !== 'node_modules' && (!file.startsWith('test/') || file.startsWith('test/tools/'));
+      file !== '' &&
+      file !== 'node_modules' &&
+      (!file.startsWith('test/') || file.startsWith('test/tools/'));
     if (!isNeeded || !existsSync(join(REPOSITORY, file))) continue;
     mkdirSync(dirname(join(copy, file)), { recursive: true });
     cpSync(join(REPOSITORY, file), join(copy, file));
@@ -87,7 +96,12 @@ describe('the package', () => {
       'build.json chunks/ cli.js completions/ document-process.js embedded/ file-thread.js index.d.ts index.js lib/ licenses.txt man/ page/ peer/';
     expect(new Set(places)).toEqual(
       new Set([
-        ...['LICENSE', 'README.md', 'config.example.json', 'package.json', 'src/', 'systemd/'],
+        'LICENSE',
+        'README.md',
+        'config.example.json',
+        'package.json',
+        'src/',
+        'systemd/',
         ...dist.split(' ').map((name) => `dist/${name}`),
       ]),
     );
@@ -100,7 +114,9 @@ describe('the package', () => {
     expect([...files]).toEqual(
       expect.arrayContaining([
         'dist/man/peersync.1',
-        ...['peersync.bash', '_peersync', 'peersync.fish'].map((name) => `dist/completions/${name}`),
+        ...['peersync.bash', '_peersync', 'peersync.fish'].map(
+          (name) => `dist/completions/${name}`,
+        ),
         ...readdirSync(join(source, 'systemd')).map((name) => `systemd/${name}`),
         ...assets.map((name) => `dist/page/browser/${name}`),
       ]),
@@ -118,7 +134,9 @@ describe('the package', () => {
   it('holds every page that messages and the manual page name, and these name them as they are found', () => {
     expect([...files]).toEqual(expect.arrayContaining([...PAGES]));
     const manual = read('dist/man/peersync.1').replaceAll('\\-', '-');
-    const named = [...manual.matchAll(/\$\(npm root -g\)\/peersync\/(\S+\.md)/g)].map(([, page]) => page);
+    const named = [...manual.matchAll(/\$\(npm root -g\)\/peersync\/(\S+\.md)/g)].map(
+      ([, page]) => page,
+    );
     expect(named).toEqual(['README.md', 'src/config/README.md']);
     expect(manual.match(/\S+README\.md/g)).toHaveLength(named.length);
     const config = writeConfig(temporaryDirectory(), { peer: { url: 'http://127.0.0.1:1' } });
@@ -133,7 +151,10 @@ describe('the package', () => {
     const user = temporaryDirectory();
     mkdirSync(join(user, 'node_modules/@types'), { recursive: true });
     symlinkSync(content, join(user, 'node_modules/peersync'));
-    symlinkSync(join(REPOSITORY, 'node_modules/@types/node'), join(user, 'node_modules/@types/node'));
+    symlinkSync(
+      join(REPOSITORY, 'node_modules/@types/node'),
+      join(user, 'node_modules/@types/node'),
+    );
     writeFileSync(
       join(user, 'user.mts'),
       "import { PeerClient } from 'peersync'; export const docs = PeerClient.prototype.peerdoc;",
@@ -149,10 +170,15 @@ describe('the package', () => {
 
   it('tells from which commit it was built, and whether the source was changed since; without git it names none', async () => {
     expect(JSON.parse(read('dist/build.json'))).toEqual({});
-    const date = { GIT_COMMITTER_DATE: '2026-02-03T23:00:00Z', GIT_AUTHOR_DATE: '2025-01-01T00:00:00Z' };
+    const date = {
+      GIT_COMMITTER_DATE: '2026-02-03T23:00:00Z',
+      GIT_AUTHOR_DATE: '2025-01-01T00:00:00Z',
+    };
     const git = (...args: string[]) =>
       execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@example.org', ...args], {
-        ...{ cwd: source, encoding: 'utf8', env: { ...process.env, ...date } },
+        cwd: source,
+        encoding: 'utf8',
+        env: { ...process.env, ...date },
       }).trim();
     const built = async () => {
       await run(process.execPath, ['test/tools/finish-build.mjs'], { cwd: source });
@@ -186,7 +212,10 @@ describe('the package', () => {
 
     const home = join(machine, 'home');
     mkdirSync(join(home, 'data', 'inbox'), { recursive: true });
-    const env = { PATH: `${join(prefix, 'bin')}:${dirname(process.execPath)}:/usr/bin:/bin`, HOME: home };
+    const env = {
+      PATH: `${join(prefix, 'bin')}:${dirname(process.execPath)}:/usr/bin:/bin`,
+      HOME: home,
+    };
     const peersync = (...args: string[]) => run('peersync', args, { cwd: home, env });
 
     expect((await peersync('--version')).stdout).toMatch(/^peersync \d/);
@@ -209,7 +238,9 @@ describe('the package', () => {
     await until(() => page.test(log), `the page is there: ${log}`);
     writeFileSync(join(home, 'data', 'inbox', 'first.md'), 'The first words here.');
     await until(() => log.includes('confirmed inbox/first.md'), `it is confirmed: ${log}`);
-    expect((await peersync('why', 'data/inbox/first.md')).stdout).toContain('confirmed: the peer showed');
+    expect((await peersync('why', 'data/inbox/first.md')).stdout).toContain(
+      'confirmed: the peer showed',
+    );
     // What reads it would like to have a native package beside it, which is not there.
     writeFileSync(join(home, 'data', 'inbox', 'second.pdf'), pdf('Words in a PDF'));
     await until(() => log.includes('confirmed inbox/second.pdf'), `the PDF is confirmed: ${log}`);
@@ -255,7 +286,11 @@ describe('the list of dependencies', () => {
       serialNumber: expect.stringMatching(/^urn:uuid:[0-9a-f-]{36}$/),
       version: 1,
       metadata: {
-        component: { name: 'peersync', version: ours.version, purl: `pkg:npm/peersync@${ours.version}` },
+        component: {
+          name: 'peersync',
+          version: ours.version,
+          purl: `pkg:npm/peersync@${ours.version}`,
+        },
       },
     });
     const references = list.components.map((component: Component) => component['bom-ref']);
@@ -270,7 +305,8 @@ describe('the list of dependencies', () => {
     const installed = Object.entries(lock.packages)
       .filter(([path, entry]) => path !== '' && !entry.dev && !entry.optional && !entry.devOptional)
       .map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`);
-    const bundled = readFileSync(join(source, 'dist/licenses.txt'), 'utf8').match(/^\S+@\d\S*$/gm) ?? [];
+    const bundled =
+      readFileSync(join(source, 'dist/licenses.txt'), 'utf8').match(/^\S+@\d\S*$/gm) ?? [];
     expect(installed.length).toBe(1);
     expect(bundled.length).toBeGreaterThan(50);
     const named = list.components.map(({ name, version }: Component) => `${name}@${version}`);

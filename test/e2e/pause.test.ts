@@ -11,7 +11,9 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
   await site.confirmed('inbox/before.txt');
   const paused = await site.run('pause');
   expect(paused).toMatchObject({ code: 0, stderr: '' });
-  expect(paused.stdout).toMatch(/^Paused until `peersync resume[^`]*`: nothing is sent to the peer/);
+  expect(paused.stdout).toMatch(
+    /^Paused until `peersync resume[^`]*`: nothing is sent to the peer/,
+  );
   // What a person asks the peer for is answered; no mirror runs.
   expect(await site.run('verify')).toMatchObject({ code: 0 });
   const mirror = await site.run('mirror');
@@ -20,11 +22,16 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
   site.drop('inbox/after.txt');
   await site.becomes('inbox/after.txt', 'pending');
   expect((await site.why('inbox/after.txt')).next).toContain('peersync is paused');
-  expect((await site.run('status')).stdout).toMatch(/^paused +since .*`peersync resume[^`]*` ends it$/m);
+  expect((await site.run('status')).stdout).toMatch(
+    /^paused +since .*`peersync resume[^`]*` ends it$/m,
+  );
   // Not gently: the pause was on disk when it was answered.
   await site.daemon.kill('SIGKILL');
   await site.start();
-  await until(async () => (await site.status()).folders[0]?.watch?.state === 'watching', 'it watches');
+  await until(
+    async () => (await site.status()).folders[0]?.watch?.state === 'watching',
+    'it watches',
+  );
   expect((await site.status()).paused).toBeDefined();
   site.drop('inbox/later.txt');
   await site.becomes('inbox/later.txt', 'pending');
@@ -51,7 +58,8 @@ it('a pause may come before a daemon runs, and `once` says so instead of waiting
   expect(paused.code).toBe(1);
   expect(paused.stderr).toMatch(/peersync is paused for another (1h|5\dm( \d+s)?); 1 item waits\./);
   expect(site.proxy.pushes).toEqual([]);
-  const without = /No daemon runs now: `peersync run[^`]*` or `peersync once[^`]*` does what waits\.\n$/;
+  const without =
+    /No daemon runs now: `peersync run[^`]*` or `peersync once[^`]*` does what waits\.\n$/;
   const resumed = (await site.run('resume')).stdout;
   expect(resumed).toMatch(/^The pause is over\. /);
   expect(resumed).toMatch(without);
@@ -65,7 +73,8 @@ it('what waits in a folder that is away is pushed when it is back after a restar
   const site = await Site.begin(SHELF);
   site.drop('inbox/first.txt');
   await site.start();
-  const isHeld = async () => (await site.status()).folders.some(({ watch }) => watch?.state === 'held');
+  const isHeld = async () =>
+    (await site.status()).folders.some(({ watch }) => watch?.state === 'held');
   /** A file that waits in the folder when that goes away, while others go on. */
   const waits = async (file: string, other: string) => {
     await site.ask('pause');
@@ -102,7 +111,8 @@ it('once ends when all that waits is in a folder that is away, and says which, h
   const [shelf, away] = [site.path('shelf'), site.path('away')];
   const once = async () => {
     const { code, lines, stderr } = await site.json<{ items: object }>('once', '--timeout', '2m');
-    const error = code === 0 ? undefined : JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '').error;
+    const error =
+      code === 0 ? undefined : JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '').error;
     return { code, items: lines[0]?.items, error };
   };
   for (const name of ['shelf/a.md', 'shelf/b.md', 'shelf/c.md', 'inbox/plan.md']) site.drop(name);
@@ -113,14 +123,20 @@ it('once ends when all that waits is in a folder that is away, and says which, h
   const held = await once();
   const items = { confirmed: 1, pending: 3 };
   expect(held).toMatchObject({ code: 1, items, error: { code: 'FOLDER_HELD' } });
-  expect(held.error.message).toContain(`The folder "shelf" was left out: The folder ${shelf} is not there`);
+  expect(held.error.message).toContain(
+    `The folder "shelf" was left out: The folder ${shelf} is not there`,
+  );
   expect(held.error.message).toContain('3 files of it wait to be pushed.');
   expect(held.error.hint).toContain('then run again');
   renameSync(away, shelf);
   expect(await once()).toMatchObject({ code: 0, items: { confirmed: 4, pending: 0 } });
   renameSync(shelf, away);
   const without = await once();
-  expect(without).toMatchObject({ code: 1, items: { confirmed: 4 }, error: { code: 'FOLDER_HELD' } });
+  expect(without).toMatchObject({
+    code: 1,
+    items: { confirmed: 4 },
+    error: { code: 'FOLDER_HELD' },
+  });
   expect(without.error.message).not.toContain('to be pushed');
 });
 

@@ -73,8 +73,13 @@ it('Basic over http to another machine waits for peer.auth.allowBasic, which a r
   site.configure({ peer: site.section({ url }) });
   site.drop('inbox/a.txt');
   await site.start();
-  await until(() => site.daemon.said.some((line) => line.includes('peer.auth.allowBasic')), 'it is said');
-  expect((await site.run('check')).stdout).toMatch(/^TROUBLE {2}access: .*in plain text[\s\S]*allowBasic/m);
+  await until(
+    () => site.daemon.said.some((line) => line.includes('peer.auth.allowBasic')),
+    'it is said',
+  );
+  expect((await site.run('check')).stdout).toMatch(
+    /^TROUBLE {2}access: .*in plain text[\s\S]*allowBasic/m,
+  );
   expect(came).toEqual([]);
   site.configure({ peer: site.section({ url, auth: { ...auth, allowBasic: true } }) });
   const report = await site.ask<ReloadReport>('reload');

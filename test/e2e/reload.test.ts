@@ -16,7 +16,8 @@ import { deferred, until } from '../support/wait.js';
 /** Whether a process has a handler for SIGHUP. */
 function catchesHangUp(pid: number | undefined): boolean {
   if (pid === undefined) return false;
-  const [, mask = '0'] = /^SigCgt:\s*(\w+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  const [, mask = '0'] =
+    /^SigCgt:\s*(\w+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return (BigInt(`0x${mask}`) & 1n) === 1n;
 }
 
@@ -48,7 +49,8 @@ describe('a running daemon that reads its configuration anew', () => {
     site.drop('added/n.txt');
     await has('kept');
     await site.confirmed('kept/a.txt');
-    const watchOf = async (name: string) => (await site.status()).folders.find((f) => f.name === name)?.watch;
+    const watchOf = async (name: string) =>
+      (await site.status()).folders.find((f) => f.name === name)?.watch;
     await until(async () => (await watchOf('kept'))?.state === 'watching', 'it watches');
     const before = await watchOf('kept');
     site.configure(named('kept', 'added'));
@@ -73,7 +75,9 @@ describe('a running daemon that reads its configuration anew', () => {
     site.drop('leaves/waits.txt');
     await site.becomes('leaves/waits.txt', 'pending');
     site.configure(named('stays'));
-    expect((await site.run('reload')).stdout).toBe(`folder "leaves" (${site.path('leaves')}): removed\n`);
+    expect((await site.run('reload')).stdout).toBe(
+      `folder "leaves" (${site.path('leaves')}): removed\n`,
+    );
     await site.becomes('leaves/waits.txt', 'outside');
     await site.ask('resume');
     site.drop('stays/after.txt');
@@ -149,12 +153,26 @@ describe('a running daemon that reads its configuration anew', () => {
     await has('steady');
     const said = listening();
     const good = readFileSync(site.config, 'utf8');
-    const wrong = { ...JSON.parse(good), push: { concurrency: 0 }, watch: { rescan: 'often' }, folders: [] };
+    const wrong = {
+      ...JSON.parse(good),
+      push: { concurrency: 0 },
+      watch: { rescan: 'often' },
+      folders: [],
+    };
     writeFileSync(site.config, JSON.stringify(wrong));
     await site.hangUp();
-    for (const part of ['reload-failed', 'push.concurrency', 'watch.rescan', 'folders', 'goes on as before'])
+    for (const part of [
+      'reload-failed',
+      'push.concurrency',
+      'watch.rescan',
+      'folders',
+      'goes on as before',
+    ])
       expect(said()).toContain(part);
-    const refused = { code: 'CONFIG_INVALID', message: expect.stringContaining('push.concurrency') };
+    const refused = {
+      code: 'CONFIG_INVALID',
+      message: expect.stringContaining('push.concurrency'),
+    };
     expect((await site.status()).configuration).toMatchObject({ refused });
     const asked = await site.run('reload');
     expect(asked).toMatchObject({ code: 2, stdout: '' });
@@ -178,7 +196,9 @@ describe('a running daemon that reads its configuration anew', () => {
     await site.confirmed('steady/a.txt');
     writeFileSync(site.config, good);
     const told = (await site.run('status')).stdout;
-    expect(told).toMatch(/^config +The changed configuration was refused.* problems: .*push\.concurrency/m);
+    expect(told).toMatch(
+      /^config +The changed configuration was refused.* problems: .*push\.concurrency/m,
+    );
     expect((await site.run('reload')).stdout).toBe('Nothing changed.\n');
     expect((await site.status()).configuration).not.toHaveProperty('refused');
   });
@@ -311,11 +331,15 @@ describe('a daemon that reads its configuration anew', () => {
     front.setSecureContext(renewed);
     front.closeAllConnections();
     site.drop('inbox/b.txt');
-    const away = async () => (await site.status()).peer.queue?.circuit.reason?.kind === 'unreachable';
+    const away = async () =>
+      (await site.status()).peer.queue?.circuit.reason?.kind === 'unreachable';
     await until(away, 'the new certificate is not trusted');
     writeFileSync(ca, renewed.cert.slice(0, 200));
     const refused = await site.run('reload');
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('damaged or cut off') });
+    expect(refused).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('damaged or cut off'),
+    });
     writeFileSync(ca, renewed.cert);
     expect((await site.run('reload')).stdout).toBe('peer.tls.ca: other certificates\n');
     await site.confirmed('inbox/b.txt');
@@ -333,7 +357,9 @@ describe('a daemon that reads its configuration anew', () => {
     await site.daemon.says('"event":"reloaded"');
     await site.confirmed('inbox/a.txt');
     for (let i = 0; i < 50; i += 1) {
-      site.configure({ folders: i % 2 === 0 ? [{ name: 'inbox' }] : [{ name: 'inbox' }, { name: 'notes' }] });
+      site.configure({
+        folders: i % 2 === 0 ? [{ name: 'inbox' }] : [{ name: 'inbox' }, { name: 'notes' }],
+      });
       site.daemon.child.kill('SIGHUP');
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
@@ -351,7 +377,9 @@ describe('a daemon that reads its configuration anew', () => {
     mkdirSync(site.stateDirectory);
     expect(await reload()).toMatch(/none uses the state in .*\n {2}Start it with `peersync run`\./);
     const lock = await lockState(site.stateDirectory, { clock: systemClock });
-    expect(await reload()).toContain(`(pid ${process.pid} on ${hostname()}) does not take commands now`);
+    expect(await reload()).toContain(
+      `(pid ${process.pid} on ${hostname()}) does not take commands now`,
+    );
     await lock.release();
   });
 

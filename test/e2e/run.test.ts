@@ -4,12 +4,16 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { Site } from '../support/site.js';
 import { ALL_WORK } from './work.js';
 
-/** How much of the processor the daemon may take until it answers, while everything happens at once. */
+/**
+ * How much of the processor the daemon may take until it answers, while everything happens at once.
+ */
 const PATIENCE_MS = 10_000;
 /** How long thousands of files may take on a machine that does much else. */
 const LIMIT_MS = 200_000;
 
-/** How much of the processor a process has taken, in ms: a busy machine makes that little longer. */
+/**
+ * How much of the processor a process has taken, in ms: a busy machine makes that little longer.
+ */
 function cpuMsOf(pid: number | undefined): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
   // Ticks of 10 ms.
@@ -20,9 +24,15 @@ describe('run, while people and programs work in two folders,', () => {
   let site: Site;
   const removed: string[] = [];
   const answerTimes: number[] = [];
-  const commands: { readonly command: string; readonly code: number | null; readonly first: unknown }[] = [];
+  const commands: {
+    readonly command: string;
+    readonly code: number | null;
+    readonly first: unknown;
+  }[] = [];
 
-  /** Asks the daemon again and again, as people would who do not trust it, until it is told to stop. */
+  /**
+   * Asks the daemon again and again, as people would who do not trust it, until it is told to stop.
+   */
   async function watchTheDaemon(over: AbortSignal): Promise<void> {
     const questions = [
       ['status'],
@@ -43,7 +53,11 @@ describe('run, while people and programs work in two folders,', () => {
   }
 
   beforeAll(async () => {
-    const folders = ['inbox', 'archive'].map((name) => ({ name, settle: '200ms', onDelete: 'keep' }));
+    const folders = ['inbox', 'archive'].map((name) => ({
+      name,
+      settle: '200ms',
+      onDelete: 'keep',
+    }));
     site = await Site.begin({ folders }, 'file');
     await site.start();
     const over = new AbortController();
@@ -64,7 +78,9 @@ describe('run, while people and programs work in two folders,', () => {
   it('knows as gone what was removed, renamed or moved away', async () => {
     const gone = (await site.list()).filter(({ status }) => status === 'gone');
     expect(removed.length).toBeGreaterThan(20);
-    expect(gone.map(({ folder, path }) => `${folder}/${path}`)).toEqual(expect.arrayContaining(removed));
+    expect(gone.map(({ folder, path }) => `${folder}/${path}`)).toEqual(
+      expect.arrayContaining(removed),
+    );
   });
 
   it('pushes no version of a file twice', () => {
@@ -79,7 +95,9 @@ describe('run, while people and programs work in two folders,', () => {
   it('answers status, list and why all the while, within seconds of work', () => {
     expect(answerTimes.length).toBeGreaterThan(10);
     expect(Math.max(...answerTimes)).toBeLessThan(PATIENCE_MS);
-    expect(new Set(commands.map(({ command }) => command))).toEqual(new Set(['status', 'list', 'why']));
+    expect(new Set(commands.map(({ command }) => command))).toEqual(
+      new Set(['status', 'list', 'why']),
+    );
     expect(commands.filter(({ code }) => code !== 0)).toEqual([]);
     for (const { command, first } of commands) {
       if (command === 'status') expect(first).toMatchObject({ running: true });
@@ -93,7 +111,9 @@ describe('run, while people and programs work in two folders,', () => {
     const before = site.proxy.requests.length;
     const { code, lines } = await site.json('once');
     expect(code).toBe(0);
-    expect(lines).toMatchObject([{ items: { confirmed: site.onDisk().size }, requests: { push: 0 } }]);
+    expect(lines).toMatchObject([
+      { items: { confirmed: site.onDisk().size }, requests: { push: 0 } },
+    ]);
     expect(site.proxy.requests.slice(before)).toEqual([]);
   });
 });

@@ -37,7 +37,10 @@ async function confirmedSite(prepare: (site: Site) => void = () => {}): Promise<
 /** The daemon ends by itself, and says why. */
 async function expectLost(site: Site): Promise<void> {
   const { code, stderr, stdout } = await site.daemon.ended;
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(site.stateDirectory) });
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: expect.stringContaining(site.stateDirectory),
+  });
   expect(stderr).toMatch(
     /was removed, unmounted or taken over while peersync ran\.\n.*start peersync again/i,
   );
@@ -63,15 +66,18 @@ describe('a state directory that goes away under a running daemon', () => {
     await expectKnown(site);
   });
 
-  it.skipIf(!mounts)(`by its mount does the same${skipped(mounts, 'no tmpfs can be mounted')}`, async () => {
-    const site = await confirmedSite(({ stateDirectory }) => {
-      mkdirSync(stateDirectory, { mode: 0o700 });
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=700', 'tmpfs', stateDirectory]);
-    });
-    execFileSync('umount', ['-l', site.stateDirectory]);
-    await expectLost(site);
-    await expectKnown(site);
-  });
+  it.skipIf(!mounts)(
+    `by its mount does the same${skipped(mounts, 'no tmpfs can be mounted')}`,
+    async () => {
+      const site = await confirmedSite(({ stateDirectory }) => {
+        mkdirSync(stateDirectory, { mode: 0o700 });
+        execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=700', 'tmpfs', stateDirectory]);
+      });
+      execFileSync('umount', ['-l', site.stateDirectory]);
+      await expectLost(site);
+      await expectKnown(site);
+    },
+  );
 
   it('is left to a second daemon that was started meanwhile', async () => {
     const site = await confirmedSite();

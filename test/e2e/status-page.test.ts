@@ -25,9 +25,12 @@ it('the page follows a file from the folder to search, and knows what the comman
   const { items } = await get<ItemsPage>('/api/items?status=confirmed');
   expect(items).toMatchObject([{ file: site.path('inbox/a.md'), status: 'confirmed' }]);
   expect(await get('/api/why?path=inbox/a.md')).toMatchObject({ status: 'confirmed' });
-  expect([await get('/api/why?path=inbox/a.md')]).toEqual((await site.json('why', 'inbox/a.md')).lines);
+  expect([await get('/api/why?path=inbox/a.md')]).toEqual(
+    (await site.json('why', 'inbox/a.md')).lines,
+  );
   const metrics = await (await fetch(new URL('/metrics', url))).text();
-  const series = (name: string) => Number(new RegExp(`^peersync_${name} (.*)$`, 'm').exec(metrics)?.[1]);
+  const series = (name: string) =>
+    Number(new RegExp(`^peersync_${name} (.*)$`, 'm').exec(metrics)?.[1]);
   expect(series('items_confirmed_total')).toBe(1);
   expect(series('push_bytes_total')).toBeGreaterThan(23);
   expect(series('state_sync_seconds_count')).toBeGreaterThan(0);

@@ -61,7 +61,9 @@ describe('bash completes', () => {
   it('commands and those below them', () => {
     const cwd = place();
     expect(inBash(['li'], cwd)).toEqual(['list']);
-    expect(inBash([''], cwd)).toEqual(expect.arrayContaining(['run', 'once', 'status', 'completion']));
+    expect(inBash([''], cwd)).toEqual(
+      expect.arrayContaining(['run', 'once', 'status', 'completion']),
+    );
     expect(inBash(['table', 'dr'], cwd)).toEqual(['drop']);
   });
 
@@ -89,7 +91,9 @@ describe('bash completes', () => {
     // The tables that it mirrors are not there.
     expect((await peersync(['once', '--timeout', '60s'], { cwd })).stdout).toContain('1 confirmed');
     const config = JSON.parse(readFileSync(join(cwd, 'config.json'), 'utf8'));
-    const folders = config.folders.filter(({ name }: { readonly name: string }) => name !== 'inbox');
+    const folders = config.folders.filter(
+      ({ name }: { readonly name: string }) => name !== 'inbox',
+    );
     writeFileSync(join(cwd, 'config.json'), JSON.stringify({ ...config, folders }));
     expect(inBash(['forget', ''], cwd)).toEqual(['inbox', 'my\\ notes']);
     expect(inBash(['forget', 'in'], cwd)).toEqual(['inbox']);
@@ -161,7 +165,9 @@ describe('the scripts', () => {
   });
 
   it.skipIf(!exists('zsh'))('of zsh can be read by it (needs zsh)', () => {
-    const { status, stderr } = spawnSync('zsh', ['-n', join(COMPLETIONS, '_peersync')], { encoding: 'utf8' });
+    const { status, stderr } = spawnSync('zsh', ['-n', join(COMPLETIONS, '_peersync')], {
+      encoding: 'utf8',
+    });
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 });

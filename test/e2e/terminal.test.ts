@@ -14,14 +14,18 @@ const ESC = '\x1b';
 /** What would let a program believe that colours are welcome. */
 const COLOURFUL = { TERM: 'xterm-256color', COLORTERM: 'truecolor', CLICOLOR: '1' };
 
-/** Whether there is a `script` that gives a program a terminal and passes on what it writes there. */
-const hasScript = spawnSync('script', ['-qec', 'test -t 1', '/dev/null'], { stdio: 'ignore' }).status === 0;
+/**
+ * Whether there is a `script` that gives a program a terminal and passes on what it writes there.
+ */
+const hasScript =
+  spawnSync('script', ['-qec', 'test -t 1', '/dev/null'], { stdio: 'ignore' }).status === 0;
 
 /** A folder of some files; a run over them takes `seconds`, if that is given. */
 function place(files: number, seconds?: number): { directory: string; config: string } {
   const directory = temporaryDirectory();
   mkdirSync(join(directory, 'inbox'));
-  for (let i = 0; i < files; i += 1) writeFileSync(join(directory, 'inbox', `${i}.md`), `words ${i}\n`);
+  for (let i = 0; i < files; i += 1)
+    writeFileSync(join(directory, 'inbox', `${i}.md`), `words ${i}\n`);
   const config = writeConfig(directory, {
     peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
     ...(seconds === undefined ? {} : { push: { requestsPerSecond: files / seconds, maxItems: 1 } }),
@@ -67,9 +71,13 @@ describe('output that is piped has no escape codes', () => {
     expect((await at('rescan')).code).toBe(0);
     expect((await at('mirror')).code).toBe(0);
     expect((await at('verify', '--all')).stdout).toContain('all are there');
-    expect((await at('doc', 'https://files.example.org/inbox/0.md')).stdout).toContain('inbox/0.md');
+    expect((await at('doc', 'https://files.example.org/inbox/0.md')).stdout).toContain(
+      'inbox/0.md',
+    );
     expect((await at('citation', 'https://files.example.org/inbox/0.md')).code).toBe(0);
-    expect((await at('push', 'inbox/0.md', '--collection', 'c', '--url', 'https://x.org/a')).code).toBe(0);
+    expect(
+      (await at('push', 'inbox/0.md', '--collection', 'c', '--url', 'https://x.org/a')).code,
+    ).toBe(0);
     expect((await at('no-such-command')).code).toBe(2);
     expect((await at('share', 'get', '--data', 'none')).code).toBe(1);
     plainly(await run.kill('SIGTERM'), 'run');
@@ -102,7 +110,8 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
 
   it('has none under NO_COLOR, but the bar of once', async () => {
     // It takes long enough for the bar to be drawn before it is full.
-    const once = (env: Record<string, string>) => inTerminal('peersync once', place(30, 3).directory, env);
+    const once = (env: Record<string, string>) =>
+      inTerminal('peersync once', place(30, 3).directory, env);
     const text = await once({ ...COLOURFUL, NO_COLOR: '1' });
     expect(text).toContain('30 confirmed');
     expect(text).toContain('█');
@@ -113,7 +122,10 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
   it('has a bar for a run of mirrors, which leaves the result alone', async () => {
     const { directory, config } = place(0);
     const settings = JSON.parse(readFileSync(config, 'utf8'));
-    writeFileSync(config, JSON.stringify({ ...settings, mirror: { tables: [{ table: 'prices' }] } }));
+    writeFileSync(
+      config,
+      JSON.stringify({ ...settings, mirror: { tables: [{ table: 'prices' }] } }),
+    );
     const text = await inTerminal('peersync mirror', directory, COLOURFUL);
     expect(text).toMatch(/░ +0% 0 mirrors done, \S+, waiting for prices/);
     expect(text).toContain('prices: fails: The peer does not have the table "prices"');
@@ -123,12 +135,16 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
   it('has colours of status and check, unless they are not wanted', async () => {
     const { directory } = place(0);
     for (const command of ['status', 'check']) {
-      expect(await inTerminal(`peersync ${command}`, directory, COLOURFUL), command).toContain(`${ESC}[3`);
+      expect(await inTerminal(`peersync ${command}`, directory, COLOURFUL), command).toContain(
+        `${ESC}[3`,
+      );
       for (const env of [{ NO_COLOR: '1' }, { TERM: 'dumb' }])
-        expect(await inTerminal(`peersync ${command}`, directory, { ...COLOURFUL, ...env })).not.toContain(
-          ESC,
-        );
-      expect(await inTerminal(`peersync ${command} --no-color`, directory, COLOURFUL)).not.toContain(ESC);
+        expect(
+          await inTerminal(`peersync ${command}`, directory, { ...COLOURFUL, ...env }),
+        ).not.toContain(ESC);
+      expect(
+        await inTerminal(`peersync ${command} --no-color`, directory, COLOURFUL),
+      ).not.toContain(ESC);
     }
   }, 120_000);
 
@@ -140,14 +156,22 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     expect(text).not.toContain(ESC);
   }, 120_000);
 
-  it.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])('has plain lines of watch under %o', async (env) => {
-    const { directory } = place(0);
-    const text = await inTerminal('peersync watch', directory, { ...COLOURFUL, ...env }, 'waiting for it');
-    expect(text).toMatch(
-      /^\d\d:\d\d:\d\d no daemon runs: start it with `peersync run[^`]*`; waiting for it\r\n/,
-    );
-    expect(text).not.toContain(ESC);
-  });
+  it.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])(
+    'has plain lines of watch under %o',
+    async (env) => {
+      const { directory } = place(0);
+      const text = await inTerminal(
+        'peersync watch',
+        directory,
+        { ...COLOURFUL, ...env },
+        'waiting for it',
+      );
+      expect(text).toMatch(
+        /^\d\d:\d\d:\d\d no daemon runs: start it with `peersync run[^`]*`; waiting for it\r\n/,
+      );
+      expect(text).not.toContain(ESC);
+    },
+  );
 });
 
 describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
@@ -189,8 +213,12 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
     const terminal = await started(60, 120);
     terminal.press('C-c');
     terminal.press('C-c');
-    // Which of the two it notices first, and whether the shell goes on with the line then, is a matter of moments.
-    await until(() => /(\n\$|exit code \d+\n\$)$/.test(terminal.screen.join('\n')), 'the shell is back');
+    // Which of the two it notices first, and whether the shell goes on with the line then, is a
+    // matter of moments.
+    await until(
+      () => /(\n\$|exit code \d+\n\$)$/.test(terminal.screen.join('\n')),
+      'the shell is back',
+    );
     expect(terminal.cursorIsShown).toBe(true);
     expect(bars(terminal.everything)).toEqual([]);
   }, 120_000);

@@ -32,7 +32,10 @@ it('files are found, pushed, confirmed and removed whatever the wall clock does'
   const aheadMs = async () => (await site.status()).wallAheadMs ?? 0;
   for (const [i, ms] of [-DAY, DAY, -HOUR, HOUR, 0].entries()) {
     set(ms);
-    await until(async () => Math.abs((await aheadMs()) - ms) < 5_000, `the clock is set by ${ms} ms`);
+    await until(
+      async () => Math.abs((await aheadMs()) - ms) < 5_000,
+      `the clock is set by ${ms} ms`,
+    );
     const files = Array.from({ length: 5 }, (_, n) => `inbox/${i}-${n}.txt`);
     for (const file of files) site.drop(file);
     await site.confirmed(...files);
@@ -51,7 +54,9 @@ it('scans, mirrors, outages and pauses go on and end in their time whatever the 
     mirror: { tables: [{ table: 'clock', every: '1s' }] },
   });
   const write = async (value: string) => {
-    expect(await site.run('table', 'set', 'clock', '--pk', 'k', `value=${value}`)).toMatchObject({ code: 0 });
+    expect(await site.run('table', 'set', 'clock', '--pk', 'k', `value=${value}`)).toMatchObject({
+      code: 0,
+    });
   };
   const isMirrored = (value: string) =>
     readFileSync(site.path('mirror/tables/clock.csv'), 'utf8').includes(value);
@@ -77,7 +82,11 @@ it('scans, mirrors, outages and pauses go on and end in their time whatever the 
 
     expect(await site.run('pause', '--for', '2s')).toMatchObject({ code: 0 });
     set(ahead - HOUR);
-    await until(async () => (await site.status()).paused === undefined, 'the pause is over', 30_000);
+    await until(
+      async () => (await site.status()).paused === undefined,
+      'the pause is over',
+      30_000,
+    );
     ahead -= HOUR;
   }
   expect(site.daemon.stdout).not.toContain('does not go on');

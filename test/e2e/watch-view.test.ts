@@ -10,13 +10,16 @@ import { until } from '../support/wait.js';
 /** A place with a configuration, and how to start a daemon there. */
 function place() {
   const directory = temporaryDirectory();
-  const config = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
+  const config = writeConfig(directory, {
+    peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+  });
   const run = async () => {
     const daemon = new Running(['run', '-c', config]);
     await daemon.says('pushing to the embedded peer');
     return daemon;
   };
-  const drop = (name: string) => writeFileSync(join(directory, 'inbox', name), `the words of ${name}\n`);
+  const drop = (name: string) =>
+    writeFileSync(join(directory, 'inbox', name), `the words of ${name}\n`);
   return { directory, config, run, drop };
 }
 
@@ -71,7 +74,9 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
     terminal.enter('echo exit code $?');
     await terminal.shows(/exit code 0/);
     expect(terminal.cursorIsShown).toBe(true);
-    expect(terminal.screen.join('\n')).toMatch(/BEFORE\n[\s\S]*\$ peersync watch\n[\s\S]*exit code 0/);
+    expect(terminal.screen.join('\n')).toMatch(
+      /BEFORE\n[\s\S]*\$ peersync watch\n[\s\S]*exit code 0/,
+    );
     expect(terminal.everything.join('\n')).not.toContain('answers');
     await again.kill('SIGTERM');
   }, 180_000);

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Site } from '../support/site.js';
 
 /**
- * What a person or program does to files in `inbox` and `archive`. Every content it writes is one that nobody else writes.
+ * What a person or program does to files in `inbox` and `archive`. Every content it writes is one
+ * that nobody else writes.
  *
  * @param removed files that were confirmed, and then removed or moved away for good
  */
@@ -21,7 +22,10 @@ const toMany = async (count: number, work: (n: number) => Promise<void>) => {
   await Promise.all(numbers(count).map(work));
 };
 
-/** A pause, shorter or longer than a file needs to settle, so that what follows meets every stage of a file's way. */
+/**
+ * A pause, shorter or longer than a file needs to settle, so that what follows meets every stage of
+ * a file's way.
+ */
 const aWhile = (n: number) => sleep((n * 137) % 600);
 
 const dropsFiles: Work = async (site) => {
@@ -131,7 +135,9 @@ const renamesDirectories: Work = async (site, removed) => {
   await rename(site.path('inbox/project 3'), site.path('archive/project 4'));
 };
 
-/** A whole tree appears at once, is removed, and another one with the same names takes its place. */
+/**
+ * A whole tree appears at once, is removed, and another one with the same names takes its place.
+ */
 const unpacksTrees: Work = async (site) => {
   const unpacked = site.path('inbox/unpacked');
   for (const round of numbers(2)) {
@@ -162,7 +168,8 @@ const floods: Work = async (site) => {
     const directory = `inbox/flood/${d % 5}/${d % 25}/${d % 100}/${d}`;
     for (const f of numbers(10)) site.drop(`${directory}/${f}.md`, text('flood', d, f));
     if (d % 5 === 0) await sleep(1);
-    if (d % 50 === 0) renameSync(site.path(`${directory}/0.md`), site.path(`${directory}/renamed.md`));
+    if (d % 50 === 0)
+      renameSync(site.path(`${directory}/0.md`), site.path(`${directory}/renamed.md`));
   }
 };
 

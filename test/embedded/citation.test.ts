@@ -22,7 +22,8 @@ const citation = (peer: Peer, url: string, parameters: Parameters = {}): Promise
   answered(peer, '/api/citation.json', { url, ...parameters });
 
 const BIRDS = 'This is a long enough sentence about the habits of northern sea birds in winter.';
-const KEEPERS = 'Every keeper wrote notes about the weather & the ships that "passed" along the coast.';
+const KEEPERS =
+  'Every keeper wrote notes about the weather & the ships that "passed" along the coast.';
 const ONE = 'http://one.example/a.txt';
 const TWO = 'http://two.example/b.txt';
 const THREE = 'http://three.example/c.html';
@@ -63,7 +64,10 @@ describe('the citations of a document', () => {
       'Chinese',
       '人工智能正在改变世界各地人们的生活方式和工作方式，许多专家认为这种变化才刚刚开始，未来还会更加深刻。',
     ],
-    ['Japanese', 'この港町では毎年冬になると北の海から渡ってくる海鳥の群れを多くの人々が見に来るのです。'],
+    [
+      'Japanese',
+      'この港町では毎年冬になると北の海から渡ってくる海鳥の群れを多くの人々が見に来るのです。',
+    ],
     ['Russian', 'Каждую зиму в этот портовый город прилетают стаи морских птиц с далёкого севера.'],
     ['Arabic', 'في كل شتاء تصل أسراب الطيور البحرية من الشمال البعيد إلى هذه المدينة الساحلية؟'],
     [
@@ -118,10 +122,15 @@ describe('the citations of a document', () => {
     const similar = async (ch: Parameters): Promise<string[]> =>
       (await citation(peer, ONE, ch)).similar.map(({ url, sentences }) => `${sentences} ${url}`);
     expect(await similar({})).toEqual(['10 http://ten.example/']);
-    expect(await similar({ ch: '9' })).toEqual(['10 http://ten.example/', '9 http://nine.example/']);
+    expect(await similar({ ch: '9' })).toEqual([
+      '10 http://ten.example/',
+      '9 http://nine.example/',
+    ]);
     expect(await similar({ ch: '1' })).toHaveLength(3);
     expect(await similar({ ch: '11' })).toEqual([]);
-    expect((await citation(peer, ONE)).citing.map(({ sentences }) => sentences)).toEqual([10, 10, 9, 2]);
+    expect((await citation(peer, ONE)).citing.map(({ sentences }) => sentences)).toEqual([
+      10, 10, 9, 2,
+    ]);
   });
 
   it('follow a document that changed, and one that changed what it cites', async () => {
@@ -129,11 +138,14 @@ describe('the citations of a document', () => {
     await push(peer, { [TWO]: KEEPERS });
     expect((await citation(peer, ONE)).citing).toEqual([]);
     await push(peer, { [ONE]: KEEPERS });
-    expect((await citation(peer, ONE)).sentences).toEqual([{ number: 0, text: KEEPERS, appearsIn: [TWO] }]);
+    expect((await citation(peer, ONE)).sentences).toEqual([
+      { number: 0, text: KEEPERS, appearsIn: [TWO] },
+    ]);
   });
 
   it('are found across the parts in which a long text is kept', async () => {
-    const filler = (length: number): string => 'a b. '.repeat(Math.ceil(length / 5)).slice(0, length);
+    const filler = (length: number): string =>
+      'a b. '.repeat(Math.ceil(length / 5)).slice(0, length);
     const long = Array.from({ length: 12 }, (_, n) => [
       `http://h/${n}`,
       `${filler(TEXT_PART - 100 + 9 * n)} ${KEEPERS} End.`,
@@ -151,7 +163,11 @@ describe('the citations of a document', () => {
       { length: 1_200 },
       (_, n) => `Line ${n} of a very long book about the sea and its lights.`,
     );
-    const peer = await peerWith({ [ONE]: BIRDS, [TWO]: book.join('\n'), ...Object.fromEntries(copies) });
+    const peer = await peerWith({
+      [ONE]: BIRDS,
+      [TWO]: book.join('\n'),
+      ...Object.fromEntries(copies),
+    });
     const { sentences, citing } = await citation(peer, ONE);
     expect([sentences[0]?.appearsIn.length, citing.length]).toEqual([100, 100]);
     const { sentences: lines, more } = await citation(peer, TWO);
@@ -164,7 +180,17 @@ describe('a request for citations', () => {
     const peer = await peerWith({ [ONE]: BIRDS });
     for (const [status, queries] of [
       [404, ['url=http://nowhere.example/', 'hash=AAAAAAAAAAAA', 'hash=%22%00']],
-      [400, ['', 'url=', 'url=nonsense', `url=${ONE}&filter=yes`, `url=${ONE}&ch=ten`, `url=${ONE}&ch=-1`]],
+      [
+        400,
+        [
+          '',
+          'url=',
+          'url=nonsense',
+          `url=${ONE}&filter=yes`,
+          `url=${ONE}&ch=ten`,
+          `url=${ONE}&ch=-1`,
+        ],
+      ],
     ] as const)
       for (const query of queries)
         for (const form of ['html', 'json']) {
@@ -221,7 +247,9 @@ describe('a text is cut into sentences', () => {
     ['Well…| Perhaps...| Who knows?!|  Nobody.'],
     [' \n\t \n\n '],
     // At blank lines and items of lists, while a line may break within a sentence.
-    ['# A heading|\n\nA sentence that goes on.| Another|\n\t\n- one item|\n- another item|\n1. first\n'],
+    [
+      '# A heading|\n\nA sentence that goes on.| Another|\n\t\n- one item|\n- another item|\n1. first\n',
+    ],
     // At every line where there are no blank lines, as in what was HTML.
     ['A heading|\nA paragraph.| Its end|\nThe next'],
   ])('at their ends: %j', (marked) => {
@@ -263,7 +291,13 @@ describe('a text is cut into sentences', () => {
   });
 
   it('in a time that grows with its length only', () => {
-    const texts = [' \n'.repeat(40_000), '. '.repeat(40_000), 'a.'.repeat(40_000), `.${'"'.repeat(65_536)}`];
-    for (const text of ['.'.repeat(65_536), '"'.repeat(65_536), ...texts]) [...sentencesOf(text.repeat(2))];
+    const texts = [
+      ' \n'.repeat(40_000),
+      '. '.repeat(40_000),
+      'a.'.repeat(40_000),
+      `.${'"'.repeat(65_536)}`,
+    ];
+    for (const text of ['.'.repeat(65_536), '"'.repeat(65_536), ...texts])
+      [...sentencesOf(text.repeat(2))];
   }, 20_000);
 });

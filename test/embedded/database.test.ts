@@ -24,7 +24,10 @@ describe('the database of an older peer', () => {
       expect(await peerdoc(peer, 'http://h/kept')).toMatchObject({ collections: ['old'] });
       expect((await search(peer, { query: 'older' })).total).toBe(1);
       // By the beginning of a word, which the older peer did not index.
-      await until(async () => (await search(peer, { query: 'old' })).total === 1, 'it is indexed anew');
+      await until(
+        async () => (await search(peer, { query: 'old' })).total === 1,
+        'it is indexed anew',
+      );
       expect(await push(peer, { 'http://h/new': 'new' })).toMatchObject({ countsuccess: 1 });
       await peer.close();
     }

@@ -5,7 +5,17 @@ import { normaliseUrl, readContent, urlHash } from '../../src/embedded/content.j
 import { Form, parseInto } from '../../src/embedded/form.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { cpuMs } from '../support/cpu.js';
-import { answered, ask, basic, openPeer, peerdoc, peerWith, push, pushForm, send } from './support.js';
+import {
+  answered,
+  ask,
+  basic,
+  openPeer,
+  peerdoc,
+  peerWith,
+  push,
+  pushForm,
+  send,
+} from './support.js';
 
 const url = 'https://files.example.org/inbox/note.md';
 const PUSH = '/api/push_p.json';
@@ -44,7 +54,8 @@ describe('a push', () => {
 
   it('of coloured text is found by its words, and shown without the colours', async () => {
     const peer = await openPeer();
-    const data = '\x1b[31mErrorful\x1b[0m \x1b[1mdisk\x1b[m\n\x1b]8;;http://h/\x07linked\x1b]8;;\x07\n';
+    const data =
+      '\x1b[31mErrorful\x1b[0m \x1b[1mdisk\x1b[m\n\x1b]8;;http://h/\x07linked\x1b]8;;\x07\n';
     await push(peer, { [url]: data });
     expect(await peerdoc(peer, url)).toMatchObject({
       title: 'Errorful disk',
@@ -54,7 +65,9 @@ describe('a push', () => {
     });
     for (const query of ['errorful', 'disk', 'linked'])
       expect(await answered(peer, '/search.json', { query })).toMatchObject({ total: 1 });
-    expect(await answered(peer, '/search.json', { query: '31merrorful' })).toMatchObject({ total: 0 });
+    expect(await answered(peer, '/search.json', { query: '31merrorful' })).toMatchObject({
+      total: 0,
+    });
   });
 
   it('says of each item what is wrong with it, and takes the others', async () => {
@@ -73,9 +86,20 @@ describe('a push', () => {
       'data-4': 'x',
       'collection-4': 'y'.repeat(200),
     };
-    const rest = { 'url-5': 'http://h/5', 'data-5': 'x', 'collection-5': 'c', 'url-6': long, 'data-6': 'x' };
+    const rest = {
+      'url-5': 'http://h/5',
+      'data-5': 'x',
+      'collection-5': 'c',
+      'url-6': long,
+      'data-6': 'x',
+    };
     const answer = await answered(peer, PUSH, { count: '7', ...fields, ...more, ...rest });
-    expect(answer).toMatchObject({ count: '7', successall: 'false', countsuccess: 2, countfail: 5 });
+    expect(answer).toMatchObject({
+      count: '7',
+      successall: 'false',
+      countsuccess: 2,
+      countfail: 5,
+    });
     expect([1, 2, 3, 4, 6].map((n) => answer[`item-${n}`].message)).toEqual([
       'url-1 is missing',
       expect.stringContaining('cannot be parsed'),
@@ -112,7 +136,9 @@ describe('a push', () => {
       [{}, '0', 0],
     ] as const)
       expect(await answered(peer, PUSH, fields)).toMatchObject({
-        ...{ count, countsuccess, countfail: Number(count) - countsuccess },
+        count,
+        countsuccess,
+        countfail: Number(count) - countsuccess,
         successall: String(Number(count) === countsuccess),
       });
   });
@@ -124,7 +150,8 @@ describe('a push', () => {
     const query = new URLSearchParams(pushForm({ 'http://h/get': data }));
     expect((await send(peer, `${PUSH}?${query}`, { headers })).status).toBe(200);
     const body = new FormData();
-    for (const [name, value] of Object.entries(pushForm({ 'http://h/field': data }))) body.set(name, value);
+    for (const [name, value] of Object.entries(pushForm({ 'http://h/field': data })))
+      body.set(name, value);
     body.set('url-1', 'http://h/file');
     body.set('data-1', new File([data], 'x.txt', { type: 'text/plain' }));
     const answer = await fetch(peer.url + PUSH, { method: 'POST', headers, body });
@@ -138,7 +165,10 @@ describe('a push', () => {
   });
 
   it('is answered as HTML with the same fields, everything escaped', async () => {
-    const items = pushForm({ 'http://h/?a=1&b=<i>"\'': 'x', '<script>alert(1)</script>\u0001': 'x' });
+    const items = pushForm({
+      'http://h/?a=1&b=<i>"\'': 'x',
+      '<script>alert(1)</script>\u0001': 'x',
+    });
     const { body } = await ask(await openPeer(), '/api/push_p.html', items);
     expect(body).toContain('<dt>successall</dt><dd>false</dd>');
     expect(body).toContain('<dt>countsuccess</dt><dd>1</dd>');
@@ -183,7 +213,10 @@ describe('peerdoc', () => {
     const message = 'This document is not in the index.';
     expect([json.status, json.json()]).toMatchObject([404, { status: 404, message }]);
     const html = await send(peer, '/api/peerdoc.html?urlhash=AAAAAAAAAAAA');
-    expect([html.status, html.body]).toEqual([404, expect.stringContaining('<h1>Nothing is here</h1>')]);
+    expect([html.status, html.body]).toEqual([
+      404,
+      expect.stringContaining('<h1>Nothing is here</h1>'),
+    ]);
     for (const query of ['', '?url=nonsense'])
       expect((await send(peer, `/api/peerdoc.json${query}`)).status).toBe(400);
   });
@@ -243,7 +276,10 @@ describe('an HTML document', () => {
 
   it('takes no longer for hundreds of thousands of elements that are never closed', async () => {
     const reading = () => {
-      const { title, text } = read('http://h/x.html', `<title>T</title>${'<b>a</i>'.repeat(250_000)}<p>end`);
+      const { title, text } = read(
+        'http://h/x.html',
+        `<title>T</title>${'<b>a</i>'.repeat(250_000)}<p>end`,
+      );
       expect([title, text]).toEqual(['T', `${'a'.repeat(250_000)}\nend`]);
     };
     expect(await cpuMs(reading)).toBeLessThan(5_000);
@@ -262,9 +298,13 @@ describe('a URL', () => {
   });
 
   const none = ['not a url', '/a/b', 'example.org', 'mailto:a@b.c', 'http://', 'http://a\nb/'];
-  it.each([...none, 'javascript:alert(1)', 'javascript://x/%0aalert(1)', `https://h/${'a'.repeat(17_000)}`])(
-    'that is none is refused with the reason (%#)',
-    (url) => expect(() => normaliseUrl(url)).toThrow(/^The URL /),
+  it.each([
+    ...none,
+    'javascript:alert(1)',
+    'javascript://x/%0aalert(1)',
+    `https://h/${'a'.repeat(17_000)}`,
+  ])('that is none is refused with the reason (%#)', (url) =>
+    expect(() => normaliseUrl(url)).toThrow(/^The URL /),
   );
 });
 
@@ -276,7 +316,9 @@ describe('an urlencoded body', () => {
     const form = new Form(LIMITS);
     const bytes = Buffer.from(text);
     const count = Math.ceil(bytes.length / piece);
-    const pieces = Array.from({ length: count }, (_, n) => bytes.subarray(n * piece, (n + 1) * piece));
+    const pieces = Array.from({ length: count }, (_, n) =>
+      bytes.subarray(n * piece, (n + 1) * piece),
+    );
     await parseInto(form, LIMITS, {}, pieces);
     return [...form.names()].map((name) => [name, form.bytes(name)?.toString() ?? '']);
   }
@@ -291,13 +333,17 @@ describe('an urlencoded body', () => {
 
   it('is read as URLSearchParams reads it, however it is cut; no name comes twice', async () => {
     const piece = fc.integer({ min: 1, max: 30 });
-    const isReadRight = fc.asyncProperty(fc.oneof(encoded, nonsense), piece, async (text, piece) => {
-      const pairs = [...new URLSearchParams(text)];
-      fc.pre(pairs.every(([name]) => name !== ''));
-      const isTwice = new Set(pairs.map(([name]) => name)).size < pairs.length;
-      if (isTwice) await expect(read(text, piece)).rejects.toMatchObject({ status: 400 });
-      else expect(await read(text, piece)).toEqual(pairs);
-    });
+    const isReadRight = fc.asyncProperty(
+      fc.oneof(encoded, nonsense),
+      piece,
+      async (text, piece) => {
+        const pairs = [...new URLSearchParams(text)];
+        fc.pre(pairs.every(([name]) => name !== ''));
+        const isTwice = new Set(pairs.map(([name]) => name)).size < pairs.length;
+        if (isTwice) await expect(read(text, piece)).rejects.toMatchObject({ status: 400 });
+        else expect(await read(text, piece)).toEqual(pairs);
+      },
+    );
     await fc.assert(isReadRight, { numRuns: 1_000 });
   });
 

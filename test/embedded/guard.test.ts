@@ -3,7 +3,17 @@ import { Server } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import { prefersJson } from '../../src/embedded/server.js';
 import { until } from '../support/wait.js';
-import { ask, basic, Connection, FORM, openPeer, peerdoc, push, rawRequest, send } from './support.js';
+import {
+  ask,
+  basic,
+  Connection,
+  FORM,
+  openPeer,
+  peerdoc,
+  push,
+  rawRequest,
+  send,
+} from './support.js';
 
 const HTML = 'text/html; charset=utf-8';
 const JSON_TYPE = 'application/json; charset=utf-8';
@@ -46,7 +56,9 @@ describe('the pages of the administrator', () => {
     expect((await from({ origin: 'http://evil.example' })).status).toBe(403);
     expect((await from({ origin: 'null' })).status).toBe(403);
     expect((await from({ 'sec-fetch-site': 'cross-site' })).status).toBe(403);
-    expect((await from({ 'sec-fetch-site': 'none', origin: 'http://evil.example' })).status).toBe(403);
+    expect((await from({ 'sec-fetch-site': 'none', origin: 'http://evil.example' })).status).toBe(
+      403,
+    );
     expect((await from({ origin: peer.url, 'sec-fetch-site': 'same-origin' })).status).toBe(200);
     expect((await from({ origin: peer.url })).status).toBe(200);
   });
@@ -55,7 +67,9 @@ describe('the pages of the administrator', () => {
     const peer = await openPeer({ requireAuthEverywhere: true });
     for (const path of ['/', '/search.json', '/api/peerdoc.json?url=http://h/', '/nope']) {
       expect((await send(peer, path)).status).toBe(401);
-      expect((await send(peer, path, { headers: { authorization: basic(peer) } })).status).not.toBe(401);
+      expect((await send(peer, path, { headers: { authorization: basic(peer) } })).status).not.toBe(
+        401,
+      );
     }
   });
 });
@@ -64,8 +78,16 @@ describe('a request', () => {
   it('for another host is refused, which keeps rebound names out', async () => {
     const peer = await openPeer();
     const { port } = new URL(peer.url);
-    const statusOf = async (host: string) => [host, (await send(peer, '/', { headers: { host } })).status];
-    for (const name of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '10.0.0.1'])
+    const statusOf = async (host: string) => [
+      host,
+      (await send(peer, '/', { headers: { host } })).status,
+    ];
+    for (const name of [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost.evil.example',
+      '10.0.0.1',
+    ])
       expect(await statusOf(name)).toEqual([name, 403]);
     for (const name of ['localhost', `LOCALHOST:${port}`, `127.0.0.1:${port}`, '[::1]'])
       expect(await statusOf(name)).toEqual([name, 200]);
@@ -84,7 +106,9 @@ describe('a request', () => {
     const peer = await openPeer();
     for (const path of ['/', '/nope', '/search.json', '/api/push_p.html'])
       expect((await send(peer, path)).headers).toMatchObject({
-        'content-security-policy': expect.stringMatching(/^default-src 'none'; .*frame-ancestors 'none'$/),
+        'content-security-policy': expect.stringMatching(
+          /^default-src 'none'; .*frame-ancestors 'none'$/,
+        ),
         'x-content-type-options': 'nosniff',
         'cache-control': 'no-store',
         'referrer-policy': 'same-origin',
@@ -96,7 +120,10 @@ describe('a request', () => {
     const typeOf = async (path: string, accept: string) =>
       (await ask(peer, path, {}, { accept })).headers['content-type'];
     for (const name of ['push_p', 'peerdoc', 'citation', 'share', 'table_p']) {
-      expect([name, await typeOf(`/api/${name}.html`, 'application/json')]).toEqual([name, JSON_TYPE]);
+      expect([name, await typeOf(`/api/${name}.html`, 'application/json')]).toEqual([
+        name,
+        JSON_TYPE,
+      ]);
       expect([name, await typeOf(`/api/${name}.html`, '*/*')]).toEqual([name, HTML]);
     }
     // The end of a parameter is not the end of an address.
@@ -108,11 +135,21 @@ describe('a request', () => {
 
   it('for nothing there is, or by a wrong method, is told so in the form asked for', async () => {
     const peer = await openPeer();
-    const hidden = ['/../../etc/passwd', '/%2e%2e/admin-password', '/admin-password', '//evil.example/'];
-    for (const path of ['/nope', '/api/push_', ...hidden]) expect((await send(peer, path)).status).toBe(404);
+    const hidden = [
+      '/../../etc/passwd',
+      '/%2e%2e/admin-password',
+      '/admin-password',
+      '//evil.example/',
+    ];
+    for (const path of ['/nope', '/api/push_', ...hidden])
+      expect((await send(peer, path)).status).toBe(404);
     expect((await send(peer, '/%zz')).status).toBe(400);
     const wrong = await send(peer, '/api/peerdoc.json', { method: 'DELETE' });
-    expect([wrong.status, wrong.headers.allow, wrong.json().status]).toEqual([405, 'GET, HEAD, POST', 405]);
+    expect([wrong.status, wrong.headers.allow, wrong.json().status]).toEqual([
+      405,
+      'GET, HEAD, POST',
+      405,
+    ]);
     const head = await send(peer, '/', { method: 'HEAD' });
     expect([head.status, head.body]).toEqual([200, '']);
     const headers = { authorization: basic(peer) };
@@ -151,7 +188,9 @@ describe('a request', () => {
     expect(await rawRequest(peer, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
     const large = `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`;
     expect(await rawRequest(peer, large)).toMatch(/^HTTP\/1\.1 431 /);
-    expect(await rawRequest(peer, 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await rawRequest(peer, 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n')).toMatch(
+      /^HTTP\/1\.1 400 /,
+    );
   });
 });
 
@@ -244,23 +283,31 @@ describe('a body over the limit', () => {
 
   it.each([
     [FORM['content-type'], 'data-0='],
-    ['multipart/form-data; boundary=xx', '--xx\r\nContent-Disposition: form-data; name="data-0"\r\n\r\n'],
-  ])('is refused with 413 while it comes in chunks, and the answer can be read (%s)', async (type, begin) => {
-    const peer = await openPeer({ maxBody, timeouts: { close: 100 } });
-    let sent = 0;
-    const body = new ReadableStream<Uint8Array>({
-      pull(controller) {
-        controller.enqueue(Buffer.from(`${sent === 0 ? begin : ''}${'a'.repeat(65_536)}`));
-        sent += 65_536;
-        if (sent > 8_000_000) controller.close();
-      },
-    });
-    const headers = { authorization: basic(peer), 'content-type': type };
-    const init = { method: 'POST', headers, body, duplex: 'half' } as RequestInit;
-    const answer = await fetch(`${peer.url}/api/push_p.json`, init);
-    expect(answer.status).toBe(413);
-    expect(await answer.json()).toMatchObject({ message: expect.stringContaining('100000 bytes') });
-  });
+    [
+      'multipart/form-data; boundary=xx',
+      '--xx\r\nContent-Disposition: form-data; name="data-0"\r\n\r\n',
+    ],
+  ])(
+    'is refused with 413 while it comes in chunks, and the answer can be read (%s)',
+    async (type, begin) => {
+      const peer = await openPeer({ maxBody, timeouts: { close: 100 } });
+      let sent = 0;
+      const body = new ReadableStream<Uint8Array>({
+        pull(controller) {
+          controller.enqueue(Buffer.from(`${sent === 0 ? begin : ''}${'a'.repeat(65_536)}`));
+          sent += 65_536;
+          if (sent > 8_000_000) controller.close();
+        },
+      });
+      const headers = { authorization: basic(peer), 'content-type': type };
+      const init = { method: 'POST', headers, body, duplex: 'half' } as RequestInit;
+      const answer = await fetch(`${peer.url}/api/push_p.json`, init);
+      expect(answer.status).toBe(413);
+      expect(await answer.json()).toMatchObject({
+        message: expect.stringContaining('100000 bytes'),
+      });
+    },
+  );
 
   it('is read on, so that a client that only listens when it has sent all gets the answer', async () => {
     const peer = await openPeer({ maxBody });
@@ -277,7 +324,9 @@ describe('a body over the limit', () => {
     const fits = `url-0=http://h/&commit=true&data-0=`.padEnd(maxBody, 'a');
     expect((await post('/api/push_p.json', fits)).json()).toMatchObject({ countsuccess: 1 });
     expect((await post('/api/push_p.json', `${fits}a`)).status).toBe(413);
-    expect((await post('/api/peerdoc.json', `url=http://h/${'a'.repeat(70_000)}`)).status).toBe(413);
+    expect((await post('/api/peerdoc.json', `url=http://h/${'a'.repeat(70_000)}`)).status).toBe(
+      413,
+    );
   });
 
   it('is not the sum of those that come at once, which are taken one after the other', async () => {
@@ -298,4 +347,6 @@ it.each([
   [false, 'application/*'],
   [false, 'text/html, application/json'],
   [false, 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'],
-])('JSON is preferred: %s by %s', (isPreferred, accept) => expect(prefersJson(accept)).toBe(isPreferred));
+])('JSON is preferred: %s by %s', (isPreferred, accept) =>
+  expect(prefersJson(accept)).toBe(isPreferred),
+);

@@ -58,7 +58,10 @@ it('others have their turns between documents that take long, and after a stop n
   clock.now = () => now() + 10 * ++looks;
   const { documents, indexer } = setUp(clock);
   const pushed = Array.from({ length: 50 }, (_, n) => ({
-    ...{ url: url(n), collections: ['c'], loadDate: 1, data: Buffer.from('x') },
+    url: url(n),
+    collections: ['c'],
+    loadDate: 1,
+    data: Buffer.from('x'),
   }));
   const indexed = indexer.index(pushed);
   while (documents.count('documents') < 3) await nextTurn();
@@ -82,10 +85,15 @@ it('the index stays in few pieces, as each transaction merges some', async () =>
 
 it('what an older peer had accepted and not yet indexed is indexed', async () => {
   const { database, documents, indexer } = setUp();
-  const sql = "INSERT INTO queue (url, collections, load_date, data) VALUES (?, '[\"c\"]', 7, x'41')";
+  const sql =
+    "INSERT INTO queue (url, collections, load_date, data) VALUES (?, '[\"c\"]', 7, x'41')";
   for (const n of [1, 2]) database.run(sql, url(n));
   await indexer.renew();
-  expect(documents.find('url', url(2))).toMatchObject({ collections: ['c'], loadDate: 7, words: 1 });
+  expect(documents.find('url', url(2))).toMatchObject({
+    collections: ['c'],
+    loadDate: 7,
+    words: 1,
+  });
   expect([documents.count('documents'), documents.firstQueued()]).toEqual([2, undefined]);
 });
 

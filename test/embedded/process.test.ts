@@ -130,7 +130,11 @@ describe('an embedded peer', () => {
     const item = { url: 'http://h/', collection: 'c', data: Buffer.from('by the socket') };
     expect(await client.push([item])).toMatchObject({ results: [{ ok: true }] });
     expect(await client.peerdoc({ url: item.url })).toBeDefined();
-    const elsewhere = new PeerClient({ baseUrl: 'http://127.0.0.1:9', dialect: 'standard', socketPath });
+    const elsewhere = new PeerClient({
+      baseUrl: 'http://127.0.0.1:9',
+      dialect: 'standard',
+      socketPath,
+    });
     expect(await elsewhere.peerdoc({ url: item.url })).toBeDefined();
     await Promise.all([client.close(), elsewhere.close(), close()]);
     expect(existsSync(join(dir, 'local'))).toBe(false);
@@ -165,10 +169,15 @@ describe('an embedded peer', () => {
     const [dir, other] = [temporaryDirectory(), temporaryDirectory()];
     symlinkSync(other, join(dir, 'local'));
     const warnings: string[] = [];
-    const log = { ...silentLogger, warn: (_: object, message: string) => void warnings.push(message) };
+    const log = {
+      ...silentLogger,
+      warn: (_: object, message: string) => void warnings.push(message),
+    };
     const peer = await start(dir, { log });
     expect(peer.socketPath).toBeUndefined();
-    expect(warnings).toEqual([expect.stringContaining(`No socket can be made in ${join(dir, 'local')} (`)]);
+    expect(warnings).toEqual([
+      expect.stringContaining(`No socket can be made in ${join(dir, 'local')} (`),
+    ]);
     expect(readdirSync(other)).toEqual([]);
     expect((await send(peer, '/')).status).toBe(200);
   });
@@ -179,7 +188,10 @@ describe('an embedded peer', () => {
     writeFileSync(path, 'my own password\n', { mode: 0o644 });
     chmodSync(path, 0o644);
     const warnings: string[] = [];
-    const log = { ...silentLogger, warn: (_: object, message: string) => void warnings.push(message) };
+    const log = {
+      ...silentLogger,
+      warn: (_: object, message: string) => void warnings.push(message),
+    };
     const peer = await start(dir, { log });
     expect(peer.credentials.password).toBe('my own password');
     expect(warnings.join()).toContain('chmod 600');
@@ -189,35 +201,41 @@ describe('an embedded peer', () => {
     expect(await failure(dir)).toMatchObject({ code: 'EMBEDDED_PASSWORD_UNUSABLE' });
   });
 
-  it.each([0o777, 0o1777, 0o775])('refuses a directory that others can write in (mode %o)', async (mode) => {
-    const dir = temporaryDirectory();
-    chmodSync(dir, mode);
-    expect(await failure(dir)).toMatchObject({
-      code: 'EMBEDDED_DIR_OPEN_TO_OTHERS',
-      message: expect.stringContaining(`(mode ${mode.toString(8)})`),
-      hint: expect.stringContaining(`\`chmod go-w ${dir}\``),
-    });
-    expect(readdirSync(dir)).toEqual([]);
-  });
+  it.each([0o777, 0o1777, 0o775])(
+    'refuses a directory that others can write in (mode %o)',
+    async (mode) => {
+      const dir = temporaryDirectory();
+      chmodSync(dir, mode);
+      expect(await failure(dir)).toMatchObject({
+        code: 'EMBEDDED_DIR_OPEN_TO_OTHERS',
+        message: expect.stringContaining(`(mode ${mode.toString(8)})`),
+        hint: expect.stringContaining(`\`chmod go-w ${dir}\``),
+      });
+      expect(readdirSync(dir)).toEqual([]);
+    },
+  );
 
-  it.runIf(process.geteuid?.() === 0)('refuses a directory or a password of another user', async () => {
-    const dir = temporaryDirectory();
-    chownSync(dir, 65_534, 65_534);
-    expect(await failure(dir)).toMatchObject({
-      code: 'EMBEDDED_DIR_OF_ANOTHER_USER',
-      hint: expect.stringContaining(`\`chown -R 0 ${dir}\``),
-    });
-    expect(readdirSync(dir)).toEqual([]);
-    chownSync(dir, 0, 0);
-    const password = join(dir, 'admin-password');
-    writeFileSync(password, 'planted password\n', { mode: 0o600 });
-    chownSync(password, 65_534, 65_534);
-    const unusable = { code: 'EMBEDDED_PASSWORD_UNUSABLE' };
-    expect(await failure(dir)).toMatchObject(unusable);
-    chownSync(password, 0, 0);
-    chmodSync(password, 0o666);
-    expect(await failure(dir)).toMatchObject(unusable);
-  });
+  it.runIf(process.geteuid?.() === 0)(
+    'refuses a directory or a password of another user',
+    async () => {
+      const dir = temporaryDirectory();
+      chownSync(dir, 65_534, 65_534);
+      expect(await failure(dir)).toMatchObject({
+        code: 'EMBEDDED_DIR_OF_ANOTHER_USER',
+        hint: expect.stringContaining(`\`chown -R 0 ${dir}\``),
+      });
+      expect(readdirSync(dir)).toEqual([]);
+      chownSync(dir, 0, 0);
+      const password = join(dir, 'admin-password');
+      writeFileSync(password, 'planted password\n', { mode: 0o600 });
+      chownSync(password, 65_534, 65_534);
+      const unusable = { code: 'EMBEDDED_PASSWORD_UNUSABLE' };
+      expect(await failure(dir)).toMatchObject(unusable);
+      chownSync(password, 0, 0);
+      chmodSync(password, 0o666);
+      expect(await failure(dir)).toMatchObject(unusable);
+    },
+  );
 
   it('keeps a second one out of its directory, and lets it in afterwards', async () => {
     const dir = temporaryDirectory();
@@ -251,7 +269,8 @@ describe('an embedded peer', () => {
     await until(() => other.listening, 'listening');
     const { port } = other.address() as { port: number };
     expect(await failure(temporaryDirectory(), { port })).toMatchObject({
-      ...{ code: 'EMBEDDED_PORT_IN_USE', exitCode: 1 },
+      code: 'EMBEDDED_PORT_IN_USE',
+      exitCode: 1,
       message: expect.stringContaining(`127.0.0.1:${port}`),
       hint: expect.stringContaining('peer.embedded.port'),
     });
@@ -318,7 +337,8 @@ describe('an embedded peer', () => {
     const peer = await start(dir);
     const check = async (n: number): Promise<void> => {
       expect(await peerdoc(peer, `http://h/${n}.txt`), `document ${n}`).toBeDefined();
-      if (n % 9 === 0) expect((await search(peer, { query: `"unique${n}"` })).total, `word of ${n}`).toBe(1);
+      if (n % 9 === 0)
+        expect((await search(peer, { query: `"unique${n}"` })).total, `word of ${n}`).toBe(1);
     };
     const numbers = [...accepted];
     while (numbers.length > 0) await Promise.all(numbers.splice(0, 50).map(check));
@@ -338,7 +358,10 @@ describe('an embedded peer', () => {
   it('finds what an older peer indexed, makes its index anew, and goes on with that after a kill', async () => {
     const dir = temporaryDirectory();
     const peer = await start(dir);
-    const documents = Array.from({ length: 150 }, (_, n) => [`http://h/${n}`, `heading\n\nbeginning${n}`]);
+    const documents = Array.from({ length: 150 }, (_, n) => [
+      `http://h/${n}`,
+      `heading\n\nbeginning${n}`,
+    ]);
     await push(peer, Object.fromEntries(documents));
     await peer.close();
     makeFormat2(dir);
@@ -359,7 +382,12 @@ describe('an embedded peer', () => {
     expect([some < all, few < some, few >= 0]).toEqual([true, true, true]);
     const database = new Database(dir);
     const store = new DocumentStore(database);
-    await new Indexer({ database, documents: store, clock: systemClock, log: silentLogger }).renew();
+    await new Indexer({
+      database,
+      documents: store,
+      clock: systemClock,
+      log: silentLogger,
+    }).renew();
     expect(store.nextToRenew()).toBeUndefined();
     const request = { query: 'begi', collection: '', offset: 0, limit: 1 };
     expect(findDocuments(request, { database, documents: store }).total).toBe(150);
@@ -369,7 +397,8 @@ describe('an embedded peer', () => {
   it('tells of a disk that is full, accepts nothing meanwhile, and goes on when there is room', async (context) => {
     const dir = join(temporaryDirectory(), 'small');
     mkdirSync(dir);
-    const run = (command: string, ...args: string[]) => spawnSync(command, args, { stdio: 'ignore' }).status;
+    const run = (command: string, ...args: string[]) =>
+      spawnSync(command, args, { stdio: 'ignore' }).status;
     if (run('mount', '-t', 'tmpfs', '-o', 'size=3m,mode=0700', 'tmpfs', dir) !== 0)
       return context.skip('a small file system can be mounted by root only');
     try {
@@ -377,7 +406,8 @@ describe('an embedded peer', () => {
       const large = 'filler '.repeat(60_000);
       let taken = 0;
       const fill = async () => {
-        for (; taken < 40; taken += 1) await push(peer, { [`http://h/${taken}`]: `${taken} ${large}` });
+        for (; taken < 40; taken += 1)
+          await push(peer, { [`http://h/${taken}`]: `${taken} ${large}` });
       };
       await expect(fill()).rejects.toThrow(/^507: .*disk/s);
       await peer.close();

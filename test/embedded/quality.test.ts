@@ -9,7 +9,10 @@ const queries = readFileSync(new URL('./fixtures/queries.txt', import.meta.url),
   .trim()
   .split('\n')
   .map((line) => line.split('\t') as [query: string, first: string]);
-/** Short pages about a package next to it are better to BM25 than its own long one, for three of the queries. */
+/**
+ * Short pages about a package next to it are better to BM25 than its own long one, for three of the
+ * queries.
+ */
 const MISSED = 3;
 
 it('what people look for in the Markdown files of node_modules comes first', async () => {

@@ -44,7 +44,9 @@ describe('a search', () => {
     await push(peer, { 'http://h/1': data }, { collection: '<i>c</i>' });
     expect((await search(peer, { query: 'grosse' })).items).toMatchObject([
       {
-        ...{ url: 'http://h/1', collections: ['<i>c</i>'], size: Buffer.byteLength(data) },
+        url: 'http://h/1',
+        collections: ['<i>c</i>'],
+        size: Buffer.byteLength(data),
         snippet: expect.stringMatching(/^… filler .* the <b>Größe<\/b> & more filler/),
       },
     ]);
@@ -66,7 +68,14 @@ describe('a search', () => {
   it('survives whatever is typed', async () => {
     const peer = await peerWith({ 'http://h/1': 'a b x' });
     const words = '" "" "a a"b * a* ( NOT title:x NEAR(a {a} ^a -a 😀 % a+b'.split(' ');
-    const odd = ['a AND', "'; DROP TABLE words", '\0', '\ud800', 'a'.repeat(5_000), '"'.repeat(999)];
+    const odd = [
+      'a AND',
+      "'; DROP TABLE words",
+      '\0',
+      '\ud800',
+      'a'.repeat(5_000),
+      '"'.repeat(999),
+    ];
     for (const query of [...words, ...odd]) {
       expect((await search(peer, { query })).total).toBeLessThanOrEqual(1);
       expect((await send(peer, `/?${new URLSearchParams({ query })}`)).status).toBe(200);
@@ -114,14 +123,21 @@ describe('a search', () => {
 
   it('shows a long text a part at a time', async () => {
     const peer = await peerWith({ 'http://h/1': `first ${'filler '.repeat(20_000)} last` });
-    const partOf = async (part: number) => (await send(peer, `/document?url=http://h/1&part=${part}`)).body;
+    const partOf = async (part: number) =>
+      (await send(peer, `/document?url=http://h/1&part=${part}`)).body;
     expect(await partOf(0)).toMatch(/>first filler.*part=1">More text/s);
     expect(await partOf(2)).toMatch(/part=1">← Text before.*last|last.*part=1">← Text before/s);
   });
 
   it('refuses pages that make no sense', async () => {
     const peer = await openPeer();
-    for (const path of ['/?offset=-1', '/?offset=x', '/?limit=101', '/search.json?limit=1e3', '/?query=%FF'])
+    for (const path of [
+      '/?offset=-1',
+      '/?offset=x',
+      '/?limit=101',
+      '/search.json?limit=1e3',
+      '/?query=%FF',
+    ])
       expect((await send(peer, path)).status).toBe(400);
   });
 });
@@ -176,8 +192,11 @@ describe('a peer with 3,000 documents', () => {
     ])
       expect(page).toContain(shown);
     expect(page).not.toContain('rel="next"');
-    const next = /rel="next" href="([^"]+)"/.exec((await send(peer, '/?query=third')).body)?.[1] ?? '';
-    expect((await send(peer, next.replaceAll('&amp;', '&'))).body).toContain('11–20 of 1,000 results');
+    const next =
+      /rel="next" href="([^"]+)"/.exec((await send(peer, '/?query=third')).body)?.[1] ?? '';
+    expect((await send(peer, next.replaceAll('&amp;', '&'))).body).toContain(
+      '11–20 of 1,000 results',
+    );
   });
 });
 
@@ -214,7 +233,8 @@ describe('words', () => {
   it('are found at their places as they are indexed, and counted alike in a document and in a question', () => {
     const isAlike = fc.property(text, (any) => {
       expect(countWords(indexable(any))).toBe(wordsOf(any).length);
-      // A compatibility character may become several words; of an accent that stands alone nothing is left.
+      // A compatibility character may become several words; of an accent that stands alone nothing
+      // is left.
       const normal = any.normalize('NFKC');
       const placed = [...placedWords(normal)].map(({ word }) => word).filter((word) => word !== '');
       expect(placed).toEqual(wordsOf(normal));
@@ -333,11 +353,15 @@ describe('a query', () => {
   );
 
   it('is understood up to its 32nd word, each word once, so that none takes long', () => {
-    const long = ['a '.repeat(400), 'th* '.repeat(250), 'x y '.repeat(200)].map((query) => parseQuery(query));
+    const long = ['a '.repeat(400), 'th* '.repeat(250), 'x y '.repeat(200)].map((query) =>
+      parseQuery(query),
+    );
     expect(long.map(({ terms }) => terms.length)).toEqual([1, 1, 2]);
     const many = Array.from({ length: 100 }, (_, n) => `w${n}`).join(' ');
     expect(parseQuery(many).terms).toHaveLength(32);
-    expect(parseQuery(`-"${many}" "${many}"`).excluded.map(({ words }) => words.length)).toEqual([32]);
+    expect(parseQuery(`-"${many}" "${many}"`).excluded.map(({ words }) => words.length)).toEqual([
+      32,
+    ]);
   });
 
   it('says what it was corrected to, as it was written around', async () => {
@@ -367,22 +391,24 @@ describe('a query', () => {
 
   it('of any words finds what has them, page by page, each once', () => {
     const stem = fc.constantFrom('bübebi', 'buebebi', 'bubebi', 'bebi', '検索bitte');
-    const word = fc.tuple(stem, fc.integer({ min: 1, max: 7 })).map(([all, end]) => all.slice(0, end));
+    const word = fc
+      .tuple(stem, fc.integer({ min: 1, max: 7 }))
+      .map(([all, end]) => all.slice(0, end));
     const words = fc.array(word, { minLength: 1, maxLength: 4 });
     const page = fc.record({ title: words, body: words, collection: fc.constantFrom('x', 'y') });
     const term = fc.record({
       words,
       form: fc.constantFrom('word', 'words-together', '"in quotes"'),
-      ...{ isExcluded: fc.boolean(), isInTitle: fc.boolean(), hasStar: fc.boolean() },
+      isExcluded: fc.boolean(),
+      isInTitle: fc.boolean(),
+      hasStar: fc.boolean(),
     });
     const asked = fc.record({
       terms: fc.array(term, { minLength: 1, maxLength: 3 }),
       isTyped: fc.boolean(),
-      ...{
-        collection: fc.constantFrom('', 'x'),
-        sort: fc.constantFrom('rank', 'date'),
-        limit: fc.integer({ min: 1, max: 9 }),
-      },
+      collection: fc.constantFrom('', 'x'),
+      sort: fc.constantFrom('rank', 'date'),
+      limit: fc.integer({ min: 1, max: 9 }),
     });
     const pagesAndQuestions = fc.property(
       fc.array(page, { maxLength: 20 }),
@@ -392,7 +418,9 @@ describe('a query', () => {
         const documents = new DocumentStore(database);
         for (const [n, { title, body, collection }] of pages.entries())
           documents.index({
-            ...{ url: normaliseUrl(`http://h/${n}.html`), collections: [collection], loadDate: n },
+            url: normaliseUrl(`http://h/${n}.html`),
+            collections: [collection],
+            loadDate: n,
             data: Buffer.from(`<title>${title.join(' ')}</title>${body.join(' ')}`),
           });
         for (const { terms, isTyped, ...request } of all) {
@@ -408,11 +436,15 @@ describe('a query', () => {
           const query = `${written.join(' ')}${isTyped ? '' : ' '}`;
           const sought = parseQuery(query);
           const expected = pages.flatMap(({ title, body, collection }, n) => {
-            const fields = [title.join(' '), `${n} html`, body.join(' ')].map((text) => wordsOf(text));
+            const fields = [title.join(' '), `${n} html`, body.join(' ')].map((text) =>
+              wordsOf(text),
+            );
             const isRight =
               sought.terms.every((each) => has(fields, each)) &&
               !sought.excluded.some((each) => has(fields, each, true));
-            return isRight && ['', collection].includes(request.collection) ? [`http://h/${n}.html`] : [];
+            return isRight && ['', collection].includes(request.collection)
+              ? [`http://h/${n}.html`]
+              : [];
           });
           const found: string[] = [];
           const ask = () =>
@@ -434,8 +466,20 @@ describe('a query', () => {
     const database = new Database(temporaryDirectory());
     const deps = { database, documents: new DocumentStore(database) };
     const request = { collection: '', offset: 0, limit: 10 };
-    const pieces = [...'"*-( 検', 'title:', 'site:', 'url:', 'collection:', 'ab', 'abcd', '\ue000', '\ud800'];
-    const any = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string({ unit: 'binary', maxLength: 4 })));
+    const pieces = [
+      ...'"*-( 検',
+      'title:',
+      'site:',
+      'url:',
+      'collection:',
+      'ab',
+      'abcd',
+      '\ue000',
+      '\ud800',
+    ];
+    const any = fc.array(
+      fc.oneof(fc.constantFrom(...pieces), fc.string({ unit: 'binary', maxLength: 4 })),
+    );
     fc.assert(
       fc.property(any, (parts) => {
         expect(findDocuments({ ...request, query: parts.join('') }, deps).total).toBe(0);
@@ -482,7 +526,10 @@ describe('a snippet', () => {
   });
 
   it('never cuts a pair of surrogates', () => {
-    const found = snippetOf(`${'😀'.repeat(100)} tea ${'😀'.repeat(300)}`, parseQuery('tea').highlights);
+    const found = snippetOf(
+      `${'😀'.repeat(100)} tea ${'😀'.repeat(300)}`,
+      parseQuery('tea').highlights,
+    );
     expect(found).not.toMatch(/\p{Cs}/u);
   });
 });
@@ -531,11 +578,17 @@ describe('the pages of the peer', () => {
     const peer = await openPeer({ dir });
     const unknown = await send(peer, '/nothing');
     expect(unknown.status).toBe(404);
-    for (const shown of ['<h1>Nothing is here</h1>', '<a href="/">Go to the search page</a>', 'rel="icon"'])
+    for (const shown of [
+      '<h1>Nothing is here</h1>',
+      '<a href="/">Go to the search page</a>',
+      'rel="icon"',
+    ])
       expect(unknown.body).toContain(shown);
     const closed = await send(peer, '/Tables_p.html');
     expect(closed.status).toBe(401);
-    expect(closed.body).toContain(`The user is admin, and the password is in ${dir}/admin-password.`);
+    expect(closed.body).toContain(
+      `The user is admin, and the password is in ${dir}/admin-password.`,
+    );
     expect(closed.body).not.toContain(peer.credentials.password);
     expect((await send(peer, '/Tables_p.json')).json().message).toContain(`${dir}/admin-password`);
   });

@@ -48,7 +48,8 @@ async function sharing(files: Files = {}, options: Partial<PeerOptions> = {}) {
 
 function multipart(parts: Parts): string {
   const texts = parts.map(([name, content, filename]) => {
-    const file = filename === undefined ? '' : `; filename="${filename}"\r\nContent-Type: application/x`;
+    const file =
+      filename === undefined ? '' : `; filename="${filename}"\r\nContent-Type: application/x`;
     return `--xYx\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n${content}\r\n`;
   });
   return `${texts.join('')}--xYx--\r\n`;
@@ -58,15 +59,22 @@ describe('a shared object', () => {
   it('is a file, answered as it is on every path and by GET and POST alike', async () => {
     const bytes = Buffer.from([0, 255, 13, 10, 60, 128]);
     const path = 'sub folder/ö & "x".bin';
-    const { peer, get } = await sharing({ [`group/${path}`]: bytes, 'top.csv': 'a,b\n', 'empty.txt': '' });
+    const { peer, get } = await sharing({
+      [`group/${path}`]: bytes,
+      'top.csv': 'a,b\n',
+      'empty.txt': '',
+    });
     const got = await get({ c: 'group', data: path });
     expect([got.status, got.bytes]).toEqual([200, bytes]);
-    expect(got.headers).toMatchObject({ 'content-length': '6', 'content-type': 'application/octet-stream' });
+    expect(got.headers).toMatchObject({
+      'content-length': '6',
+      'content-type': 'application/octet-stream',
+    });
     const accept = { accept: 'application/json' };
     for (const form of ['html', 'json'])
-      expect((await ask(peer, `/api/share.${form}`, { c: 'group', data: path }, accept)).bytes).toEqual(
-        bytes,
-      );
+      expect(
+        (await ask(peer, `/api/share.${form}`, { c: 'group', data: path }, accept)).bytes,
+      ).toEqual(bytes);
     expect((await get({ data: `group/${path}` })).bytes).toEqual(bytes);
     const top = await get({ data: 'top.csv' });
     expect([top.headers['content-type'], top.body]).toEqual(['text/csv', 'a,b\n']);
@@ -217,7 +225,9 @@ describe('no name leads out of the folder of shares', () => {
 
 describe('the list of shared objects', () => {
   it('names them in order, of one group or all, in each form', async () => {
-    const files = Object.fromEntries(['b/2', 'b/1', 'b/deep/er/<3>', 'a', 'c/&'].map((name) => [name, name]));
+    const files = Object.fromEntries(
+      ['b/2', 'b/1', 'b/deep/er/<3>', 'a', 'c/&'].map((name) => [name, name]),
+    );
     const { peer, folder, list, names } = await sharing(files);
     const at = new Date('2026-01-02T03:04:05.678Z');
     utimesSync(join(folder, 'a'), at, at);
@@ -256,14 +266,19 @@ describe('an upload', () => {
       ['data', content, data],
       ['c', 'gruppe'],
     ]);
-    expect([first.status, first.json().shares]).toMatchObject([200, [{ c: 'gruppe', data, size: 11 }]]);
+    expect([first.status, first.json().shares]).toMatchObject([
+      200,
+      [{ c: 'gruppe', data, size: 11 }],
+    ]);
     expect(readFileSync(join(folder, 'gruppe', data), 'utf8')).toBe(content);
     await upload([
       ['c', 'gruppe'],
       ['data', '', data],
     ]);
     expect((await get({ c: 'gruppe', data })).body).toBe('');
-    expect((await upload([['data', 'x', 'top']])).json().shares).toMatchObject([{ c: '', data: 'top' }]);
+    expect((await upload([['data', 'x', 'top']])).json().shares).toMatchObject([
+      { c: '', data: 'top' },
+    ]);
     expect(readdirSync(folder).sort()).toEqual(['gruppe', 'top']);
   });
 
@@ -353,7 +368,10 @@ describe('an upload', () => {
     body.set('data', new Blob([content]), 'big.bin');
     const headers = { authorization: basic(peer) };
     const answer = await fetch(`${peer.url}/api/share.html`, { method: 'POST', body, headers });
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+    ]);
     expect(readFileSync(join(folder, 'big.bin')).equals(content)).toBe(true);
   });
 });

@@ -14,7 +14,9 @@ import { afterwards } from '../support/afterwards.js';
 import { until } from '../support/wait.js';
 import { Connection, send } from './support.js';
 
-/** A server whose only page is made of these pieces; what was made of it, and whether that is over. */
+/**
+ * A server whose only page is made of these pieces; what was made of it, and whether that is over.
+ */
 async function serve(
   pieces: () => Iterable<string> | AsyncIterable<string>,
   timeouts: Partial<ServerTimeouts> = {},

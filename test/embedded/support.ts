@@ -2,7 +2,11 @@ import { existsSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { startEmbeddedPeer } from '../../src/embedded/embedded-peer.js';
-import { openPeerInstance, type PeerInstance, type PeerOptions } from '../../src/embedded/peer-instance.js';
+import {
+  openPeerInstance,
+  type PeerInstance,
+  type PeerOptions,
+} from '../../src/embedded/peer-instance.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards, type Life } from '../support/afterwards.js';
@@ -31,8 +35,9 @@ export const builtPeer = new URL('../../.build/embedded/embedded-peer.js', impor
 
 export async function builtStart(): Promise<typeof startEmbeddedPeer> {
   if (!existsSync(new URL(builtPeer))) throw new Error('the build is missing: npm run build');
-  return ((await import(/* @vite-ignore */ builtPeer)) as { startEmbeddedPeer: typeof startEmbeddedPeer })
-    .startEmbeddedPeer;
+  return (
+    (await import(/* @vite-ignore */ builtPeer)) as { startEmbeddedPeer: typeof startEmbeddedPeer }
+  ).startEmbeddedPeer;
 }
 
 export type Peer = Pick<PeerInstance, 'url' | 'credentials'>;
@@ -66,16 +71,26 @@ export function send(peer: Place, path: string, options: SendOptions = {}): Prom
   return new Promise((resolve, reject) => {
     const { method = 'GET', headers = {}, body } = options;
     const all = { connection: 'close', ...headers };
-    const sent = request(new URL(peer.url), { path, method, headers: all, agent: false }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', reject);
-      response.on('end', () => {
-        const [bytes, status] = [Buffer.concat(chunks), response.statusCode ?? 0];
-        const text = bytes.toString();
-        resolve({ status, headers: response.headers, bytes, body: text, json: () => JSON.parse(text) });
-      });
-    });
+    const sent = request(
+      new URL(peer.url),
+      { path, method, headers: all, agent: false },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          const [bytes, status] = [Buffer.concat(chunks), response.statusCode ?? 0];
+          const text = bytes.toString();
+          resolve({
+            status,
+            headers: response.headers,
+            bytes,
+            body: text,
+            json: () => JSON.parse(text),
+          });
+        });
+      },
+    );
     sent.on('error', reject).end(body);
   });
 }
@@ -93,14 +108,21 @@ export function ask(
 }
 
 /** What is answered to `ask`, as it was read; the status where it is an error. */
-// biome-ignore lint/suspicious/noExplicitAny: what a test expects of it is said where it is read.
-export async function answered(peer: Peer, path: string, parameters: Parameters = {}): Promise<any> {
+export async function answered(
+  peer: Peer,
+  path: string,
+  parameters: Parameters = {},
+  // biome-ignore lint/suspicious/noExplicitAny: what a test expects of it is said where it is read.
+): Promise<any> {
   const answer = await ask(peer, path, parameters);
   return answer.status === 200 ? answer.json() : answer.status;
 }
 
 /** The fields of items, each data by its URL. */
-export function pushForm(documents: Readonly<Record<string, string>>, collection?: string): Parameters {
+export function pushForm(
+  documents: Readonly<Record<string, string>>,
+  collection?: string,
+): Parameters {
   const fields = Object.entries(documents).flatMap(([url, data], n) => [
     [`url-${n}`, url],
     [`data-${n}`, data],
@@ -114,7 +136,12 @@ export interface PushJson {
   readonly successall: string;
   readonly countsuccess: number;
   readonly countfail: number;
-  readonly [item: `item-${number}`]: { item: string; url: string; success: string; message: string };
+  readonly [item: `item-${number}`]: {
+    item: string;
+    url: string;
+    success: string;
+    message: string;
+  };
 }
 
 /** Pushes data by its URL as the administrator, and reads the JSON answer. */
@@ -123,7 +150,10 @@ export async function push(
   documents: Readonly<Record<string, string>>,
   { collection, ...extra }: Parameters = {},
 ): Promise<PushJson> {
-  const answer = await ask(peer, '/api/push_p.json', { ...pushForm(documents, collection), ...extra });
+  const answer = await ask(peer, '/api/push_p.json', {
+    ...pushForm(documents, collection),
+    ...extra,
+  });
   if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`);
   return answer.json() as PushJson;
 }
@@ -141,7 +171,8 @@ export interface PeerdocJson {
 /** What the peer shows of a document; undefined where it has none. */
 export async function peerdoc(peer: Place, url: string): Promise<PeerdocJson | undefined> {
   const answer = await send(peer, `/api/peerdoc.json?${new URLSearchParams({ url })}`);
-  if (answer.status !== 200 && answer.status !== 404) throw new Error(`${answer.status}: ${answer.body}`);
+  if (answer.status !== 200 && answer.status !== 404)
+    throw new Error(`${answer.status}: ${answer.body}`);
   return answer.status === 200 ? (answer.json() as PeerdocJson) : undefined;
 }
 
@@ -160,13 +191,20 @@ export async function search(peer: Place, parameters: Parameters): Promise<Searc
 /** A connection that sent `text`, and goes on being open on this side whatever the peer does. */
 export class Connection {
   answer = '';
-  /** Whether nothing can be sent any more: a peer that only ends its own side still holds the connection. */
+  /**
+   * Whether nothing can be sent any more: a peer that only ends its own side still holds the
+   * connection.
+   */
   isCut = false;
   readonly socket: Socket;
   readonly closed: Promise<string>;
 
   constructor(peer: Place, text: string) {
-    this.socket = connect({ port: Number(new URL(peer.url).port), host: '127.0.0.1', allowHalfOpen: true });
+    this.socket = connect({
+      port: Number(new URL(peer.url).port),
+      host: '127.0.0.1',
+      allowHalfOpen: true,
+    });
     this.socket.setEncoding('utf8').on('data', (chunk: string) => {
       this.answer += chunk;
     });

@@ -28,12 +28,19 @@ describe('a table', () => {
   it('comes into being with its first row, and with no question', async () => {
     const t = await tableWith();
     expect(await t.refusal({})).toEqual([404, 'There is no table "t".']);
-    for (const action of [{ addrow: '1', edittable: 'Edit Table' }, { deletetable: '1' }] as Parameters[])
+    for (const action of [
+      { addrow: '1', edittable: 'Edit Table' },
+      { deletetable: '1' },
+    ] as Parameters[])
       expect(await t.ask(action)).toBe(404);
     expect(await t.delete('a')).toBe(404);
     expect(await t.names()).toEqual([]);
     const rows = [{ pk: 'k', cells: { a: 'x' } }];
-    expect(await t.commit('k', { a: 'x', b: '' })).toEqual({ table: 't', columns: ['a', 'b'], rows });
+    expect(await t.commit('k', { a: 'x', b: '' })).toEqual({
+      table: 't',
+      columns: ['a', 'b'],
+      rows,
+    });
     expect(await t.names()).toEqual(['t']);
   });
 
@@ -219,7 +226,8 @@ describe('a table is deleted', () => {
     before.close();
     const left = (): number[] => {
       const database = new Database(dir);
-      const count = (of: string): number => int(database.row(`SELECT count(*) AS n FROM ${of}`), 'n');
+      const count = (of: string): number =>
+        int(database.row(`SELECT count(*) AS n FROM ${of}`), 'n');
       const counts = [count('table_rows'), count('table_refuse')];
       database.close();
       return counts;
@@ -239,8 +247,11 @@ it('a table is not written by a page of another site, by GET neither, but may be
   const t = await tableWith({ k: { a: 'x' } });
   const agent = 'Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0';
   const statusOf = async (path: string, from: Parameters) =>
-    (await send(t.peer, path, { headers: { authorization: basic(t.peer), 'user-agent': agent, ...from } }))
-      .status;
+    (
+      await send(t.peer, path, {
+        headers: { authorization: basic(t.peer), 'user-agent': agent, ...from },
+      })
+    ).status;
   const writes = ['commitrow=1&pk=new', 'deleterows=1&item_0=pk_k', 'deletetable=1'];
   const sites = [
     { origin: 'http://evil.example' },
@@ -276,7 +287,9 @@ it('a table is not changed by a link that a browser follows from another program
   expect(await t.keys()).toEqual(['k']);
   const form = { table: 't', commitrow: '1', pk: 'new', col_a: 'y' };
   for (const site of ['same-origin', 'none'])
-    expect((await ask(t.peer, '/Tables_p.json', form, { 'sec-fetch-site': site })).status).toBe(200);
+    expect((await ask(t.peer, '/Tables_p.json', form, { 'sec-fetch-site': site })).status).toBe(
+      200,
+    );
   expect(await t.keys()).toEqual(['k', 'new']);
 });
 
@@ -360,14 +373,16 @@ describe('any names, keys and cells', () => {
     await fc.assert(
       fc.asyncProperty(name, rows, async (name, given) => {
         const table = new AskedTable(peer, name);
-        for (const left of await table.names()) await new AskedTable(peer, left).ask({ deletetable: '1' });
+        for (const left of await table.names())
+          await new AskedTable(peer, left).ask({ deletetable: '1' });
         for (const [pk, cells] of given) await table.commit(pk, Object.fromEntries(cells));
         const read = await table.ask();
         const found = read.rows.map(({ pk, cells }): [string, unknown] => [
           pk,
           new Map(Object.entries(cells)),
         ]);
-        const filled = (cells: [string, string][]) => new Map(cells.filter(([, value]) => value !== ''));
+        const filled = (cells: [string, string][]) =>
+          new Map(cells.filter(([, value]) => value !== ''));
         expect(new Map(found)).toEqual(new Map(given.map(([pk, cells]) => [pk, filled(cells)])));
         expect([read.table, ...(await table.names())]).toEqual([name, name]);
         expect((await ask(peer, '/api/table_p.html', { table: name })).body).toMatch(/<\/html>\n$/);
@@ -383,7 +398,13 @@ describe('any names, keys and cells', () => {
     const edited = { page: 'true', col_unix: 'a\r\nb', col_dos: 'a\r\nb', col_new: 'a\r\nc' };
     await ask(t.peer, '/Tables_p.html', { table: 't', pk: 'k', commitrow: '1', ...edited });
     expect((await t.ask()).rows[0]?.cells).toEqual({ unix: 'a\nb', dos: 'a\r\nb', new: 'a\nc' });
-    const form = await ask(t.peer, '/Tables_p.html', { table: 't', edittable: 'Edit Table', pk: 'k' });
-    expect(form.body).toContain('<textarea name="col_dos" dir="auto" rows="2">\na&#13;\nb</textarea>');
+    const form = await ask(t.peer, '/Tables_p.html', {
+      table: 't',
+      edittable: 'Edit Table',
+      pk: 'k',
+    });
+    expect(form.body).toContain(
+      '<textarea name="col_dos" dir="auto" rows="2">\na&#13;\nb</textarea>',
+    );
   });
 });

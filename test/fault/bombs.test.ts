@@ -34,8 +34,11 @@ interface Listed {
 function memory(pid: number): number {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-    const own = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
-    return children.split(' ').reduce((sum, child) => sum + (child === '' ? 0 : memory(Number(child))), own);
+    const own =
+      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+    return children
+      .split(' ')
+      .reduce((sum, child) => sum + (child === '' ? 0 : memory(Number(child))), own);
   } catch {
     // It ended meanwhile.
     return 0;
@@ -58,9 +61,12 @@ it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
       }
     const list = async () => {
       const { stdout } = await peersync(['list', '--json', '-c', config]);
-      return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Listed]));
+      return stdout
+        .split('\n')
+        .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Listed]));
     };
-    const statusOf = async (path: string) => (await list()).find((each) => each.path === path)?.status;
+    const statusOf = async (path: string) =>
+      (await list()).find((each) => each.path === path)?.status;
 
     const unit = MemoryLimit.of(memoryOfUnit());
     const daemon = new Running(['run', '-c', config]);
@@ -72,7 +78,10 @@ it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
     }, 25);
     afterwards('test', () => clearInterval(sampling));
     await daemon.says(/search it at/);
-    await until(async () => (await list()).some(({ status }) => status === 'quarantined'), 'a bomb went off');
+    await until(
+      async () => (await list()).some(({ status }) => status === 'quarantined'),
+      'a bomb went off',
+    );
 
     const droppedAt = performance.now();
     writeFileSync(inbox('note.md'), 'a note beside them');
@@ -92,7 +101,8 @@ it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
     );
     const seconds = (performance.now() - droppedAt) / 1000;
     const outcomes = new Map(listed.map(({ code, path, status }) => [path, code ?? status]));
-    const of = (outcome: string) => [...outcomes.values()].filter((each) => each === outcome).length;
+    const of = (outcome: string) =>
+      [...outcomes.values()].filter((each) => each === outcome).length;
     console.log(
       `${hostile.length} bombs: ${of('DOCUMENT_TOO_LARGE')} too large, ${of('DOCUMENT_BROKEN')} broken,`,
       `${of('NO_WORDS')} without words, ${of('confirmed') - 2} harmless; note after ${noteSeconds.toFixed(1)} s;`,
@@ -107,7 +117,14 @@ it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
           expect.stringMatching(/^DOCUMENT_(TOO_LARGE|BROKEN)$/),
           expect.stringMatching(/^No text can be read from the file: .+\.$/),
         ]);
-    for (const name of ['declared.docx', 'text.docx', 'unclosed.docx', 'page.pdf', 'twice.pdf', 'groups.rtf'])
+    for (const name of [
+      'declared.docx',
+      'text.docx',
+      'unclosed.docx',
+      'page.pdf',
+      'twice.pdf',
+      'groups.rtf',
+    ])
       for (let round = 1; round <= ROUNDS; round += 1)
         expect([name, outcomes.get(`${round}-${name}`)]).toEqual([name, 'DOCUMENT_TOO_LARGE']);
     expect(most).toBeGreaterThan(100);

@@ -23,7 +23,8 @@ function repeatingSheet(cells: number, length: number): Uint8Array {
   const cell = '<c t="s"><v>0</v></c>';
   return zipped({
     '[Content_Types].xml': '<Types/>',
-    'xl/workbook.xml': '<workbook><sheets><sheet name="One" sheetId="1" r:id="r1"/></sheets></workbook>',
+    'xl/workbook.xml':
+      '<workbook><sheets><sheet name="One" sheetId="1" r:id="r1"/></sheets></workbook>',
     'xl/sharedStrings.xml': `<sst><si><t>${'word '.repeat(length / 5)}</t></si></sst>`,
     'xl/worksheets/sheet1.xml': `<worksheet><sheetData><row>${cell.repeat(cells)}</row></sheetData></worksheet>`,
   });
@@ -31,7 +32,10 @@ function repeatingSheet(cells: number, length: number): Uint8Array {
 
 /** Entities that stand for ten of the entity before each. */
 function laughing(): string {
-  const entities = Array.from({ length: 12 }, (_, i) => `<!ENTITY l${i + 1} "${`&l${i};`.repeat(10)}">`);
+  const entities = Array.from(
+    { length: 12 },
+    (_, i) => `<!ENTITY l${i + 1} "${`&l${i};`.repeat(10)}">`,
+  );
   return `<!DOCTYPE x [<!ENTITY l0 "ha">${entities.join('')}]><w:document><w:t>&l12;</w:t></w:document>`;
 }
 
@@ -50,14 +54,18 @@ export function bombs(round: number): Readonly<Record<string, Uint8Array>> {
       'word/document.xml',
       100,
     ),
-    'unclosed.docx': zipped({ 'word/document.xml': `${mark}${'<w:p><w:r>'.repeat(4 * MB)}<w:t>deep</w:t>` }),
+    'unclosed.docx': zipped({
+      'word/document.xml': `${mark}${'<w:p><w:r>'.repeat(4 * MB)}<w:t>deep</w:t>`,
+    }),
     'attributes.docx': zipped({
       'word/document.xml': `<w:p ${`a${round}="b" `.repeat(5 * MB)}><w:t>deep</w:t>`,
     }),
     'entities.docx': zipped({ 'word/document.xml': `${laughing()}<!-- ${mark} -->` }),
     'text.docx': zipped({ 'word/document.xml': `<w:t>${mark}${'a '.repeat(60 * MB)}</w:t>` }),
     'paragraphs.odt': zipped({ 'content.xml': `${mark}${'<text:p>one'.repeat(4 * MB)}` }),
-    'book.epub': epub(...Array.from({ length: 12 }, (_, i) => `${mark}${i} ${'page '.repeat(5 * MB)}`)),
+    'book.epub': epub(
+      ...Array.from({ length: 12 }, (_, i) => `${mark}${i} ${'page '.repeat(5 * MB)}`),
+    ),
     'tags.eml': eml(`${mark}${'<i>'.repeat(6 * MB)}`, { name: 'a.txt', bytes: Buffer.from('a') }),
     'page.pdf': pdfOf(zeros, `/Filter /FlateDecode /Round ${round}`),
     'twice.pdf': pdfOf(deflateSync(zeros), `/Filter [/FlateDecode /FlateDecode] /Round ${round}`),
@@ -75,9 +83,13 @@ export function bombs(round: number): Readonly<Record<string, Uint8Array>> {
     'parts.eml': Buffer.from(
       `Content-Type: multipart/mixed; boundary=x\r\n\r\n${`--x\r\n\r\n${mark}\r\n`.repeat(MB)}--x--\r\n`,
     ),
-    'header.eml': Buffer.from(`Subject: ${`${mark}=?utf-8?q?=41?= `.repeat(2 * MB)}\r\n\r\n${mark}`),
+    'header.eml': Buffer.from(
+      `Subject: ${`${mark}=?utf-8?q?=41?= `.repeat(2 * MB)}\r\n\r\n${mark}`,
+    ),
     'cells.xlsx': xlsx(Array.from({ length: 500_000 }, (_, i) => `${mark}cell${i}`)),
     'repeated.xlsx': repeatingSheet(MB, MB + round * 5),
   };
-  return Object.fromEntries(Object.entries(all).map(([name, bytes]) => [`${round}-${name}`, bytes]));
+  return Object.fromEntries(
+    Object.entries(all).map(([name, bytes]) => [`${round}-${name}`, bytes]),
+  );
 }

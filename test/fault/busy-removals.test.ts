@@ -3,7 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { Site } from '../support/site.js';
 
-/** How long the folder is busy. Set PEERSYNC_BUSY_SECONDS=300 for the five minutes that are promised. */
+/**
+ * How long the folder is busy. Set PEERSYNC_BUSY_SECONDS=300 for the five minutes that are
+ * promised.
+ */
 const BUSY_SECONDS = Number(process.env.PEERSYNC_BUSY_SECONDS ?? 60);
 const CONFIRMED_AT_FIRST = 300;
 /** A new file comes at each step, and an old one goes at every second step. */
@@ -11,7 +14,10 @@ const STEP_MS = 500;
 const LONGEST_MS = 30_000;
 const ASK_AGAIN_MS = 100;
 
-/** Names of one length, so that all files have one size: a new one may always be a removed one under another name. */
+/**
+ * Names of one length, so that all files have one size: a new one may always be a removed one under
+ * another name.
+ */
 const nameOf = (kind: string, i: number) => `inbox/${kind}-${String(i).padStart(4, '0')}.txt`;
 
 /** Removed files whose documents the peer shows, and how long the others were shown, in ms. */
@@ -36,7 +42,9 @@ class Removals {
       const isShown = (await this.site.peer.peerdoc(this.site.url(file))) !== undefined;
       const ms = performance.now() - at;
       if (ms > LONGEST_MS)
-        throw new Error(`${file} was removed ${Math.round(ms)} ms ago; so were ${this.left} others`);
+        throw new Error(
+          `${file} was removed ${Math.round(ms)} ms ago; so were ${this.left} others`,
+        );
       if (isShown) continue;
       this.#removedAt.delete(file);
       this.tookMs.push(ms);

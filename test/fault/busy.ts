@@ -17,7 +17,10 @@ export const BUSY = {
   confirm: { maxInterval: '200ms' },
 } as const satisfies Partial<ConfigParts>;
 
-/** A site with somebody who works in its folders; what is done by chance is noted, and told when the test fails. */
+/**
+ * A site with somebody who works in its folders; what is done by chance is noted, and told when the
+ * test fails.
+ */
 export async function busySite(folders: readonly [string, ...string[]] = ['one', 'two']) {
   const site = await Site.begin({ ...BUSY, folders: folders.map((name) => ({ name })) });
   const random = Random.seeded();
@@ -30,7 +33,10 @@ export async function busySite(folders: readonly [string, ...string[]] = ['one',
   return { site, user, random, note: (what: string) => void noted.push(what) };
 }
 
-/** Lets the user rest, and a daemon run until every file is known as it is; then stops the daemon. @returns what is known */
+/**
+ * Lets the user rest, and a daemon run until every file is known as it is; then stops the daemon.
+ * @returns what is known
+ */
 export async function settle(site: Site, user: BusyUser): Promise<Listed[]> {
   user.rest();
   await site.start();
@@ -50,8 +56,10 @@ const MOST_FILES = 400;
 const LARGE_LINES = 6_000;
 
 /**
- * Somebody who never rests: creates, rewrites, replaces, slowly appends to, renames, moves, removes and puts back files
- * in some folders, puts files in the place of directories and the other way round, and knows what each file holds. What is written is new every time, but for what is put back.
+ * Somebody who never rests: creates, rewrites, replaces, slowly appends to, renames, moves, removes
+ * and puts back files in some folders, puts files in the place of directories and the other way
+ * round, and knows what each file holds. What is written is new every time, but for what is put
+ * back.
  */
 export class BusyUser {
   readonly #contents = new Map<string, string>();
@@ -96,7 +104,8 @@ export class BusyUser {
     const random = this.random;
     const share = random.next();
     const file = this.#someFile();
-    if (file === undefined || (share < 0.4 && this.#contents.size < MOST_FILES)) this.write(this.#newPath());
+    if (file === undefined || (share < 0.4 && this.#contents.size < MOST_FILES))
+      this.write(this.#newPath());
     else if (share < 0.55) this.write(file);
     else if (share < 0.7) this.#replace(file);
     else if (share < 0.78) this.#growing.set(file, random.between(2, 30));
@@ -120,16 +129,22 @@ export class BusyUser {
     if (directory.includes('/')) this.#put(directory, this.#newContent());
   }
 
-  /** Makes the directory of a path; a file that stands in its place is removed, and so is a directory at the path itself. */
+  /**
+   * Makes the directory of a path; a file that stands in its place is removed, and so is a
+   * directory at the path itself.
+   */
   #makeWay(path: string): void {
     for (let above = dirname(path); above !== '.'; above = dirname(above))
       if (this.#contents.has(above)) this.#remove(above);
     mkdirSync(dirname(this.#absolute(path)), { recursive: true });
-    if (statSync(this.#absolute(path), { throwIfNoEntry: false })?.isDirectory()) this.#removeDirectory(path);
+    if (statSync(this.#absolute(path), { throwIfNoEntry: false })?.isDirectory())
+      this.#removeDirectory(path);
   }
 
   #removeDirectory(directory: string): void {
-    for (const path of [...this.#contents.keys()].filter((path) => path.startsWith(`${directory}/`))) {
+    for (const path of [...this.#contents.keys()].filter((path) =>
+      path.startsWith(`${directory}/`),
+    )) {
       this.#removed.set(path, this.#contents.get(path) ?? '');
       this.#forget(path);
     }
@@ -205,9 +220,9 @@ export class BusyUser {
 }
 
 /**
- * Keeps the account of what each life of a daemon pushed, and says what should not have been: a version that went out
- * twice in one life, or once more after it was confirmed. So a version costs one push, and at most one more for each
- * crash that came before it was confirmed.
+ * Keeps the account of what each life of a daemon pushed, and says what should not have been: a
+ * version that went out twice in one life, or once more after it was confirmed. So a version costs
+ * one push, and at most one more for each crash that came before it was confirmed.
  */
 export class Ledger {
   readonly #last = new Map<string, string>();
@@ -227,14 +242,18 @@ export class Ledger {
     return this.#again;
   }
 
-  /** A life ended: what it pushed, and what was known after it. Returns what is wrong with that, a sentence each. */
+  /**
+   * A life ended: what it pushed, and what was known after it. Returns what is wrong with that, a
+   * sentence each.
+   */
   close(requests: readonly Recorded[], listed: readonly Listed[]): string[] {
     this.#lives += 1;
     const wrong: string[] = [];
     const inThisLife = new Set<string>();
     const sent = requests.slice(this.#counted).filter(({ status }) => status !== 401);
     for (const request of sent) {
-      if (request.path === REMOVALS) for (const url of request.form.values()) this.#forget(url, inThisLife);
+      if (request.path === REMOVALS)
+        for (const url of request.form.values()) this.#forget(url, inThisLife);
       for (const item of request.items) this.#push(item, inThisLife, wrong);
     }
     this.#counted = requests.length;
@@ -255,7 +274,8 @@ export class Ledger {
   #push({ url, digest }: PushedItem, inThisLife: Set<string>, wrong: string[]): void {
     const version = `${url} ${digest}`;
     if (inThisLife.has(version)) wrong.push(`life ${this.#lives} pushed twice: ${version}`);
-    if (this.#confirmed.has(version)) wrong.push(`life ${this.#lives} pushed what was confirmed: ${version}`);
+    if (this.#confirmed.has(version))
+      wrong.push(`life ${this.#lives} pushed what was confirmed: ${version}`);
     if (this.#pushed.has(version)) this.#again.add(version);
     inThisLife.add(version);
     this.#pushed.add(version);
@@ -316,7 +336,8 @@ export class Passing {
   /** Resolves when the moment is there in the life of a daemon that was just started. */
   async comes({ after, nth, ms }: Moment, daemon: Running): Promise<void> {
     if (after === 'running') await daemon.says('pushing to');
-    else if (after !== 'spawned') await Promise.race([this.#happens(after, nth), sleep(LONGEST_WAIT_MS)]);
+    else if (after !== 'spawned')
+      await Promise.race([this.#happens(after, nth), sleep(LONGEST_WAIT_MS)]);
     await sleep(ms);
   }
 

@@ -8,7 +8,10 @@ import { sha256 } from '../support/tree.js';
 
 /** PEERSYNC_SWAP_SECONDS sets how long the directory is swapped. */
 const SECONDS = Number(process.env.PEERSYNC_SWAP_SECONDS ?? 180);
-/** Sizes that the daemon reads in different ways: whole in a group, streamed when it is pushed, and in pieces. */
+/**
+ * Sizes that the daemon reads in different ways: whole in a group, streamed when it is pushed, and
+ * in pieces.
+ */
 const SIZES = [40, 300_000, 1_500_000];
 
 it.skipIf(!canExchange())(

@@ -1,4 +1,5 @@
-// Keeps a table and the file that a person edits equal, as fast as it can. Arguments: the peer's URL, a directory, a lock.
+// Keeps a table and the file that a person edits equal, as fast as it can. Arguments: the peer's
+// URL, a directory, a lock.
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { systemClock } from '../../src/lib/clock.js';
@@ -6,8 +7,8 @@ import { openMirrors } from '../support/mirrors.js';
 
 const [baseUrl = '', directory = '', lock = ''] = process.argv.slice(2);
 
-// Between the last look at the file and the rename there are some microseconds that no system call closes. Here nobody edits
-// in them, so that each edit that is lost is one too many.
+// Between the last look at the file and the rename there are some microseconds that no system call
+// closes. Here nobody edits in them, so that each edit that is lost is one too many.
 const { lstatSync } = fs;
 const guarded = (path: string, options: object) => {
   for (let taken = false; !taken; ) {

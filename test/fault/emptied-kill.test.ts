@@ -31,10 +31,13 @@ it('what the peer has of files that became empty goes, and no text goes, however
   let asked = 0;
   const wrong: string[] = [];
   site.proxy.behaviour = async (call) => {
-    const urls = new Set(call.path === '/api/remove_p.html' ? [...call.form].map(([, url]) => url) : []);
+    const urls = new Set(
+      call.path === '/api/remove_p.html' ? [...call.form].map(([, url]) => url) : [],
+    );
     asked += urls.size;
     for (const [file, { text, since }] of files)
-      if (urls.has(site.url(file)) && text !== '' && since < began) wrong.push(`asked to remove ${file}`);
+      if (urls.has(site.url(file)) && text !== '' && since < began)
+        wrong.push(`asked to remove ${file}`);
     if (urls.size + call.items.length > 0) await sleep(random.between(0, SLOW_MS));
     return call.forward();
   };
@@ -45,11 +48,15 @@ it('what the peer has of files that became empty goes, and no text goes, however
     const daemon = site.spawn();
     began = performance.now();
     for (const file of names.splice(0, 15)) write(file, '');
-    await until(() => asked >= end || performance.now() > began + LONGEST_LIFE_MS, 'the end of its life');
+    await until(
+      () => asked >= end || performance.now() > began + LONGEST_LIFE_MS,
+      'the end of its life',
+    );
     await sleep(random.between(0, SLOW_MS));
     expect((await daemon.kill('SIGKILL')).signal).toBe('SIGKILL');
     const leaving = (await site.list()).filter(({ status }) => status === 'removing');
-    for (const { path } of leaving.slice(-3)) write(`inbox/${path}`, `text of ${path} again, ${life}`);
+    for (const { path } of leaving.slice(-3))
+      write(`inbox/${path}`, `text of ${path} again, ${life}`);
   }
 
   began = performance.now();
@@ -69,9 +76,11 @@ it('what the peer has of files that became empty goes, and no text goes, however
       await site.run('approve-deletes', 'inbox', '--yes');
     return others.length === 0;
   };
-  await until(isSettled, 'the peer has the text of files that have some').catch((error: unknown) => {
-    throw new Error(others.join('\n'), { cause: error });
-  });
+  await until(isSettled, 'the peer has the text of files that have some').catch(
+    (error: unknown) => {
+      throw new Error(others.join('\n'), { cause: error });
+    },
+  );
   await site.stop();
   expect(wrong).toEqual([]);
   expect(asked).toBeGreaterThan(0);

@@ -19,7 +19,9 @@ const isShare = ({ path }: Call) => path.includes('share');
 function sound(...tables: readonly string[]): Behaviour {
   return (call) => {
     if (isShare(call))
-      return answering(200, '%PDF-1.7 as it should be', { 'content-type': 'application/pdf' })(call);
+      return answering(200, '%PDF-1.7 as it should be', { 'content-type': 'application/pdf' })(
+        call,
+      );
     const table = call.form.get('table');
     const rows = ['1', '2'].map((n) => ({ pk: `k${n}`, cells: { a: `${n} of ${table}` } }));
     return json(table === null ? { tables } : { table, columns: ['a'], rows })(call);
@@ -34,7 +36,10 @@ beforeEach(async () => {
   site.proxy.behaviour = sound('prices');
 });
 
-/** Every file below a directory with its content, but for the marker of a mirror root; none of them is a link. */
+/**
+ * Every file below a directory with its content, but for the marker of a mirror root; none of them
+ * is a link.
+ */
 function contents(directory: string): Map<string, string> {
   const found = new Map<string, string>();
   if (!existsSync(directory)) return found;
@@ -61,8 +66,23 @@ async function mirrored(setting: Partial<MirrorsSetting>): Promise<() => Promise
 
 it('names from a hostile peer do not lead out of the root, however they are written', async () => {
   const upwards = ['../../evil', '..', '.', '/etc/evil', 'a/../../../evil', '..\\..\\evil'];
-  const reserved = ['nul\u0000evil', 'CON', 'con.txt', ' evil ', 'evil.', '.hidden', 'x'.repeat(400)];
-  const alike = ['\u00c4rger', 'A\u0308rger', '\u00e4rger', '\u202egnp.evil', 'line\nbreak', 'fine'];
+  const reserved = [
+    'nul\u0000evil',
+    'CON',
+    'con.txt',
+    ' evil ',
+    'evil.',
+    '.hidden',
+    'x'.repeat(400),
+  ];
+  const alike = [
+    '\u00c4rger',
+    'A\u0308rger',
+    '\u00e4rger',
+    '\u202egnp.evil',
+    'line\nbreak',
+    'fine',
+  ];
   const names = [...upwards, ...reserved, ...alike];
   site.proxy.behaviour = sound(...names);
   const run = await mirrored({ tables: [{ name: '*', table: '*', path: '{table}.csv' }] });
@@ -101,7 +121,10 @@ function endless(begin: string, more: (i: number) => string): Behaviour {
 }
 
 const HOSTILE: readonly (readonly [string, Behaviour])[] = [
-  ['an HTML error page with 200', html('<html><title>Error</title><body>Internal error</body></html>')],
+  [
+    'an HTML error page with 200',
+    html('<html><title>Error</title><body>Internal error</body></html>'),
+  ],
   ['an HTML login page', html('<html><form><input name="password" type="password"></form></html>')],
   ['a JSON error with 200', json({ error: 'out of memory' })],
   ['an empty answer', answering(200, '', { 'content-type': 'application/octet-stream' })],
@@ -119,7 +142,8 @@ const HOSTILE: readonly (readonly [string, Behaviour])[] = [
   ['a row without end', endless(`${BEGIN}{"pk":"k1","cells":{"a":"`, () => 'x'.repeat(10_000))],
   [
     'an answer that stops half-way',
-    (call) => halfAnAnswer({ ...call, forward: async () => (await sound()(call)) ?? call.forward() }),
+    (call) =>
+      halfAnAnswer({ ...call, forward: async () => (await sound()(call)) ?? call.forward() }),
   ],
   ['deep nesting', answering(200, `{"table":"prices","rows":${'['.repeat(200_000)}`, JSON_TYPE)],
 ];
@@ -159,13 +183,22 @@ describe('the mirror command', () => {
       lines: [{ failure: { code: 'PEER_ANSWER' } }],
     });
     site.proxy.behaviour = json({ table: 'prices', columns: ['a'], rows: [] });
-    expect(await site.json('mirror')).toMatchObject({ code: 3, lines: [{ alarm: { code: 'TABLE_EMPTY' } }] });
+    expect(await site.json('mirror')).toMatchObject({
+      code: 3,
+      lines: [{ alarm: { code: 'TABLE_EMPTY' } }],
+    });
   });
 
   it('that is stopped in the middle of an answer leaves nothing half done, and once gives such an answer up', async () => {
-    site.configure({ peer: peer(), mirror: { tables: [{ table: 'prices' }], shares: [{ data: 's' }] } });
+    site.configure({
+      peer: peer(),
+      mirror: { tables: [{ table: 'prices' }], shares: [{ data: 's' }] },
+    });
     site.proxy.behaviour = (call) => {
-      call.response.setHeader('content-type', isShare(call) ? 'application/pdf' : 'application/json');
+      call.response.setHeader(
+        'content-type',
+        isShare(call) ? 'application/pdf' : 'application/json',
+      );
       call.response.write(
         isShare(call) ? Buffer.alloc(100_000, 'x') : `${BEGIN}{"pk":"k","cells":{"a":"1"}}`,
       );

@@ -80,7 +80,8 @@ it(
       const files = (await site.list()).filter(({ folder }) => folder === 'cleared');
       const open = files.filter(({ status }) => !['confirmed', 'removed', 'gone'].includes(status));
       // A file that was removed before it was pushed is gone, and stays so.
-      for (const file of files) if (file.status === 'gone' && (await isInPeer(file))) open.push(file);
+      for (const file of files)
+        if (file.status === 'gone' && (await isInPeer(file))) open.push(file);
       return open;
     };
     const isCleared = async () => {
@@ -88,10 +89,14 @@ it(
       if (cleared?.heldDeletes !== undefined) await site.run('approve-deletes', 'cleared', '--yes');
       return (await unfinished()).length === 0;
     };
-    await until(isCleared, 'the documents of removed files are removed').catch(async (error: unknown) => {
-      const { folders } = await site.status();
-      throw new Error(JSON.stringify({ folders, unfinished: await unfinished() }), { cause: error });
-    });
+    await until(isCleared, 'the documents of removed files are removed').catch(
+      async (error: unknown) => {
+        const { folders } = await site.status();
+        throw new Error(JSON.stringify({ folders, unfinished: await unfinished() }), {
+          cause: error,
+        });
+      },
+    );
     const asked = removalsAsked(site.proxy);
     for (const file of await site.list()) {
       if (file.folder === 'kept') expect(asked, file.url).not.toContain(file.url);
@@ -100,7 +105,9 @@ it(
     await site.expectAllInPeer();
     await site.stop();
     expect(asked.size).toBeGreaterThan(0);
-    console.log(`${site.onDisk().size} files, ${asked.size} documents removed, ${scans} kills during a scan`);
+    console.log(
+      `${site.onDisk().size} files, ${asked.size} documents removed, ${scans} kills during a scan`,
+    );
   },
   60_000 + KILLS * 20_000 + 240_000,
 );

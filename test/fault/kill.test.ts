@@ -4,7 +4,16 @@ import { expect, it } from 'vitest';
 import { PeerProcess } from '../support/peer-process.js';
 import type { Listed } from '../support/site.js';
 import { until } from '../support/wait.js';
-import { BUSY, busySite, inWords, isConfirmed, Ledger, Passing, randomMoment, settle } from './busy.js';
+import {
+  BUSY,
+  busySite,
+  inWords,
+  isConfirmed,
+  Ledger,
+  Passing,
+  randomMoment,
+  settle,
+} from './busy.js';
 
 const CRASHES = 25;
 const CRASHES_WITH_PEER = 3;
@@ -38,7 +47,8 @@ it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, cl
   }
   await expectTrue(await settle(site, user));
   await site.expectAllInPeer();
-  // What was under way at a crash is looked up first, so hardly anything that the peer had received is pushed again.
+  // What was under way at a crash is looked up first, so hardly anything that the peer had received
+  // is pushed again.
   expect(ledger.again.size).toBeLessThan(ledger.pushed / 20);
 }, 600_000);
 
@@ -71,7 +81,9 @@ it(`a daemon that is killed together with its embedded peer, ${CRASHES_WITH_PEER
     // It may have gone within the same minute as very many others, which wait for a person.
     const { folders } = await site.status();
     if (folders[0]?.heldDeletes !== undefined) await site.run('approve-deletes', 'one', '--yes');
-    return (await site.list()).some(({ url, status }) => url === site.url(last) && status === 'removed');
+    return (await site.list()).some(
+      ({ url, status }) => url === site.url(last) && status === 'removed',
+    );
   };
   await until(isRemoved, 'the document of a removed file is removed');
   await site.stop();

@@ -45,7 +45,8 @@ function answer(asked: URLSearchParams): string {
   const pk = asked.get('pk');
   if (asked.has('commitrow')) {
     for (const [name, value] of asked)
-      if (name.startsWith('col_')) change({ by: 'mirror', pk: pk ?? '', column: name.slice(4), value });
+      if (name.startsWith('col_'))
+        change({ by: 'mirror', pk: pk ?? '', column: name.slice(4), value });
   } else if (asked.has('deleterows')) {
     for (const [name, value] of asked)
       if (name.startsWith('item_')) change({ by: 'mirror', pk: value.slice(3), value: '' });

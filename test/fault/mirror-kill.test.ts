@@ -14,14 +14,21 @@ const rows = Array.from({ length: 400 }, (_, row) => String(row).padStart(12, '0
 /** The share is large enough that it is written in many pieces. */
 const SHARE_BYTES = 256 * 1024;
 
-/** The files as they are to be where everything in them is of one answer of the peer, which has a number of its own. */
+/**
+ * The files as they are to be where everything in them is of one answer of the peer, which has a
+ * number of its own.
+ */
 const FILES = {
   'table.csv': (number: string) =>
     `pk,number,text\n${rows.map((pk) => `${pk},${number},"a ""quoted"",\nbroken line"\n`).join('')}`,
-  'share.bin': (number: string) => Buffer.alloc(SHARE_BYTES, `${number} `.padStart(16, '0')).toString(),
+  'share.bin': (number: string) =>
+    Buffer.alloc(SHARE_BYTES, `${number} `.padStart(16, '0')).toString(),
 };
 
-/** A file that readers look at again and again: each time it is whole, or not there before it was there once. */
+/**
+ * A file that readers look at again and again: each time it is whole, or not there before it was
+ * there once.
+ */
 class Watched {
   readonly seen = new Set<string>();
   #last: Buffer = Buffer.alloc(0);
@@ -69,11 +76,16 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
   const directory = temporaryDirectory();
   const root = join(directory, 'mirror');
   const random = Random.seeded();
-  const files = Object.entries(FILES).map(([name, content]) => new Watched(join(root, name), content));
+  const files = Object.entries(FILES).map(
+    ([name, content]) => new Watched(join(root, name), content),
+  );
   const seen = () => files.reduce((sum, file) => sum + file.seen.size, 0);
   let looks = 0;
   let over = false;
-  /** No process is there that could touch a file: one is killed, or its program is only being loaded. */
+  /**
+   * No process is there that could touch a file: one is killed, or its program is only being
+   * loaded.
+   */
   let isStill = true;
   const look = () => {
     looks += 1;
@@ -92,7 +104,10 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
     });
     const wanted = random.between(0, 3);
     const changes = () => mirroring.stdout.match(/changed/g)?.length ?? 0;
-    await until(() => mirroring.stderr !== '' || changes() >= wanted, `round ${round}: ${wanted} changes`);
+    await until(
+      () => mirroring.stderr !== '' || changes() >= wanted,
+      `round ${round}: ${wanted} changes`,
+    );
     expect(mirroring.stderr).toBe('');
     await sleep(random.next() * 25);
     await mirroring.kill('SIGKILL');

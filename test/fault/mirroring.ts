@@ -1,4 +1,5 @@
-// Mirrors a table and a share of a peer without end, as fast as it can. Arguments: the peer's URL, a directory.
+// Mirrors a table and a share of a peer without end, as fast as it can. Arguments: the peer's URL,
+// a directory.
 import { openMirrors } from '../support/mirrors.js';
 
 console.log('loaded');

@@ -50,9 +50,24 @@ describe.concurrent('check', () => {
   ][] = [
     ['well', well, undefined, /^access: the peer lets us in and takes pushes$/],
     ['down', 'down', 4, /^peer: .* cannot be reached: connect ECONNREFUSED/],
-    ['failing', answering(500, 'oops'), 1, /^peer: .* failed \(500\); the answer begins with: oops/],
-    ['password', otherPassword, 1, /^access: .* did not accept the user name and the password \(401\)/],
-    ['another', answering(404, 'nginx'), 1, /^dialect: .* has neither .*yacydoc\.xml nor .*peerdoc\.html/],
+    [
+      'failing',
+      answering(500, 'oops'),
+      1,
+      /^peer: .* failed \(500\); the answer begins with: oops/,
+    ],
+    [
+      'password',
+      otherPassword,
+      1,
+      /^access: .* did not accept the user name and the password \(401\)/,
+    ],
+    [
+      'another',
+      answering(404, 'nginx'),
+      1,
+      /^dialect: .* has neither .*yacydoc\.xml nor .*peerdoc\.html/,
+    ],
     ['stack-trace', answering(200, STACK_TRACE), 1, /^dialect: .* shows a document in neither/],
   ];
 
@@ -66,7 +81,9 @@ describe.concurrent('check', () => {
     const last = findings.at(-1);
     expect(`${last?.check}: ${last?.message}`).toMatch(says);
     expect(last).toMatchObject(
-      code === undefined ? { ok: true } : { ok: false, exitCode: code, hint: expect.stringMatching(/\.$/) },
+      code === undefined
+        ? { ok: true }
+        : { ok: false, exitCode: code, hint: expect.stringMatching(/\.$/) },
     );
     expect(findings.slice(0, -1).every(({ ok }) => ok)).toBe(true);
     expect(JSON.stringify(findings)).not.toMatch(/\n\s+at /);
@@ -78,7 +95,9 @@ describe.concurrent('check', () => {
     await site.proxy.goDown();
     const { code, stdout } = await site.run('check');
     expect(code).toBe(4);
-    expect(stdout).toMatch(/^TROUBLE +peer: .*ECONNREFUSED.*\n {9}Check that the peer is running .*\.$/m);
+    expect(stdout).toMatch(
+      /^TROUBLE +peer: .*ECONNREFUSED.*\n {9}Check that the peer is running .*\.$/m,
+    );
   });
 });
 
@@ -95,7 +114,10 @@ describe.concurrent('once', () => {
     );
     await site.proxy.comeUp();
     const again = await site.run('once');
-    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('12 confirmed, 0 waiting')]);
+    expect([again.code, again.stdout]).toEqual([
+      0,
+      expect.stringContaining('12 confirmed, 0 waiting'),
+    ]);
     await site.expectAllInPeer();
   });
 
@@ -110,7 +132,9 @@ describe.concurrent('once', () => {
     expect(stderr).toMatch(
       /^peersync: The peer refuses the credentials: .*\(401\)\.\n {2}Check peer.auth: the user name, and the password/m,
     );
-    expect(stderr + JSON.stringify(site.proxy.requests)).not.toContain('wrong-password-of-the-admin');
+    expect(stderr + JSON.stringify(site.proxy.requests)).not.toContain(
+      'wrong-password-of-the-admin',
+    );
     expect(site.proxy.pushes).toEqual([]);
   });
 
@@ -127,14 +151,17 @@ describe.concurrent('once', () => {
       '30s',
       /^peersync: The peer answers with errors: .* failed \(500\); .*OutOfMemoryError\.$/m,
     ],
-  ])('ends with exit code 1 and the words of a peer that %s', async (_, behaviour, timeout, says) => {
-    const site = await patient();
-    site.proxy.behaviour = behaviour;
-    site.dropSome('f');
-    const { code, stderr } = await site.run('once', '--timeout', timeout);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(says);
-  });
+  ])(
+    'ends with exit code 1 and the words of a peer that %s',
+    async (_, behaviour, timeout, says) => {
+      const site = await patient();
+      site.proxy.behaviour = behaviour;
+      site.dropSome('f');
+      const { code, stderr } = await site.run('once', '--timeout', timeout);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(says);
+    },
+  );
 });
 
 /** A duration of less than an hour. */
@@ -188,14 +215,26 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
 };
 
 /** The names of those that one daemon goes through, one after the other. */
-const ROUNDS = ['down half', 'silent', 'failing empty', 'stackTrace anotherServer', 'otherPassword busy'];
+const ROUNDS = [
+  'down half',
+  'silent',
+  'failing empty',
+  'stackTrace anotherServer',
+  'otherPassword busy',
+];
 
 /** Most calls within any second. */
 function mostInASecond(calls: readonly Recorded[]): number {
-  return Math.max(0, ...calls.map(({ at }) => calls.filter((c) => c.at >= at && c.at < at + 1000).length));
+  return Math.max(
+    0,
+    ...calls.map(({ at }) => calls.filter((c) => c.at >= at && c.at < at + 1000).length),
+  );
 }
 
-/** The trouble begins while a daemon works, lasts until it was tried and reported as it should be, and is over. */
+/**
+ * The trouble begins while a daemon works, lasts until it was tried and reported as it should be,
+ * and is over.
+ */
 async function goThrough(site: Site, name: string): Promise<void> {
   const { daemon, proxy } = site;
   const { behaviour, says } = TROUBLES[name] ?? { behaviour: well, says: '' };
@@ -229,12 +268,16 @@ async function goThrough(site: Site, name: string): Promise<void> {
     ? `^info: The peer ${says} Going on in 2s\\.$`
     : `^warn: The peer ${says}.*Work waits and nothing is lost; next try in ${TIME}\\.$`;
   expect(said()).toEqual([expect.stringMatching(new RegExp(line))]);
-  const pushes = (since: number) => proxy.requests.slice(since).filter(({ path }) => path.includes('push_p'));
+  const pushes = (since: number) =>
+    proxy.requests.slice(since).filter(({ path }) => path.includes('push_p'));
   expect(mostInASecond(proxy.requests.slice(calls)), 'calls in a second').toBeLessThanOrEqual(48);
   expect(mostInASecond(pushes(calls)), 'pushes in a second').toBeLessThanOrEqual(12);
   expect(mostInASecond(pushes(saidAt)), 'pushes in a second, once it is said').toBeLessThan(5);
   if (says.startsWith('does not answer'))
-    expect(mostInASecond(proxy.requests.slice(saidAt)), 'calls in a second, once it is said').toBeLessThan(7);
+    expect(
+      mostInASecond(proxy.requests.slice(saidAt)),
+      'calls in a second, once it is said',
+    ).toBeLessThan(7);
 
   // Between two waits that a peer asks for it is asked, and a file may be on its way.
   const reported = new RegExp(
@@ -246,12 +289,14 @@ async function goThrough(site: Site, name: string): Promise<void> {
     expect((await site.status()).items).toMatchObject({ quarantined: 0 });
     return reported.test((await site.run('status')).stdout);
   }, `${name}: status has it`);
-  const isWaiting = /^status +pending[\s\S]*^next +It waits( for the peer, which |, for the peer asked)/m;
+  const isWaiting =
+    /^status +pending[\s\S]*^next +It waits( for the peer, which |, for the peer asked)/m;
   const hasWhy = async () => isWaiting.test((await site.run('why', last)).stdout);
   await until(hasWhy, `${name}: why has it`);
 
   proxy.behaviour = well;
-  // It is found out by itself that the peer is back, and sooner where a person asks for another try.
+  // It is found out by itself that the peer is back, and sooner where a person asks for another
+  // try.
   if (behaviour === 'down') await proxy.comeUp();
   else await site.ask('retry', { all: true });
   await daemon.confirms(confirmed + 24);
@@ -264,7 +309,8 @@ describe.concurrent('a peer in trouble', () => {
   it.each(ROUNDS)(
     '(%s) is logged once, waited for without a storm of requests, and then everything is confirmed',
     async (names) => {
-      // Long enough for a peer that is well on most machines, and not too long to wait for one that is not.
+      // Long enough for a peer that is well on most machines, and not too long to wait for one that
+      // is not.
       const site = await patient(names === 'silent' ? { ...TIMEOUTS, headers: '6s' } : TIMEOUTS);
       site.dropSome('before');
       await inDetail(site).confirms(12);

@@ -12,12 +12,18 @@ it(`${RELOADS} reloads in a row under load, in each of ${LIVES} lives that end i
   const { site, random, user } = await busySite();
   const ledger = new Ledger();
 
-  /** Another configuration each time: a folder comes and goes, another is replaced, limits change. */
+  /**
+   * Another configuration each time: a folder comes and goes, another is replaced, limits change.
+   */
   const change = (hasGuests: boolean) => {
     const two = { name: 'two', settle: `${random.between(100, 300)}ms` };
     site.configure({
       folders: [{ name: 'one' }, two, ...(hasGuests ? [{ name: 'three' }] : [])],
-      push: { maxItems: 10, concurrency: random.between(1, 6), requestsPerSecond: random.between(50, 500) },
+      push: {
+        maxItems: 10,
+        concurrency: random.between(1, 6),
+        requestsPerSecond: random.between(50, 500),
+      },
       confirm: { maxInterval: '200ms', concurrency: random.between(1, 16) },
     });
   };
@@ -32,7 +38,8 @@ it(`${RELOADS} reloads in a row under load, in each of ${LIVES} lives that end i
     const daemon = await site.start();
     for (let reload = 1; reload <= RELOADS; reload += 1) {
       change(random.chance(0.5));
-      // Every other one is waited for, the rest comes while another is under way, and the last is cut short by the kill.
+      // Every other one is waited for, the rest comes while another is under way, and the last is
+      // cut short by the kill.
       if (reload % 2 === 0) daemon.child.kill('SIGHUP');
       else await site.ask('reload');
       await sleep(random.between(0, 50));
@@ -67,7 +74,8 @@ it(`folders that swap places, names, addresses and collections ${MOVES} times wh
   /** @param least how many of the three folders there are at least */
   const change = (least = 2): void => {
     const paths = shuffled();
-    // Mostly a directory keeps its URL, and a name its collection: then what was before is back after a few changes.
+    // Mostly a directory keeps its URL, and a name its collection: then what was before is back
+    // after a few changes.
     const urls = random.chance(0.7) ? paths : shuffled();
     const collections = random.chance(0.6) ? DIRECTORIES : shuffled();
     const names = random.chance(0.3) ? ['uno', 'two', 'tres'] : DIRECTORIES;
@@ -80,7 +88,8 @@ it(`folders that swap places, names, addresses and collections ${MOVES} times wh
     }));
     site.configure({ ...BUSY, folders: folders.slice(0, random.chance(0.2) ? least : 3) });
   };
-  for (const name of DIRECTORIES) for (let i = 0; i < SAME; i += 1) user.write(`${name}/same/${i}.txt`);
+  for (const name of DIRECTORIES)
+    for (let i = 0; i < SAME; i += 1) user.write(`${name}/same/${i}.txt`);
   change();
   await site.start();
   user.work();

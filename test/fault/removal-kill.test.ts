@@ -15,10 +15,15 @@ const CRASHES = 6;
 /** A life with removals has them within this. */
 const LONGEST_LIFE_MS = 4_000;
 
-/** What a push or a removal takes, at most: long enough for one to overtake the other, and to be killed meanwhile. */
+/**
+ * What a push or a removal takes, at most: long enough for one to overtake the other, and to be
+ * killed meanwhile.
+ */
 const SLOW_MS = 400;
 
-/** A site, what stands before its peer, and the sha256 of what that shows at a URL, now or for good. */
+/**
+ * A site, what stands before its peer, and the sha256 of what that shows at a URL, now or for good.
+ */
 interface World {
   readonly site: Site;
   readonly proxy: ScriptedPeer;
@@ -31,7 +36,10 @@ async function withEmbeddedPeer(): Promise<World> {
 }
 
 async function withYacy(): Promise<World> {
-  const [site, yacy] = await Promise.all([Site.begin(), YacyModel.start({ timing: timing(SPEED) })]);
+  const [site, yacy] = await Promise.all([
+    Site.begin(),
+    YacyModel.start({ timing: timing(SPEED) }),
+  ]);
   const proxy = await ScriptedPeer.start(yacy.url);
   site.configure({
     peer: { url: proxy.url },
@@ -50,7 +58,10 @@ function removedBy({ form, path }: Call): string[] {
   return form.has('urldelete') ? form.getAll('urlstring') : [];
 }
 
-/** Somebody who removes half of the files, renames the others, and puts a tenth of the removed ones back, the same or changed. */
+/**
+ * Somebody who removes half of the files, renames the others, and puts a tenth of the removed ones
+ * back, the same or changed.
+ */
 class LeavingUser {
   /** Since when each file has been there, by `performance.now()`; those that were removed never. */
   readonly since = new Map<string, number>();
@@ -158,8 +169,12 @@ it.each([
       await until(() => asked >= end || performance.now() > began + longest, 'the end of its life');
       await sleep(random.between(0, SLOW_MS));
       expect((await daemon.kill('SIGKILL')).signal).toBe('SIGKILL');
-      noted.push(`killed after ${Math.round(performance.now() - began)} ms, ${asked} removals asked for`);
-      for (const { path } of (await site.list()).filter(({ status }) => status === 'removing').slice(-2))
+      noted.push(
+        `killed after ${Math.round(performance.now() - began)} ms, ${asked} removals asked for`,
+      );
+      for (const { path } of (await site.list())
+        .filter(({ status }) => status === 'removing')
+        .slice(-2))
         user.putBack(`inbox/${path}`);
     }
     await work;
@@ -170,7 +185,8 @@ it.each([
     let others: string[] = [];
     const isSettled = async () => {
       const { folders, items } = await site.status();
-      if (folders[0]?.heldDeletes !== undefined) await site.run('approve-deletes', 'inbox', '--yes');
+      if (folders[0]?.heldDeletes !== undefined)
+        await site.run('approve-deletes', 'inbox', '--yes');
       if (items.gone + items.removing > 0) return false;
       others = [];
       for (const file of user.since.keys()) {

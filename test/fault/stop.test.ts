@@ -8,7 +8,9 @@ import { until } from '../support/wait.js';
 import { busySite, inWords, isConfirmed, Ledger, Passing, randomMoment, settle } from './busy.js';
 
 const STOPS = 5;
-/** A good deal more than the daemon gives its requests, and less than it would wait for an answer. */
+/**
+ * A good deal more than the daemon gives its requests, and less than it would wait for an answer.
+ */
 const GENTLY_MS = 20_000;
 
 /** The URLs of items whose push left and of which no answer is recorded. */

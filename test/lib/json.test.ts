@@ -4,7 +4,9 @@ import { NestedTooDeeply, parseBounded, parseJson, TooManyValues } from '../../s
 
 function faultOf(text: string): string {
   const result = parseJson(text);
-  return 'fault' in result ? `${result.fault.line}:${result.fault.column} ${result.fault.what}` : 'none';
+  return 'fault' in result
+    ? `${result.fault.line}:${result.fault.column} ${result.fault.what}`
+    : 'none';
 }
 
 function parses(text: string): boolean {
@@ -44,12 +46,14 @@ describe('a configuration file that is not JSON', () => {
     expect(faultOf(text).slice(0, start.length)).toBe(start);
   });
 
-  it.each(['{"password": hunter2}', '{"password": "hunter2}', '{"password": "a" hunter2}', 'hunter2'])(
-    'never has its values quoted, because one may be a password: %j',
-    (text) => {
-      expect(faultOf(text)).not.toContain('hunter2');
-    },
-  );
+  it.each([
+    '{"password": hunter2}',
+    '{"password": "hunter2}',
+    '{"password": "a" hunter2}',
+    'hunter2',
+  ])('never has its values quoted, because one may be a password: %j', (text) => {
+    expect(faultOf(text)).not.toContain('hunter2');
+  });
 });
 
 describe('JSON', () => {
@@ -89,7 +93,8 @@ describe('JSON from outside', () => {
   });
 
   it('has at most 200,000 values, however small they are; what stands in strings is none', () => {
-    const flat = (value: string, count: number) => `{"x":[${`${value},`.repeat(count - 1)}${value}]}`;
+    const flat = (value: string, count: number) =>
+      `{"x":[${`${value},`.repeat(count - 1)}${value}]}`;
     for (const value of ['{}', '[]', '0', '"a"', '{"k":0}'])
       expect(() => parseBounded(flat(value, 210_000))).toThrow(TooManyValues);
     expect(() => parseBounded(flat('0', 190_000))).not.toThrow();

@@ -1,4 +1,5 @@
-// Tries to take a lock each time it is told to `try`, gives it free when told to `release`, and tells what came of it.
+// Tries to take a lock each time it is told to `try`, gives it free when told to `release`, and
+// tells what came of it.
 import { createInterface } from 'node:readline';
 import { systemClock } from '../../src/lib/clock.js';
 import { type Lock, takeLock } from '../../src/lib/lock.js';
@@ -20,4 +21,5 @@ async function outcome(told: string): Promise<string> {
 }
 
 console.log('ready');
-for await (const told of createInterface({ input: process.stdin })) console.log(await outcome(told));
+for await (const told of createInterface({ input: process.stdin }))
+  console.log(await outcome(told));

@@ -47,7 +47,10 @@ function guardOf(path: string): string {
   return `${path}.${createHash('sha256').update(readFileSync(path)).digest('hex').slice(0, 16)}`;
 }
 
-function started(command: string, ...args: string[]): ChildProcessByStdio<Writable, Readable, null> {
+function started(
+  command: string,
+  ...args: string[]
+): ChildProcessByStdio<Writable, Readable, null> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   afterwards('test', () => void child.kill('SIGKILL'));
   return child;
@@ -86,12 +89,16 @@ const contenders = (path: string, count: number) =>
   Promise.all(Array.from({ length: count }, () => contender(path)));
 
 /** Lets all try at the same moment: one wins, and the others are told of it. */
-async function contest(all: readonly Contender[]): Promise<{ winner: Contender; others: Contender[] }> {
+async function contest(
+  all: readonly Contender[],
+): Promise<{ winner: Contender; others: Contender[] }> {
   const outcomes = await Promise.all(all.map((each) => each.told('try')));
   const winner = all[outcomes.indexOf('won')];
   if (winner === undefined) throw new Error(`nobody won: ${outcomes.join(', ')}`);
   const others = all.filter((each) => each !== winner);
-  expect(outcomes.filter((each) => each !== 'won')).toEqual(others.map(() => `held by ${winner.pid}`));
+  expect(outcomes.filter((each) => each !== 'won')).toEqual(
+    others.map(() => `held by ${winner.pid}`),
+  );
   return { winner, others };
 }
 
@@ -187,8 +194,15 @@ describe('a lock', () => {
   });
 
   it.each([
-    ...['', '\0\0\0\0', 'garbage', '{"pid":1', 'null', '[]'],
-    ...['{"pid":-1,"host":"x","since":1}', '{"pid":1,"host":"x","since":9e15}', 'a link to nothing'],
+    '',
+    '\0\0\0\0',
+    'garbage',
+    '{"pid":1',
+    'null',
+    '[]',
+    '{"pid":-1,"host":"x","since":1}',
+    '{"pid":1,"host":"x","since":9e15}',
+    'a link to nothing',
   ])('is free when a power cut or another program left %j of it', async (left) => {
     const path = freshPath();
     if (left === 'a link to nothing') symlinkSync('nowhere', path);

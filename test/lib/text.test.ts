@@ -31,10 +31,12 @@ test('what is not seen in a name, or turns it around, is written out; letters, m
     'a\\x1b[31m\\x07\\x0a\\u200b\\u200f\\u202e\\u2060\\u2066\\ufeff\\u{e0041}\\u{e0100}\\u3164',
   );
   expect(visible('\u034f\u180b\ufe0e\u2800\ud800')).toBe('\\u034f\\u180b\\ufe0e\\u2800\\ud800');
-  for (const name of ['Bücher', 'e\u0301', '文書', 'शब्द', '❤️', '👍🏽']) expect(visible(name)).toBe(name);
+  for (const name of ['Bücher', 'e\u0301', '文書', 'शब्द', '❤️', '👍🏽'])
+    expect(visible(name)).toBe(name);
   expect(fromVisible(visible(hidden))).toBe(hidden);
   // None of these is the spelling of a character that would not be seen.
-  for (const text of ['\\x41', '\\x00', '\\u{ffffff}', 'C:\\new']) expect(fromVisible(text)).toBe(text);
+  for (const text of ['\\x41', '\\x00', '\\u{ffffff}', 'C:\\new'])
+    expect(fromVisible(text)).toBe(text);
 });
 
 test('JSON keeps its values where what is not seen is escaped', () => {
@@ -45,7 +47,13 @@ test('JSON keeps its values where what is not seen is escaped', () => {
 });
 
 test('what is written out in a name is told apart from a name that holds these letters', () => {
-  expect(visibleParts('zero\u200bwidth\n.txt')).toEqual(['zero', '\\u200b', 'width', '\\x0a', '.txt']);
+  expect(visibleParts('zero\u200bwidth\n.txt')).toEqual([
+    'zero',
+    '\\u200b',
+    'width',
+    '\\x0a',
+    '.txt',
+  ]);
   expect(visibleParts('zero\\u200bwidth.txt')).toEqual(['zero\\u200bwidth.txt']);
   expect(visibleParts('')).toEqual(['']);
 });
@@ -60,7 +68,10 @@ test('an address is read with its letters, and with the escapes of what is not s
 test('a name in a command that a person copies is one word of a shell', () => {
   expect(shellWord('notes-2.b/*')).toBe("'notes-2.b/*'");
   for (const name of ['notes', 'My notes', "it's $HOME", 'Bücher', '-x', '']) {
-    const echoed = execFileSync('sh', ['-c', `printf %s ${shellWord(name)}`.replace('%s', "'%s|'")]);
+    const echoed = execFileSync('sh', [
+      '-c',
+      `printf %s ${shellWord(name)}`.replace('%s', "'%s|'"),
+    ]);
     expect(echoed.toString()).toBe(`${name}|`);
   }
 });

@@ -1,10 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { durationText, formatBytes, formatDuration, parseDuration, parseSize } from '../../src/lib/units.js';
+import {
+  durationText,
+  formatBytes,
+  formatDuration,
+  parseDuration,
+  parseSize,
+} from '../../src/lib/units.js';
 
 describe('durations', () => {
   it('are read in falling units, each at most once, and from nothing else', () => {
-    const read = { '250ms': 250, '7d': 604_800_000, '1h30m': 5_400_000, '1.5h': 5_400_000, '0s': 0 };
+    const read = {
+      '250ms': 250,
+      '7d': 604_800_000,
+      '1h30m': 5_400_000,
+      '1.5h': 5_400_000,
+      '0s': 0,
+    };
     const spaced = { ' 5 m ': 300_000, '1h 30m': 5_400_000, '1d2h3m4s5ms': 93_784_005 };
     for (const [text, ms] of Object.entries({ ...read, ...spaced }))
       expect(parseDuration(text), text).toBe(ms);
@@ -56,7 +68,19 @@ describe('sizes', () => {
     };
     for (const [text, bytes] of Object.entries(read)) expect(parseSize(text), text).toBe(bytes);
     expect(parseSize(1234)).toBe(1234);
-    const none = ['', '8', 'MiB', '-1 B', '8 M', '1e3 B', '8 MiB 2', -1, 1.5, Number.NaN, '99999999999 TiB'];
+    const none = [
+      '',
+      '8',
+      'MiB',
+      '-1 B',
+      '8 M',
+      '1e3 B',
+      '8 MiB 2',
+      -1,
+      1.5,
+      Number.NaN,
+      '99999999999 TiB',
+    ];
     for (const value of none) expect(parseSize(value), String(value)).toBeUndefined();
   });
 

@@ -40,7 +40,14 @@ class Folder {
   }
 
   knows(url: string, more: Partial<Citation> = {}): void {
-    this.peer.citations.set(url, { url, title: 'T', sentences: [], citing: [], similar: [], ...more });
+    this.peer.citations.set(url, {
+      url,
+      title: 'T',
+      sentences: [],
+      citing: [],
+      similar: [],
+      ...more,
+    });
   }
 
   remove(path: string, more: object = {}): void {
@@ -134,7 +141,10 @@ describe('mirrored citations', () => {
     folder.remove('b.txt');
     folder.knows(pendingRecord('c.txt').url, { title: 'another' });
     const { conflicts = [] } = await folder.once();
-    const kept = conflicts.map(({ file }) => [file.replace(/\.json\.conflict-.*/, ''), engine.read(file)]);
+    const kept = conflicts.map(({ file }) => [
+      file.replace(/\.json\.conflict-.*/, ''),
+      engine.read(file),
+    ]);
     expect(kept.sort()).toEqual([
       ['citations/inbox/a.txt', edited['a.txt']],
       ['citations/inbox/b.txt', edited['b.txt']],
@@ -144,7 +154,11 @@ describe('mirrored citations', () => {
   });
 
   it('are asked for as configured', async () => {
-    const folder = await Folder.open(['a.txt'], { filter: true, ch: 3, path: 'c/{path}.{folder}.json' });
+    const folder = await Folder.open(['a.txt'], {
+      filter: true,
+      ch: 3,
+      path: 'c/{path}.{folder}.json',
+    });
     const options: object[] = [];
     const { citation } = folder.peer;
     folder.peer.citation = async (query, given) => {
@@ -216,7 +230,11 @@ describe('mirrored citations', () => {
     await folder.engine.open(SETTINGS);
     folder.engine.start();
     await clock.advance(MINUTE);
-    await settled(clock, () => (folder.status?.nextAt ?? 0) > clock.now(), 'the next pass is planned');
+    await settled(
+      clock,
+      () => (folder.status?.nextAt ?? 0) > clock.now(),
+      'the next pass is planned',
+    );
     expect(folder.status?.nextAt).toBeLessThanOrEqual(clock.now() + DAY);
   });
 });
@@ -254,7 +272,11 @@ describe('mirrored citations of a folder that changes', () => {
 
   /** Waits until just these items were asked for, in this order, and the run ended. */
   async function asked(folder: Folder, clock: FakeClock, paths: readonly string[]): Promise<void> {
-    await settled(clock, () => folder.asked.length >= paths.length, `${paths.length} items are asked for`);
+    await settled(
+      clock,
+      () => folder.asked.length >= paths.length,
+      `${paths.length} items are asked for`,
+    );
     await rested(folder, clock);
     expect(folder.asked).toEqual(paths);
   }

@@ -38,9 +38,15 @@ const STEPS: Readonly<Record<string, string>> = {
 };
 
 /** How a run ended: what a report says, `later`, or an alarm. */
-type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & { readonly kind: string; readonly changed?: boolean };
+type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & {
+  readonly kind: string;
+  readonly changed?: boolean;
+};
 
-/** A person at a desk, with the two-way table T of a peer in front. Runs go without the scheduler, so that they can crash. */
+/**
+ * A person at a desk, with the two-way table T of a peer in front. Runs go without the scheduler,
+ * so that they can crash.
+ */
 export class Desk {
   readonly peer = new FakePeer();
   /** The rows of the peer. */
@@ -78,7 +84,11 @@ export class Desk {
     const deps: Partial<MirrorDeps> = {
       isListed: () => true,
       ask: (signal, work) => work(signal ?? new AbortController().signal),
-      ...{ peer: this.peer, root: this.root, stateDir: dirname(this.bases), clock: this.clock, log },
+      peer: this.peer,
+      root: this.root,
+      stateDir: dirname(this.bases),
+      clock: this.clock,
+      log,
     };
     const settings = mirrorSchema.parse({ tables: [this.#settings] }).tables[0];
     if (settings === undefined) throw new Error('one table');
@@ -91,7 +101,10 @@ export class Desk {
     return { kind: 'table', path: this.path, ...this.known };
   }
 
-  /** @param accepted what a person accepts, besides what others do to the rows and columns of the peer */
+  /**
+   * @param accepted what a person accepts, besides what others do to the rows and columns of the
+   *   peer
+   */
   async run({ accept = '', signal = new AbortController().signal } = {}): Promise<Outcome> {
     const accepted = ['TABLE_EMPTY', 'COLUMNS_LOST', accept];
     try {
@@ -103,7 +116,11 @@ export class Desk {
       if (error instanceof Overtaken) return { kind: 'later' };
       if (!(error instanceof MirrorAlarm)) throw error;
       const { code, message, hint, conflicts = [] } = error;
-      this.known = { ...this.known, conflicts, alarm: { code, message, hint, since: this.clock.now() } };
+      this.known = {
+        ...this.known,
+        conflicts,
+        alarm: { code, message, hint, since: this.clock.now() },
+      };
       return { kind: 'alarm', ...this.known };
     }
   }
@@ -139,15 +156,18 @@ export class Desk {
   }
 
   /**
-   * Plays what happens, and a last run. `edit`, `they` change cells of a row (`k1 a=1`; `+` under a new key, `k1 -` removes it) in the file
-   * and in the peer; `open` keeps the file as it is in an editor, `save` changes that and saves it; `remove` removes the file; `run` comes
-   * a minute later; `crash` is a run that is cut short (see STEPS), `overtaken` one before whose end the file is saved again, `wait` takes days.
+   * Plays what happens, and a last run. `edit`, `they` change cells of a row (`k1 a=1`; `+` under a
+   * new key, `k1 -` removes it) in the file and in the peer; `open` keeps the file as it is in an
+   * editor, `save` changes that and saves it; `remove` removes the file; `run` comes a minute
+   * later; `crash` is a run that is cut short (see STEPS), `overtaken` one before whose end the
+   * file is saved again, `wait` takes days.
    */
   async play(script: string): Promise<Outcome> {
     let opened: Cells[] = [];
     for (const step of script.split(' · ')) {
       const [what, pk = '', ...rest] = step.split(' ');
-      const cells = rest[0] === '-' ? undefined : Object.fromEntries(rest.map((cell) => cell.split('=')));
+      const cells =
+        rest[0] === '-' ? undefined : Object.fromEntries(rest.map((cell) => cell.split('=')));
       if (what === 'open') opened = this.rows();
       else if (what === 'save') {
         opened = changed(opened, pk, cells);
@@ -167,7 +187,10 @@ export class Desk {
     return await this.settled();
   }
 
-  /** What was written to the peer: `k1 a=1` for a row, `+ a=1` for one under a new key, `-k1` for a removed one. */
+  /**
+   * What was written to the peer: `k1 a=1` for a row, `+ a=1` for one under a new key, `-k1` for a
+   * removed one.
+   */
   get writes(): string[] {
     return this.peer.writes.map((what) => {
       const [, pk = '', json] = /^(?:set|delete) T (\S+)(?: (.*))?$/.exec(what) ?? [];
@@ -181,7 +204,10 @@ export class Desk {
     return readFileSync(this.file, 'utf8');
   }
 
-  /** Writes the file as an editor does: in place, or whole. Each write is a second later than the one before. */
+  /**
+   * Writes the file as an editor does: in place, or whole. Each write is a second later than the
+   * one before.
+   */
   write(text: string, how: 'in place' | 'whole' = 'whole'): void {
     mkdirSync(dirname(this.file), { recursive: true });
     const to = how === 'whole' ? `${this.file}~` : this.file;
@@ -245,7 +271,10 @@ export function rowsOf(text: string): Rows {
   const rows = text.split(';').map((row) => row.trim().split(' '));
   const named = rows.filter(([pk]) => pk !== '' && pk !== undefined);
   return Object.fromEntries(
-    named.map(([pk = '', ...cells]) => [pk, Object.fromEntries(cells.map((cell) => cell.split('=')))]),
+    named.map(([pk = '', ...cells]) => [
+      pk,
+      Object.fromEntries(cells.map((cell) => cell.split('='))),
+    ]),
   );
 }
 

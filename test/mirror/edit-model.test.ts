@@ -35,7 +35,10 @@ const actionArbitrary = fc.oneof(
   fc.record({ edit: editArbitrary }),
   fc.record({ change: changeArbitrary }),
   fc.record({ run: runArbitrary }),
-  /** The file is opened in an editor; others change something, and that reaches the file; then the editor saves. */
+  /**
+   * The file is opened in an editor; others change something, and that reaches the file; then the
+   * editor saves.
+   */
   fc.record({
     open: fc.boolean(),
     changes: fc.array(changeArbitrary, { maxLength: 3 }),
@@ -49,8 +52,9 @@ type Action = typeof actionArbitrary extends fc.Arbitrary<infer T> ? T : never;
 class Crash extends Error {}
 
 /**
- * A person, the others and a process that crashes, with one table. Every value that is ever typed is a new one, so it can be
- * said of each where it went: it is in the table, in a conflict file, or somebody who had it in view took it away.
+ * A person, the others and a process that crashes, with one table. Every value that is ever typed
+ * is a new one, so it can be said of each where it went: it is in the table, in a conflict file, or
+ * somebody who had it in view took it away.
  */
 class World {
   readonly desk: Desk;
@@ -90,7 +94,8 @@ class World {
   }
 
   edit(edit: Edit): void {
-    // An edit of what was saved from an older copy a moment ago may be one of what the others changed; nobody could tell.
+    // An edit of what was saved from an older copy a moment ago may be one of what the others
+    // changed; nobody could tell.
     if (this.#staleText === this.desk.text() && !this.#isMirrored()) return;
     const rows = this.desk.rows();
     const row = rows[edit.row % Math.max(rows.length, 1)];
@@ -119,7 +124,8 @@ class World {
       if (edit.do === 'clear') row[column] = '';
       if (edit.do === 'agree') {
         row[column] = this.desk.remote.get(row.pk ?? '')?.[column] ?? '';
-        // What both typed is the person's, too: an editor's older copy takes it back as any other edit.
+        // What both typed is the person's, too: an editor's older copy takes it back as any other
+        // edit.
         this.#theirs.delete(row[column]);
       }
       this.#save(rows, edit);
@@ -150,9 +156,10 @@ class World {
   }
 
   /**
-   * The editor saves what it opened, with another edit, over what was mirrored last. What the person did meanwhile by other
-   * ways is overwritten, as in any file; what the others did is not, where the edit is of something else. After a conflict
-   * the person opens the file anew: what stays in the editor then is a new edit of what the others typed.
+   * The editor saves what it opened, with another edit, over what was mirrored last. What the
+   * person did meanwhile by other ways is overwritten, as in any file; what the others did is not,
+   * where the edit is of something else. After a conflict the person opens the file anew: what
+   * stays in the editor then is a new edit of what the others typed.
    */
   saveStale(edit: Edit): void {
     if (this.desk.conflictFiles().length > this.#conflicts) this.#opened = undefined;
@@ -179,7 +186,8 @@ class World {
     this.#savedStale = JSON.stringify(whole);
     const kept = new Set(rows.flatMap((row) => Object.values(row)));
     for (const { pk = '', ...cells } of now) {
-      // A row that the person added since looks as if it was removed on purpose, whatever the others typed into it.
+      // A row that the person added since looks as if it was removed on purpose, whatever the
+      // others typed into it.
       const isOwnRow = this.#ownRows.has(pk) && !rows.some((row) => row.pk === pk);
       for (const value of Object.values(cells))
         if (!kept.has(value) && (isOwnRow || !this.#theirs.has(value))) this.takenAway.add(value);
@@ -223,7 +231,9 @@ class World {
     );
     expect(lost, 'values that vanished').toEqual([]);
     for (const value of this.typedWithoutKey) {
-      const rows = [...this.desk.remote.values()].filter((cells) => Object.values(cells).includes(value));
+      const rows = [...this.desk.remote.values()].filter((cells) =>
+        Object.values(cells).includes(value),
+      );
       expect(rows.length, 'a new row is added once').toBeLessThan(2);
     }
   }
@@ -250,7 +260,9 @@ class World {
 
   #save(rows: readonly Cells[], { how }: Edit): void {
     const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-    const whole = rows.map((row) => Object.fromEntries(columns.map((column) => [column, row[column] ?? ''])));
+    const whole = rows.map((row) =>
+      Object.fromEntries(columns.map((column) => [column, row[column] ?? ''])),
+    );
     this.desk.save(whole, how);
   }
 }

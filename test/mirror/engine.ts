@@ -40,9 +40,15 @@ export class FakePeer implements MirrorPeer {
   readonly objects = new Map<string, Shared>();
   readonly tableRows = new Map<string, Map<string, Cells>>();
   readonly citations = new Map<string, Citation>();
-  /** What was asked for, in order: `share x`, `shares`, `table t`, `list`, `citation url`, `set t k {"a":"1"}`, `delete t k`. */
+  /**
+   * What was asked for, in order: `share x`, `shares`, `table t`, `list`, `citation url`, `set t k
+   * {"a":"1"}`, `delete t k`.
+   */
   readonly asked: string[] = [];
-  /** Called before anything is answered, and with `did …` after a row was changed; may throw or wait. */
+  /**
+   * Called before anything is answered, and with `did …` after a row was changed; may throw or
+   * wait.
+   */
   onAsk: (what: string) => unknown = () => {};
   /** Said ahead of the rows. */
   columns: readonly string[] | undefined;
@@ -63,7 +69,10 @@ export class FakePeer implements MirrorPeer {
   async share<T>(
     { data, c }: ShareQuery,
     use: (share: ShareStream) => Promise<T>,
-    { maxBytes = 10 ** 9, signal }: { readonly maxBytes?: number; readonly signal?: AbortSignal } = {},
+    {
+      maxBytes = 10 ** 9,
+      signal,
+    }: { readonly maxBytes?: number; readonly signal?: AbortSignal } = {},
   ): Promise<T | undefined> {
     const name = c === undefined ? data : `${c}/${data}`;
     await this.#ask(`share ${name}`);
@@ -106,7 +115,12 @@ export class FakePeer implements MirrorPeer {
       }
       const all = [...rows].map(([pk, cells]) => row(pk, cells));
       all.push(...this.twice.map((pk) => row(pk, { name: 'Twin' })));
-      return use({ name: table, columns: this.columns, rows: groups(all), isUtf8: () => this.isUtf8 });
+      return use({
+        name: table,
+        columns: this.columns,
+        rows: groups(all),
+        isUtf8: () => this.isUtf8,
+      });
     },
     set: async (table: string, rows: readonly TableRow[]): Promise<readonly TableRow[]> => {
       for (const { pk, cells } of rows) {
@@ -118,7 +132,8 @@ export class FakePeer implements MirrorPeer {
       return rows;
     },
     deleteRows: async (table: string, keys: readonly string[]): Promise<readonly string[]> => {
-      for (const pk of keys) await this.#change(table, `delete ${table} ${pk}`, (all) => all.delete(pk));
+      for (const pk of keys)
+        await this.#change(table, `delete ${table} ${pk}`, (all) => all.delete(pk));
       return keys;
     },
   };
@@ -137,7 +152,11 @@ export class FakePeer implements MirrorPeer {
     await this.onAsk(what);
   }
 
-  async #change(table: string, what: string, change: (rows: Map<string, Cells>) => unknown): Promise<void> {
+  async #change(
+    table: string,
+    what: string,
+    change: (rows: Map<string, Cells>) => unknown,
+  ): Promise<void> {
     await this.#ask(what);
     const rows = this.tableRows.get(table) ?? new Map<string, Cells>();
     change(rows);
@@ -174,7 +193,9 @@ export class Engine<P extends MirrorPeer = FakePeer> {
   readonly said: string[] = [];
   failure: unknown;
   random = () => 0;
-  #opened: { readonly mirrors: Mirrors; readonly state: State; readonly queue: RequestQueue } | undefined;
+  #opened:
+    | { readonly mirrors: Mirrors; readonly state: State; readonly queue: RequestQueue }
+    | undefined;
 
   constructor(
     readonly peer: P,
@@ -191,11 +212,30 @@ export class Engine<P extends MirrorPeer = FakePeer> {
     const state = await State.open(stateDir, { clock, log });
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
     const queue = new RequestQueue({
-      lanes: { interactive: lane, confirm: lane, push: lane, removal: lane, mirror: lane, audit: lane },
-      ...{ classify, clock, log, peerName: 'the peer', policy: { waitMs: waitMs(10, 20) } },
+      lanes: {
+        interactive: lane,
+        confirm: lane,
+        push: lane,
+        removal: lane,
+        mirror: lane,
+        audit: lane,
+      },
+      classify,
+      clock,
+      log,
+      peerName: 'the peer',
+      policy: { waitMs: waitMs(10, 20) },
     });
     const random = () => this.random();
-    const parts = { settings: completed(settings, this.root), stateDir, state, queue, peer, clock, log };
+    const parts = {
+      settings: completed(settings, this.root),
+      stateDir,
+      state,
+      queue,
+      peer,
+      clock,
+      log,
+    };
     this.#opened = { mirrors: await Mirrors.open({ ...parts, random }), state, queue };
     return this;
   }
@@ -246,7 +286,8 @@ export class Engine<P extends MirrorPeer = FakePeer> {
 
   async run(...names: string[]): Promise<MirrorReport[]> {
     const reports: MirrorReport[] = [];
-    for await (const report of this.mirrors.run(names.length > 0 ? names : undefined)) reports.push(report);
+    for await (const report of this.mirrors.run(names.length > 0 ? names : undefined))
+      reports.push(report);
     return reports;
   }
 
@@ -292,7 +333,10 @@ export class Engine<P extends MirrorPeer = FakePeer> {
 /** Mirrors that ran once: `tables` of the peer by name, `objects` as text. */
 export async function mirrored(
   settings: Settings,
-  { tables = {}, objects = {} }: { readonly tables?: Record<string, Rows>; objects?: Record<string, Shared> },
+  {
+    tables = {},
+    objects = {},
+  }: { readonly tables?: Record<string, Rows>; objects?: Record<string, Shared> },
   clock?: Clock,
 ) {
   const peer = new FakePeer();
@@ -329,7 +373,10 @@ function completed(settings: Settings, root: string): MirrorConfig {
   return { ...mirrorSchema.parse({ ...settings, root }), root } as MirrorConfig;
 }
 
-/** Files below a directory that this process has open, also those without a name; none where the system does not tell. */
+/**
+ * Files below a directory that this process has open, also those without a name; none where the
+ * system does not tell.
+ */
 export function openBelow(directory: string): readonly string[] {
   const descriptors = '/proc/self/fd';
   if (!existsSync(descriptors)) return [];

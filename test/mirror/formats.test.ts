@@ -11,7 +11,9 @@ import { anyName, anyTable, groups, plain, type SomeTable, textOf, wellFormed } 
 const LARGE = 'a "b", <c> & d\r\n🎉'.repeat(2 ** 16);
 
 function written(format: TableFormat, table: SomeTable, options: object = {}, name = 'T') {
-  return textOf(writeTable(format, { name, columns: table.columns, ...options }, groups(table.rows)));
+  return textOf(
+    writeTable(format, { name, columns: table.columns, ...options }, groups(table.rows)),
+  );
 }
 
 async function readBack(format: 'csv' | 'json' | 'ndjson', text: string): Promise<SomeTable> {
@@ -44,7 +46,10 @@ describe.each(['csv', 'json', 'ndjson'] as const)('a table written as %s', (form
   });
 
   it('tells of each row in which line it begins', async () => {
-    const table = { columns: ['a'], rows: [row('1', { a: 'x\ny\nz' }), row('2', { a: '' }), row('3', {})] };
+    const table = {
+      columns: ['a'],
+      rows: [row('1', { a: 'x\ny\nz' }), row('2', { a: '' }), row('3', {})],
+    };
     const result = await readTable(format, Buffer.from(await written(format, table)));
     const lines = 'table' in result ? result.table.rows.map(({ line }) => line) : [];
     expect(lines).toEqual({ csv: [2, 5, 6], json: [2, 3, 4], ndjson: [1, 2, 3] }[format]);
@@ -59,7 +64,10 @@ describe('CSV', () => {
         const text = await written('csv', table, { newline: 'crlf' });
         const [header = [], ...records] = parseCsv(text, { record_delimiter: '\r\n' });
         expect(records).toEqual(plain(table));
-        expect(header.map((name) => name.replace(/^(pk_*)_$/, '$1'))).toEqual(['pk', ...table.columns]);
+        expect(header.map((name) => name.replace(/^(pk_*)_$/, '$1'))).toEqual([
+          'pk',
+          ...table.columns,
+        ]);
       }),
       { numRuns: 300 },
     );
@@ -69,7 +77,9 @@ describe('CSV', () => {
     const rows = [row('1', { a: 'x', b: 'y, z' }), row('2', { a: ' q"', b: '\r' }), row('3', {})];
     const table = { columns: ['a', 'b'], rows };
     expect(await written('csv', table)).toBe('pk,a,b\n1,x,"y, z"\n2," q""","\r"\n3,,\n');
-    expect(await written('csv', table, { newline: 'crlf' })).toMatch(/^pk,a,b\r\n1,.*\r\n3,,\r\n$/s);
+    expect(await written('csv', table, { newline: 'crlf' })).toMatch(
+      /^pk,a,b\r\n1,.*\r\n3,,\r\n$/s,
+    );
     expect(await written('csv', { columns: [], rows: [] })).toBe('pk\n');
   });
 
@@ -95,8 +105,12 @@ describe('JSON', () => {
     await fc.assert(
       fc.asyncProperty(anyTable, async (table) => {
         const values = JSON.parse(await written('json', table)) as Record<string, string>[];
-        const names = table.columns.map((column) => (/^pk_*$/.test(column) ? `${column}_` : column));
-        expect(values.map((value) => ['pk', ...names].map((name) => value[name]))).toEqual(plain(table));
+        const names = table.columns.map((column) =>
+          /^pk_*$/.test(column) ? `${column}_` : column,
+        );
+        expect(values.map((value) => ['pk', ...names].map((name) => value[name]))).toEqual(
+          plain(table),
+        );
         const lines = (await written('ndjson', table)).split('\n').slice(0, -1);
         expect(lines.map((line) => JSON.parse(line))).toEqual(values);
       }),
@@ -134,7 +148,11 @@ function readXml(text: string): { name: string; rows: TableRow[] } {
         if (tag === 'table') name = attribute(attributes, 'name');
         if (tag === 'row') rows.push({ pk: attribute(attributes, 'pk'), cells: new Map() });
         if (tag === 'cell') {
-          cell = { column: attribute(attributes, 'col'), encoded: 'encoding' in attributes, text: '' };
+          cell = {
+            column: attribute(attributes, 'col'),
+            encoded: 'encoding' in attributes,
+            text: '',
+          };
         }
       },
       ontext(part) {
@@ -150,20 +168,27 @@ function readXml(text: string): { name: string; rows: TableRow[] } {
     { xmlMode: true },
   );
   // The reader used here leaves to us what XML asks of line ends and of blanks in attributes.
-  parser.end(text.replace(/\r\n?/g, '\n').replace(/<[^>]*>/g, (tag) => tag.replace(/[\t\n]/g, ' ')));
+  parser.end(
+    text.replace(/\r\n?/g, '\n').replace(/<[^>]*>/g, (tag) => tag.replace(/[\t\n]/g, ' ')),
+  );
   return { name, rows };
 }
 
 async function faultOf(format: EditableFormat, content: string | Buffer): Promise<string> {
   const result = await readTable(format, Buffer.from(content));
-  return 'fault' in result ? `${result.fault.line}:${result.fault.column} ${result.fault.what}` : 'none';
+  return 'fault' in result
+    ? `${result.fault.line}:${result.fault.column} ${result.fault.what}`
+    : 'none';
 }
 
 async function tableOf(format: EditableFormat, content: string) {
   const result = await readTable(format, Buffer.from(content));
   if ('fault' in result) throw new Error(result.fault.what);
   const { columns, rows } = result.table;
-  return { columns, rows: rows.map(({ pk, cells, line }) => [line, pk, Object.fromEntries(cells)]) };
+  return {
+    columns,
+    rows: rows.map(({ pk, cells, line }) => [line, pk, Object.fromEntries(cells)]),
+  };
 }
 
 describe('an edited file with a fault is told where and what', () => {
@@ -174,7 +199,11 @@ describe('an edited file with a fault is told where and what', () => {
     ['csv', 'pk,a,\n', '1:6 a column without a name'],
     ['csv', 'pk,a\n1,x,y\n', '2:5 3 fields where the header has 2'],
     ['csv', 'pk,a\n1,x\n1,y\n', '3:1 the key "1" for the second time: it stands in line 2 already'],
-    ['csv', 'a,pk\n\nx,k\n"y\n",k\n', '5:3 the key "k" for the second time: it stands in line 3 already'],
+    [
+      'csv',
+      'a,pk\n\nx,k\n"y\n",k\n',
+      '5:3 the key "k" for the second time: it stands in line 3 already',
+    ],
     ['csv', 'pk,a\n1,"x\n2,y\n', '2:3 a quote that is never closed'],
     ['csv', 'pk,a\n1,x"y"\n', '2:4 a quote in a field without quotes around it'],
     ['csv', 'pk,a\n1,"x" \n', '2:6 something after the closing quote'],
@@ -227,7 +256,10 @@ describe('an edited file', () => {
   });
 
   it('keeps numbers as they are written, and takes true, false and null', async () => {
-    const { rows } = await tableOf('json', '[{"pk":7,"a":1.50,"b":12345678901234567890,"c":true,"d":null}]');
+    const { rows } = await tableOf(
+      'json',
+      '[{"pk":7,"a":1.50,"b":12345678901234567890,"c":true,"d":null}]',
+    );
     expect(rows).toEqual([[1, '7', { a: '1.50', b: '12345678901234567890', c: 'true', d: '' }]]);
   });
 

@@ -21,7 +21,10 @@ import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { A_MINUTE_LATER, Engine, FakePeer, filesBelow, hold } from './engine.js';
 
-/** Mirrors of a peer with the objects `a`, `b` and `c` and the tables `prices-eu` and `prices-us`; not opened. */
+/**
+ * Mirrors of a peer with the objects `a`, `b` and `c` and the tables `prices-eu` and `prices-us`;
+ * not opened.
+ */
 function three(clock?: Clock) {
   const peer = new FakePeer();
   for (const name of ['a', 'b', 'c']) peer.objects.set(name, { content: `object ${name}` });
@@ -113,7 +116,10 @@ describe('mirrors whose configuration changes while they run', () => {
 
   it('move to another root: everything is written there, and nothing is taken for removed by a person', async () => {
     const { peer, engine } = three();
-    const settings = { ...shares('a'), tables: [{ table: 'prices-eu', edit: true, deletes: true }] };
+    const settings = {
+      ...shares('a'),
+      tables: [{ table: 'prices-eu', edit: true, deletes: true }],
+    };
     const both = ['shares/a', 'tables/prices-eu.csv'];
     await engine.open(settings);
     engine.start();
@@ -121,8 +127,14 @@ describe('mirrors whose configuration changes while they run', () => {
     const other = join(temporaryDirectory(), 'other');
     mkdirSync(other);
     await engine.configure(settings, other);
-    await until(() => both.every((file) => filesBelow(other).includes(file)), 'both are there as well');
-    expect([[...(peer.tableRows.get('prices-eu')?.keys() ?? [])], peer.writes]).toEqual([['apple'], []]);
+    await until(
+      () => both.every((file) => filesBelow(other).includes(file)),
+      'both are there as well',
+    );
+    expect([[...(peer.tableRows.get('prices-eu')?.keys() ?? [])], peer.writes]).toEqual([
+      ['apple'],
+      [],
+    ]);
   });
 });
 
@@ -134,7 +146,9 @@ it('mirrors that are not configured any more are forgotten with all that is kept
   await engine.open(shares('a'));
   await engine.run();
   expect([records.names(engine.state), passes.names(engine.state)]).toEqual([['a'], []]);
-  expect(engine.said).toContain('info: mirror b is not configured any more: it is forgotten, its file stays');
+  expect(engine.said).toContain(
+    'info: mirror b is not configured any more: it is forgotten, its file stays',
+  );
   expect(engine.read('shares/b')).toBe('object b');
 });
 
@@ -174,13 +188,19 @@ it('a mirror that runs and asks the peer for nothing is busy by itself; one that
 });
 
 describe('the mirror root', () => {
-  /** Another file system than that of the temporary directory: Linux has one in memory; elsewhere none is to be had without rights. */
+  /**
+   * Another file system than that of the temporary directory: Linux has one in memory; elsewhere
+   * none is to be had without rights.
+   */
   const other = ['/dev/shm', '/tmp'].find(
     (path) => existsSync(path) && statSync(path).dev !== statSync(tmpdir()).dev,
   );
   const FILE = 'tables/prices-eu.csv';
 
-  /** `prices-eu`, mirrored once below a root that is a link, as good as a mount point: what it leads to can be taken away. */
+  /**
+   * `prices-eu`, mirrored once below a root that is a link, as good as a mount point: what it leads
+   * to can be taken away.
+   */
   async function mounted(more: object, clock?: Clock) {
     const { peer, engine } = three(clock);
     const disk = mkdtempSync(join(other ?? '', 'peersync-'));
@@ -273,7 +293,9 @@ describe('a mirrored file that somebody edited', () => {
   };
   /** What stands in the conflict files of a file. */
   const kept = (engine: Engine, file: string) =>
-    engine.files().flatMap((name) => (name.startsWith(`${file}.conflict-`) ? [engine.read(name)] : []));
+    engine
+      .files()
+      .flatMap((name) => (name.startsWith(`${file}.conflict-`) ? [engine.read(name)] : []));
 
   it('is kept as a conflict file where a new state mirrors there; what nobody edited needs none', async () => {
     const { peer, engine } = three(A_MINUTE_LATER);
@@ -315,7 +337,8 @@ describe('a mirrored file that somebody edited', () => {
     const { peer, engine } = three();
     await engine.open(SETTINGS);
     await engine.run('a', 'prices-eu');
-    for (const file of ['shares/a', 'tables/prices-eu.csv'] as const) engine.write(file, EDITED[file]);
+    for (const file of ['shares/a', 'tables/prices-eu.csv'] as const)
+      engine.write(file, EDITED[file]);
     peer.objects.clear();
     peer.tableRows.clear();
     for (const name of ['a', 'prices-eu']) {
@@ -426,7 +449,10 @@ describe('a mirror root', () => {
     await alarms();
     other.start();
     expect((await other.mirrors.accept('b')).alarm).toBeUndefined();
-    await until(() => other.mirrors.status().every(({ alarm }) => alarm === undefined), 'all go on');
+    await until(
+      () => other.mirrors.status().every(({ alarm }) => alarm === undefined),
+      'all go on',
+    );
     expect([other.read('shares/a'), other.read('shares/b')]).toEqual(['other a', 'other b']);
     expect(other.read(other.status('a')?.conflicts?.[0]?.file ?? '')).toBe('mine');
     one.write('shares/b', 'mine as well');
@@ -495,7 +521,11 @@ describe('a mirror root', () => {
       renameSync(`${root}-moved`, join(root, 'shares'));
       return root;
     });
-    expect((await alarms()).sort()).toEqual(['MIRROR_ROOT_NESTED', 'MIRROR_ROOT_NESTED', undefined]);
+    expect((await alarms()).sort()).toEqual([
+      'MIRROR_ROOT_NESTED',
+      'MIRROR_ROOT_NESTED',
+      undefined,
+    ]);
   });
 
   it('keeps its marker from a mirror that is configured to stand there', async () => {

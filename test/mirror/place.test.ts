@@ -1,4 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
@@ -24,11 +31,19 @@ it.skipIf(!canExchange())(
     const edited = 'pk,a\nmine,1\n';
     writeFileSync(join(root, 'lists/edited.csv'), edited);
     for (const at of [root, outside])
-      utimesSync(join(at, at === root ? 'lists/edited.csv' : 'edited.csv'), 1_700_000_000, 1_700_000_000);
+      utimesSync(
+        join(at, at === root ? 'lists/edited.csv' : 'edited.csv'),
+        1_700_000_000,
+        1_700_000_000,
+      );
     symlinkSync(outside, join(root, 'link'));
     const target = (name: string) => ({ root, path: `lists/${name}` });
     const conflicts = new ConflictFiles(target('prices.csv'), systemClock);
-    const file = new EditedFile(target('edited.csv'), systemClock, () => new Error('unreadable') as never);
+    const file = new EditedFile(
+      target('edited.csv'),
+      systemClock,
+      () => new Error('unreadable') as never,
+    );
 
     const attack = exchanging(join(root, 'lists'), join(root, 'link'), SECONDS, 0.0005);
     const done = { written: 0, refused: 0 };
@@ -51,7 +66,8 @@ it.skipIf(!canExchange())(
       expect(readdirSync(outside).sort()).toEqual(['edited.csv', 'prices.csv', 'removed.csv']);
     }
     expect(await attack.ended).toBe(0);
-    for (const name of readdirSync(outside)) expect(readFileSync(join(outside, name), 'utf8')).toBe(SECRET);
+    for (const name of readdirSync(outside))
+      expect(readFileSync(join(outside, name), 'utf8')).toBe(SECRET);
     // The attack met the work, and did not keep all of it from being done.
     expect(Math.min(done.written, done.refused)).toBeGreaterThan(0);
   },

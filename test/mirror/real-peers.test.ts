@@ -118,7 +118,8 @@ describe('a file that a YaCy shares', () => {
 describe('a pattern over what a YaCy shares', () => {
   it('follows all that match in its group, through directories, those that come later, and misses what is gone', async () => {
     const { peer, engine } = await atYacy();
-    for (const name of ['dump/a.gz', 'dump/old/b.gz', 'list.txt']) peer.share.put(name, name, AN_HOUR_AGO);
+    for (const name of ['dump/a.gz', 'dump/old/b.gz', 'list.txt'])
+      peer.share.put(name, name, AN_HOUR_AGO);
     const settings = { shares: [{ data: '*', c: 'dump', name: 'dumps', path: 'd/{data}' }] };
     await engine.open(settings);
     await engine.run();
@@ -141,14 +142,22 @@ describe('a table of a YaCy', () => {
   async function birds(...rows: ReturnType<typeof row>[]) {
     const { peer, client, engine } = await atYacy();
     await client.tables.set('birds', rows);
-    await engine.open({ tables: [{ table: 'birds', edit: true, deletes: true, format: 'ndjson' }] });
+    await engine.open({
+      tables: [{ table: 'birds', edit: true, deletes: true, format: 'ndjson' }],
+    });
     await engine.once('birds');
     return { peer, client, engine };
   }
 
   it('that is edited takes new rows, with keys of 12 bytes, changes and deletions', async () => {
-    const { peer, client, engine } = await birds(row('k1', { name: 'Gull' }), row('k2', { name: 'Tern' }));
-    edit(engine, '{"pk":"k1","name":"Herring gull"}\n{"name":"Knot"}\n{"pk":"twelve_bytes","name":"Ruff"}\n');
+    const { peer, client, engine } = await birds(
+      row('k1', { name: 'Gull' }),
+      row('k2', { name: 'Tern' }),
+    );
+    edit(
+      engine,
+      '{"pk":"k1","name":"Herring gull"}\n{"name":"Knot"}\n{"pk":"twelve_bytes","name":"Ruff"}\n',
+    );
     await engine.once('birds');
     expect(peer.tables.row('birds', 'k1')?.name).toBe('Herring gull');
     const shown = await client.tables.read({ table: 'birds' });
@@ -166,7 +175,9 @@ describe('a table of a YaCy', () => {
     const { alarm } = await engine.once('birds');
     expect(alarm?.code).toBe('EDIT_UNREADABLE');
     expect(alarm?.message).toContain('line 2: the key "ééééééé" has 14 bytes');
-    expect(peer.served.slice(before).filter(({ target }) => target.startsWith('/api/table_p'))).toEqual([]);
+    expect(
+      peer.served.slice(before).filter(({ target }) => target.startsWith('/api/table_p')),
+    ).toEqual([]);
     expect(engine.read('tables/birds.ndjson')).toBe(text);
   });
 });

@@ -33,7 +33,9 @@ describe('rows that wait on disk', () => {
         // The peer client lets nothing else in.
         const rows = some.map(({ pk, cells }) => ({ pk: wellFormed(pk), cells }));
         const back = await ordered(rows, { directory });
-        const expected = rows.toSorted((a, b) => Buffer.compare(Buffer.from(a.pk), Buffer.from(b.pk)));
+        const expected = rows.toSorted((a, b) =>
+          Buffer.compare(Buffer.from(a.pk), Buffer.from(b.pk)),
+        );
         expect(plain({ columns, rows: back })).toEqual(plain({ columns, rows: expected }));
       }),
       { numRuns: 200 },
@@ -66,7 +68,10 @@ describe('rows that wait on disk', () => {
     const rows = [row('b', { text, empty: '' }), row('c', { '7': 'x' }), row('a', { text })];
     const store = await fill(groups(rows));
     expect(store.columns).toEqual(['text', 'empty', '7']);
-    const cells = (await allRows(store.read())).map(({ pk, cells }) => [pk, cells.get('text')?.length]);
+    const cells = (await allRows(store.read())).map(({ pk, cells }) => [
+      pk,
+      cells.get('text')?.length,
+    ]);
     expect(cells).toEqual([
       ['a', text.length],
       ['b', text.length],

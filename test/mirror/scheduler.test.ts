@@ -13,7 +13,10 @@ const BEGUN = 5 * SECOND;
 type Made = Partial<Mirror> & { readonly kind?: string };
 type End = RunResult['end'];
 
-/** A scheduler of mirrors, each every minute unless given, whose runs a test decides about, on a clock that stands still. */
+/**
+ * A scheduler of mirrors, each every minute unless given, whose runs a test decides about, on a
+ * clock that stands still.
+ */
 class Runs {
   readonly clock = new FakeClock();
   /** Names, as their runs began. */
@@ -99,7 +102,15 @@ describe('a scheduler', () => {
   });
 
   it('works on four files at a time, and on passes over citations beside them', async () => {
-    const runs = new Runs({ a: {}, b: {}, c: {}, d: {}, e: {}, f: {}, pass: { kind: 'citations' } });
+    const runs = new Runs({
+      a: {},
+      b: {},
+      c: {},
+      d: {},
+      e: {},
+      f: {},
+      pass: { kind: 'citations' },
+    });
     const ends = runs.hold();
     expect(await runs.after(MINUTE)).toBe(5);
     expect(runs.begun).toContain('pass');
@@ -110,7 +121,11 @@ describe('a scheduler', () => {
 
   it.each<[string, Made, number]>([
     ['at the time that it knows', { kind: 'citations', nextIn: () => 3 * MINUTE }, 3 * MINUTE],
-    ['later than a timer bears', { every: 60 * 24 * HOUR, nextIn: () => 60 * 24 * HOUR }, 60 * 24 * HOUR],
+    [
+      'later than a timer bears',
+      { every: 60 * 24 * HOUR, nextIn: () => 60 * 24 * HOUR },
+      60 * 24 * HOUR,
+    ],
   ])('runs a mirror %s', async (_, made, ms) => {
     const runs = new Runs({ m: made });
     expect(await runs.after(ms - 1)).toBe(0);

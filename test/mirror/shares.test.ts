@@ -103,7 +103,10 @@ describe('a mirrored share', () => {
 
 const IMAGE: Shared = { type: 'image/png', content: '\x89PNG' };
 const JSON_DATA: Shared = { type: 'application/json', content: '{"a":1}' };
-const LARGE: Shared = { type: 'text/plain', content: Array.from({ length: 100 }, () => 'x'.repeat(100)) };
+const LARGE: Shared = {
+  type: 'text/plain',
+  content: Array.from({ length: 100 }, () => 'x'.repeat(100)),
+};
 
 describe.each<[string, string, Shared, Shared | undefined]>([
   ['SHARE_GONE', 'list.txt', LIST, undefined],
@@ -111,17 +114,43 @@ describe.each<[string, string, Shared, Shared | undefined]>([
   ['SHARE_HTML', 'list.txt', LIST, { type: 'text/html', content: '<div>Oh no</div>' }],
   ['SHARE_HTML', 'list.txt', LIST, { type: 'text/plain', content: LOGIN }],
   ['SHARE_HTML', 'picture.png', IMAGE, { content: ['<!-- proxy -->', '\n<html', '>'] }],
-  ['SHARE_TYPE', 'list.txt', LIST, { type: 'application/json', content: '{"error":"no such object"}' }],
-  ['SHARE_TYPE', 'prices.json', JSON_DATA, { type: 'text/plain', content: 'java.lang.Exception: Error' }],
-  ['SHARE_TYPE', 'picture.png', IMAGE, { content: '<?xml version="1.0"?><Error>AccessDenied</Error>' }],
-  ['SHARE_TYPE', 'picture.png', IMAGE, { type: 'image/png', content: '{"table":"prices","rows":[' }],
+  [
+    'SHARE_TYPE',
+    'list.txt',
+    LIST,
+    { type: 'application/json', content: '{"error":"no such object"}' },
+  ],
+  [
+    'SHARE_TYPE',
+    'prices.json',
+    JSON_DATA,
+    { type: 'text/plain', content: 'java.lang.Exception: Error' },
+  ],
+  [
+    'SHARE_TYPE',
+    'picture.png',
+    IMAGE,
+    { content: '<?xml version="1.0"?><Error>AccessDenied</Error>' },
+  ],
+  [
+    'SHARE_TYPE',
+    'picture.png',
+    IMAGE,
+    { type: 'image/png', content: '{"table":"prices","rows":[' },
+  ],
   ['MIRROR_TOO_LARGE', 'list.txt', LIST, LARGE],
 ])('%s of %s', (code, data, first, bad) => {
   it('leaves the old file, is told once, and is over with good data, or when a person accepts it', async () => {
-    const { peer, engine, once, settings } = await share({ maxSize: '1 KiB' }, undefined, data, first);
+    const { peer, engine, once, settings } = await share(
+      { maxSize: '1 KiB' },
+      undefined,
+      data,
+      first,
+    );
     const path = `shares/${data}`;
     const [text, mtime] = [engine.read(path), engine.mtime(path)];
-    const spoil = () => (bad === undefined ? peer.objects.delete(data) : peer.objects.set(data, bad));
+    const spoil = () =>
+      bad === undefined ? peer.objects.delete(data) : peer.objects.set(data, bad);
     spoil();
     const raised = await once();
     expect(raised).toMatchObject({ alarm: { code }, changed: false });
@@ -139,7 +168,9 @@ describe.each<[string, string, Shared, Shared | undefined]>([
     await once();
     expect(await engine.mirrors.accept(data)).toMatchObject({ changed: true });
     expect(engine.status()?.alarm).toBeUndefined();
-    expect(engine.has(path) ? engine.read(path) : undefined).toBe(bad && [bad.content].flat().join(''));
+    expect(engine.has(path) ? engine.read(path) : undefined).toBe(
+      bad && [bad.content].flat().join(''),
+    );
     // What was accepted is no alarm the next time; only maxSize says always what it says.
     expect((await once()).alarm?.code).toBe(code === 'MIRROR_TOO_LARGE' ? code : undefined);
   });
@@ -153,7 +184,12 @@ describe('accepting', () => {
     await engine.mirrors.accept('list.txt');
     expect(engine.files()).toEqual(['shares/list.txt.1']);
     const { changed, absentSince, alarm, failure } = await once();
-    expect([changed, absentSince, alarm, failure]).toEqual([false, expect.any(Number), undefined, undefined]);
+    expect([changed, absentSince, alarm, failure]).toEqual([
+      false,
+      expect.any(Number),
+      undefined,
+      undefined,
+    ]);
     peer.objects.set('list.txt', LIST);
     const back = await once();
     expect([back.changed, back.bytes, back.absentSince]).toEqual([true, 4, undefined]);
@@ -164,13 +200,17 @@ describe('accepting', () => {
     put('');
     await once();
     put(LOGIN);
-    expect(await engine.mirrors.accept('list.txt')).toMatchObject({ alarm: { code: 'SHARE_HTML' } });
+    expect(await engine.mirrors.accept('list.txt')).toMatchObject({
+      alarm: { code: 'SHARE_HTML' },
+    });
     expect(engine.read('shares/list.txt')).toBe('one\n');
   });
 
   it('needs an alarm, and a name that there is', async () => {
     const { engine } = await share();
-    await expect(engine.mirrors.accept('list.txt')).rejects.toMatchObject({ code: 'MIRROR_NO_ALARM' });
+    await expect(engine.mirrors.accept('list.txt')).rejects.toMatchObject({
+      code: 'MIRROR_NO_ALARM',
+    });
     await expect(engine.mirrors.accept('lsit.txt')).rejects.toMatchObject({
       code: 'MIRROR_UNKNOWN',
       exitCode: 2,
@@ -264,7 +304,8 @@ it.each(['everything stops', 'nobody waits for them any more', 'one ends as the 
     let over: Promise<unknown> = first;
     if (why === 'everything stops') over = engine.mirrors.stop();
     else {
-      if (why.includes('disk')) engine.state.commit = () => Promise.reject(new Error('the disk fails'));
+      if (why.includes('disk'))
+        engine.state.commit = () => Promise.reject(new Error('the disk fails'));
       ends.get('b')?.();
     }
     if (why.startsWith('nobody')) {
@@ -288,7 +329,9 @@ describe('a pattern', () => {
       peer.objects.set(name, { content: 'object' });
       peer.table(name, { k: { v: '1' } });
     }
-    const at = (every: string) => ({ [kind]: [{ [kind === 'shares' ? 'data' : 'table']: '*', every }] });
+    const at = (every: string) => ({
+      [kind]: [{ [kind === 'shares' ? 'data' : 'table']: '*', every }],
+    });
     const engine = await new Engine(peer).open(at('1h'));
     await engine.run();
     return { peer, engine, at };

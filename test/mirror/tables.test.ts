@@ -32,7 +32,12 @@ describe('a mirrored table', () => {
     expect(engine.read(FILE)).toBe(turned);
     const before = engine.mtime(FILE);
     peer.table('fruit', ROWS);
-    expect(await once()).toMatchObject({ changed: false, rows: 2, columns: ['price', 'name'], path: FILE });
+    expect(await once()).toMatchObject({
+      changed: false,
+      rows: 2,
+      columns: ['price', 'name'],
+      path: FILE,
+    });
     expect([engine.mtime(FILE), engine.read(FILE)]).toEqual([before, turned]);
   });
 
@@ -105,7 +110,11 @@ describe('a mirrored table', () => {
     const before = engine.mtime(FILE);
     for (const record of [undefined, older]) {
       engine.state.setMeta('mirror/fruit', record);
-      expect(await once()).toMatchObject({ changed: false, rows: 3, succeededAt: expect.any(Number) });
+      expect(await once()).toMatchObject({
+        changed: false,
+        rows: 3,
+        succeededAt: expect.any(Number),
+      });
       expect(engine.mtime(FILE)).toBe(before);
     }
     expect(engine.said.join()).not.toContain('put back');
@@ -115,7 +124,8 @@ describe('a mirrored table', () => {
     const { peer, engine, once } = await fruit();
     engine.state.setMeta('mirror/fruit', undefined);
     peer.table('fruit', {});
-    for (let i = 0; i < 2; i += 1) expect(await once()).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
+    for (let i = 0; i < 2; i += 1)
+      expect(await once()).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
     expect(engine.read(FILE)).toBe(TEXT);
     expect(filesBelow(join(engine.stateDir, 'mirrors')), 'where rows waited').toEqual([]);
     await engine.mirrors.accept('fruit');
@@ -155,7 +165,8 @@ describe.each<[string, Rows | undefined, string | undefined]>([
     async (edit) => {
       const { peer, engine, once } = await fruit({ edit });
       const mtime = engine.mtime(FILE);
-      const spoil = () => (rows === undefined ? peer.tableRows.delete('fruit') : peer.table('fruit', rows));
+      const spoil = () =>
+        rows === undefined ? peer.tableRows.delete('fruit') : peer.table('fruit', rows);
       spoil();
       expect(await once()).toMatchObject({ alarm: { code }, rows: 2, changed: false });
       expect([engine.read(FILE), engine.mtime(FILE)]).toEqual([TEXT, mtime]);
@@ -343,7 +354,11 @@ describe('an edited table', () => {
 });
 
 describe('a pattern', () => {
-  const TABLES = { 'price-a': { k: { a: '1' } }, 'price-b': { k: { b: '1' } }, other: { k: { c: '1' } } };
+  const TABLES = {
+    'price-a': { k: { a: '1' } },
+    'price-b': { k: { b: '1' } },
+    other: { k: { c: '1' } },
+  };
   const patterned = async (...more: object[]) =>
     await mirrored({ tables: [{ table: 'price-*' }, ...more] }, { tables: TABLES });
 
@@ -362,7 +377,8 @@ describe('a pattern', () => {
   });
 
   it('is told with the path of its files, and a table with its own before it ran, never with a variable', async () => {
-    const pathsOf = (engine: Engine) => engine.mirrors.status().map(({ name, path }) => `${name} ${path}`);
+    const pathsOf = (engine: Engine) =>
+      engine.mirrors.status().map(({ name, path }) => `${name} ${path}`);
     const { engine } = await patterned();
     const files = ['price-a tables/price-a.csv', 'price-b tables/price-b.csv'];
     expect(pathsOf(engine)).toEqual(['price-* tables/price-*.csv', ...files]);
@@ -457,15 +473,34 @@ describe('a pattern', () => {
     const { peer, engine } = await patterned();
     peer.onAsk = (what) => what === 'list' && Promise.reject(peerError('PEER_ANSWER'));
     const reports = await engine.run();
-    expect(reports.map(({ failure }) => failure?.code)).toEqual(['PEER_ANSWER', undefined, undefined]);
+    expect(reports.map(({ failure }) => failure?.code)).toEqual([
+      'PEER_ANSWER',
+      undefined,
+      undefined,
+    ]);
   });
 });
 
 it('hostile names of tables stay below the root, apart from each other, and are told', async () => {
   const NAMES = [
-    ...['../../etc/passwd', '/etc/passwd', '..', '.', 'a/../../b', 'a\\..\\b', 'con', 'x\0y', '\u202eevil'],
-    ...['.peersync-0123456789abcdef.tmp', 'a'.repeat(400), 'Fruit', 'fruit', 'cafe\u0301', 'caf\u00e9'],
-    ...['nested', 'nested.csv/x', 'fruit.csv.1'],
+    '../../etc/passwd',
+    '/etc/passwd',
+    '..',
+    '.',
+    'a/../../b',
+    'a\\..\\b',
+    'con',
+    'x\0y',
+    '\u202eevil',
+    '.peersync-0123456789abcdef.tmp',
+    'a'.repeat(400),
+    'Fruit',
+    'fruit',
+    'cafe\u0301',
+    'caf\u00e9',
+    'nested',
+    'nested.csv/x',
+    'fruit.csv.1',
   ];
   const tables = Object.fromEntries(NAMES.map((name) => [name, { k: { of: name } }]));
   const { engine } = await mirrored({ tables: [{ table: '*' }] }, { tables });
@@ -474,7 +509,9 @@ it('hostile names of tables stay below the root, apart from each other, and are 
   const files = engine.files();
   expect(files).toHaveLength(NAMES.length);
   expect(new Set(files.map((file) => file.normalize('NFC').toLowerCase())).size).toBe(NAMES.length);
-  expect(reports.find(({ table }) => table === '../../etc/passwd')?.notes?.join()).toContain('passwd');
+  expect(reports.find(({ table }) => table === '../../etc/passwd')?.notes?.join()).toContain(
+    'passwd',
+  );
   for (const { name, notes = [] } of reports) expect([name, ...notes].join()).not.toMatch(/\p{C}/u);
   await engine.open({ tables: [{ table: '*' }] });
   expect((await engine.run()).filter(({ changed }) => changed)).toEqual([]);

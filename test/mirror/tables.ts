@@ -4,7 +4,17 @@ import type { TableRow } from '../../src/peer/table.js';
 /** What formats trip over. */
 const AWKWARD = [
   ...'"\',;\n\r\t \0\u0001\u001f\u007f\u0085<&>=+-@\\/{}[]\u2028\ufeff\ufffe\uffff\ufffd\u{1f389}\u202e_7a',
-  ...['\r\n', ']]>', '&amp;', '<!--', 'null', '\ud800', '\udc00', 'שלום', 'e\u0301', 'pk', '__proto__'],
+  '\r\n',
+  ']]>',
+  '&amp;',
+  '<!--',
+  'null',
+  '\ud800',
+  '\udc00',
+  'שלום',
+  'e\u0301',
+  'pk',
+  '__proto__',
 ];
 
 const anyText: fc.Arbitrary<string> = fc.oneof(
@@ -49,7 +59,10 @@ function rowOf(columns: readonly string[]): fc.Arbitrary<TableRow> {
 }
 
 /** The rows in groups of a size, as a peer tells them. */
-export async function* groups(rows: Iterable<TableRow>, size = 3): AsyncGenerator<readonly TableRow[], void> {
+export async function* groups(
+  rows: Iterable<TableRow>,
+  size = 3,
+): AsyncGenerator<readonly TableRow[], void> {
   const all = [...rows];
   for (let at = 0; at < all.length; at += size) yield all.slice(at, at + size);
 }

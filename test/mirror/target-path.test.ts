@@ -83,7 +83,9 @@ describe('a path template', () => {
     const fine = { path: 'tables/prices.csv', notes: [] };
     expect(fillTemplate('tables/{table}.csv', { table: 'prices' })).toEqual(fine);
     const up = safeName('..');
-    expect(fillTemplate('c/{folder}/{path}.json', { folder: 'inbox', path: ['a', '..', 'b.txt'] })).toEqual({
+    expect(
+      fillTemplate('c/{folder}/{path}.json', { folder: 'inbox', path: ['a', '..', 'b.txt'] }),
+    ).toEqual({
       path: `c/inbox/a/${up}/b.txt.json`,
       notes: [`".." cannot be a file name as it is; it is called ${up}.`],
     });
@@ -120,14 +122,22 @@ describe('target paths', () => {
   it.each([
     ['the same file', 'a.csv', 'a.csv', 'a~.csv'],
     ['what some disks take for the same file', 'Prices.csv', 'prices.csv', 'prices~.csv'],
-    ['names that only differ in how they are composed', '\u00e9.csv', 'e\u0301.csv', 'e\u0301~.csv'],
+    [
+      'names that only differ in how they are composed',
+      '\u00e9.csv',
+      'e\u0301.csv',
+      'e\u0301~.csv',
+    ],
     ['names that only differ in case beyond ASCII', 'STRASSE.csv', 'straße.csv', 'straße~.csv'],
     ['in directories that some disks take for the same', 'A/x.csv', 'a/x.csv', 'a/x~.csv'],
     ['below the file of the other', 'x', 'x/y', 'x~/y~'],
     ['where the other has a directory', 'X/y', 'x', 'x~'],
-  ])('of two that would write %s differ: the first by name has it', async (_, one, other, instead) => {
-    expect(await paths(one, other)).toEqual([one, instead]);
-  });
+  ])(
+    'of two that would write %s differ: the first by name has it',
+    async (_, one, other, instead) => {
+      expect(await paths(one, other)).toEqual([one, instead]);
+    },
+  );
 
   it.each(['.1', '.12', '.conflict-20261121T081500Z'])(
     'are never NAME%s of a mirror that keeps such files',
@@ -165,7 +175,17 @@ describe('target paths', () => {
   });
 
   it('never are in the way of each other', async () => {
-    const PARTS = ['a', 'A', 'á', 'b', 'a.1', 'b.2', 'a.conflict-x', 'a.conflict-x.conflict-y', 'a.1.2'];
+    const PARTS = [
+      'a',
+      'A',
+      'á',
+      'b',
+      'a.1',
+      'b.2',
+      'a.conflict-x',
+      'a.conflict-x.conflict-y',
+      'a.1.2',
+    ];
     const path = fc
       .array(fc.constantFrom(...PARTS), { minLength: 1, maxLength: 3 })
       .map((all) => all.join('/'));

@@ -22,8 +22,9 @@ const TWO = rowsOf('k1 a=1 b=2; k2 a=3 b=4');
 const FORMATS = ['csv', 'json', 'ndjson'] as const;
 
 /**
- * What happens (see `Desk.play`), what the peer is told, what clashes, and how many notes there are. `opened` stands for a file that
- * is open in an editor while the peer changes `k2 b`, and that reaches the file.
+ * What happens (see `Desk.play`), what the peer is told, what clashes, and how many notes there
+ * are. `opened` stands for a file that is open in an editor while the peer changes `k2 b`, and that
+ * reaches the file.
  */
 const CASES = `
 is left alone while nothing differs             | run
@@ -116,7 +117,10 @@ describe('a two-way table of "k1 a=1 b=2; k2 a=3 b=4"', () => {
 
 describe('a two-way table', () => {
   it.each(FORMATS)('is edited as %s, whatever ends its lines', async (format) => {
-    const desk = await deskWith({ k1: { a: 'before "x", ü' }, k2: { a: 'line\nbreak' } }, { format });
+    const desk = await deskWith(
+      { k1: { a: 'before "x", ü' }, k2: { a: 'line\nbreak' } },
+      { format },
+    );
     desk.write(
       desk
         .text()
@@ -138,7 +142,9 @@ describe('a two-way table', () => {
   it.each(FORMATS)('without rows is a file as %s that rows can be added to', async (format) => {
     const desk = await deskWith({}, { format });
     expect(await desk.settled()).toMatchObject({ changed: false });
-    desk.write({ csv: 'pk,a\nk,1\n', json: '[{"pk":"k","a":"1"}]', ndjson: '{"pk":"k","a":"1"}' }[format]);
+    desk.write(
+      { csv: 'pk,a\nk,1\n', json: '[{"pk":"k","a":"1"}]', ndjson: '{"pk":"k","a":"1"}' }[format],
+    );
     await desk.settled();
     expect(desk.writes).toEqual(['k a=1']);
   });
@@ -172,7 +178,11 @@ describe('a two-way table', () => {
     const desk = await deskWith();
     const looksEdited = () => desk.table.wantsRun();
     expect(await looksEdited()).toBe(false);
-    for (const edit of [() => desk.write('{'), () => symlinkSync('elsewhere', desk.file), () => {}]) {
+    for (const edit of [
+      () => desk.write('{'),
+      () => symlinkSync('elsewhere', desk.file),
+      () => {},
+    ]) {
       edit();
       expect(await looksEdited()).toBe(true);
       await desk.run();
@@ -201,7 +211,9 @@ describe('a two-way table', () => {
       copies.push(small.rows());
     }
     const notesAfter = async (copy: number) => {
-      small.save((copies[copy] ?? []).map((row) => (row.pk === 'k2' ? { ...row, a: `m${copy}` } : row)));
+      small.save(
+        (copies[copy] ?? []).map((row) => (row.pk === 'k2' ? { ...row, a: `m${copy}` } : row)),
+      );
       return (await small.settled()).notes?.length;
     };
     expect(await notesAfter(0), 'the copy before a hundred and one').toBe(0);
@@ -222,7 +234,9 @@ describe('what both sides changed', () => {
     expect(name).toMatch(/^T\.ndjson\.conflict-\d{8}T\d{6}Z$/);
     expect(desk.conflictTexts()).toEqual([edited]);
     expect(statSync(join(dirname(desk.file), name)).mode & 0o777).toBe(0o640);
-    expect(conflicts).toEqual([{ pk: 'k1', column: 'a', file: `tables/${name}`, at: desk.clock.now() }]);
+    expect(conflicts).toEqual([
+      { pk: 'k1', column: 'a', file: `tables/${name}`, at: desk.clock.now() },
+    ]);
     expect((await desk.play('run')).conflicts).toEqual(conflicts);
     rmSync(join(dirname(desk.file), name));
     expect((await desk.settled()).conflicts).toEqual([]);
@@ -249,7 +263,11 @@ describe('what both sides changed', () => {
     for (const pk of desk.remote.keys()) desk.remote.set(pk, { a: 'theirs' });
     await desk.settled();
     expect(desk.conflicts()).toHaveLength(100);
-    for (const name of ['T.ndjson.old', 'S.ndjson.conflict-1', 'T.ndjson.conflict-20260101T000000Z'])
+    for (const name of [
+      'T.ndjson.old',
+      'S.ndjson.conflict-1',
+      'T.ndjson.conflict-20260101T000000Z',
+    ])
       writeFileSync(join(dirname(desk.file), name), 'old');
     await desk.settled();
     expect([desk.conflicts()[0], desk.conflicts().length]).toEqual(['', 101]);
@@ -278,7 +296,9 @@ describe('a row removed from the file', () => {
       { pk: 'k3', a: '3' },
     ]);
     const edited = desk.text();
-    expect((await desk.run({ accept: 'EDIT_DELETES' })).kind, 'there was nothing to accept').toBe('alarm');
+    expect((await desk.run({ accept: 'EDIT_DELETES' })).kind, 'there was nothing to accept').toBe(
+      'alarm',
+    );
     const alarm = await desk.alarm();
     expect(alarm).toContain('2 rows were removed ("k0", "k1"), more than maxDeletes, 1');
     expect(alarm).toContain('mirror accept T');
@@ -327,7 +347,13 @@ describe('a file that cannot be taken as it is', () => {
     ['ndjson', '{"a":"1","b":"2"}\n{"pk":"k\\u0000"}\n', 'EDIT_UNREADABLE', 'line 2: the key'],
     ['ndjson', `{"pk":"${KEY}","a":"1","b":"2"}\n`, 'EDIT_UNREADABLE', 'line 1: the key'],
     ['ndjson', '{"pk":"k1","a":"1"}\n', 'EDIT_COLUMNS', 'lacks columns that it had: "b"'],
-    ['ndjson', '{"pk":"k1","a":"1","c":"x"}\n', 'EDIT_COLUMNS', 'cannot have: "c"', { columns: ['a'] }],
+    [
+      'ndjson',
+      '{"pk":"k1","a":"1","c":"x"}\n',
+      'EDIT_COLUMNS',
+      'cannot have: "c"',
+      { columns: ['a'] },
+    ],
     ['ndjson', `{"pk":"k1","a":"1","b":"2","${KEY}":"x"}\n`, 'EDIT_COLUMNS', 'cannot have: "kkk'],
   ])('as %s %j is left alone, and told: %s, %s', async (format, text, code, where, more = {}) => {
     const desk = await deskWith(TWO, { format, ...more });
@@ -401,8 +427,18 @@ describe('a file that is being written', () => {
   }
 
   it.each([
-    ['read once it is at rest for two seconds', 'followed', (desk: Desk) => desk.clock.now() / 1000, false],
-    ['left for later where it does not come to rest', 'later', (desk: Desk) => desk.clock.now() / 1000, true],
+    [
+      'read once it is at rest for two seconds',
+      'followed',
+      (desk: Desk) => desk.clock.now() / 1000,
+      false,
+    ],
+    [
+      'left for later where it does not come to rest',
+      'later',
+      (desk: Desk) => desk.clock.now() / 1000,
+      true,
+    ],
     ['at rest also where its time lies in the future', 'followed', () => 4_000_000_000, false],
   ])('is %s', async (_, kind, timeOf, isGoingOn) => {
     const desk = await deskWith();
@@ -417,7 +453,8 @@ describe('a file that is being written', () => {
   it('while the peer is told, or where none was, is not overwritten', async () => {
     const desk = await deskWith();
     desk.write(desk.text().replace('"1"', '"first"'));
-    desk.peer.onAsk = (what) => what.startsWith('did') && desk.write(desk.text().replace('"2"', '"second"'));
+    desk.peer.onAsk = (what) =>
+      what.startsWith('did') && desk.write(desk.text().replace('"2"', '"second"'));
     expect(await desk.run()).toEqual({ kind: 'later' });
     desk.peer.onAsk = () => {};
     await desk.settled();
@@ -451,7 +488,8 @@ describe('after a run that was cut short', () => {
     const desk = await deskWith();
     desk.save(desk.rows().map((row) => ({ ...row, a: 'm' })));
     const edited = desk.text();
-    desk.peer.onAsk = (what) => what.startsWith('set T k2') && Promise.reject(new Error('the peer is away'));
+    desk.peer.onAsk = (what) =>
+      what.startsWith('set T k2') && Promise.reject(new Error('the peer is away'));
     await expect(desk.run()).rejects.toThrow('the peer is away');
     expect(desk.text()).toBe(edited);
     desk.peer.onAsk = () => {};
@@ -464,7 +502,10 @@ describe('after a run that was cut short', () => {
 describe('without a base', () => {
   it.each([
     ['is gone', (path: string) => rmSync(path)],
-    ['is damaged', (path: string) => writeFileSync(path, readFileSync(path, 'utf8').replace('"3"', '"9"'))],
+    [
+      'is damaged',
+      (path: string) => writeFileSync(path, readFileSync(path, 'utf8').replace('"3"', '"9"')),
+    ],
     ['is cut off', (path: string) => truncateSync(path, statSync(path).size - 10)],
   ])('that %s nothing is told, and the file is saved', async (_, spoil) => {
     const desk = await deskWith();
@@ -491,7 +532,8 @@ describe('without a base', () => {
   it('that can be written nothing else is either; what a killed process left of one is removed', async () => {
     const desk = await deskWith();
     const [base = ''] = readdirSync(desk.bases);
-    for (const name of [`${base}.next.tmp`, 'other.tmp']) writeFileSync(join(desk.bases, name), 'half');
+    for (const name of [`${base}.next.tmp`, 'other.tmp'])
+      writeFileSync(join(desk.bases, name), 'half');
     await desk.play('they k1 a=p');
     expect(readdirSync(desk.bases).sort()).toEqual([base, 'other.tmp'].sort());
     rmSync(desk.bases, { recursive: true });

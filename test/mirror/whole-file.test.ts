@@ -29,7 +29,9 @@ import { temporaryDirectory } from '../support/temp.js';
 
 const program = await compiledProgram('test/mirror/replacing-program.ts');
 
-async function* pieces(...content: (string | Uint8Array | Error)[]): AsyncGenerator<string | Uint8Array> {
+async function* pieces(
+  ...content: (string | Uint8Array | Error)[]
+): AsyncGenerator<string | Uint8Array> {
   for (const piece of content) {
     if (piece instanceof Error) throw piece;
     yield piece;
@@ -42,7 +44,10 @@ function setting(path = 'a/b.csv') {
   const names = () => readdirSync(dirname(file)).sort();
   const content = (name = basename(file)) => readFileSync(join(dirname(file), name), 'utf8');
   return {
-    ...{ target, file, content, names },
+    target,
+    file,
+    content,
+    names,
     /** What stands in all files beside it, also in hidden ones, by their names. */
     all: () => names().map((name) => content(name)),
     replace: (text: string, options: object = {}) => replaceWhole(target, pieces(text), options),
@@ -86,7 +91,12 @@ describe('a file that is replaced whole', () => {
     const known = { sha256: first.sha256, file: (await stampOfTarget(target)) ?? first.file };
     for (const before of [undefined, first, known]) {
       const again = await replaceWhole(target, pieces('a', 'bc'), { before, versions: 3 });
-      expect(again).toMatchObject({ changed: false, sha256: first.sha256, bytes: 3, file: known.file });
+      expect(again).toMatchObject({
+        changed: false,
+        sha256: first.sha256,
+        bytes: 3,
+        file: known.file,
+      });
     }
     expect([statSync(file).mtimeMs, names()]).toEqual([1_000_000, ['b.csv']]);
   });
@@ -171,7 +181,8 @@ describe('a file that is replaced whole', () => {
   it('is rid of what a killed process left, and nothing else is', async () => {
     const { file, names, replace } = setting();
     await replace('old');
-    for (const left of [temporaryOf(file), temporaryOf(file, 'version')]) writeFileSync(left, 'half');
+    for (const left of [temporaryOf(file), temporaryOf(file, 'version')])
+      writeFileSync(left, 'half');
     writeFileSync(join(dirname(file), '.peersync-0011.tmp'), 'of another');
     await replace('new', { versions: 1 });
     expect(names()).toEqual(['.peersync-0011.tmp', 'b.csv', 'b.csv.1']);
@@ -186,7 +197,9 @@ describe('a file that cannot be written', () => {
     await expect(replace('a')).rejects.toMatchObject({ code: 'MIRROR_BLOCKED', message });
     const below = { ...target, path: 'a/mine/c.csv' };
     writeFileSync(join(target.root, 'a/mine'), 'mine');
-    await expect(replaceWhole(below, pieces('a'))).rejects.toMatchObject({ code: 'MIRROR_BLOCKED' });
+    await expect(replaceWhole(below, pieces('a'))).rejects.toMatchObject({
+      code: 'MIRROR_BLOCKED',
+    });
     expect(readFileSync(join(target.root, 'a/mine'), 'utf8')).toBe('mine');
   });
 
@@ -194,7 +207,16 @@ describe('a file that cannot be written', () => {
     const { target, names } = setting('a/b');
     // The shell limits how large files may become, as a quota does.
     const limited = `trap '' XFSZ; ulimit -f 512; exec "$@"`;
-    const arguments_ = ['-c', limited, 'sh', process.execPath, program, target.root, '4000000', '1'];
+    const arguments_ = [
+      '-c',
+      limited,
+      'sh',
+      process.execPath,
+      program,
+      target.root,
+      '4000000',
+      '1',
+    ];
     expect(execFileSync('bash', arguments_, { encoding: 'utf8' })).toBe('MIRROR_FULL\n');
     expect(names()).toEqual([]);
   });
@@ -231,7 +253,11 @@ describe('a link within the mirror root', () => {
     mkdirSync(dirname(file), { recursive: true });
     symlinkSync(mine, file);
     expect(await replace('y', { versions: 1 })).toMatchObject({ changed: true });
-    expect([lstatSync(file).isFile(), names(), readFileSync(mine, 'utf8')]).toEqual([true, ['b.csv'], 'x']);
+    expect([lstatSync(file).isFile(), names(), readFileSync(mine, 'utf8')]).toEqual([
+      true,
+      ['b.csv'],
+      'x',
+    ]);
   });
 });
 
@@ -239,7 +265,9 @@ it.each(['../x', 'a/../../x', '/x', 'a//x', './x', 'a/.', '', '..'])(
   'a path like %j is refused before anything is made',
   async (path) => {
     const root = join(temporaryDirectory(), 'root');
-    await expect(replaceWhole({ root, path }, pieces('x'))).rejects.toMatchObject({ code: 'MIRROR_OUTSIDE' });
+    await expect(replaceWhole({ root, path }, pieces('x'))).rejects.toMatchObject({
+      code: 'MIRROR_OUTSIDE',
+    });
     expect(existsSync(root)).toBe(false);
   },
 );

@@ -22,10 +22,26 @@ describe('without a token, the page', () => {
     const page = await PageAtWork.start();
     for (const name of ['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])
       expect(await page.rawStatus('GET / HTTP/1.1', `Host: ${name}:${page.port}`)).toBe(200);
-    const names = ['evil.example', 'localhost', 'localhost:1', `localhost.evil.example:${page.port}`, ''];
+    const names = [
+      'evil.example',
+      'localhost',
+      'localhost:1',
+      `localhost.evil.example:${page.port}`,
+      '',
+    ];
     for (const host of names)
-      for (const path of ['/', '/api/status', '/metrics', '/healthz', '/assets/main.js', '/nothing'])
-        expect([host, await page.rawStatus(`GET ${path} HTTP/1.1`, `Host: ${host}`)]).toEqual([host, 403]);
+      for (const path of [
+        '/',
+        '/api/status',
+        '/metrics',
+        '/healthz',
+        '/assets/main.js',
+        '/nothing',
+      ])
+        expect([host, await page.rawStatus(`GET ${path} HTTP/1.1`, `Host: ${host}`)]).toEqual([
+          host,
+          403,
+        ]);
   });
 
   it('makes no answer of the API for another page; a link that leads here is no harm', async () => {
@@ -75,7 +91,10 @@ describe('without a token, the page', () => {
 it('an address without a page is answered with a page for a person, and with an error for a program', async () => {
   const page = await PageAtWork.start();
   const answer = await page.fetch('/nothing', { headers: { accept: 'text/html' } });
-  expect([answer.status, answer.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([
+    404,
+    'text/html; charset=utf-8',
+  ]);
   expect(await page.refusal('/nothing')).toEqual([404, 'NOT_FOUND']);
   expect(await page.refusal('/api/nothing', { headers: { accept: 'application/json' } })).toEqual([
     404,
@@ -94,7 +113,8 @@ describe('with a token, the page', () => {
     expect(page.asked).toEqual([]);
     const answer = await page.fetch('/');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/sign-in']);
-    for (const path of ['/healthz', '/sign-in', '/assets/main.js']) expect(await page.status(path)).toBe(200);
+    for (const path of ['/healthz', '/sign-in', '/assets/main.js'])
+      expect(await page.status(path)).toBe(200);
   });
 
   it('says where its token stands, and shows no secret', async () => {
@@ -128,7 +148,11 @@ describe('with a token, the page', () => {
     const page = await PageAtWork.start({ token: TOKEN });
     for (const path of ['/', '/api/status', '/metrics'])
       expect(await page.status(path, bearer(TOKEN))).toBe(200);
-    const lines = ['GET /api/status HTTP/1.1', 'Host: status.example', `Authorization: bearer ${TOKEN}`];
+    const lines = [
+      'GET /api/status HTTP/1.1',
+      'Host: status.example',
+      `Authorization: bearer ${TOKEN}`,
+    ];
     expect(await page.rawStatus(...lines)).toBe(200);
     for (const authorization of [`Bearer ${TOKEN}x`, 'Bearer ', `Basic ${TOKEN}`, TOKEN])
       expect(await page.status('/api/status', { authorization })).toBe(401);
@@ -137,7 +161,9 @@ describe('with a token, the page', () => {
   it('takes a token of any letters', async () => {
     const token = 'schlüssel €';
     const page = await PageAtWork.start({ token });
-    expect(await page.status('/api/status', bearer(Buffer.from(token).toString('latin1')))).toBe(200);
+    expect(await page.status('/api/status', bearer(Buffer.from(token).toString('latin1')))).toBe(
+      200,
+    );
     expect((await page.signIn(token)).headers.get('location')).toBe('/');
   });
 
@@ -168,7 +194,8 @@ describe('with a token, the page', () => {
     expect(await page.status('/api/status', { cookie: one })).toBe(401);
     expect(await page.status('/api/status', { cookie: other })).toBe(200);
     await page.post('/sign-out', {}, { cookie: other });
-    for (const cookie of [one, other]) expect(await page.status('/api/status', { cookie })).toBe(401);
+    for (const cookie of [one, other])
+      expect(await page.status('/api/status', { cookie })).toBe(401);
     // The ended sessions are on disk, and so outlive a restart.
     const name = expect.stringMatching(/^\d+-[0-9a-f]{24}$/);
     const onDisk = await State.read(join(page.directory, 'state'));
@@ -208,7 +235,8 @@ describe('with a token, the page', () => {
     );
     const cookie = cookieOf(form);
     const both = `${cookie.slice('__Host-'.length).replace(/=.*/, '=old')}; ${cookie}`;
-    for (const sent of [cookie, both]) expect(await page.status('/api/status', { cookie: sent })).toBe(200);
+    for (const sent of [cookie, both])
+      expect(await page.status('/api/status', { cookie: sent })).toBe(200);
     const out = await page.post('/sign-out', {}, { cookie, ...headers });
     expect(out.headers.get('set-cookie')).toMatch(/^__Host-\S+=; .*; Secure$/);
   });
@@ -267,10 +295,16 @@ describe('with a token, the page', () => {
   });
 
   it('does not open to others with a token that is soon guessed', async () => {
-    const page = await PageAtWork.start({ listen: '0.0.0.0:0', token: 'fifteen letters' }, { opens: false });
+    const page = await PageAtWork.start(
+      { listen: '0.0.0.0:0', token: 'fifteen letters' },
+      { opens: false },
+    );
     const said = () => page.logged.find(({ level }) => level === 'warn')?.message;
     await until(() => said() !== undefined || page.page.url !== undefined, 'it is decided');
-    expect([page.page.url, said()]).toEqual([undefined, expect.stringContaining('at least 16 characters')]);
+    expect([page.page.url, said()]).toEqual([
+      undefined,
+      expect.stringContaining('at least 16 characters'),
+    ]);
   });
 });
 
@@ -279,7 +313,10 @@ it('others are served while one address holds as many half requests as it can', 
   const held = Array.from({ length: 300 }, () => page.connect());
   for (const socket of held) socket.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${page.port}\r\n`);
   await Promise.all(held.map((socket) => once(socket, 'connect')));
-  const asked = request(page.page.url ?? '', { localAddress: '127.0.0.2', headers: { connection: 'close' } });
+  const asked = request(page.page.url ?? '', {
+    localAddress: '127.0.0.2',
+    headers: { connection: 'close' },
+  });
   const [answer] = (await once(asked.end(), 'response')) as [IncomingMessage];
   expect(answer.resume().statusCode).toBe(200);
   for (const socket of held) socket.destroy();

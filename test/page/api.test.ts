@@ -28,7 +28,11 @@ function confirm(page: PageAtWork, ...paths: readonly string[]): void {
 }
 
 /** Every page of a question, followed to its end. */
-async function leaf(page: PageAtWork, query: string, meanwhile = async () => {}): Promise<ItemLine[]> {
+async function leaf(
+  page: PageAtWork,
+  query: string,
+  meanwhile = async () => {},
+): Promise<ItemLine[]> {
   const items: ItemLine[] = [];
   for (let after = ''; ; ) {
     const got = (await page.json(`/api/items?${query}${after}`)) as ItemsPage;
@@ -60,7 +64,8 @@ describe('GET /api/items', () => {
     confirm(page, ...paths);
     await page.state.commit();
     const all = [...paths, 'bad.md'].map((path) => `inbox/${path}`).concat('notes/bad.md');
-    for (const limit of [1, 5, 23, 25, 500]) expect(await names(page, `limit=${limit}`)).toEqual(all.sort());
+    for (const limit of [1, 5, 23, 25, 500])
+      expect(await names(page, `limit=${limit}`)).toEqual(all.sort());
     expect(await names(page, 'limit=4&status=confirmed')).toHaveLength(23);
     expect(await names(page, 'limit=4&folder=notes')).toEqual(['notes/bad.md']);
     expect(await names(page, 'limit=4&folder=notes&status=confirmed')).toEqual([]);
@@ -77,9 +82,15 @@ describe('GET /api/items', () => {
     const page = await pageWith('inbox/sub/bad.md');
     expect(await leaf(page, 'status=quarantined')).toEqual([
       {
-        ...{ folder: 'inbox', path: 'sub/bad.md', file: join(page.directory, 'inbox/sub/bad.md') },
-        ...{ status: 'quarantined', since: AT, size: 2048, sha256: expect.any(String) },
-        ...{ url: 'https://files.example.org/inbox/sub/bad.md', attempts: expect.any(Number) },
+        folder: 'inbox',
+        path: 'sub/bad.md',
+        file: join(page.directory, 'inbox/sub/bad.md'),
+        status: 'quarantined',
+        since: AT,
+        size: 2048,
+        sha256: expect.any(String),
+        url: 'https://files.example.org/inbox/sub/bad.md',
+        attempts: expect.any(Number),
         ...TROUBLE,
       },
     ]);
@@ -105,7 +116,12 @@ describe('GET /api/items', () => {
   });
 
   it.each([
-    ...['status=nonsense', 'limit=0', 'limit=501', 'limit=1.5', 'limit=x', 'status=gone&status=gone'],
+    'status=nonsense',
+    'limit=0',
+    'limit=501',
+    'limit=1.5',
+    'limit=x',
+    'status=gone&status=gone',
     'folder=nonsense',
   ])('refuses %s', async (query) => {
     const refused = query.startsWith('folder') ? [404, 'UNKNOWN_FOLDER'] : [400, 'BAD_REQUEST'];
@@ -207,7 +223,10 @@ describe('POST /api', () => {
   it('retry gives all another try, or what is named', async () => {
     const page = await pageWith('inbox/a.md', 'inbox/sub/b.md', 'inbox/sub/c.md', 'inbox/d.md');
     const retry = (body: object) => posted(page, 'retry', body);
-    expect(await retry({ paths: [join(page.directory, 'inbox/a.md')] })).toEqual({ retried: 1, lookedAt: 0 });
+    expect(await retry({ paths: [join(page.directory, 'inbox/a.md')] })).toEqual({
+      retried: 1,
+      lookedAt: 0,
+    });
     expect(await retry({ paths: ['inbox/sub'] })).toEqual({ retried: 2, lookedAt: 0 });
     expect(page.state.get('inbox', 'sub/c.md')?.status).toBe('pending');
     expect(page.state.figures().unsaved).toBe(0);
@@ -215,13 +234,16 @@ describe('POST /api', () => {
     expect(page.asked).toContain('try');
   });
 
-  it.each(['{"all":false}', '{"paths":[]}', '{"paths":["x"]}', '{"paths":["/etc/passwd"]}', '{"all":'])(
-    'retry refuses %s',
-    async (body) => {
-      const page = await pageWith('inbox/a.md');
-      expect([await posted(page, 'retry', body), page.state.counts().quarantined]).toEqual([400, 1]);
-    },
-  );
+  it.each([
+    '{"all":false}',
+    '{"paths":[]}',
+    '{"paths":["x"]}',
+    '{"paths":["/etc/passwd"]}',
+    '{"all":',
+  ])('retry refuses %s', async (body) => {
+    const page = await pageWith('inbox/a.md');
+    expect([await posted(page, 'retry', body), page.state.counts().quarantined]).toEqual([400, 1]);
+  });
 
   it('try asks the peer now, and retries nothing', async () => {
     const page = await pageWith('inbox/a.md');
@@ -233,7 +255,10 @@ describe('POST /api', () => {
     const page = await PageAtWork.start();
     const scans = [{ folder: 'notes', files: 1 }];
     expect(await posted(page, 'rescan', { folder: 'notes' })).toMatchObject({ scans });
-    expect([await posted(page, 'rescan', { folder: 'none' }), page.asked]).toEqual([404, ['rescan notes']]);
+    expect([await posted(page, 'rescan', { folder: 'none' }), page.asked]).toEqual([
+      404,
+      ['rescan notes'],
+    ]);
   });
 
   it('approve-deletes approves what a person was shown, and has it looked at', async () => {
@@ -258,7 +283,8 @@ describe('POST /api', () => {
     };
     expect(paused.until - paused.since).toBe(60_000);
     expect(await posted(page, 'resume')).toEqual({});
-    for (const forMs of [0, -1, 'x', 1e12, null]) expect(await posted(page, 'pause', { forMs })).toBe(400);
+    for (const forMs of [0, -1, 'x', 1e12, null])
+      expect(await posted(page, 'pause', { forMs })).toBe(400);
     expect(page.asked).toEqual(['pause 60000', 'resume']);
   });
 

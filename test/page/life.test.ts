@@ -29,7 +29,9 @@ async function shutOut(options: Parameters<typeof PageAtWork.start>[0]): Promise
   return page;
 }
 
-const hasV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
+const hasV6 = Object.values(networkInterfaces()).some((all) =>
+  all?.some(({ address }) => address === '::1'),
+);
 const EVERYWHERE = ', and at every other address of this machine';
 
 describe('the status page', () => {
@@ -82,7 +84,9 @@ describe('the status page', () => {
     rmSync(file);
     await page.configure({ listen: '127.0.0.1:0', token: { file } });
     await until(() => messages(page, 'warn').length === 1, 'the token is not there');
-    expect(messages(page, 'warn')[0]).toContain('The status page cannot be opened: The secret file');
+    expect(messages(page, 'warn')[0]).toContain(
+      'The status page cannot be opened: The secret file',
+    );
     expect(page.page.url).toBeUndefined();
     writeFileSync(file, 'another', { mode: 0o600 });
     await clock.advance(30_000);
@@ -116,7 +120,9 @@ describe('the status page', () => {
     const page = await PageAtWork.start();
     for (let i = 0; i < 2; i += 1) await page.configure({ listen: '127.0.0.1:0' });
     await page.page.stop();
-    expect(messages(page, 'info').filter((message) => message.startsWith('status page at'))).toHaveLength(1);
+    expect(
+      messages(page, 'info').filter((message) => message.startsWith('status page at')),
+    ).toHaveLength(1);
   });
 
   it('stops at once, also where somebody is in the middle of a request', async () => {
@@ -160,8 +166,21 @@ describe('the files of the page', () => {
 
   it('include nothing else', async () => {
     const page = await PageAtWork.start();
-    const others = ['main.js.map', 'tsconfig.json', 'index.html', 'nothing.js', '.', 'browser/index.html'];
-    const ways = ['..%2fconfig.json', '%2e%2e%2ftoken', '..%5cconfig.json', '__proto__', 'constructor'];
+    const others = [
+      'main.js.map',
+      'tsconfig.json',
+      'index.html',
+      'nothing.js',
+      '.',
+      'browser/index.html',
+    ];
+    const ways = [
+      '..%2fconfig.json',
+      '%2e%2e%2ftoken',
+      '..%5cconfig.json',
+      '__proto__',
+      'constructor',
+    ];
     for (const name of [...others, ...ways])
       expect([name, await page.status(`/assets/${name}`)]).toEqual([name, 404]);
   });

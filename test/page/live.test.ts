@@ -160,7 +160,12 @@ it('a status is made, and put into words, once for all who follow', async () => 
     made += 1;
     return { toJSON } as unknown as StatusReport;
   };
-  const live = { status, clock: new FakeClock(), recents: [], parts: { statistics: { samples: [] } } };
+  const live = {
+    status,
+    clock: new FakeClock(),
+    recents: [],
+    parts: { statistics: { samples: [] } },
+  };
   const feed = new LiveFeed(live as unknown as Live);
   for (let i = 0; i < 3; i += 1)
     for await (const line of feed.follow(new AbortController().signal)) {

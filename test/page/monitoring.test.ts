@@ -11,7 +11,8 @@ interface Series {
   readonly value: number;
 }
 
-const OPENMETRICS = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
+const OPENMETRICS =
+  'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
 
 /** What is scraped, as Prometheus reads it; a series that comes twice is refused there. */
 async function scraped(page: PageAtWork): Promise<Series[]> {
@@ -21,14 +22,20 @@ async function scraped(page: PageAtWork): Promise<Series[]> {
   return lines.map(([, name = '', labels = '', value = '']) => ({
     name,
     labels: new Map(
-      [...labels.matchAll(/([a-z_]+)="((?:[^"\\]|\\.)*)"/g)].map(([, key = '', of = '']) => [key, of]),
+      [...labels.matchAll(/([a-z_]+)="((?:[^"\\]|\\.)*)"/g)].map(([, key = '', of = '']) => [
+        key,
+        of,
+      ]),
     ),
     value: Number(value.replace('Inf', 'Infinity')),
   }));
 }
 
 /** Compares series, written `name` or `name{label=value}` without the prefix, with their values. */
-async function expectSeries(page: PageAtWork, expected: Readonly<Record<string, unknown>>): Promise<void> {
+async function expectSeries(
+  page: PageAtWork,
+  expected: Readonly<Record<string, unknown>>,
+): Promise<void> {
   const all = await scraped(page);
   for (const [series, value] of Object.entries(expected)) {
     const [name, label, wanted] = series.split(/[{=}]/);
@@ -48,7 +55,12 @@ async function busy(): Promise<PageAtWork> {
   await page.state.commit();
   page.mirrors = [
     { name: ODD, kind: 'share', path: 'x', succeededAt: Date.now() - 60_000 },
-    { name: 'alarmed', kind: 'table', path: 'y', alarm: { code: 'A', message: 'm', hint: 'h', since: 0 } },
+    {
+      name: 'alarmed',
+      kind: 'table',
+      path: 'y',
+      alarm: { code: 'A', message: 'm', hint: 'h', since: 0 },
+    },
   ];
   return page;
 }
@@ -57,7 +69,9 @@ describe('GET /metrics', () => {
   it('has the figures of the process and of its build, and none that take long to list', async () => {
     const names = (await scraped(await busy())).map(({ name }) => name);
     const process = ['process_resident_memory_bytes', 'process_cpu_seconds_total'];
-    expect(names).toEqual(expect.arrayContaining([...process, 'nodejs_version_info', 'peersync_build_info']));
+    expect(names).toEqual(
+      expect.arrayContaining([...process, 'nodejs_version_info', 'peersync_build_info']),
+    );
     // Each directory that is watched is an open handle.
     expect(names.filter((name) => name.startsWith('nodejs_active'))).toEqual([]);
   });
@@ -115,7 +129,9 @@ describe('GET /metrics', () => {
       oldestSince: Date.now() - 90_000,
     };
     page.figures = {
-      ...{ confirmedPerSecond: 0, lastConfirmedAt: 1_700_000_000_500, timeToSearch: [inbox] },
+      confirmedPerSecond: 0,
+      lastConfirmedAt: 1_700_000_000_500,
+      timeToSearch: [inbox],
       alerts: [{ code: 'TIME_TO_SEARCH', collection: 'inbox', message: 'm', hint: 'h', since: 0 }],
     };
     for (const entry of lifeOf(pendingRecord('b.md'))) page.state.put(entry);
@@ -153,8 +169,13 @@ describe('GET /metrics', () => {
     });
     page.mirrors = Array.from({ length: 2_000 }, mirror);
     const all = await scraped(page);
-    expect(all.filter(({ name }) => name === 'peersync_mirror_age_seconds')).toHaveLength(MIRRORS_NAMED);
-    await expectSeries(page, { 'mirrors{state=good}': 2_000, mirrors_unnamed: 2_000 - MIRRORS_NAMED });
+    expect(all.filter(({ name }) => name === 'peersync_mirror_age_seconds')).toHaveLength(
+      MIRRORS_NAMED,
+    );
+    await expectSeries(page, {
+      'mirrors{state=good}': 2_000,
+      mirrors_unnamed: 2_000 - MIRRORS_NAMED,
+    });
     const oldest = all.find(({ name }) => name === 'peersync_mirrors_oldest_success_seconds');
     expect(oldest?.value).toBeGreaterThan(1e9);
   });
@@ -220,12 +241,23 @@ describe('GET /readyz', () => {
   it('says that the peer is in trouble, or was never heard of', async () => {
     const page = await PageAtWork.start();
     const { circuit } = page.queue;
-    const reason = { kind: 'unreachable', message: 'It refused the connection', hint: 'Start it.' } as const;
-    page.queue = { ...page.queue, circuit: { ...circuit, state: 'half-open', reason, held: ['push'] } };
-    expect(await reasons(page)).toEqual(['PEER: The peer does not answer: It refused the connection.']);
+    const reason = {
+      kind: 'unreachable',
+      message: 'It refused the connection',
+      hint: 'Start it.',
+    } as const;
+    page.queue = {
+      ...page.queue,
+      circuit: { ...circuit, state: 'half-open', reason, held: ['push'] },
+    };
+    expect(await reasons(page)).toEqual([
+      'PEER: The peer does not answer: It refused the connection.',
+    ]);
     page.queue = { ...page.queue, circuit };
     page.isDialectKnown = false;
-    expect(await reasons(page)).toEqual(['PEER: The peer has not answered yet since peersync started.']);
+    expect(await reasons(page)).toEqual([
+      'PEER: The peer has not answered yet since peersync started.',
+    ]);
   });
 
   it('says that the state cannot be written, and when it can again; the metrics too', async () => {
@@ -245,7 +277,8 @@ describe('GET /readyz', () => {
     const page = await PageAtWork.start();
     rmSync(page.config.state.dir, { recursive: true });
     expect((await reasons(page))[0]).toMatch(/^STATE_UNWRITABLE: /);
-    const message = 'The disk of /srv/state does not answer: what is known is not brought to the disk.';
+    const message =
+      'The disk of /srv/state does not answer: what is known is not brought to the disk.';
     page.diskTrouble = {
       code: 'DISK_SILENT',
       path: '/srv/state',

@@ -35,13 +35,18 @@ export interface PageOptions {
   readonly open?: OpenFile;
 }
 
-/** The status page of a daemon whose loops a test plays: a real state, real answers, a real server. */
+/**
+ * The status page of a daemon whose loops a test plays: a real state, real answers, a real server.
+ */
 export class PageAtWork {
   readonly directory = temporaryDirectory();
   readonly clock: Clock;
   readonly logged: { level: string; message: string }[] = [];
   readonly log: DaemonLog;
-  /** What was asked of the daemon beside the state: `look`, `rescan`, `mirror`, `accept`, and of whom. */
+  /**
+   * What was asked of the daemon beside the state: `look`, `rescan`, `mirror`, `accept`, and of
+   * whom.
+   */
   readonly asked: string[] = [];
   queue = queue();
   folders: FolderStatus[] = [];
@@ -53,7 +58,10 @@ export class PageAtWork {
   readonly samples: Sample[] = [];
   configuration: ConfigurationReport = { takenUpAt: 1_700_000_000_000 };
   figures: StatisticsReport = {
-    ...{ timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] },
+    timeToSearch: [],
+    confirmedPerSecond: 0,
+    lastConfirmedAt: undefined,
+    alerts: [],
   };
   readonly #stopping = new AbortController();
   #config!: Config;
@@ -83,7 +91,11 @@ export class PageAtWork {
     this.state = await State.open(this.#config.state.dir, { clock, log, ...(open && { open }) });
     const scan = { files: 2, directories: 1, durationMs: 250, at: 1_700_000_000_000 };
     this.folders = this.#config.folders.map(({ name }) => ({
-      ...{ name, state: 'watching', since: 0, directoriesWatched: 1, settling: 0 },
+      name,
+      state: 'watching',
+      since: 0,
+      directoriesWatched: 1,
+      settling: 0,
       lastScan: { folder: name, ...scan },
     }));
     const live = this.#live();
@@ -103,7 +115,8 @@ export class PageAtWork {
         get dialect() {
           return work.isDialectKnown ? ('standard' as const) : undefined;
         },
-        ...{ requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
+        requests: { push: 5, peerdoc: 7, other: 1 },
+        pushedBytes: 1234,
       },
       dialect: { current: { holdMs: 0 } },
       uplink: {
@@ -145,7 +158,9 @@ export class PageAtWork {
         status: () => this.queue,
         tryNow: () => note('try'),
         pause: (paused: Paused) => {
-          note(`pause ${paused.until === undefined ? 'until resumed' : paused.until - paused.since}`);
+          note(
+            `pause ${paused.until === undefined ? 'until resumed' : paused.until - paused.since}`,
+          );
           this.queue = { ...this.queue, paused };
         },
         resume: () => {
@@ -156,7 +171,10 @@ export class PageAtWork {
       },
     };
     const live = {
-      ...{ startedAt: this.clock.now(), clock: this.clock, log: this.log, parts },
+      startedAt: this.clock.now(),
+      clock: this.clock,
+      log: this.log,
+      parts,
       current: {
         get config() {
           return work.#config;
@@ -241,7 +259,11 @@ export class PageAtWork {
 
   /** Sends a token by the form. */
   async signIn(token: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-    return await this.fetch('/sign-in', { method: 'POST', body: new URLSearchParams({ token }), headers });
+    return await this.fetch('/sign-in', {
+      method: 'POST',
+      body: new URLSearchParams({ token }),
+      headers,
+    });
   }
 
   async json(path: string, init?: RequestInit): Promise<unknown> {
@@ -254,7 +276,11 @@ export class PageAtWork {
 
   posting(body: unknown, headers: object = {}): RequestInit {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
-    return { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: text };
+    return {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: text,
+    };
   }
 
   /** The status of the answer to a request with just these lines, for what no client would send. */

@@ -34,18 +34,30 @@ const mix = (a: Colour, b: Colour, share: number): Colour =>
   a.map((part, i) => part * share + (b[i] ?? 0) * (1 - share)) as unknown as Colour;
 
 const GROUNDS = ['--paper', '--raised', '--band-ok', '--band-busy', '--band-warn', '--band-bad'];
-const WORDS = ['--ink', '--soft', '--pending', '--accepted', '--confirmed', '--quarantined', '--gone'];
+const WORDS = [
+  '--ink',
+  '--soft',
+  '--pending',
+  '--accepted',
+  '--confirmed',
+  '--quarantined',
+  '--gone',
+];
 
 test.each([
   ['light', named(2)],
   ['dark', named(3)],
 ] as const)('the %s palette is legible', (_name, tokens) => {
-  const ratio = (ink: string, ground: string) => contrast(colour(tokens, ink), colour(tokens, ground));
+  const ratio = (ink: string, ground: string) =>
+    contrast(colour(tokens, ink), colour(tokens, ground));
   for (const ground of GROUNDS) {
-    for (const word of WORDS) expect(ratio(word, ground), `${word} on ${ground}`).toBeGreaterThanOrEqual(4.5);
+    for (const word of WORDS)
+      expect(ratio(word, ground), `${word} on ${ground}`).toBeGreaterThanOrEqual(4.5);
     // The notes below the counts are ink at 72 %.
     const note = mix(colour(tokens, '--ink'), colour(tokens, ground), 0.72);
-    expect(contrast(note, colour(tokens, ground)), `a note on ${ground}`).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(note, colour(tokens, ground)), `a note on ${ground}`).toBeGreaterThanOrEqual(
+      4.5,
+    );
   }
   expect(ratio('--on-accent', '--confirmed'), 'a button').toBeGreaterThanOrEqual(4.5);
 });

@@ -44,20 +44,25 @@ const speed = (confirmedPerSecond: number): Facts => ({
 describe('the top of the page', () => {
   test('says numbers first', () => {
     expect(world({ confirmed: 3_608, quarantined: 1 })).toMatchObject({
-      ...{ level: 'warn', sentence: '3,608 files searchable. 1 needs you.', title: '1 needs you' },
+      level: 'warn',
+      sentence: '3,608 files searchable. 1 needs you.',
+      title: '1 needs you',
       detail: expect.stringMatching(/^1 file cannot be delivered without a change\./),
     });
     const rest = { level: 'ok', detail: '', title: 'all searchable', concern: undefined };
     expect(world({ confirmed: 21_721 })).toEqual({ ...rest, sentence: '21,721 files searchable.' });
     expect(world({})).toMatchObject({
-      ...{ level: 'ok', sentence: 'Nothing is searchable yet.' },
+      level: 'ok',
+      sentence: 'Nothing is searchable yet.',
       detail: 'Put a file into /srv/library/notes and watch it become searchable.',
     });
   });
 
   test('says at work how fast it goes and what is left of it, also beside what a person should know', () => {
     expect(world({ pending: 1_152, accepted: 312 }, speed(38.2))).toMatchObject({
-      ...{ level: 'busy', sentence: 'Nothing is searchable yet. 1,464 on the way.', title: '1,464 waiting' },
+      level: 'busy',
+      sentence: 'Nothing is searchable yet. 1,464 on the way.',
+      title: '1,464 waiting',
       detail: '38.2 a second, about 39s to go.',
     });
     const { detail } = world({ pending: 60, quarantined: 1 }, speed(2));
@@ -68,7 +73,9 @@ describe('the top of the page', () => {
       ...speed(77),
     };
     expect(world({ pending: 1_152 }, away).detail).not.toContain('a second');
-    expect(world({ pending: 1_152 }, { ...asked({ paused: { since: NOW } }), ...speed(77) }).detail).toBe('');
+    expect(
+      world({ pending: 1_152 }, { ...asked({ paused: { since: NOW } }), ...speed(77) }).detail,
+    ).toBe('');
     // Where nothing is on the way there is no speed.
     expect(world({ confirmed: 9 }, speed(38.9)).detail).toBe('');
   });
@@ -85,26 +92,35 @@ describe('the top of the page', () => {
     ['failing', 'answers with errors'],
     ['denied', 'refuses the credentials'],
     ['weak', 'asks for the password in a way that is not safe'],
-  ] as const)('says with a peer that is %s what waits, why, and what happens next', (kind, words) => {
-    const reason = { kind, message: 'connect ECONNREFUSED', hint: 'Look whether it runs.' };
-    const times = { since: NOW - 3 * MIN, nextProbeAt: NOW + 12_000, tries: 9 };
-    const open = asked({ circuit: { state: 'open', ...times, reason, held: ['push'] } });
-    const { detail, ...said } = world({ confirmed: 9, pending: 1_200, accepted: 4, quarantined: 2 }, open);
-    expect(said).toMatchObject({
-      ...{ level: 'bad', sentence: '9 files searchable. 1,204 wait. 2 need you.' },
-      title: 'peer in trouble · 1,204 waiting · 2 need you',
-    });
-    const why = `The peer ${words}: connect ECONNREFUSED\\. Look whether it runs\\.`;
-    expect(detail).toMatch(new RegExp(`^${why} Since [\\d :-]+\\. Tried again in 12s\\.$`));
-  });
+  ] as const)(
+    'says with a peer that is %s what waits, why, and what happens next',
+    (kind, words) => {
+      const reason = { kind, message: 'connect ECONNREFUSED', hint: 'Look whether it runs.' };
+      const times = { since: NOW - 3 * MIN, nextProbeAt: NOW + 12_000, tries: 9 };
+      const open = asked({ circuit: { state: 'open', ...times, reason, held: ['push'] } });
+      const { detail, ...said } = world(
+        { confirmed: 9, pending: 1_200, accepted: 4, quarantined: 2 },
+        open,
+      );
+      expect(said).toMatchObject({
+        level: 'bad',
+        sentence: '9 files searchable. 1,204 wait. 2 need you.',
+        title: 'peer in trouble · 1,204 waiting · 2 need you',
+      });
+      const why = `The peer ${words}: connect ECONNREFUSED\\. Look whether it runs\\.`;
+      expect(detail).toMatch(new RegExp(`^${why} Since [\\d :-]+\\. Tried again in 12s\\.$`));
+    },
+  );
 
   test('says that a person paused, or that the peer asks to wait', () => {
     expect(world({ pending: 34 }, asked({ paused: { since: NOW } }))).toMatchObject({
-      ...{ level: 'warn', title: 'paused · 34 waiting' },
+      level: 'warn',
+      title: 'paused · 34 waiting',
       sentence: 'Nothing is searchable yet. 34 wait. Paused until you resume.',
     });
     expect(world({ pending: 1 }, asked({ pausedUntil: NOW + 30_000 }))).toMatchObject({
-      ...{ level: 'warn', sentence: 'Nothing is searchable yet. 1 waits.' },
+      level: 'warn',
+      sentence: 'Nothing is searchable yet. 1 waits.',
       detail: 'The peer asked to wait; it goes on in 30s.',
     });
     expect(world({ pending: 1 }, asked({ pausedUntil: NOW - 1 }))).toMatchObject({
@@ -114,7 +130,10 @@ describe('the top of the page', () => {
   });
 
   test('names in its title what is in trouble', () => {
-    const diskTrouble = { ...trouble('DISK_SILENT', 'It is silent.', 'See to it.'), path: '/srv/state' };
+    const diskTrouble = {
+      ...trouble('DISK_SILENT', 'It is silent.', 'See to it.'),
+      path: '/srv/state',
+    };
     expect(world({ pending: 5 }, { diskTrouble }).title).toBe('disk in trouble · 5 waiting');
   });
 
@@ -150,7 +169,9 @@ describe('what needs a look', () => {
   test('names each path that could not be looked at, and counts what would be too many', () => {
     const concerns = (...names: string[]) => {
       const problems = names.map((name) => ({
-        ...{ folder: 'notes', path: `/srv/library/notes/${name}`, since: NOW },
+        folder: 'notes',
+        path: `/srv/library/notes/${name}`,
+        since: NOW,
         trouble: trouble('DIRECTORY_UNREADABLE', 'It cannot be listed.', 'Let us in.'),
       }));
       return concernsOf(statusOf([], { problems }));
@@ -168,7 +189,12 @@ describe('what needs a look', () => {
       concernsOf(statusOf([], { mirrors })).map(({ text }) => text);
     const own = { alarm: trouble('X', 'It is empty.', 'Look at it.') };
     const fails = { failure: trouble('Y', 'It is not there.', 'Make it.') };
-    const some = [mirror('a', own), mirror('b', fails), mirror('c', { ...own, ...fails }), mirror('d')];
+    const some = [
+      mirror('a', own),
+      mirror('b', fails),
+      mirror('c', { ...own, ...fails }),
+      mirror('d'),
+    ];
     expect(textsOf(...some)).toEqual(['a, c have an alarm.', 'b fails, and is tried again.']);
     const many = Array.from({ length: 2_000 }, (_, i) => mirror(`t${i}`, own));
     expect(textsOf(...many)).toEqual(['t0, t1, t2 and 1,997 more have an alarm.']);
@@ -179,7 +205,10 @@ test('a mirror tells its alarm, where what was changed on both sides is kept, an
   const alarm = trouble('X', 'It is empty.', 'Look at it.');
   const file = 'tables/stock.conflict.csv';
   const conflicts = [12, 19].map((pk) => ({ pk: `${pk}`, column: 'place', file, at: NOW }));
-  const troubles = mirrorTroubles(mirror('stock', { alarm, conflicts, absentSince: NOW }), '/srv/mirror');
+  const troubles = mirrorTroubles(
+    mirror('stock', { alarm, conflicts, absentSince: NOW }),
+    '/srv/mirror',
+  );
   expect(troubles.map(({ level, text }) => `${level}: ${text}`)).toEqual([
     'bad: It is empty. Look at it.',
     `warn: 2 cells changed on both sides (12 place, 19 place). The peer's value was kept; yours is in /srv/mirror/${file}, which you can remove when you are done.`,
@@ -191,9 +220,19 @@ test('times and rates are told from now, in one or two units, with as many digit
   const lasted = [840, 1_000, 2_349, 9_960, 12_400, 125_000].map(duration);
   expect(lasted).toEqual(['840ms', '1s', '2.3s', '10s', '12s', '2m 5s']);
   expect(calm(3 * MIN + 40_000)).toBe('3m');
-  expect([1_000, 42_000, 9 * MIN].map((ms) => ago(NOW - ms, NOW))).toEqual(['just now', '42s ago', '9m ago']);
+  expect([1_000, 42_000, 9 * MIN].map((ms) => ago(NOW - ms, NOW))).toEqual([
+    'just now',
+    '42s ago',
+    '9m ago',
+  ]);
   expect([12_000, 100, -MIN].map((ms) => ahead(NOW + ms, NOW))).toEqual(['in 12s', 'now', 'now']);
-  expect([0, 0.25, 38.24, 812.6, 1_204.4].map(amountText)).toEqual(['0', '0.25', '38.2', '813', '1,204']);
+  expect([0, 0.25, 38.24, 812.6, 1_204.4].map(amountText)).toEqual([
+    '0',
+    '0.25',
+    '38.2',
+    '813',
+    '1,204',
+  ]);
 });
 
 describe('the samples that the page draws', () => {
@@ -221,7 +260,10 @@ describe('the samples that the page draws', () => {
 });
 
 test('events that follow each other and are alike stand once', () => {
-  const confirmed = (id: number) => ({ ...event(id, id, 'info', `confirmed ${id}.md`), event: 'confirmed' });
+  const confirmed = (id: number) => ({
+    ...event(id, id, 'info', `confirmed ${id}.md`),
+    event: 'confirmed',
+  });
   const away = (id: number) => event(id, id, 'error', 'The peer does not answer');
   const all = [
     confirmed(7),
@@ -231,5 +273,10 @@ test('events that follow each other and are alike stand once', () => {
     confirmed(3),
     { ...confirmed(2), level: 'warn' as const },
   ];
-  expect(grouped(all).map(({ id, more }) => `${id} +${more}`)).toEqual(['7 +1', '5 +1', '3 +0', '2 +0']);
+  expect(grouped(all).map(({ id, more }) => `${id} +${more}`)).toEqual([
+    '7 +1',
+    '5 +1',
+    '3 +0',
+    '2 +0',
+  ]);
 });

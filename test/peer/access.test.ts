@@ -19,7 +19,16 @@ import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
 import { loggerTo } from '../support/logger.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { ACCEPTED, CREDENTIALS, clientOf, DigestServer, ITEM, OK, serving, TestServer } from './support.js';
+import {
+  ACCEPTED,
+  CREDENTIALS,
+  clientOf,
+  DigestServer,
+  ITEM,
+  OK,
+  serving,
+  TestServer,
+} from './support.js';
 
 const WEAK = { code: 'PEER_AUTH_WEAK' };
 const BASIC = { 'www-authenticate': 'Basic realm="r"' };
@@ -34,7 +43,9 @@ const basic: Parameters<typeof serving>[0] = ({ headers }, response) => {
   else response.writeHead(401, BASIC).end('no');
 };
 
-/** A peer with Digest, and somebody before it who may ask for the password in plain text instead. */
+/**
+ * A peer with Digest, and somebody before it who may ask for the password in plain text instead.
+ */
 async function between(rules: Parameters<typeof DigestServer.start>[0] = {}) {
   const digest = await DigestServer.start(rules);
   const way = { strips: false };
@@ -63,7 +74,8 @@ describe('a peer that asked for Digest and asks for Basic', () => {
     const asking = client();
     expect(await asking.push([ITEM])).toMatchObject(OK);
     way.strips = true;
-    for (let times = 0; times < 3; times += 1) await expect(asking.push([ITEM])).rejects.toMatchObject(WEAK);
+    for (let times = 0; times < 3; times += 1)
+      await expect(asking.push([ITEM])).rejects.toMatchObject(WEAK);
     asking.authenticate({ ...CREDENTIALS, password: 'renewed' });
     await expect(asking.push([ITEM])).rejects.toMatchObject(WEAK);
     asking.authenticate(CREDENTIALS);
@@ -98,7 +110,9 @@ describe('a peer that asked for Digest and asks for Basic', () => {
     await asking.push([ITEM]);
     way.strips = true;
     const hint = expect.stringContaining(`\`rm ${accessFile}\``);
-    const message = expect.stringContaining('asks for Basic (401), and asked for Digest with MD5 before');
+    const message = expect.stringContaining(
+      'asks for Basic (401), and asked for Digest with MD5 before',
+    );
     await expect(asking.push([ITEM])).rejects.toMatchObject({ ...WEAK, hint, message });
     rmSync(accessFile);
     expect(await asking.push([ITEM])).toMatchObject(OK);
@@ -139,7 +153,10 @@ it('a peer with Basic that asked for Digest for a while, and let nobody in, gets
     (request, response, n) => {
       // Other pages let everyone in.
       if (nonce === undefined || !request.url.includes('_p.')) basic(request, response, n);
-      else response.writeHead(401, { 'www-authenticate': `Digest realm="r", nonce="${nonce++}"` }).end();
+      else
+        response
+          .writeHead(401, { 'www-authenticate': `Digest realm="r", nonce="${nonce++}"` })
+          .end();
     },
     { credentials: CREDENTIALS, accessFile },
   );
@@ -164,7 +181,8 @@ describe('Basic over http to another machine', () => {
       message: expect.stringContaining('in plain text (Basic over http, 401); it was not sent'),
       hint: expect.stringContaining('peer.auth.allowBasic'),
     };
-    for (let times = 0; times < 2; times += 1) await expect(client.push([ITEM])).rejects.toMatchObject(told);
+    for (let times = 0; times < 2; times += 1)
+      await expect(client.push([ITEM])).rejects.toMatchObject(told);
     expect(isShownTo(server)).toBe(false);
     client.allowBasic(true);
     expect(await client.push([ITEM])).toMatchObject(OK);
@@ -186,12 +204,21 @@ describe('Basic over http to another machine', () => {
 
   it('is what http to any name but those of loopback is', () => {
     const isExposed = (url: string) =>
-      new PeerAccess(new URL(url), { allowBasic: false, path: undefined, log: silentLogger }).isExposedBy(
-        'basic',
-      );
+      new PeerAccess(new URL(url), {
+        allowBasic: false,
+        path: undefined,
+        log: silentLogger,
+      }).isExposedBy('basic');
     for (const own of ['localhost', '127.0.0.1', '127.9.8.7', '127.1', '[::1]'])
       expect(isExposed(`http://${own}:8090/`), own).toBe(false);
-    for (const other of ['peer', '10.0.0.1', '0.0.0.0', '[::]', '127.0.0.1.example.org', 'peer.localhost'])
+    for (const other of [
+      'peer',
+      '10.0.0.1',
+      '0.0.0.0',
+      '[::]',
+      '127.0.0.1.example.org',
+      'peer.localhost',
+    ])
       expect(isExposed(`http://${other}:8090/`), other).toBe(true);
     expect(isExposed('https://peer.example.org/')).toBe(false);
   });
@@ -228,7 +255,9 @@ describe('the file that remembers', () => {
       expect(said).toEqual(warned);
       way.strips = true;
       await expect(client().push([ITEM])).rejects.toMatchObject(WEAK);
-      expect(JSON.parse(readFileSync(accessFile, 'utf8'))).toMatchObject({ [server.url]: 'digest-md5' });
+      expect(JSON.parse(readFileSync(accessFile, 'utf8'))).toMatchObject({
+        [server.url]: 'digest-md5',
+      });
     },
   );
 

@@ -53,7 +53,10 @@ describe('a challenge', () => {
     [' , DIGEST  Realm = "a, b" ,, NONCE="n=="\t,', { digest: { realm: 'a, b', nonce: 'n==' } }],
     ['Digest realm="never closed', { digest: {} }],
   ])('is read: %s', (header, expected) => {
-    const read = parseChallenges(header).map((each) => [each.scheme, Object.fromEntries(each.parameters)]);
+    const read = parseChallenges(header).map((each) => [
+      each.scheme,
+      Object.fromEntries(each.parameters),
+    ]);
     expect(Object.fromEntries(read)).toEqual(expected);
   });
 
@@ -74,7 +77,12 @@ describe('a peer that asks for Digest', () => {
     const { server, client } = await digest({ algorithm, qop });
     for (let times = 0; times < 2; times += 1) expect(await client.push([ITEM])).toMatchObject(OK);
     const count = (n: number) => (qop === '' ? 'old' : n);
-    expect(server.log).toEqual(['GET -', `GET ${count(1)}`, `POST ${count(2)}`, `POST ${count(3)}`]);
+    expect(server.log).toEqual([
+      'GET -',
+      `GET ${count(1)}`,
+      `POST ${count(2)}`,
+      `POST ${count(3)}`,
+    ]);
     expect(server.http.requests[0]).toMatchObject({ url: '/api/push_p.html', body: '' });
     expect(client.requests).toEqual({ push: 2, peerdoc: 0, other: 2 });
   });
@@ -95,13 +103,16 @@ describe('a peer that asks for Digest', () => {
     expect(again).toContain('data-0=streamed');
   });
 
-  it.each([true, false])('and forgot its nonces is answered anew (says stale: %s)', async (saysStale) => {
-    const { server, client } = await digest({ saysStale });
-    await client.push([ITEM]);
-    server.nonces.clear();
-    expect(await client.push([ITEM])).toMatchObject(OK);
-    expect(server.log.slice(3)).toEqual(['POST 3', 'POST 1']);
-  });
+  it.each([true, false])(
+    'and forgot its nonces is answered anew (says stale: %s)',
+    async (saysStale) => {
+      const { server, client } = await digest({ saysStale });
+      await client.push([ITEM]);
+      server.nonces.clear();
+      expect(await client.push([ITEM])).toMatchObject(OK);
+      expect(server.log.slice(3)).toEqual(['POST 3', 'POST 1']);
+    },
+  );
 
   it('and finds every nonce too old is not asked for ever', async () => {
     const { server, client } = await digest({ uses: 0 });
@@ -114,7 +125,11 @@ describe('a peer that asks for Digest', () => {
     const client = clientOf(server.url, { credentials: OTHER });
     const message = expect.stringContaining('did not accept the user name and the password (401)');
     for (let n = 0; n < 2; n += 1)
-      await expect(client.push([ITEM])).rejects.toMatchObject({ ...PEER_AUTH, delivered: 'no', message });
+      await expect(client.push([ITEM])).rejects.toMatchObject({
+        ...PEER_AUTH,
+        delivered: 'no',
+        message,
+      });
     expect(server.log).toEqual(['GET -', 'GET 1', 'GET 1']);
     expect(client.requests.push).toBe(0);
   });
@@ -175,7 +190,8 @@ describe('a nonce', () => {
 });
 
 describe('the strongest way in', () => {
-  const digestBy = (algorithm: string) => `Digest realm="r", nonce="n", qop="auth", algorithm=${algorithm}`;
+  const digestBy = (algorithm: string) =>
+    `Digest realm="r", nonce="n", qop="auth", algorithm=${algorithm}`;
   const [md5, sha256] = [digestBy('MD5'), digestBy('SHA-256')];
 
   it.each([
@@ -261,10 +277,16 @@ describe('a password', () => {
   it('shows neither in the client nor in an error', async () => {
     const server = await TestServer.http((_, response) => response.writeHead(401, WANTED).end());
     const credentials = { username: 'admin', password: 'hunter2' };
-    const client = clientOf(server.url.replace('http://', 'http://admin:hunter2@'), { credentials });
+    const client = clientOf(server.url.replace('http://', 'http://admin:hunter2@'), {
+      credentials,
+    });
     const error = await client.push([ITEM]).catch((e: unknown) => e);
-    const seen = [client, error].map((thing) => inspect(thing, { depth: 10, showHidden: true })).join();
+    const seen = [client, error]
+      .map((thing) => inspect(thing, { depth: 10, showHidden: true }))
+      .join();
     expect(seen).toContain('PEER_AUTH');
-    expect(seen + JSON.stringify(client) + JSON.stringify(error)).not.toMatch(/hunter2|aHVudGVyMg|YWRtaW46/);
+    expect(seen + JSON.stringify(client) + JSON.stringify(error)).not.toMatch(
+      /hunter2|aHVudGVyMg|YWRtaW46/,
+    );
   });
 });

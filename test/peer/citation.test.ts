@@ -17,14 +17,19 @@ describe('citations, as a real peer shows them', () => {
     const three = 'http://cite3.example.com/three.txt';
     const citation = read(realAnswer('citation.html'), { url: ONE });
     expect(citation).toMatchObject({
-      ...{ url: ONE, similar: [] },
+      url: ONE,
+      similar: [],
       citing: [
         { url: two, sentences: 2 },
         { url: three, sentences: 1 },
       ],
     });
     expect(citation?.sentences.map(({ number, appearsIn }) => [number, ...appearsIn])).toEqual([
-      ...[[0, two], [1, two, three], [2], [3], [4]],
+      [0, two],
+      [1, two, three],
+      [2],
+      [3],
+      [4],
     ]);
     expect(citation?.sentences.map(({ text }) => text).slice(2)).toEqual([
       "Only in the first document there is this rather unusual and long sentence about bold & 'quoted'.",
@@ -34,13 +39,19 @@ describe('citations, as a real peer shows them', () => {
   });
 
   it('name similar documents', () => {
-    const citation = read(realAnswer('citation-similar.html'), { url: 'http://keeper-notes.org/one.txt' });
+    const citation = read(realAnswer('citation-similar.html'), {
+      url: 'http://keeper-notes.org/one.txt',
+    });
     expect(citation?.similar).toEqual([{ url: 'http://mirror-site.net/two.txt' }]);
-    expect(citation?.sentences[3]?.text).toBe('& amp; in plain text which makes this sentence long.');
+    expect(citation?.sentences[3]?.text).toBe(
+      '& amp; in plain text which makes this sentence long.',
+    );
   });
 
   it('do not exist for a hash that it does not know', () => {
-    expect(read(realAnswer('citation-unknown-hash.html'), { hash: 'AAAAAAAAAAAA' })).toBeUndefined();
+    expect(
+      read(realAnswer('citation-unknown-hash.html'), { hash: 'AAAAAAAAAAAA' }),
+    ).toBeUndefined();
   });
 });
 
@@ -55,11 +66,17 @@ it.each([
 it.each<[string, string | Buffer, CitationQuery?]>([
   ['an error', '{"error":"no such document"}'],
   ['a page without lists', '<html><body><h1>Document Citations for x</h1></body></html>'],
-  ['another page with lists', '<html><h1>Welcome to the router</h1><dl><dt>0</dt><dd>a</dd></dl></html>'],
+  [
+    'another page with lists',
+    '<html><h1>Welcome to the router</h1><dl><dt>0</dt><dd>a</dd></dl></html>',
+  ],
   ['a failure', realAnswer('error-500.html')],
   ['citations of another hash', '{"urlhash":"x","sentences":[]}', { hash: 'y' }],
   ['another document', `{"url":"${OTHER}","sentences":[]}`],
-  ['another document on a page', `<h1>Document Citations for <a href="${OTHER}">a</a></h1><dl></dl>`],
+  [
+    'another document on a page',
+    `<h1>Document Citations for <a href="${OTHER}">a</a></h1><dl></dl>`,
+  ],
 ])('%s is never an empty citation, and is shown', async (_, body, query) => {
   const begin = body.toString().trim().slice(0, 12).replaceAll('\n', '\\n');
   const refusal = await refusalOf(() => read(body, query));

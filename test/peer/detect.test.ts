@@ -10,7 +10,10 @@ type Reply = readonly [status: number, body: string];
 const YACY: Reply = [200, RECORD];
 const DOCUMENT: Reply = [200, '{"url":"","urlhash":"","size":""}'];
 const NOT_THERE: Reply = [404, '<html><body><h2>HTTP ERROR 404</h2></body></html>'];
-const PORTAL: Reply = [200, '<html><head><title>Welcome</title></head><body><h1>Welcome</h1></body></html>'];
+const PORTAL: Reply = [
+  200,
+  '<html><head><title>Welcome</title></head><body><h1>Welcome</h1></body></html>',
+];
 
 /** A peer that answers so for YaCy's page and for that of the specification. */
 const peerWith = (ofYacy: Reply, ofStandard: Reply) =>
@@ -33,23 +36,37 @@ describe('the dialect is found out', () => {
     const { server, client } = await peerWith(ofYacy, ofStandard);
     expect(await client.detect()).toBe(dialect);
     expect(client.dialect).toBe(dialect);
-    expect(server.requests.every(({ method, url }) => method === 'GET' && !url.includes('?'))).toBe(true);
+    expect(server.requests.every(({ method, url }) => method === 'GET' && !url.includes('?'))).toBe(
+      true,
+    );
   });
 
   it.each<[string, Reply, Reply, string, RegExp?]>([
     ['has neither page', NOT_THERE, NOT_THERE, 'PEER_ANSWER', /^http:\/\/[\d.:]+\/ has neither /],
     ['has both', YACY, DOCUMENT, 'PEER_ANSWER', /^http:\/\/[\d.:]+\/ has both /],
-    ['answers 200 to everything', PORTAL, PORTAL, 'PEER_ANSWER', /^http:\/\/[\d.:]+\/ answers for /],
+    [
+      'answers 200 to everything',
+      PORTAL,
+      PORTAL,
+      'PEER_ANSWER',
+      /^http:\/\/[\d.:]+\/ answers for /,
+    ],
     ['wants a password for everything', [401, ''], [401, ''], 'PEER_AUTH'],
     ['fails', [500, 'oops'], [500, 'oops'], 'PEER_FAILED'],
     ['has no time after the first question', NOT_THERE, [503, ''], 'PEER_BUSY'],
     ['has no time for the first question', [503, ''], PORTAL, 'PEER_BUSY'],
     ['is a gateway to a peer that is away', [502, ''], [502, ''], 'PEER_UNREACHABLE'],
-  ])('not where the peer %s: nothing is remembered', async (_, ofYacy, ofStandard, code, says = /^/) => {
-    const { client } = await peerWith(ofYacy, ofStandard);
-    await expect(client.detect()).rejects.toMatchObject({ code, message: expect.stringMatching(says) });
-    expect(client.dialect).toBeUndefined();
-  });
+  ])(
+    'not where the peer %s: nothing is remembered',
+    async (_, ofYacy, ofStandard, code, says = /^/) => {
+      const { client } = await peerWith(ofYacy, ofStandard);
+      await expect(client.detect()).rejects.toMatchObject({
+        code,
+        message: expect.stringMatching(says),
+      });
+      expect(client.dialect).toBeUndefined();
+    },
+  );
 
   it('with the credentials of the client, where the whole peer wants them', async () => {
     const challenge = { 'www-authenticate': 'Basic realm="all"' };

@@ -10,7 +10,13 @@ const OTHER = 'cd'.repeat(32);
 const URL = 'https://docs.example.org/a%20b.txt';
 
 /** A push that was never answered: the peer's clock is not known from it. */
-const UNANSWERED: SentVersion = { size: 260, digest: DIGEST, url: URL, collection: 'inbox', at: AT };
+const UNANSWERED: SentVersion = {
+  size: 260,
+  digest: DIGEST,
+  url: URL,
+  collection: 'inbox',
+  at: AT,
+};
 const SENT: SentVersion = { ...UNANSWERED, peerAt: PEER_AT };
 const DATED: SentVersion = { ...SENT, lastModified: MODIFIED };
 const EMPTY: SentVersion = { ...SENT, size: 0 };
@@ -22,17 +28,28 @@ const LONG = 'https://docs.example.org/2026/11/meetingNotes/harbour-lights/final
 const judge = (shown: Partial<Peerdoc>, sent = SENT) =>
   evidenceOf({ url: URL, at: AT + 60_000, fields: {}, ...shown }, sent);
 
-const ALL = { size: 260, words: 26, collections: ['inbox'], loadDate: PEER_AT, lastModified: MODIFIED };
+const ALL = {
+  size: 260,
+  words: 26,
+  collections: ['inbox'],
+  loadDate: PEER_AT,
+  lastModified: MODIFIED,
+};
 const NEW = { size: 260, loadDate: PEER_AT + 1_000 };
 /** A look-up whose answer is dated an hour before or behind our clock. */
 const HOUR = 3_600_000;
 const looked = (ahead: number, loaded: number) => ({
-  ...{ at: AT + 60_000, peerAt: AT + 60_000 + ahead },
+  at: AT + 60_000,
+  peerAt: AT + 60_000 + ahead,
   loadDate: AT + ahead + loaded,
 });
 
 it.each<[string, Partial<Peerdoc>, object, SentVersion?]>([
-  ['a digest, whatever else there is', { digest: DIGEST, size: 1, words: 0 }, { text: `sha256 ${DIGEST}` }],
+  [
+    'a digest, whatever else there is',
+    { digest: DIGEST, size: 1, words: 0 },
+    { text: `sha256 ${DIGEST}` },
+  ],
   ['a URL escaped another way', { url: 'https://docs.example.org/a b.txt', digest: DIGEST }, {}],
   ['no URL', { url: undefined, digest: DIGEST }, { kind: 'digest' }],
   ['ours among several collections', { collections: ['x', 'inbox'], digest: DIGEST }, {}],
@@ -40,17 +57,37 @@ it.each<[string, Partial<Peerdoc>, object, SentVersion?]>([
   ['an empty document that was pushed so', { size: 0, words: 0 }, { kind: 'size' }, EMPTY],
   ['a size that fits', { size: 260, words: 3 }, { kind: 'size', text: '260 bytes' }],
   ['a load date in its second', { loadDate: PEER_AT }, { text: '2026-11-21T04:00:10.000Z' }],
-  ['without an answer: as clocks differ', { loadDate: AT - 2_000 }, { kind: 'loadDate' }, UNANSWERED],
+  [
+    'without an answer: as clocks differ',
+    { loadDate: AT - 2_000 },
+    { kind: 'loadDate' },
+    UNANSWERED,
+  ],
   ['without an answer: an hour ahead', looked(HOUR, 500), { kind: 'loadDate' }, UNANSWERED],
   ['without an answer: an hour behind', looked(-HOUR, 500), { kind: 'loadDate' }, UNANSWERED],
   ['a last modification', ALL, { kind: 'lastModified', text: '2023-11-14T22:13:20.000Z' }, DATED],
-  ['one in whole seconds', ALL, { kind: 'lastModified' }, { ...DATED, lastModified: MODIFIED + 999 }],
-  ['an earlier one of the document itself', { ...ALL, lastModified: 5 }, { kind: 'loadDate' }, DATED],
+  [
+    'one in whole seconds',
+    ALL,
+    { kind: 'lastModified' },
+    { ...DATED, lastModified: MODIFIED + 999 },
+  ],
+  [
+    'an earlier one of the document itself',
+    { ...ALL, lastModified: 5 },
+    { kind: 'loadDate' },
+    DATED,
+  ],
   ['none though it was pushed', { ...ALL, lastModified: undefined }, { kind: 'loadDate' }, DATED],
   ['nothing of its version', { title: 'A', lastModified: 5 }, { kind: 'present', text: URL }],
   ['only a hash', { url: undefined, urlhash: 'abc' }, { kind: 'present', text: 'abc' }],
   ['more words than its URL gives', { ...NEW, words: 8 }, {}, COUNTED],
-  ['no more words than its long URL', { ...NEW, url: LONG, words: 11 }, {}, { ...COUNTED, url: LONG }],
+  [
+    'no more words than its long URL',
+    { ...NEW, url: LONG, words: 11 },
+    {},
+    { ...COUNTED, url: LONG },
+  ],
   ['no words where they were counted', NEW, {}, COUNTED],
 ])('a document with %s is the version that was sent', (_, shown, expected, sent) => {
   expect(judge(shown, sent)).toMatchObject({ shown: true, ...expected });
@@ -70,8 +107,18 @@ it.each<[string, Partial<Peerdoc>, string | undefined, SentVersion?]>([
     'the peer shows another version, last modified 2023-11-14T22:13:21.000Z',
     DATED,
   ],
-  ['an earlier one and no load date', { size: 260, lastModified: MODIFIED - 1_000 }, undefined, DATED],
-  ['an earlier one, loaded before', { lastModified: 5, loadDate: PEER_AT - 1_000 }, undefined, DATED],
+  [
+    'an earlier one and no load date',
+    { size: 260, lastModified: MODIFIED - 1_000 },
+    undefined,
+    DATED,
+  ],
+  [
+    'an earlier one, loaded before',
+    { lastModified: 5, loadDate: PEER_AT - 1_000 },
+    undefined,
+    DATED,
+  ],
   ['the last modification, elsewhere', { ...ALL, collections: ['outbox'] }, undefined, DATED],
   ['the last modification, loaded before', { ...ALL, loadDate: PEER_AT - 1_000 }, undefined, DATED],
 ])('a document with %s is not the version that was sent', (_, shown, why, sent) => {
@@ -101,7 +148,9 @@ it('no version is shown against a digest, a size or a load date that contradicts
       const contradicted =
         (fields.collections !== undefined && !fields.collections.includes('inbox')) ||
         (fields.digest === undefined
-          ? (fields.size ?? 260) !== 260 || fields.words === 0 || (fields.loadDate ?? PEER_AT) < PEER_AT
+          ? (fields.size ?? 260) !== 260 ||
+            fields.words === 0 ||
+            (fields.loadDate ?? PEER_AT) < PEER_AT
           : fields.digest !== DIGEST);
       expect(judge(fields).shown).toBe(!contradicted);
     }),

@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { standard, yacy } from '../../src/peer/dialects.js';
-import { type Body, encode, formBody, isEncoded, type Text, type TextSource } from '../../src/peer/form.js';
+import {
+  type Body,
+  encode,
+  formBody,
+  isEncoded,
+  type Text,
+  type TextSource,
+} from '../../src/peer/form.js';
 import type { PushItem, PushOptions } from '../../src/peer/push.js';
 import { ANY_CHARACTER } from './support.js';
 
@@ -67,7 +74,10 @@ const formOf = (value: string | Text, item?: number): Promise<Body> =>
   );
 
 const item = (data: Text, more: Partial<PushItem> = {}): PushItem => ({
-  ...{ url: 'http://files.example.org/a.txt', collection: 'c', data, ...more },
+  url: 'http://files.example.org/a.txt',
+  collection: 'c',
+  data,
+  ...more,
 });
 
 const yacyPush = (items: readonly PushItem[], options: PushOptions = {}): Promise<Body> =>
@@ -87,7 +97,10 @@ it('a form is what URLSearchParams writes, for any names and values', async () =
       const { bytes, ...body } = await formBody(named, SHOWN);
       const text = new URLSearchParams(fields).toString();
       expect([await textOf(body), bytes?.toString('latin1')]).toEqual([text, text]);
-      expect(body).toMatchObject({ length: text.length, type: 'application/x-www-form-urlencoded' });
+      expect(body).toMatchObject({
+        length: text.length,
+        type: 'application/x-www-form-urlencoded',
+      });
     }),
   );
 });
@@ -125,7 +138,10 @@ describe('a push to YaCy', () => {
 });
 
 it('a push by the specification tells when a file was changed, where that is given', async () => {
-  const items = [item(Buffer.from('a'), { lastModified: Date.UTC(1994, 10, 15) }), item(Buffer.from('b'))];
+  const items = [
+    item(Buffer.from('a'), { lastModified: Date.UTC(1994, 10, 15) }),
+    item(Buffer.from('b')),
+  ];
   const sent = new URLSearchParams(await textOf(await standard.pushBody(items, {}, SHOWN)));
   const dates = [...sent].filter(([name]) => name.startsWith('lastModified'));
   expect(dates).toEqual([['lastModified-0', '1994-11-15T00:00:00.000Z']]);
@@ -147,7 +163,8 @@ it('content is the same from memory, from a source cut anywhere, and encoded els
       }
       const body = await yacyPush([item(bytes), item(source), item(encoded('base64'))]);
       const fields = new Map(await fieldsOf(body));
-      for (const n of [0, 1, 2]) expect(fields.get(`data-${n}$file`)).toBe(bytes.toString('base64'));
+      for (const n of [0, 1, 2])
+        expect(fields.get(`data-${n}$file`)).toBe(bytes.toString('base64'));
       expect((await bytesOf(body)).length).toBe(body.length);
     }),
     { numRuns: 100 },
@@ -187,9 +204,13 @@ describe('a text that is not what it was', () => {
     ['shorter', ['ab']],
     ['longer once encoded', ['ab/']],
   ])('never completes a form, nor a push to YaCy: %s', async (why, second) => {
-    const form = await formBody([{ name: 'a', value: changing(3, ['abc'], second), item: 0 }], SHOWN);
+    const form = await formBody(
+      [{ name: 'a', value: changing(3, ['abc'], second), item: 0 }],
+      SHOWN,
+    );
     // The same length in base64 is the same text, as far as can be told.
-    const push = why === 'longer once encoded' ? [] : [await yacyPush([item(changing(3, second, second))])];
+    const push =
+      why === 'longer once encoded' ? [] : [await yacyPush([item(changing(3, second, second))])];
     for (const body of [form, ...push]) {
       const { given, error } = await brokenOff(body);
       expect(error).toMatchObject({ code: 'PEER_SOURCE', item: 0, delivered: 'no' });

@@ -5,7 +5,17 @@ import { describe, expect, it } from 'vitest';
 import type { TextSource } from '../../src/peer/form.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
-import { ACCEPTED, CREDENTIALS, clientOf, http, ITEM, OK, raw, serving, TestServer } from './support.js';
+import {
+  ACCEPTED,
+  CREDENTIALS,
+  clientOf,
+  http,
+  ITEM,
+  OK,
+  raw,
+  serving,
+  TestServer,
+} from './support.js';
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n';
 const like = (text: string) => expect.stringContaining(text);
@@ -19,7 +29,8 @@ function endless() {
       state.reads += 1;
       state.open += 1;
       try {
-        for (state.given = 0; state.given < 1024; state.given += 1) yield Buffer.alloc(64 * 1024, 'x');
+        for (state.given = 0; state.given < 1024; state.given += 1)
+          yield Buffer.alloc(64 * 1024, 'x');
       } finally {
         state.open -= 1;
       }
@@ -32,7 +43,9 @@ it('a peer that is not there is unreachable, and nothing was delivered', async (
   const { server, client } = await raw(() => {});
   server.stopListening();
   await expect(client.push([ITEM])).rejects.toMatchObject({
-    ...{ code: 'PEER_UNREACHABLE', exitCode: 4, delivered: 'no' },
+    code: 'PEER_UNREACHABLE',
+    exitCode: 4,
+    delivered: 'no',
     message: expect.stringMatching(/^http:.*\/api\/push_p\.html cannot be reached: .*ECONNREFUSED/),
   });
 });
@@ -41,7 +54,12 @@ describe('time limits', () => {
   it('end a connection that does not come to stand', async () => {
     const server = await TestServer.raw(() => {});
     const client = clientOf(server.url.replace('http:', 'https:'), { timeouts: { connect: 200 } });
-    const told = { code: 'PEER_TIMEOUT', exitCode: 4, delivered: 'no', message: like('after 200 ms') };
+    const told = {
+      code: 'PEER_TIMEOUT',
+      exitCode: 4,
+      delivered: 'no',
+      message: like('after 200 ms'),
+    };
     await expect(client.push([ITEM])).rejects.toMatchObject(told);
   });
 
@@ -54,10 +72,19 @@ describe('time limits', () => {
       'yes',
       'the rest of the answer within 10000 ms',
     ],
-    ['an answer that drips for ever', HEAD, { total: 20_000 }, 'yes', 'a complete answer within 20000 ms'],
+    [
+      'an answer that drips for ever',
+      HEAD,
+      { total: 20_000 },
+      'yes',
+      'a complete answer within 20000 ms',
+    ],
   ])('end %s', async (_, begin, timeouts, delivered, words) => {
     const clock = new FakeClock();
-    const { server, client } = await raw((socket) => socket.write(begin || '\r\n'), { clock, timeouts });
+    const { server, client } = await raw((socket) => socket.write(begin || '\r\n'), {
+      clock,
+      timeouts,
+    });
     const told = { code: 'PEER_TIMEOUT', delivered, message: like(`did not give ${words}`) };
     const failed = expect(client.push([ITEM])).rejects.toMatchObject(told);
     await until(() => (server.sockets[0]?.bytesWritten ?? 0) > 0, 'asked');
@@ -103,37 +130,57 @@ describe('a connection', () => {
 
   it.each<[string, Parameters<typeof raw>[0], string, string]>([
     ['before an answer', (socket) => socket.resetAndDestroy(), 'maybe', 'without an answer'],
-    ['in the middle of it', (socket) => socket.end(`${HEAD}{"count"`), 'yes', 'in the middle of its answer'],
+    [
+      'in the middle of it',
+      (socket) => socket.end(`${HEAD}{"count"`),
+      'yes',
+      'in the middle of its answer',
+    ],
     ['that had been used before', used((socket) => socket.end()), 'maybe', 'without an answer'],
-    ['after the first byte of an answer', used((socket) => socket.end('HTTP/1.1 200')), 'maybe', ''],
-  ])('that is broken is told, and nothing is sent again: %s', async (_, answer, delivered, words) => {
-    const { server, client } = await raw(answer);
-    const data: TextSource = {
-      size: 4,
-      async *chunks() {
-        yield Buffer.from('four');
-      },
-    };
-    const pushes = async () => {
-      for (const item of [{ ...ITEM, data }, ITEM]) expect(await client.push([item])).toEqual(OK);
-    };
-    const told = { code: 'PEER_UNREACHABLE', delivered, message: like(words) };
-    await expect(pushes()).rejects.toMatchObject(told);
-    expect(server.connections).toBe(1);
-  });
+    [
+      'after the first byte of an answer',
+      used((socket) => socket.end('HTTP/1.1 200')),
+      'maybe',
+      '',
+    ],
+  ])(
+    'that is broken is told, and nothing is sent again: %s',
+    async (_, answer, delivered, words) => {
+      const { server, client } = await raw(answer);
+      const data: TextSource = {
+        size: 4,
+        async *chunks() {
+          yield Buffer.from('four');
+        },
+      };
+      const pushes = async () => {
+        for (const item of [{ ...ITEM, data }, ITEM]) expect(await client.push([item])).toEqual(OK);
+      };
+      const told = { code: 'PEER_UNREACHABLE', delivered, message: like(words) };
+      await expect(pushes()).rejects.toMatchObject(told);
+      expect(server.connections).toBe(1);
+    },
+  );
 
   it.each([
     ['is broken', 'PEER_UNREACHABLE', (socket: Socket) => socket.resetAndDestroy()],
-    ['is called off', 'PEER_ABORTED', (socket: Socket, stop: AbortController) => stop.abort(socket.pause())],
-  ])('that %s while the body goes out delivers nothing, and the text is closed', async (_, code, end) => {
-    const stop = new AbortController();
-    const server = await TestServer.raw((socket) => socket.once('data', () => end(socket, stop)));
-    const { state, item } = endless();
-    const pushed = clientOf(server.url).push([item], { signal: stop.signal });
-    await expect(pushed).rejects.toMatchObject({ code, delivered: 'no' });
-    expect(state.reads).toBe(2);
-    await until(() => state.open === 0, 'the text was closed');
-  });
+    [
+      'is called off',
+      'PEER_ABORTED',
+      (socket: Socket, stop: AbortController) => stop.abort(socket.pause()),
+    ],
+  ])(
+    'that %s while the body goes out delivers nothing, and the text is closed',
+    async (_, code, end) => {
+      const stop = new AbortController();
+      const server = await TestServer.raw((socket) => socket.once('data', () => end(socket, stop)));
+      const { state, item } = endless();
+      const pushed = clientOf(server.url).push([item], { signal: stop.signal });
+      await expect(pushed).rejects.toMatchObject({ code, delivered: 'no' });
+      expect(state.reads).toBe(2);
+      await until(() => state.open === 0, 'the text was closed');
+    },
+  );
 });
 
 describe('connections', () => {
@@ -164,7 +211,9 @@ describe('a request', () => {
     const { server, client } = await serving(() => {});
     const stop = new AbortController();
     const aborted = { code: 'PEER_ABORTED', delivered: 'maybe', cause: 'no more' };
-    const failed = expect(client.push([ITEM], { signal: stop.signal })).rejects.toMatchObject(aborted);
+    const failed = expect(client.push([ITEM], { signal: stop.signal })).rejects.toMatchObject(
+      aborted,
+    );
     await until(() => server.requests.length === 1, 'asked');
     stop.abort('no more');
     await failed;
@@ -175,7 +224,9 @@ describe('a request', () => {
   });
 
   it('leaves nothing behind on a signal that it shares with many', async () => {
-    const { client } = await serving((_, response) => response.end(ACCEPTED), { credentials: CREDENTIALS });
+    const { client } = await serving((_, response) => response.end(ACCEPTED), {
+      credentials: CREDENTIALS,
+    });
     const { signal } = new AbortController();
     for (let i = 0; i < 3; i += 1) await client.push([ITEM], { signal });
     expect(getEventListeners(signal, 'abort')).toEqual([]);
@@ -207,9 +258,21 @@ describe('an answer', () => {
       http('x'.repeat(2000)),
       { code: 'PEER_ANSWER_TOO_LARGE', delivered: 'yes' },
     ],
-    ['too long while it comes', LONG, { code: 'PEER_ANSWER_TOO_LARGE', firstBytes: like('{"count":"1"') }],
-    ['a long failure', http('Stack '.repeat(1000), 'HTTP/1.1 500 No'), { code: 'PEER_FAILED', status: 500 }],
-    ['not HTTP', '\x1b[2JSSH-2.0\r\n', { code: 'PEER_ANSWER', firstBytes: like('\\u{1b}[2JSSH-2.0') }],
+    [
+      'too long while it comes',
+      LONG,
+      { code: 'PEER_ANSWER_TOO_LARGE', firstBytes: like('{"count":"1"') },
+    ],
+    [
+      'a long failure',
+      http('Stack '.repeat(1000), 'HTTP/1.1 500 No'),
+      { code: 'PEER_FAILED', status: 500 },
+    ],
+    [
+      'not HTTP',
+      '\x1b[2JSSH-2.0\r\n',
+      { code: 'PEER_ANSWER', firstBytes: like('\\u{1b}[2JSSH-2.0') },
+    ],
   ])('is refused that is %s', async (_, text, error) => {
     const { client } = await raw((socket) => socket.end(text), { maxAnswer: 1000 });
     await expect(client.push([ITEM])).rejects.toMatchObject(error);
@@ -222,7 +285,11 @@ describe('an answer', () => {
       void response.writeHead(302, { location }).end();
     const { client } = await serving(redirect, { credentials: CREDENTIALS });
     const message = like(`a redirect to ${location}`);
-    await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_ANSWER', status: 302, message });
+    await expect(client.push([ITEM])).rejects.toMatchObject({
+      code: 'PEER_ANSWER',
+      status: 302,
+      message,
+    });
     expect(elsewhere.connections).toBe(0);
   });
 });
@@ -232,8 +299,13 @@ it('whatever is asked ends when it is called off', async () => {
   const stop = new AbortController();
   const { url } = ITEM;
   const asked = [
-    ...[client.push([ITEM], stop), client.remove([url], stop), client.ping(stop), client.shares(stop)],
-    ...[client.peerdoc({ url }, stop), client.peerdocs([url], stop), client.citation({ url }, stop)],
+    client.push([ITEM], stop),
+    client.remove([url], stop),
+    client.ping(stop),
+    client.shares(stop),
+    client.peerdoc({ url }, stop),
+    client.peerdocs([url], stop),
+    client.citation({ url }, stop),
     client.search({ words: 'gulls', limit: 1 }, stop),
     client.share({ data: 'x' }, async () => 'read', stop),
   ];
@@ -254,7 +326,9 @@ describe('a status', () => {
     ['PEER_ANSWER', [304]],
   ])('is %s: %j', async (code, statuses) => {
     const encoded = { 'content-encoding': 'gzip' };
-    const { client } = await serving((_, response, n) => response.writeHead(statuses[n] ?? 0, encoded).end());
+    const { client } = await serving((_, response, n) =>
+      response.writeHead(statuses[n] ?? 0, encoded).end(),
+    );
     for (const status of statuses) {
       const message = like(status === 401 ? 'none is configured' : '');
       const told = { code, status, delivered: 'yes', message };
@@ -312,7 +386,9 @@ describe('a client', () => {
   });
 
   it('takes 404 for a document or a search that is not there, and other failures for failures', async () => {
-    const { client } = await serving((_, response, n) => response.writeHead(n < 3 ? 404 : 500).end());
+    const { client } = await serving((_, response, n) =>
+      response.writeHead(n < 3 ? 404 : 500).end(),
+    );
     const asks: (() => Promise<unknown>)[] = [
       () => client.peerdoc({ url: ITEM.url }),
       () => client.citation({ url: ITEM.url }),

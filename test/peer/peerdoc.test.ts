@@ -13,20 +13,36 @@ const MOMENT = Date.UTC(2026, 10, 21, 3, 26, 19);
 const read = (body: string | Buffer, query: PeerdocQuery = { url: URL }, status = 200) =>
   standard.peerdocOf(answerOf(body, { status }), query);
 
-it.each<PeerdocQuery>([REAL, { urlhash: 'He4fSbqdOZpQ' }, { urlhash: 'yacy:urlhash:He4fSbqdOZpQ' }])(
+it.each<PeerdocQuery>([
+  REAL,
+  { urlhash: 'He4fSbqdOZpQ' },
+  { urlhash: 'yacy:urlhash:He4fSbqdOZpQ' },
+])(
   'a document, as a real peer shows it, is read with every field under the name that the peer gave it: %j',
   (query) => {
     const doc = read(realAnswer('peerdoc.xml'), query);
     expect(doc).toMatchObject({
-      ...{ ...REAL, urlhash: 'He4fSbqdOZpQ', title: 'My Title g6', size: 260, words: 26 },
-      ...{ loadDate: MOMENT, lastModified: MOMENT, collections: ['c3'], at: 1_000 },
+      ...REAL,
+      urlhash: 'He4fSbqdOZpQ',
+      title: 'My Title g6',
+      size: 260,
+      words: 26,
+      loadDate: MOMENT,
+      lastModified: MOMENT,
+      collections: ['c3'],
+      at: 1_000,
     });
     expect(doc?.fields['dc:identifier']).toEqual(['yacy:urlhash:He4fSbqdOZpQ', REAL.url]);
   },
 );
 
 const VALUES = {
-  ...{ url: URL, urlhash: 'hash', title: 'Notes', size: 12, words: 3, digest: DIGEST },
+  url: URL,
+  urlhash: 'hash',
+  title: 'Notes',
+  size: 12,
+  words: 3,
+  digest: DIGEST,
   loadDate: '2026-11-21T03:26:19.005Z',
 };
 const LISTED = { ...VALUES, collections: ['inbox', 'notes'] };
@@ -39,7 +55,10 @@ const XML = rows((name, value) => `<x:${name}>${value}</x:${name}>`);
 it.each([
   ['JSON', JSON.stringify(LISTED)],
   ['XML', `<doc>${XML}</doc>`],
-  ['RSS', `<rss><channel><title>Peer</title><link>http://peer/</link><item>${XML}</item></channel></rss>`],
+  [
+    'RSS',
+    `<rss><channel><title>Peer</title><link>http://peer/</link><item>${XML}</item></channel></rss>`,
+  ],
   ['a definition list', `<dl>${rows((name, value) => `<dt>${name}:</dt><dd>${value}</dd>`)}</dl>`],
   ['plain lines', rows((name, value) => `${name}: ${value}\n`)],
   ['plain lines with equals signs', rows((name, value) => `dc:${name}=${value}\r\n`)],
@@ -88,10 +107,18 @@ it.each<[string, string | Buffer, RegExp, PeerdocQuery?]>([
   ['another hash', realAnswer('peerdoc.xml'), /another document/, { urlhash: 'AAAAAAAAAAAA' }],
   ['an error page', realAnswer('error-500.html'), /does not say what it knows/],
   ['half a record', realAnswer('peerdoc.xml').subarray(0, 900), /breaks off/],
-  ['a text that speaks of the URL', `url: ${URL}\nis not in the index`, /does not say what it knows/],
+  [
+    'a text that speaks of the URL',
+    `url: ${URL}\nis not in the index`,
+    /does not say what it knows/,
+  ],
   ['an error in plain lines', `url: ${URL}\nerror: no such document`, /does not say what it knows/],
   ['another record', '{"status":"ok"}', /does not say what it knows/],
-  ['an error beside the URL that was asked for', `{"url":"${URL}","error":"no such"}`, /does not say/],
+  [
+    'an error beside the URL that was asked for',
+    `{"url":"${URL}","error":"no such"}`,
+    /does not say/,
+  ],
   ['what was not found', `{"url":"${URL}","found":"false"}`, /does not say/],
 ])('%s is no answer', async (_, body, why, query) => {
   const refusal = await refusalOf(() => read(body, query));
@@ -113,8 +140,12 @@ it.each([
 });
 
 it.each([
-  ...['Sat Nov 21 03:26:19 UTC 2026', 'Sat Nov 21 04:26:19 CET 2026', 'Fri Nov 20 22:26:19 EST 2026'],
-  ...['2026-11-21T03:26:19.000Z', '2026-11-21T04:26:19+0100', '2026-11-21 03:26:19'],
+  'Sat Nov 21 03:26:19 UTC 2026',
+  'Sat Nov 21 04:26:19 CET 2026',
+  'Fri Nov 20 22:26:19 EST 2026',
+  '2026-11-21T03:26:19.000Z',
+  '2026-11-21T04:26:19+0100',
+  '2026-11-21 03:26:19',
 ])('the moment %s is read', (text) => {
   expect(parseMoment(text)).toBe(MOMENT);
 });
@@ -171,12 +202,25 @@ describe('two URLs', () => {
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (name) => {
         fc.pre(!/^\.{1,2}$|[\\/?#\t\n\r]|^\s|\s$/.test(name));
         const much = [...Buffer.from(name)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`);
-        expect(isSameUrl(at(`d/${encodeURIComponent(name)}/f`), at(`d/${much.join('')}/f`))).toBe(true);
+        expect(isSameUrl(at(`d/${encodeURIComponent(name)}/f`), at(`d/${much.join('')}/f`))).toBe(
+          true,
+        );
       }),
     );
   });
 
-  const others = ['A', 'a/', 'a%2Fb', 'a/b', 'a%3Fb', 'a?b', 'a%25b', 'a%b0', 'a?x=a%26b', 'a?x=a&b'].map(at);
+  const others = [
+    'A',
+    'a/',
+    'a%2Fb',
+    'a/b',
+    'a%3Fb',
+    'a?b',
+    'a%25b',
+    'a%b0',
+    'a?x=a%26b',
+    'a?x=a&b',
+  ].map(at);
   const origins = [
     'http://h.example/A',
     'https://h.example:8443/A',

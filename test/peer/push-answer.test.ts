@@ -17,7 +17,11 @@ const read = (body: string | Buffer, urls: readonly string[] = URLS) =>
 
 it.each([
   ['push.json', ['http://push3.example.org/e1.txt'], [OK]],
-  ['push-one-refused.json', [D0, 'foo://host/x.txt', D2], [OK, no('unknown protocol: foo://host/x.txt'), OK]],
+  [
+    'push-one-refused.json',
+    [D0, 'foo://host/x.txt', D2],
+    [OK, no('unknown protocol: foo://host/x.txt'), OK],
+  ],
   ['push-unescaped-quote.json', [D0, 'http://push2.example.org/q"uo<te>.txt', D2], [OK, OK, OK]],
   ['push.html', [D0, 'not a url', D2], [OK, OK, OK]],
 ])('an answer of a real peer is read: %s', (name, urls, results) => {
@@ -71,7 +75,12 @@ it.each<[string, string | Buffer, readonly object[], string[]?]>([
   ],
   ['a byte order mark', `\ufeff${failed('größer')}`, [no('größer')], [A]],
   ['ISO 8859-1 where it is no UTF-8', Buffer.from(failed('größer'), 'latin1'), [no('größer')], [A]],
-  ['characters that JSON forbids', failed('\\u00e4').replace('{', '{"note":"a\tb\u0001\n",'), [no('ä')], [A]],
+  [
+    'characters that JSON forbids',
+    failed('\\u00e4').replace('{', '{"note":"a\tb\u0001\n",'),
+    [no('ä')],
+    [A],
+  ],
 ])('%s is read', (_, body, results, urls) => {
   expect(read(body, urls)).toEqual(results);
 });
@@ -84,14 +93,27 @@ it.each<[string, string | Buffer, string?]>([
   ['nothing', '', 'an empty answer'],
   ['an answer that did not see the items', realAnswer('push-no-count.json'), 'does not say'],
   ['an item too many', realAnswer('push-count-too-high.json')],
-  ['a contradiction', '{"successall":"true","item-1":{"item":"1","success":"true"}}', 'does not say'],
-  ['two values of one name', '{"items":[{"item":0,"success":"true" "success":"false","url":"a"b"}]}'],
-  ['an unknown word', '{"item-0":{"item":0,"success":"perhaps"},"item-1":{"item":1,"success":"true"}}'],
+  [
+    'a contradiction',
+    '{"successall":"true","item-1":{"item":"1","success":"true"}}',
+    'does not say',
+  ],
+  [
+    'two values of one name',
+    '{"items":[{"item":0,"success":"true" "success":"false","url":"a"b"}]}',
+  ],
+  [
+    'an unknown word',
+    '{"item-0":{"item":0,"success":"perhaps"},"item-1":{"item":1,"success":"true"}}',
+  ],
   ['too few counted', '{"count":1,"successall":"true"}'],
   ['some failed, and not which', '{"count":2,"countsuccess":1,"countfail":1}'],
   ['plain lines that count otherwise', 'count: 1\nsuccessall: true'],
   ['plain lines of several, and not which failed', 'count: 2\nsuccessall: false'],
-  ['plain lines about several items, and not about all', 'item: 0\nsuccess: true\nitem: 1\nsuccess: true'],
+  [
+    'plain lines about several items, and not about all',
+    'item: 0\nsuccess: true\nitem: 1\nsuccess: true',
+  ],
   [
     'plain lines with a sentence between them',
     'count: 2\nsuccessall: true\nThe queue is full!',
@@ -99,9 +121,16 @@ it.each<[string, string | Buffer, string?]>([
   ],
   ['half a JSON', '{"count":"2","successall":"true"', 'breaks off'],
   ['half a page', PAGE.slice(0, PAGE.indexOf('</table>')), 'breaks off'],
-  ['a page of Jetty', '<html><body><h2>HTTP ERROR 500</h2><dl><dt>success<dd>true</dl></body></html>'],
+  [
+    'a page of Jetty',
+    '<html><body><h2>HTTP ERROR 500</h2><dl><dt>success<dd>true</dl></body></html>',
+  ],
   ['nested lists', `${'['.repeat(1_000)}${']'.repeat(1_000)}`, 'nested too deeply'],
-  ['nested lists in text that is mended', `{"a":"b"c",${'"d":['.repeat(10_000)}`, 'nested too deeply'],
+  [
+    'nested lists in text that is mended',
+    `{"a":"b"c",${'"d":['.repeat(10_000)}`,
+    'nested too deeply',
+  ],
   ['millions of values', `{"x":[${'{},'.repeat(5_500_000)}{}]}`, 'has too many values'],
   ['nested elements', '<a>'.repeat(100_000), 'nested too deeply'],
   ['entities of its own', BOMB, 'declares entities'],
@@ -149,7 +178,12 @@ describe('the answer of YaCy', () => {
   /** As its template writes it: nothing is escaped. */
   function answer(said: readonly Said[], more: Readonly<Record<string, unknown>> = {}) {
     const failed = said.filter(({ success }) => success === false).length;
-    const counted = { count: said.length, all: failed === 0, success: said.length - failed, fail: failed };
+    const counted = {
+      count: said.length,
+      all: failed === 0,
+      success: said.length - failed,
+      fail: failed,
+    };
     const { count, all, success, fail } = { ...counted, ...more };
     const shown = said.map(
       ({ url = 'http://x/a.txt', success: ok = true, message = 'http://x/solr' }, n) =>
@@ -164,9 +198,15 @@ describe('the answer of YaCy', () => {
   it.each(['a"b', "'http://'", 'a\t\nb', '"success"', 'say "no", and go', '\\x'])(
     'is read item by item, though nothing is escaped: %j',
     (odd) => {
-      const said = answer([{ url: `http://x/${odd}` }, { success: false, message: `no ${odd} again` }]);
+      const said = answer([
+        { url: `http://x/${odd}` },
+        { success: false, message: `no ${odd} again` },
+      ]);
       const refused = no(expect.stringContaining('no '));
-      expect(yacy.pushResults(said, itemsOf([`http://x/${odd}`, 'http://x/b']))).toEqual([OK, refused]);
+      expect(yacy.pushResults(said, itemsOf([`http://x/${odd}`, 'http://x/b']))).toEqual([
+        OK,
+        refused,
+      ]);
     },
   );
 
@@ -179,7 +219,9 @@ describe('the answer of YaCy', () => {
     [[{}, { success: false }], { all: true }],
     [[{}, { success: false }], { success: 2, fail: 0 }],
   ])('is no success where the numbers do not fit: %j %j', async (said, more) => {
-    expect(await refusalOf(() => yacy.pushResults(answer(said, more), two))).toMatch(/^PEER_ANSWER/);
+    expect(await refusalOf(() => yacy.pushResults(answer(said, more), two))).toMatch(
+      /^PEER_ANSWER/,
+    );
   });
 
   it('is no success where it breaks off, wherever that is, or is no JSON; of nothing it is one of nothing', async () => {

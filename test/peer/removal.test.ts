@@ -12,7 +12,10 @@ describe('a removal', () => {
   it('asks an embedded peer for many in one request, known ones or not', async () => {
     const peer = await peerWith({ [a]: 'green tea', [b]: 'black tea' });
     const client = clientOf(peer.url, { credentials: peer.credentials });
-    expect(await client.remove([a, 'https://files.example.org/none'])).toEqual([{ ok: true }, { ok: true }]);
+    expect(await client.remove([a, 'https://files.example.org/none'])).toEqual([
+      { ok: true },
+      { ok: true },
+    ]);
     expect(await client.peerdoc({ url: a })).toBeUndefined();
     expect(await client.peerdoc({ url: b })).toBeDefined();
   });
@@ -28,7 +31,9 @@ describe('a removal', () => {
     let time = 0;
     const peer = await YacyModel.start({ now: () => time, timing: { ...RECORDED, start: 10 } });
     const client = clientOf(peer.url, { dialect: 'yacy' });
-    await client.push([a, b].map((url) => ({ url, collection: 'c', data: Buffer.from('green tea') })));
+    await client.push(
+      [a, b].map((url) => ({ url, collection: 'c', data: Buffer.from('green tea') })),
+    );
     time += 20_000;
     const odd = a.toUpperCase().replace('A.MD', 'a.md#top');
     expect(await client.remove([odd, b])).toEqual([{ ok: true }, { ok: true }]);
@@ -36,7 +41,8 @@ describe('a removal', () => {
     time += 20_000;
     expect(yacy.isRemoved(await client.peerdoc({ url: a }))).toBe(true);
     expect(yacy.isRemoved(await client.peerdoc({ url: b }))).toBe(true);
-    const asked = () => peer.served.flatMap(({ target, method }) => (/Index/.test(target) ? method : []));
+    const asked = () =>
+      peer.served.flatMap(({ target, method }) => (/Index/.test(target) ? method : []));
     expect(asked()).toEqual(['GET', 'POST', 'POST']);
     await peer.stop();
     await peer.restart();
@@ -49,26 +55,35 @@ describe('a removal', () => {
     ['no token', 200, 'Removed URL', {}, 'PEER_ANSWER'],
     ['an error', 500, 'no', { 'X-YaCy-Transaction-Token': 'x' }, 'PEER_FAILED'],
   ])('of a YaCy that answers with %s fails', async (_, status, text, headers, code) => {
-    const server = await TestServer.http((__, response) => response.writeHead(status, headers).end(text));
-    await expect(clientOf(server.url, { dialect: 'yacy' }).remove([a])).rejects.toMatchObject({ code });
+    const server = await TestServer.http((__, response) =>
+      response.writeHead(status, headers).end(text),
+    );
+    await expect(clientOf(server.url, { dialect: 'yacy' }).remove([a])).rejects.toMatchObject({
+      code,
+    });
   });
 
-  it.each([404, 405, 410, 501])('pushes empty documents where the peer has no page: %i', async (status) => {
-    const server = await TestServer.http(({ url }, response) => {
-      if (url.includes('remove')) response.writeHead(status).end('no such page');
-      else response.end('{"successall": "true"}');
-    });
-    const client = clientOf(server.url);
-    expect(await client.remove([a, b])).toEqual([{ ok: true }, { ok: true }]);
-    await client.remove([a]);
-    expect(server.requests.map(({ url }) => url)).toEqual([
-      ...['/api/remove_p.html', '/api/push_p.html', '/api/push_p.html'],
-    ]);
-    const [, pushed] = server.requests.map(({ body }) => new URLSearchParams(body));
-    expect(pushed?.get('url-1')).toBe(b);
-    expect(pushed?.get('data-1')).toBe('');
-    expect(pushed?.get('collection-1')).toBe('removed');
-  });
+  it.each([404, 405, 410, 501])(
+    'pushes empty documents where the peer has no page: %i',
+    async (status) => {
+      const server = await TestServer.http(({ url }, response) => {
+        if (url.includes('remove')) response.writeHead(status).end('no such page');
+        else response.end('{"successall": "true"}');
+      });
+      const client = clientOf(server.url);
+      expect(await client.remove([a, b])).toEqual([{ ok: true }, { ok: true }]);
+      await client.remove([a]);
+      expect(server.requests.map(({ url }) => url)).toEqual([
+        '/api/remove_p.html',
+        '/api/push_p.html',
+        '/api/push_p.html',
+      ]);
+      const [, pushed] = server.requests.map(({ body }) => new URLSearchParams(body));
+      expect(pushed?.get('url-1')).toBe(b);
+      expect(pushed?.get('data-1')).toBe('');
+      expect(pushed?.get('collection-1')).toBe('removed');
+    },
+  );
 });
 
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -79,7 +94,11 @@ it.each([
   ['an empty one by its words', { words: 0, collections: ['removed'] }, true],
   ['one in that collection alone', { collections: ['removed'] }, true],
   ['an empty one in another collection', { size: 0, collections: ['notes'] }, false],
-  ['one with a text in that collection', { digest: digestOf('x'), size: 1, collections: ['removed'] }, false],
+  [
+    'one with a text in that collection',
+    { digest: digestOf('x'), size: 1, collections: ['removed'] },
+    false,
+  ],
   ['one of which nothing is told', { url: a }, false],
 ])('a standard peer that shows %s: removed %s', (_, shown, isRemoved) => {
   expect(standard.isRemoved(shown && { at: 0, fields: {}, ...shown })).toBe(isRemoved);

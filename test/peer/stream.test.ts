@@ -27,7 +27,11 @@ const reading =
   };
 
 /** Writes for as long as the client takes it, at most so many bytes; says how many went. */
-function endlessly(response: ServerResponse, size = Infinity, written = (_bytes: number): void => {}): void {
+function endlessly(
+  response: ServerResponse,
+  size = Infinity,
+  written = (_bytes: number): void => {},
+): void {
   const block = Buffer.alloc(64 * 1024, 'x');
   let sent = 0;
   const go = (): void => {
@@ -64,8 +68,10 @@ describe('an answer that is read as it comes', () => {
       response.write('one,');
       open.push(response);
     });
-    const goOn = (piece: string) => (piece === 'one,' ? open.at(-1)?.write('two,') : open.at(-1)?.end());
-    for (let n = 0; n < 2; n += 1) expect(await client.share(QUERY, reading(goOn))).toBe('one,two,');
+    const goOn = (piece: string) =>
+      piece === 'one,' ? open.at(-1)?.write('two,') : open.at(-1)?.end();
+    for (let n = 0; n < 2; n += 1)
+      expect(await client.share(QUERY, reading(goOn))).toBe('one,two,');
     expect(server.connections).toBe(1);
   });
 
@@ -110,8 +116,18 @@ describe('an answer that is not whole', () => {
   it.each<[string, string, string, (socket: Socket) => unknown]>([
     ['its length is not met', 'Content-Length: 100', 'half of it', end],
     ['its last chunk is missing', 'Transfer-Encoding: chunked', 'a\r\nhalf of it\r\n', end],
-    ['its chunks are none', 'Transfer-Encoding: chunked', 'a\r\nhalf of it\r\nnonsense\r\n', () => {}],
-    ['only its end ends it, and it is reset', 'X: y', 'half of it', (socket) => socket.resetAndDestroy()],
+    [
+      'its chunks are none',
+      'Transfer-Encoding: chunked',
+      'a\r\nhalf of it\r\nnonsense\r\n',
+      () => {},
+    ],
+    [
+      'only its end ends it, and it is reset',
+      'X: y',
+      'half of it',
+      (socket) => socket.resetAndDestroy(),
+    ],
   ])('never just ends: %s', async (_, head, body, stop) => {
     const { server, client } = await raw((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n`);
@@ -149,7 +165,8 @@ describe('an answer that is not whole', () => {
 
   it('is refused beyond its limit or that of all answers, by what it announces or while it comes', async () => {
     const { server, client } = await serving(
-      (_, response, n) => endlessly(n === 0 ? response.setHeader('content-length', 4 * MIB) : response),
+      (_, response, n) =>
+        endlessly(n === 0 ? response.setHeader('content-length', 4 * MIB) : response),
       { maxAnswer: MIB },
     );
     const tooLarge = { code: 'PEER_ANSWER_TOO_LARGE' };
@@ -166,7 +183,9 @@ describe('an answer that is not whole', () => {
 
   it('is one in an encoding that nobody asked for', async () => {
     const gzip = { 'content-encoding': 'gzip' };
-    const { server, client } = await serving((_, response) => response.writeHead(200, gzip).end('\x1f\x8b'));
+    const { server, client } = await serving((_, response) =>
+      response.writeHead(200, gzip).end('\x1f\x8b'),
+    );
     const failure = { code: 'PEER_ANSWER', message: expect.stringContaining('(gzip)') };
     await expect(client.share(QUERY, reading())).rejects.toMatchObject(failure);
     expect(server.requests[0]?.headers).not.toHaveProperty('accept-encoding');
@@ -281,7 +300,12 @@ describe('a shared object', () => {
   };
   const modified = { 'last-modified': 'Sat, 21 Nov 2026 03:25:30 GMT' };
   const lastModified = Date.UTC(2026, 10, 21, 3, 25, 30);
-  const CSV = { 'content-type': 'Text/CSV; charset=UTF-8', 'content-length': 7, ...modified, etag: '"x"' };
+  const CSV = {
+    'content-type': 'Text/CSV; charset=UTF-8',
+    'content-length': 7,
+    ...modified,
+    etag: '"x"',
+  };
   const ODD = { 'content-type': '', 'last-modified': 'yesterday', 'transfer-encoding': 'chunked' };
 
   it.each([
@@ -302,7 +326,10 @@ describe('a shared object', () => {
       response.writeHead(isKnown ? 304 : 200).end();
     });
     for (const known of [{ ifModifiedSince: lastModified }, { ifNoneMatch: '"x"' }])
-      expect(await client.share(QUERY, described, known)).toMatchObject({ isUnchanged: true, length: 0 });
+      expect(await client.share(QUERY, described, known)).toMatchObject({
+        isUnchanged: true,
+        length: 0,
+      });
     const changed = await client.share(QUERY, described, { ifNoneMatch: '"y"' });
     expect(changed).not.toHaveProperty('isUnchanged');
   });
@@ -312,13 +339,18 @@ describe('a shared object', () => {
     [206, 'PEER_ANSWER'],
     [302, 'PEER_ANSWER'],
     [500, 'PEER_FAILED'],
-  ])('is not there, or none, by the status, however long the answer is: %i', async (status, code) => {
-    const { server, client } = await serving((_, response) => endlessly(response.writeHead(status)));
-    const none = () => Promise.reject(new Error('read'));
-    const error = await client.share(QUERY, none, ENDLESS).catch((e: unknown) => e);
-    expect(error).toEqual(code && expect.objectContaining({ code, status }));
-    await until(() => server.open === 0, 'the connection was ended');
-  });
+  ])(
+    'is not there, or none, by the status, however long the answer is: %i',
+    async (status, code) => {
+      const { server, client } = await serving((_, response) =>
+        endlessly(response.writeHead(status)),
+      );
+      const none = () => Promise.reject(new Error('read'));
+      const error = await client.share(QUERY, none, ENDLESS).catch((e: unknown) => e);
+      expect(error).toEqual(code && expect.objectContaining({ code, status }));
+      await until(() => server.open === 0, 'the connection was ended');
+    },
+  );
 
   it('is none where nothing comes unasked', async () => {
     const { client } = await serving((_, response) => response.writeHead(304).end());
@@ -328,7 +360,9 @@ describe('a shared object', () => {
 
 it('shared objects are listed by groups and names, and never a part of them', async () => {
   const shares = [{ c: 'lists', data: 'a.txt' }, { data: 'b' }];
-  const { client } = await serving((_, response, n) => response.end(JSON.stringify({ shares, more: n > 0 })));
+  const { client } = await serving((_, response, n) =>
+    response.end(JSON.stringify({ shares, more: n > 0 })),
+  );
   expect(await client.shares()).toEqual(['lists/a.txt', 'b']);
   await expect(client.shares()).rejects.toMatchObject({ code: 'PEER_ANSWER_TOO_LARGE' });
 });
@@ -336,7 +370,9 @@ it('shared objects are listed by groups and names, and never a part of them', as
 describe('shared files of YaCy', () => {
   /** A directory page as Jetty writes it. */
   function directory(path: string, ...hrefs: readonly string[]): string {
-    const rows = hrefs.map((href) => `<TR><TD><A HREF="${href}">x&nbsp;</A></TD><TD>1 bytes</TD></TR>`);
+    const rows = hrefs.map(
+      (href) => `<TR><TD><A HREF="${href}">x&nbsp;</A></TD><TD>1 bytes</TD></TR>`,
+    );
     return `<HTML><BODY><H1>Directory: ${path}</H1><TABLE>${rows.join('\n')}</TABLE></BODY></HTML>`;
   }
   const sharing = (pages: Readonly<Record<string, string>>) =>
@@ -360,7 +396,9 @@ describe('shared files of YaCy', () => {
   });
 
   it('are not listed by a page that is none of a directory; another kind of peer has no list', async () => {
-    const { server, client } = await sharing({ '/share/': '<html><a href="/share/x">x</a></html>' });
+    const { server, client } = await sharing({
+      '/share/': '<html><a href="/share/x">x</a></html>',
+    });
     await expect(client.shares()).rejects.toMatchObject({ code: 'PEER_ANSWER' });
     expect(await clientOf(server.url, { dialect: 'standard' }).shares()).toBeUndefined();
   });
@@ -370,7 +408,10 @@ describe('shared files of YaCy', () => {
     for (const data of ['', '../x', 'a//b', 'a/./b']) {
       const told = { code: 'PEER_NAME', exitCode: 2, delivered: 'no' };
       const message = expect.stringContaining(JSON.stringify(data));
-      await expect(client.share({ data }, async () => 0)).rejects.toMatchObject({ ...told, message });
+      await expect(client.share({ data }, async () => 0)).rejects.toMatchObject({
+        ...told,
+        message,
+      });
     }
     expect(server.requests).toEqual([]);
   });

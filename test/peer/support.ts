@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import { type AddressInfo, createServer as createNetServer, type Server, type Socket } from 'node:net';
+import {
+  type AddressInfo,
+  createServer as createNetServer,
+  type Server,
+  type Socket,
+} from 'node:net';
 import fc from 'fast-check';
 import type { HttpAnswer } from '../../src/peer/answer.js';
 import { PeerClient, type PeerClientOptions } from '../../src/peer/client.js';
@@ -10,8 +15,15 @@ import { afterwards } from '../support/afterwards.js';
 /** An answer as it would have come. */
 export function answerOf(body: string | Buffer, more: Partial<HttpAnswer> = {}): HttpAnswer {
   return {
-    ...{ url: 'http://peer.example.org/api/push_p.html', status: 200, headers: {}, at: 1_000 },
-    ...{ body: Buffer.from(body as string), peerAt: undefined, tookMs: 5, delivered: 'yes', ...more },
+    url: 'http://peer.example.org/api/push_p.html',
+    status: 200,
+    headers: {},
+    at: 1_000,
+    body: Buffer.from(body as string),
+    peerAt: undefined,
+    tookMs: 5,
+    delivered: 'yes',
+    ...more,
   };
 }
 
@@ -37,13 +49,21 @@ export const ANY_CHARACTER = fc
 
 export const ACCEPTED = '{"count":"1","successall":"true","countsuccess":1,"countfail":0}';
 export const OK = { results: [{ ok: true }] };
-export const ITEM = { url: 'https://docs.example.org/a.txt', collection: 'c', data: Buffer.from('hello') };
+export const ITEM = {
+  url: 'https://docs.example.org/a.txt',
+  collection: 'c',
+  data: Buffer.from('hello'),
+};
 
 /** A client that is closed after the test. */
 export function clientOf(baseUrl: string, options: Partial<PeerClientOptions> = {}): PeerClient {
   const timeouts = { connect: 20_000, headers: 20_000, body: 20_000, total: 60_000 };
   const client = new PeerClient({
-    ...{ dialect: 'standard', baseUrl, timeouts, maxAnswer: 1024 * 1024, ...options },
+    dialect: 'standard',
+    baseUrl,
+    timeouts,
+    maxAnswer: 1024 * 1024,
+    ...options,
   });
   afterwards('test', () => client.close());
   return client;
@@ -129,7 +149,9 @@ export async function raw(
   answer: (socket: Socket, request: string, n: number) => unknown,
   options: Partial<PeerClientOptions> = {},
 ) {
-  const server = await TestServer.raw((socket) => onRequest(socket, (...asked) => answer(socket, ...asked)));
+  const server = await TestServer.raw((socket) =>
+    onRequest(socket, (...asked) => answer(socket, ...asked)),
+  );
   return { server, client: clientOf(server.url, options) };
 }
 
@@ -163,12 +185,16 @@ const REALM = 'Administrators only. If you don\'t know the password, ask for "it
 /** The parameters of a header, unquoted. */
 export function parameters(header = ''): Record<string, string> {
   const found: Record<string, string> = {};
-  for (const [, name = '', quoted, token] of header.matchAll(/([\w*]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/g))
+  for (const [, name = '', quoted, token] of header.matchAll(
+    /([\w*]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/g,
+  ))
     found[name] = token ?? (quoted ?? '').replace(/\\(.)/g, '$1');
   return found;
 }
 
-/** A server that checks Digest as RFC 7616 says: every nonce is its own, every count is used once. */
+/**
+ * A server that checks Digest as RFC 7616 says: every nonce is its own, every count is used once.
+ */
 export class DigestServer {
   password = CREDENTIALS.password;
   /** Of each nonce, the counts that were used. */
@@ -180,7 +206,10 @@ export class DigestServer {
     private readonly rules: { algorithm: string; qop: string; uses: number; saysStale: boolean },
   ) {}
 
-  /** @param given `uses`: how often a nonce may be used; `saysStale`: whether it is told when one has grown old */
+  /**
+   * @param given `uses`: how often a nonce may be used; `saysStale`: whether it is told when one
+   *   has grown old
+   */
   static async start(given: Partial<DigestServer['rules']> = {}): Promise<DigestServer> {
     const rules = { algorithm: 'MD5', qop: 'auth', uses: Infinity, saysStale: true, ...given };
     const http = await TestServer.http((request, response) => server.#answer(request, response));
@@ -225,7 +254,17 @@ export class DigestServer {
   }
 
   #judge({ method, url, headers: { authorization } }: Recorded): 'in' | 'wrong' | 'stale' {
-    const { username, realm, nonce = '', uri, response, nc, cnonce, qop, opaque } = parameters(authorization);
+    const {
+      username,
+      realm,
+      nonce = '',
+      uri,
+      response,
+      nc,
+      cnonce,
+      qop,
+      opaque,
+    } = parameters(authorization);
     const h = (text: string) =>
       createHash(this.rules.algorithm === 'SHA-256' ? 'sha256' : 'md5')
         .update(text)

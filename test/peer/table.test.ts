@@ -8,8 +8,14 @@ type Plain = readonly [string, Readonly<Record<string, string>>];
 
 function streamed(chunks: AsyncIterable<Buffer>): StreamedAnswer {
   return {
-    ...{ url: 'http://peer.example.org/api/table_p.html', status: 200, headers: {}, at: 1_000 },
-    ...{ peerAt: undefined, tookMs: 1, delivered: 'yes', chunks },
+    url: 'http://peer.example.org/api/table_p.html',
+    status: 200,
+    headers: {},
+    at: 1_000,
+    peerAt: undefined,
+    tookMs: 1,
+    delivered: 'yes',
+    chunks,
   };
 }
 
@@ -40,12 +46,15 @@ async function read(body: string | Buffer, { size = 65_536, asked = 'T', keyByte
   return { name: table.name, columns: table.columns, rows: rows.map(plain) };
 }
 
-const keysIn = async (...asked: Parameters<typeof read>) => (await read(...asked))?.rows.map(([pk]) => pk);
+const keysIn = async (...asked: Parameters<typeof read>) =>
+  (await read(...asked))?.rows.map(([pk]) => pk);
 
 /** As the embedded peer writes a table. */
 function jsonOf(rows: readonly TableRow[], columns: readonly string[]): string {
   const lines = rows.map(({ pk, cells }) => {
-    const pairs = [...cells].map(([column, cell]) => `${JSON.stringify(column)}:${JSON.stringify(cell)}`);
+    const pairs = [...cells].map(
+      ([column, cell]) => `${JSON.stringify(column)}:${JSON.stringify(cell)}`,
+    );
     return `{"pk":${JSON.stringify(pk)},"cells":{${pairs.join(',')}}}`;
   });
   return `{"table":"T","columns":${JSON.stringify(columns)},"rows":[\n${lines.join(',\n')}\n]}\n`;
@@ -66,9 +75,25 @@ function xmlOf(rows: readonly TableRow[], keyOf: (pk: string) => string): string
 }
 
 const padded = (pk: string): string => pk + '\0'.repeat(12 - Buffer.byteLength(pk));
-const ODD = ['', '"', '\\', '\\"', '{[', ']}', '</cell>', '<b>&amp;', '\0', '\r\n', '🙂 שלום', ',\n{"pk":'];
+const ODD = [
+  '',
+  '"',
+  '\\',
+  '\\"',
+  '{[',
+  ']}',
+  '</cell>',
+  '<b>&amp;',
+  '\0',
+  '\r\n',
+  '🙂 שלום',
+  ',\n{"pk":',
+];
 const NAME = fc
-  .oneof(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }), fc.constantFrom('__proto__', '7'))
+  .oneof(
+    fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }),
+    fc.constantFrom('__proto__', '7'),
+  )
   .filter((name) => name.trim() !== '' && !name.endsWith('\0'));
 const CELL = fc.oneof(fc.string({ unit: ANY_CHARACTER, maxLength: 30 }), fc.constantFrom(...ODD));
 
@@ -84,7 +109,10 @@ const TABLE = fc.uniqueArray(NAME, { maxLength: 4 }).chain((columns) => {
 
 /** Many rows, and how many of their bytes were asked for. */
 function manyRows(chunk: number) {
-  const rows = Array.from({ length: 20_000 }, (_, n) => ({ pk: `k${n}`, cells: new Map([['a', 'x']]) }));
+  const rows = Array.from({ length: 20_000 }, (_, n) => ({
+    pk: `k${n}`,
+    cells: new Map([['a', 'x']]),
+  }));
   const body = Buffer.from(jsonOf(rows, ['a']).replaceAll(',\n', ','));
   const state = { given: 0 };
   async function* counted(): AsyncGenerator<Buffer> {
@@ -102,7 +130,10 @@ describe('a table as it comes in', () => {
       fc.asyncProperty(TABLE, fc.integer({ min: 1, max: 90 }), async ({ columns, rows }, size) => {
         const expected = { name: 'T', rows: rows.map(plain) };
         expect(await read(jsonOf(rows, columns), { size })).toEqual({ ...expected, columns });
-        expect(await read(xmlOf(rows, escaped), { size })).toEqual({ ...expected, columns: undefined });
+        expect(await read(xmlOf(rows, escaped), { size })).toEqual({
+          ...expected,
+          columns: undefined,
+        });
       }),
       { numRuns: 120 },
     );
@@ -114,7 +145,9 @@ describe('a table as it comes in', () => {
     for (const whole of [jsonOf(rows, ['a', 'b']).trim(), xmlOf(rows, escaped)]) {
       const bytes = Buffer.from(whole);
       for (let end = 0; end < bytes.length; end += 1)
-        expect(await refusalOf(() => read(bytes.subarray(0, end), { size: 7 }))).toMatch(/^PEER_ANSWER /);
+        expect(await refusalOf(() => read(bytes.subarray(0, end), { size: 7 }))).toMatch(
+          /^PEER_ANSWER /,
+        );
     }
   });
 
@@ -149,7 +182,8 @@ describe('a table as it comes in', () => {
   ])('is refused where one row has no end, in bounded memory: %s', async (_, begin, more) => {
     const answer = streamed(endless(begin, Buffer.alloc(1_048_576, more)));
     const reading = async () => {
-      for await (const group of (await readTable(answer, 'T'))?.rows ?? []) expect(group).toEqual([]);
+      for await (const group of (await readTable(answer, 'T'))?.rows ?? [])
+        expect(group).toEqual([]);
     };
     await expect(reading()).rejects.toMatchObject({
       code: expect.stringMatching(/^PEER_ANSWER(_TOO_LARGE)?$/),
@@ -161,7 +195,11 @@ describe('a table as it comes in', () => {
 const row = (pk: string, cells: Readonly<Record<string, string>> = {}): Plain => [pk, cells];
 
 it.each<[string, string, readonly Plain[], string?]>([
-  ['in another layout', '\ufeff {"note":{"rows":[1]},\n"rows":[{"pk":"k"}\n],"more":["]"]}', [row('k')]],
+  [
+    'in another layout',
+    '\ufeff {"note":{"rows":[1]},\n"rows":[{"pk":"k"}\n],"more":["]"]}',
+    [row('k')],
+  ],
   ['a list', '[{"pk":"k1"},{"cells":{"a":"y"},"pk":"k2"}]', [row('k1'), row('k2', { a: 'y' })]],
   [
     'with other members that look like rows',
@@ -221,8 +259,20 @@ describe('a table of a real peer', () => {
   it('is read as it writes it, ill-formed with NUL in its keys', async () => {
     const table = await read(realAnswer('table.xml'), { asked: 'wiretest', size: 11 });
     const special = `<b>&amp; "q" 'a' é日本😀\nline2\r\nline3\ttab ]]> % + =;,`;
-    expect(table?.rows.map(([pk]) => pk)).toEqual(['000000000001', 'row1', 'row2', 'row4', 'row5', 'sp']);
-    expect(table?.rows.at(-1)?.[1]).toEqual({ note: '', name: special, other: '', 'é<x>&"k': special });
+    expect(table?.rows.map(([pk]) => pk)).toEqual([
+      '000000000001',
+      'row1',
+      'row2',
+      'row4',
+      'row5',
+      'sp',
+    ]);
+    expect(table?.rows.at(-1)?.[1]).toEqual({
+      note: '',
+      name: special,
+      other: '',
+      'é<x>&"k': special,
+    });
     expect(await read(realAnswer('table-unknown.xml'))).toBeUndefined();
   });
 

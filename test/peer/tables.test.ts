@@ -23,7 +23,9 @@ async function tablePeer(
   given: Readonly<Record<string, Record<string, Cells>>> = {},
   options: Parameters<typeof serving>[1] = {},
 ) {
-  const all = new Map(Object.entries(given).map(([name, rows]) => [name, new Map(Object.entries(rows))]));
+  const all = new Map(
+    Object.entries(given).map(([name, rows]) => [name, new Map(Object.entries(rows))]),
+  );
   const asked: { readonly path: string; readonly fields: [string, string][] }[] = [];
   const { keep = (cell: string) => cell, ignoresDeletes = false, words } = faults;
   const { client } = await serving(({ method, url, body }, response) => {
@@ -36,7 +38,10 @@ async function tablePeer(
       );
       const kept = cells.filter((cell): cell is [string, string] => cell[1] !== undefined);
       const rows = all.get(table) ?? new Map<string, Cells>();
-      all.set(table, rows.set(pk, Object.fromEntries([...Object.entries(rows.get(pk) ?? {}), ...kept])));
+      all.set(
+        table,
+        rows.set(pk, Object.fromEntries([...Object.entries(rows.get(pk) ?? {}), ...kept])),
+      );
     }
     const rows = all.get(table);
     if (form.has('deleterows') && !ignoresDeletes)
@@ -46,8 +51,12 @@ async function tablePeer(
     if (table === '') response.end(JSON.stringify({ tables: [...all.keys()] }));
     else if (rows === undefined) response.writeHead(404).end('no such table');
     else if (url === READ.slice(5)) {
-      const shown = [...rows].filter(([key]) => faults.ignoresKeys || !form.has('pk') || key === pk);
-      response.end(JSON.stringify({ table, rows: shown.map(([key, cells]) => ({ pk: key, cells })) }));
+      const shown = [...rows].filter(
+        ([key]) => faults.ignoresKeys || !form.has('pk') || key === pk,
+      );
+      response.end(
+        JSON.stringify({ table, rows: shown.map(([key, cells]) => ({ pk: key, cells })) }),
+      );
     } else if (words === undefined) response.end('done');
     else response.write('w'.repeat(words));
   }, options);
@@ -58,16 +67,20 @@ async function tablePeer(
 const row = (pk: string, cells: Cells = {}) => ({ pk, cells: new Map(Object.entries(cells)) });
 const NOT_DONE = { code: 'PEER_NOT_DONE' };
 const READ = 'POST /api/table_p.html';
-const numbered = (count: number) => Array.from({ length: count }, (_, n) => row(`k${n}`, { a: `${n}` }));
+const numbered = (count: number) =>
+  Array.from({ length: count }, (_, n) => row(`k${n}`, { a: `${n}` }));
 
 describe('tables that are read', () => {
   it('come whole, with all columns in the order in which they were shown; undefined where there is none', async () => {
     const { tables } = await tablePeer({}, { T: { k2: { b: 'x' }, k1: { a: 'y', b: '' } } });
     expect(await tables.read({ table: 'T' })).toEqual({
-      ...{ name: 'T', columns: ['b', 'a'] },
+      name: 'T',
+      columns: ['b', 'a'],
       rows: [row('k2', { b: 'x' }), row('k1', { a: 'y', b: '' })],
     });
-    expect(await tables.stream({ table: 'U' }, () => Promise.reject(new Error('used')))).toBeUndefined();
+    expect(
+      await tables.stream({ table: 'U' }, () => Promise.reject(new Error('used'))),
+    ).toBeUndefined();
     const reading = tables.read({ table: 'T' }, { maxBytes: 20 });
     await expect(reading).rejects.toMatchObject({ code: 'PEER_ANSWER_TOO_LARGE' });
   });
@@ -88,7 +101,8 @@ describe('tables that are read', () => {
 describe('the list of tables', () => {
   const listOf = async (body: string | Buffer) =>
     (await serving((_, response) => response.end(body))).client.tables.list();
-  const CHOICES = '<select name="count"><option>10</select><select name=table><option value="x y">X</select>';
+  const CHOICES =
+    '<select name="count"><option>10</select><select name=table><option value="x y">X</select>';
   const PAGE = realAnswer('tables.html');
 
   it.each([
@@ -100,12 +114,14 @@ describe('the list of tables', () => {
     expect(await listOf(body)).toEqual(names);
   });
 
-  it.each(['{"error":"no"}', '<html>Welcome</html>', '', PAGE.subarray(0, PAGE.indexOf('with/slash'))])(
-    'is never taken from something else, or a part: %#',
-    async (body) => {
-      await expect(listOf(body)).rejects.toMatchObject({ code: 'PEER_ANSWER' });
-    },
-  );
+  it.each([
+    '{"error":"no"}',
+    '<html>Welcome</html>',
+    '',
+    PAGE.subarray(0, PAGE.indexOf('with/slash')),
+  ])('is never taken from something else, or a part: %#', async (body) => {
+    await expect(listOf(body)).rejects.toMatchObject({ code: 'PEER_ANSWER' });
+  });
 });
 
 describe('rows that are set', () => {
@@ -131,7 +147,10 @@ describe('rows that are set', () => {
   });
 
   it('keep their other cells, may be set twice, and have empty cells that the peer does not keep', async () => {
-    const { tables } = await tablePeer({ keep: (cell) => cell || undefined }, { T: { k: { c: 'stays' } } });
+    const { tables } = await tablePeer(
+      { keep: (cell) => cell || undefined },
+      { T: { k: { c: 'stays' } } },
+    );
     const seen = await tables.set('T', [row('k', { a: '1', b: '' }), row('k', { a: '2' })]);
     expect(seen).toEqual([row('k', { c: 'stays', a: '2' })]);
   });
@@ -183,7 +202,10 @@ describe('rows that are set', () => {
 describe('a row that is added', () => {
   it('gets a new key that sorts by time', async () => {
     const { keys, tables } = await tablePeer();
-    const [first, second] = [await tables.add('T', new Map()), await tables.add('T', new Map([['a', 'x']]))];
+    const [first, second] = [
+      await tables.add('T', new Map()),
+      await tables.add('T', new Map([['a', 'x']])),
+    ];
     expect(first.pk).toMatch(/^[0-9a-z]{12}$/);
     expect(second.pk.slice(0, 8) >= first.pk.slice(0, 8)).toBe(true);
     expect(second.cells).toEqual(new Map([['a', 'x']]));

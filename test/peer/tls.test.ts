@@ -44,7 +44,9 @@ describe('TLS', () => {
     ] as const;
     for (const [client, words] of cases)
       await expect(client.push([ITEM])).rejects.toMatchObject({
-        ...{ code: 'PEER_UNREACHABLE', delivered: 'no', hint: expect.stringContaining('peer.tls.ca') },
+        code: 'PEER_UNREACHABLE',
+        delivered: 'no',
+        hint: expect.stringContaining('peer.tls.ca'),
         message: expect.stringMatching(words),
       });
   });

@@ -4,8 +4,8 @@ import type { ShareStream } from '../../src/peer/share.js';
 import { until } from '../support/wait.js';
 import { http, raw } from './support.js';
 
-// The reader takes the first piece and waits. The rest is one byte more than may be unread. Its last
-// byte therefore pauses the answer, and nothing is left to be parsed when the connection ends.
+// The reader takes the first piece and waits. The rest is one byte more than may be unread. Its
+// last byte therefore pauses the answer, and nothing is left to be parsed when the connection ends.
 const FIRST = 'x';
 const REST = 'x'.repeat(128 * 1024 + 1);
 const LENGTH = FIRST.length + REST.length;
@@ -41,7 +41,10 @@ describe('an answer that is paused', () => {
   it.each([
     ['without a length', ''],
     ['with a length', `Content-Length: ${LENGTH}\r\n`],
-    ['with a length, the last one on its connection', `Content-Length: ${LENGTH}\r\nConnection: close\r\n`],
+    [
+      'with a length, the last one on its connection',
+      `Content-Length: ${LENGTH}\r\nConnection: close\r\n`,
+    ],
   ])('is read to its end after the peer closed the connection: %s', async (_, head) => {
     const { client, peer } = await sharing(head);
     const reader = slowReader(async () => {
@@ -61,6 +64,9 @@ describe('an answer that is paused', () => {
       for (let turn = 0; turn < 50; turn += 1) await client.ping();
     });
     const message = expect.stringContaining('in the middle of its answer: read ECONNRESET');
-    await expect(client.share({ data: 'x' }, reader)).rejects.toMatchObject({ code: 'PEER_ANSWER', message });
+    await expect(client.share({ data: 'x' }, reader)).rejects.toMatchObject({
+      code: 'PEER_ANSWER',
+      message,
+    });
   });
 });

@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Breaker, type CircuitStatus, type Ticket, type TroubleKind } from '../../src/queue/breaker.js';
+import {
+  Breaker,
+  type CircuitStatus,
+  type Ticket,
+  type TroubleKind,
+} from '../../src/queue/breaker.js';
 import { DEFAULT_POLICY, LANES, type Lane, type Outcome } from '../../src/queue/options.js';
 
 type Kind = Outcome['kind'];
@@ -12,7 +17,8 @@ function wired(random = 1) {
   const log = { debug() {}, info: say, warn: say, error: say };
   const breaker = new Breaker({ ...DEFAULT_POLICY, random: () => random }, log, 'peer', 0);
   const wire = {
-    ...{ breaker, said },
+    breaker,
+    said,
     now: 0,
     status: (): CircuitStatus => breaker.status(wire.now),
     admits: (lane: Lane) => breaker.admitsFrom(lane) <= wire.now,
@@ -24,7 +30,9 @@ function wired(random = 1) {
         kind === 'busy' && retryAfterMs !== undefined ? { kind, retryAfterMs } : { kind };
       return breaker.ended(ticket, outcome, wire.now, new Error(`it is ${kind}`));
     },
-    /** Requests of this lane start and end at once. @returns whether the last one closed the circuit */
+    /**
+     * Requests of this lane start and end at once. @returns whether the last one closed the circuit
+     */
     pass: (lane: Lane, kind: Kind, times = 1): boolean => {
       let isClosed = false;
       for (let i = 0; i < times; i += 1) isClosed = wire.end(wire.start(lane), kind);
@@ -81,7 +89,12 @@ describe('a closed circuit', () => {
       'push failing 2, audit failing 2, push unreachable 1',
       1,
     ],
-    ['a request is aborted in between', 'open', 'push unreachable 1, push aborted 1, push unreachable 1', 1],
+    [
+      'a request is aborted in between',
+      'open',
+      'push unreachable 1, push aborted 1, push unreachable 1',
+      1,
+    ],
     ['only a person is refused', 'closed', 'interactive denied 10, interactive failing 10', 1],
     ['a person finds the peer unreachable', 'open', 'interactive unreachable 2', 1],
   ])('where %s is %s', (_, state, requests, rounds) => {
@@ -120,15 +133,18 @@ describe('an open circuit', () => {
     expect([wire.status().state, wire.admits('push')]).toEqual(['half-open', false]);
   });
 
-  test.each(['failing', 'denied'] as const)('holds only the lanes for which the peer is %s', (kind) => {
-    const wire = opened(kind);
-    expect(wire.held()).toEqual(['push']);
-    wire.pass('mirror', kind);
-    expect(wire.held()).toEqual(['push', 'mirror']);
-    expect(wire.pass('confirm', 'answered')).toBe(false);
-    wire.wait(5000);
-    expect(wire.pass('push', 'answered')).toBe(true);
-  });
+  test.each(['failing', 'denied'] as const)(
+    'holds only the lanes for which the peer is %s',
+    (kind) => {
+      const wire = opened(kind);
+      expect(wire.held()).toEqual(['push']);
+      wire.pass('mirror', kind);
+      expect(wire.held()).toEqual(['push', 'mirror']);
+      expect(wire.pass('confirm', 'answered')).toBe(false);
+      wire.wait(5000);
+      expect(wire.pass('push', 'answered')).toBe(true);
+    },
+  );
 
   test('holds every lane once a lane that was let through finds the peer gone', () => {
     const wire = opened('denied');
@@ -180,7 +196,11 @@ describe('an open circuit', () => {
       wire.wait(100);
       wire.pass('mirror', 'failing');
     }
-    expect(wire.status()).toMatchObject({ reason: { kind: 'failing' }, tries, since: wire.now - 400 });
+    expect(wire.status()).toMatchObject({
+      reason: { kind: 'failing' },
+      tries,
+      since: wire.now - 400,
+    });
   });
 
   test('leaves room for another probe when one is aborted, and closes when the peer answers a person', () => {
@@ -198,7 +218,11 @@ describe('an open circuit', () => {
     wire.pass('push', 'failing', 5);
     const { probeAt } = wire.breaker;
     for (const [i, ticket] of early.entries()) wire.end(ticket, i === 0 ? 'answered' : 'failing');
-    expect([wire.status().state, wire.breaker.probeAt, wire.status().tries]).toEqual(['open', probeAt, 7]);
+    expect([wire.status().state, wire.breaker.probeAt, wire.status().tries]).toEqual([
+      'open',
+      probeAt,
+      7,
+    ]);
     expect(wire.held()).toEqual(['push']);
   });
 
@@ -296,7 +320,11 @@ describe('a peer that is busy', () => {
     wire.pass('push', 'busy');
     wire.wait(1000);
     wire.pass('push', 'unreachable', 2);
-    expect(wire.status()).toMatchObject({ state: 'open', reason: { kind: 'unreachable' }, tries: 2 });
+    expect(wire.status()).toMatchObject({
+      state: 'open',
+      reason: { kind: 'unreachable' },
+      tries: 2,
+    });
     expect(wire.breaker.pausedUntil).toBeLessThan(0);
   });
 });
@@ -343,7 +371,8 @@ function walk(steps: readonly Step[], random: number): void {
     if (kind === 'answered') inARow.delete(ticket.lane);
     else if (kind !== 'aborted') inARow.set(ticket.lane, (inARow.get(ticket.lane) ?? 0) + 1);
     const strikes = [...inARow.values()].reduce((a, b) => a + b, 0);
-    if (isOpened) expect(strikes).toBeGreaterThanOrEqual(DEFAULT_POLICY.openAfter[kind as TroubleKind]);
+    if (isOpened)
+      expect(strikes).toBeGreaterThanOrEqual(DEFAULT_POLICY.openAfter[kind as TroubleKind]);
   };
   for (const what of steps) {
     if (what.do === 'wait') wire.wait(what.ms);

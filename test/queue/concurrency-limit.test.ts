@@ -9,7 +9,11 @@ beforeEach(() => {
 });
 
 /** @returns the limit after each of so many answers */
-function answers(count: number, latencyMs: number | ((i: number) => number), isFull = true): number[] {
+function answers(
+  count: number,
+  latencyMs: number | ((i: number) => number),
+  isFull = true,
+): number[] {
   return Array.from({ length: count }, (_, i) => {
     const startedAt = now;
     now += typeof latencyMs === 'number' ? latencyMs : latencyMs(i);

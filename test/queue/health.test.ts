@@ -16,7 +16,9 @@ describe('the health checks of the queue', () => {
     const hangs = queue.run('push', gate.task('hangs')).catch(() => {});
     await settle();
     expect(busyIn(queue)).toEqual(['no push request starts or ends in time']);
-    expect(queue.health.find(({ name }) => name === 'request push')?.options.limitMs).toBe(15 * 60_000);
+    expect(queue.health.find(({ name }) => name === 'request push')?.options.limitMs).toBe(
+      15 * 60_000,
+    );
     isMoving(queue);
     for (const name of ['a', 'b']) {
       const run = queue.run('push', gate.task(name));

@@ -41,7 +41,11 @@ test('a backlog of 30,000 passes with a handful of requests in the queue at any 
   expect(Math.max(most.waiting, most.running)).toBeLessThanOrEqual(8);
   const { started, failed, running, waiting } = queue.status().lanes.push;
   expect({ started, failed, running, waiting, unhandled }).toEqual({
-    ...{ started: 30_000, failed: 30, running: 0, waiting: 0, unhandled: [] },
+    started: 30_000,
+    failed: 30,
+    running: 0,
+    waiting: 0,
+    unhandled: [],
   });
 });
 

@@ -13,11 +13,15 @@ const MESSAGES: Readonly<Partial<Record<Answer, string>>> = {
   denied: '401 Unauthorized',
 };
 
-/** A peer that behaves as it is told, and a producer for each lane that always has something for it. */
+/**
+ * A peer that behaves as it is told, and a producer for each lane that always has something for it.
+ */
 function peerAndProducers(lanes: readonly Lane[]) {
   const { queue, clock, said } = openQueue({ policy: { random: () => 0.5 }, lanes: slots(4) });
   const peer = {
-    ...{ queue, clock, said },
+    queue,
+    clock,
+    said,
     says: (_lane: Lane): Answer => 'answered',
     requests: [] as { readonly lane: Lane; readonly at: number }[],
     answered: 0,
@@ -58,13 +62,17 @@ test('a peer that is away for a day is probed once at a time, ever more rarely, 
   expect(said[0]).toBe(
     'warn: peer does not answer: connect ECONNREFUSED 127.0.0.1:8090. Work waits and nothing is lost; next try in 750ms.',
   );
-  expect(said[1]).toMatch(/^warn: peer still does not answer after 1h( \dm)?: connect ECONNREFUSED/);
+  expect(said[1]).toMatch(
+    /^warn: peer still does not answer after 1h( \dm)?: connect ECONNREFUSED/,
+  );
   expect(said.length).toBeGreaterThanOrEqual(23);
   expect(said.length).toBeLessThanOrEqual(25);
   const answeredBefore = peer.answered;
   said.length = 0;
   await peer.is('answered', 120_000);
-  expect(said).toEqual([expect.stringMatching(/^info: peer answers again after 1d; \d,\d{3} tries\.$/)]);
+  expect(said).toEqual([
+    expect.stringMatching(/^info: peer answers again after 1d; \d,\d{3} tries\.$/),
+  ]);
   expect(peer.answered).toBeGreaterThan(answeredBefore + 100);
   await queue.stop(0);
 });
@@ -107,7 +115,9 @@ test('a peer that asks to wait for hours is logged in passing, then hourly as tr
   await peer.is('answered', 120_000);
   expect(peer.said).toEqual([
     'info: peer asks to wait: busy. Going on in 750ms.',
-    expect.stringMatching(/^warn: peer still asks to wait after 1h( \d+s)?: busy\. Going on in \S+\.$/),
+    expect.stringMatching(
+      /^warn: peer still asks to wait after 1h( \d+s)?: busy\. Going on in \S+\.$/,
+    ),
     expect.stringMatching(/^warn: peer still asks to wait after 2h( \d+[ms])?: /),
     expect.stringMatching(/^info: peer answers again after 2h (29|30)m; \d+ tries\.$/),
   ]);
@@ -123,8 +133,8 @@ test('what waits while the peer is away waits as long as it takes; the probe is 
     order.push(name);
     if (isAway) throw new Bad({ kind: 'unreachable' });
   };
-  const lost = [queue.run('push', task('push 1')), queue.run('confirm', task('confirm 1'))].map((end) =>
-    end.catch((error: unknown) => error),
+  const lost = [queue.run('push', task('push 1')), queue.run('confirm', task('confirm 1'))].map(
+    (end) => end.catch((error: unknown) => error),
   );
   const push = queue.run('push', task('push 2'));
   await clock.advance(1000);

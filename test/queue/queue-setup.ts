@@ -47,13 +47,19 @@ export function slots(concurrency: number): Record<Lane, LaneLimits> {
   return lanesOf({ ...UNLIMITED, concurrency });
 }
 
-/** The policy of a queue that waits for a peer in trouble as long as this, of whatever kind the trouble is. */
+/**
+ * The policy of a queue that waits for a peer in trouble as long as this, of whatever kind the
+ * trouble is.
+ */
 export function waitMs(first: number, longest: number): QueuePolicy['waitMs'] {
   const wait = { first, longest };
   return { unreachable: wait, failing: wait, denied: wait, weak: wait, busy: wait };
 }
 
-/** A queue on a fake clock, without jitter (waits are as long as they can be) and what it logs for a person. */
+/**
+ * A queue on a fake clock, without jitter (waits are as long as they can be) and what it logs for a
+ * person.
+ */
 export function openQueue(options: Partial<RequestQueueOptions> = {}) {
   const clock = new FakeClock();
   const { said, log } = keepingLogger();

@@ -8,8 +8,14 @@ const limits = (requestsPerSecond: number, concurrency = 100) => ({
   lanes: lanesOf({ requestsPerSecond, concurrency }),
 });
 
-/** A queue with these rates, and for each lane when the requests of a producer started that always has more. */
-function producing(rates: Partial<Record<Lane, number>>, work: () => Promise<void> = async () => {}) {
+/**
+ * A queue with these rates, and for each lane when the requests of a producer started that always
+ * has more.
+ */
+function producing(
+  rates: Partial<Record<Lane, number>>,
+  work: () => Promise<void> = async () => {},
+) {
   const own = Object.entries(rates).map(([lane, requestsPerSecond]) => [
     lane,
     { requestsPerSecond, concurrency: 4 },
@@ -61,7 +67,9 @@ test.each([1, 3, 99, 149, 1000])(
     const starts = of('mirror');
     expect(most(starts)).toBeLessThanOrEqual(rate);
     expect(starts.length).toBeGreaterThanOrEqual(Math.floor(rate * 2 * 0.97));
-    const halves = [0, 1000].map((from) => starts.filter((t) => t >= from + 250 && t < from + 750).length);
+    const halves = [0, 1000].map(
+      (from) => starts.filter((t) => t >= from + 250 && t < from + 750).length,
+    );
     for (const half of halves) expect(half).toBeLessThanOrEqual(Math.ceil(rate / 2 + rate / 20));
   },
 );

@@ -32,12 +32,19 @@ describe('a request', () => {
   test('settles as its work does', async () => {
     const { queue } = openQueue();
     await expect(queue.run('push', async () => 42)).resolves.toBe(42);
-    await expect(queue.run('push', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await expect(queue.run('push', async () => Promise.reject(new Error('no')))).rejects.toThrow(
+      'no',
+    );
     const throws = () => {
       throw new Error('at once');
     };
     await expect(queue.run('push', throws)).rejects.toThrow('at once');
-    expect(queue.status().lanes.push).toMatchObject({ started: 3, failed: 2, running: 0, waiting: 0 });
+    expect(queue.status().lanes.push).toMatchObject({
+      started: 3,
+      failed: 2,
+      running: 0,
+      waiting: 0,
+    });
   });
 
   test('that its caller gives up leaves while it waits, is told while it runs, and never starts afterwards', async () => {
@@ -126,7 +133,9 @@ describe('the lanes', () => {
     for (let i = 1; i < 20; i += 1) {
       gate.end(`${i}`);
       await settle();
-      expect(gate.running.length).toBeLessThanOrEqual(Math.max(7 - i, queue.status().concurrency.limit));
+      expect(gate.running.length).toBeLessThanOrEqual(
+        Math.max(7 - i, queue.status().concurrency.limit),
+      );
     }
   });
 });
@@ -150,7 +159,8 @@ describe('ready', () => {
     const { queue, clock, said } = openQueue();
     await away(queue);
     const order: string[] = [];
-    for (const lane of ['push', 'confirm'] as const) void queue.ready(lane).then(() => order.push(lane));
+    for (const lane of ['push', 'confirm'] as const)
+      void queue.ready(lane).then(() => order.push(lane));
     await clock.advance(999);
     expect(order).toEqual([]);
     await clock.advance(1);
@@ -319,7 +329,12 @@ describe('the status', () => {
     }
     await queue.run('push', () => Promise.reject(bad('failing'))).catch(() => {});
     const none = { running: 0, waiting: 0 };
-    expect(queue.status().lanes.confirm).toEqual({ started: 3, failed: 0, ...none, p50LatencyMs: 20 });
+    expect(queue.status().lanes.confirm).toEqual({
+      started: 3,
+      failed: 0,
+      ...none,
+      p50LatencyMs: 20,
+    });
     expect(queue.status().lanes.push).toEqual({ started: 1, failed: 1, ...none });
   });
 
@@ -344,6 +359,11 @@ describe('the status', () => {
     });
     await clock.advance(1000);
     await queue.run('push', async () => {});
-    expect(queue.status().circuit).toEqual({ state: 'closed', since: clock.now(), held: [], tries: 0 });
+    expect(queue.status().circuit).toEqual({
+      state: 'closed',
+      since: clock.now(),
+      held: [],
+      tries: 0,
+    });
   });
 });

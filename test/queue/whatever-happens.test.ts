@@ -18,11 +18,19 @@ const which = fc.nat(20);
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 5,
-    arbitrary: fc.record({ do: doing('run'), lane: fc.constantFrom(...LANES), abortable: fc.boolean() }),
+    arbitrary: fc.record({
+      do: doing('run'),
+      lane: fc.constantFrom(...LANES),
+      abortable: fc.boolean(),
+    }),
   },
   {
     weight: 5,
-    arbitrary: fc.record({ do: doing('end'), which, kind: doing('answered', 'answered', ...KINDS) }),
+    arbitrary: fc.record({
+      do: doing('end'),
+      which,
+      kind: doing('answered', 'answered', ...KINDS),
+    }),
   },
   fc.record({ do: doing('abort'), which }),
   fc.record({ do: doing('limit'), concurrency: fc.integer({ min: 1, max: 4 }) }),
@@ -46,7 +54,8 @@ test('whatever happens, the limits of a lane hold when a request starts, nothing
       const work = (lane: Lane) => (signal: AbortSignal) =>
         new Promise<void>((resolve, reject) => {
           const status = queue.status();
-          if (status.lanes[lane].running > concurrency) wrong.push(`more than the concurrency of ${lane}`);
+          if (status.lanes[lane].running > concurrency)
+            wrong.push(`more than the concurrency of ${lane}`);
           if (lane !== 'interactive' && status.paused !== undefined) wrong.push('while paused');
           const entry = {
             lane,
@@ -63,7 +72,11 @@ test('whatever happens, the limits of a lane hold when a request starts, nothing
         if (what.do === 'run') {
           const caller = new AbortController();
           if (what.abortable) callers.push(caller);
-          const end = queue.run(what.lane, work(what.lane), what.abortable ? { signal: caller.signal } : {});
+          const end = queue.run(
+            what.lane,
+            work(what.lane),
+            what.abortable ? { signal: caller.signal } : {},
+          );
           ends.push(end.then(onSettled, onSettled));
         }
         if (what.do === 'end') running[what.which % running.length]?.end(what.kind);
@@ -78,7 +91,8 @@ test('whatever happens, the limits of a lane hold when a request starts, nothing
         if (what.do === 'tryNow') queue.tryNow();
         await settle();
         expect(wrong).toEqual([]);
-        for (const lane of LANES) expect(queue.mayStart(lane), `${lane} after ${what.do}`).toBe(false);
+        for (const lane of LANES)
+          expect(queue.mayStart(lane), `${lane} after ${what.do}`).toBe(false);
       }
       queue.resume();
       for (let i = 0; i < 200 && settled < ends.length; i += 1) {

@@ -33,7 +33,9 @@ async function world(onDelete: 'remove' | 'keep' = 'remove', ...records: readonl
   const set = await setUp({ onDelete, url: 'https://files.example.org/inbox/' });
   for (const record of records) set.state.put(record);
   const statuses = (folder = 'inbox') =>
-    Object.fromEntries([...set.state.entries.all(folder)].map(({ path, status }) => [path, status]));
+    Object.fromEntries(
+      [...set.state.entries.all(folder)].map(({ path, status }) => [path, status]),
+    );
   return { ...set, statuses };
 }
 
@@ -77,8 +79,16 @@ it.each<[string, Entry, RegExp]>([
   ['waits for a scan', goneAt('a', 20), /^A full scan of the folder is to show/],
   ['is held', goneAt('a', 9), /waits for `peersync approve-deletes inbox`/],
   ['never was one', gone(pendingRecord('a'), 9), /^Nothing\.$/],
-  ['is being removed', removing(goneAt('a', 9), 9), /^It is removed from the peer when the daemon runs/],
-  ['is gone', removed(removing(goneAt('a', 9), 9), 9), /^Nothing: the document is gone from the peer/],
+  [
+    'is being removed',
+    removing(goneAt('a', 9), 9),
+    /^It is removed from the peer when the daemon runs/,
+  ],
+  [
+    'is gone',
+    removed(removing(goneAt('a', 9), 9), 9),
+    /^Nothing: the document is gone from the peer/,
+  ],
 ])('`why` says of the document of a removed file that it %s', async (_, entry, words) => {
   const { config, inbox, state } = await world('remove', entry);
   state.setMeta('watch.held-deletes.inbox', HELD);
@@ -117,7 +127,12 @@ it.each<[string, 'remove' | 'keep', Entry, RegExp]>([
     emptied,
     /still searchable, and stays, .*`peersync forget inbox --remove`/,
   ],
-  ['waits for a scan', 'remove', { ...emptied, since: 20 }, /still searchable\. A full scan of the folder/],
+  [
+    'waits for a scan',
+    'remove',
+    { ...emptied, since: 20 },
+    /still searchable\. A full scan of the folder/,
+  ],
   ['is held', 'remove', emptied, /still searchable\. .*waits for `peersync approve-deletes inbox`/],
   ['is being removed', 'remove', leaving, /^It is removed from the peer when the daemon runs/],
   ['is gone', 'remove', removed(leaving, 9), /The older version was removed from the peer\.$/],

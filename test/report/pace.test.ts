@@ -4,7 +4,11 @@ import { counts, NOW, queue } from '../commands/report.js';
 
 const items = { ...counts, pending: 700, accepted: 64 };
 const moving = { items, confirmedPerSecond: 38.2, queue, isScanning: false };
-const outage = { kind: 'unreachable', code: 'ECONNREFUSED', message: 'connect ECONNREFUSED' } as const;
+const outage = {
+  kind: 'unreachable',
+  code: 'ECONNREFUSED',
+  message: 'connect ECONNREFUSED',
+} as const;
 const circuit = { ...queue.circuit, state: 'open', reason: outage } as const;
 
 describe('the pace', () => {
@@ -35,11 +39,14 @@ describe('the pace', () => {
       'a person paused': { ...moving, queue: { ...queue, paused: { since: NOW } } },
       'no daemon runs': { ...moving, queue: undefined },
     };
-    for (const [why, facts] of Object.entries(still)) expect(paceOf(facts, NOW), why).toBeUndefined();
+    for (const [why, facts] of Object.entries(still))
+      expect(paceOf(facts, NOW), why).toBeUndefined();
   });
 
   it('reads as a sentence, without an end that is near', () => {
-    expect(paceText({ perSecond: 38.2, leftMs: 130_000 })).toBe('38.2 a second, about 2m 10s to go');
+    expect(paceText({ perSecond: 38.2, leftMs: 130_000 })).toBe(
+      '38.2 a second, about 2m 10s to go',
+    );
     expect(paceText({ perSecond: 1_230, leftMs: 9_000 })).toBe('1,230 a second');
     expect(paceText({ perSecond: 0.25 })).toBe('0.25 a second');
   });

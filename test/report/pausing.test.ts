@@ -29,7 +29,10 @@ function started(commit = () => state.commit()) {
   const log = { ...silentLogger, info: (_: object, message: string) => void said.push(message) };
   const queue = new RequestQueue({
     lanes: eachLane(() => ({ requestsPerSecond: 100, concurrency: 1 })),
-    ...{ classify: () => ({ kind: 'answered' }), clock, log, peerName: 'the peer' },
+    classify: () => ({ kind: 'answered' }),
+    clock,
+    log,
+    peerName: 'the peer',
   });
   const kept = {
     meta: (name: string) => state.meta(name),

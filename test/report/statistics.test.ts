@@ -78,7 +78,8 @@ describe('time-to-search', () => {
 
   it('has figures of its own for 100 collections, and puts the others together', async () => {
     const d = await desk();
-    const waiting = () => d.figures.report().timeToSearch.reduce((sum, row) => sum + row.waiting, 0);
+    const waiting = () =>
+      d.figures.report().timeToSearch.reduce((sum, row) => sum + row.waiting, 0);
     for (let i = 0; i < 130; i += 1) {
       await d.find(`${i}`, d.clock.now(), `c${i}`);
       if (i % 2 === 0) await d.confirm(`${i}`);
@@ -161,13 +162,16 @@ describe('alerts.timeToSearch', () => {
     expect(d.alerts).toEqual([]);
     expect(d.said).toEqual([
       expect.stringMatching(/^warn: ALERT: Files .* See `peersync status`/),
-      expect.stringMatching(/^info: files of .* are searchable in time again; the alert lasted 2\dm/),
+      expect.stringMatching(
+        /^info: files of .* are searchable in time again; the alert lasted 2\dm/,
+      ),
     ]);
   });
 
   it('is raised when more than 5 % of the files of the last hour took longer, be they few or many', async () => {
     const d = await desk(MINUTE);
-    const some = (count: number, name: string) => Array.from({ length: count }, (_, i) => `${name}${i}`);
+    const some = (count: number, name: string) =>
+      Array.from({ length: count }, (_, i) => `${name}${i}`);
     await d.searchable(30 * SECOND, ...some(95, 'quick'));
     await d.searchable(2 * MINUTE, ...some(5, 'slow'));
     await d.clock.advance(10 * SECOND);

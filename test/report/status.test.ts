@@ -33,7 +33,12 @@ function folderIn(state: 'held' | 'degraded'): FolderReport {
 describe('a condition', () => {
   it('is rendered by every face: one that nobody ever heard of, too', async () => {
     const of = { code: 'UNHEARD_OF', severity: 'critical' as const, subject: 'thing' };
-    const unheard = { ...of, since: NOW - 60_000, message: 'A thing is odd.', hint: 'Look at the thing.' };
+    const unheard = {
+      ...of,
+      since: NOW - 60_000,
+      message: 'A thing is odd.',
+      hint: 'Look at the thing.',
+    };
     const status = { ...report(), conditions: [unheard] };
     expect(statusText(status, NOW).join('\n')).toContain('A thing is odd.');
     expect(viewOf(status)).toContain('A thing is odd.');
@@ -53,7 +58,9 @@ describe('a condition', () => {
   it('comes before all that are less grave', () => {
     const alert = { ...TROUBLE, code: 'LATE', collection: 'docs', since: 0 };
     const { conditions } = report({
-      ...{ paused: { since: 0 }, restart: ['a'], folders: [folderIn('degraded'), folderIn('held')] },
+      paused: { since: 0 },
+      restart: ['a'],
+      folders: [folderIn('degraded'), folderIn('held')],
       figures: { confirmedPerSecond: 0, lastConfirmedAt: 0, timeToSearch: [], alerts: [alert] },
     });
     const codes = conditions.map(({ code }) => code);
@@ -62,12 +69,19 @@ describe('a condition', () => {
 
   it('of a folder that is held says what is held, since when, and what to do about it', () => {
     const text = statusText(report({ folders: [folderIn('held')] }), NOW).join('\n');
-    expect(text).toMatch(/\nheld +The folder "inbox" is held: It is not there\. Since .*\n +Mount it\./);
+    expect(text).toMatch(
+      /\nheld +The folder "inbox" is held: It is not there\. Since .*\n +Mount it\./,
+    );
   });
 
   it('of a program that reads documents and does not start says why, and keeps no text from being ready', async () => {
     const message = 'The program that reads documents does not start: spawn ENOMEM.';
-    const documentsTrouble = { code: 'DOCUMENTS_UNREADABLE', message, hint: 'Make room.', since: NOW };
+    const documentsTrouble = {
+      code: 'DOCUMENTS_UNREADABLE',
+      message,
+      hint: 'Make room.',
+      since: NOW,
+    };
     const uplink = { inFlight: 1, confirming: 0, timeToVisibleMs: 1_000, documentsTrouble };
     const status = report({ uplink });
     expect(status.conditions).toEqual([
@@ -151,12 +165,19 @@ describe('the sentence for systemctl status', () => {
 
   it('gives the counts, what waits and the last confirmation', () => {
     expect(sentenceOf({})).toBe('0 documents confirmed, nothing waiting');
-    const figures = { timeToSearch: [], confirmedPerSecond: 0, alerts: [], lastConfirmedAt: at('10:04:12') };
+    const figures = {
+      timeToSearch: [],
+      confirmedPerSecond: 0,
+      alerts: [],
+      lastConfirmedAt: at('10:04:12'),
+    };
     const busy = { ...items, confirmed: 12_345, pending: 10, accepted: 7, gone: 5 };
     expect(sentenceOf({ items: busy, figures })).toBe(
       '12,345 documents confirmed, 17 waiting, last confirmation 2026-11-21 10:04:12',
     );
-    expect(sentenceOf({ items: busy, figures, wallAheadMs: 3_600_000 })).toMatch(/ 2026-11-21 11:04:12$/);
+    expect(sentenceOf({ items: busy, figures, wallAheadMs: 3_600_000 })).toMatch(
+      / 2026-11-21 11:04:12$/,
+    );
     expect(sentenceOf({ items: { ...items, confirmed: 1, quarantined: 2 } })).toMatch(
       /^1 document confirmed, nothing waiting, 2 in quarantine/,
     );
@@ -171,17 +192,28 @@ describe('the sentence for systemctl status', () => {
   it.each<[Partial<StatusFacts>, string]>([
     [{ diskTrouble: { ...TROUBLE, path: '/srv', since } }, `; It is refused (since ${when})`],
     [{ stateTrouble: { ...TROUBLE, message: 'The state is full' } }, '; The state is full'],
-    [{ configuration: { takenUpAt: 0, refused } }, `the one before holds: It is refused (since ${when})`],
+    [
+      { configuration: { takenUpAt: 0, refused } },
+      `the one before holds: It is refused (since ${when})`,
+    ],
     [askedOf(open('unreachable')), `does not answer: no (since ${when})`],
     [askedOf({ pausedUntil: since }), `; the peer asked to wait until ${when}`],
     [{ paused: { since } }, `; paused since ${when}`],
-    [{ paused: { since, until: at('12:00:00') } }, `; paused since ${when} until 2026-11-21 12:00:00`],
+    [
+      { paused: { since, until: at('12:00:00') } },
+      `; paused since ${when} until 2026-11-21 12:00:00`,
+    ],
   ])('says what is the matter, and since when: %j', (parts, end) => {
     expect(sentenceOf(parts).slice(-end.length)).toBe(end);
   });
 
   it('names five of what is the matter, and counts the others', () => {
-    const problems = ['a', 'b', 'c'].map((path) => ({ folder: 'f', path, since: 0, trouble: TROUBLE }));
+    const problems = ['a', 'b', 'c'].map((path) => ({
+      folder: 'f',
+      path,
+      since: 0,
+      trouble: TROUBLE,
+    }));
     const five = { problems, restart: ['a'], repairs: ['b'] };
     expect(sentenceOf({ ...five, paused: { since: 0 } })).not.toMatch(/more/);
     const parts = sentenceOf({ ...five, stateTrouble: TROUBLE }).split('; ');

@@ -58,7 +58,8 @@ describe('what happens next to a file is told', () => {
     const message = 'The program that reads documents does not start: it ended with code 1.';
     const trouble = { code: 'DOCUMENTS_UNREADABLE', message, hint: 'See why.', since: 0 };
     const live = liveWith({ dialect: 'standard', documentsTrouble: trouble });
-    const next = async (path: string) => (await explain(join(inbox, path), config, state, live)).next;
+    const next = async (path: string) =>
+      (await explain(join(inbox, path), config, state, live)).next;
     for (const path of ['a.pdf', 'a.txt']) writeFileSync(join(inbox, path), 'a');
     const document = pendingRecord('a.pdf');
     state.put({ ...document, version: { ...document.version, encoding: 'document' } });
@@ -72,9 +73,13 @@ describe('what happens next to a file is told', () => {
     mkdirSync(join(inbox, 'disk'));
     writeFileSync(join(inbox, 'a'), 'a');
     for (const path of ['a', 'disk/a']) state.put(pendingRecord(path));
-    state.setMeta('watch.mounts.inbox', { root: inbox, mounts: [{ path: 'disk', dev: 1, ino: 1 }] });
+    state.setMeta('watch.mounts.inbox', {
+      root: inbox,
+      mounts: [{ path: 'disk', dev: 1, ino: 1 }],
+    });
     for (const live of [undefined, liveWith({ dialect: 'standard' })]) {
-      const next = async (path: string) => (await explain(join(inbox, path), config, state, live)).next;
+      const next = async (path: string) =>
+        (await explain(join(inbox, path), config, state, live)).next;
       const away = `The file system that was mounted on ${inbox}/disk is not there`;
       expect(await next('disk/a')).toContain(away);
       expect(await next('disk/unknown')).toContain(away);
@@ -84,7 +89,11 @@ describe('what happens next to a file is told', () => {
 
   it('waiting for a peer that is in trouble before its dialect is known, whatever asked for that', async () => {
     const { config, inbox, now, state } = await setUp();
-    const reason = { kind: 'denied' as const, message: 'it asks for a password', hint: 'Check peer.auth.' };
+    const reason = {
+      kind: 'denied' as const,
+      message: 'it asks for a password',
+      hint: 'Check peer.auth.',
+    };
     const held = { reason, held: ['confirm' as const], tries: 2, nextProbeAt: now + 6_000 };
     const told: Told = { circuit: { state: 'open', since: now, ...held } };
     writeFileSync(join(inbox, 'a'), 'a');
@@ -126,21 +135,36 @@ describe('what is no file that is taken', () => {
       'A rule keeps it out .*: ignore pattern "old" of folder "inbox"',
       /rule/,
     ],
-    ['old/sub', 'directory', 'a directory: ', 'A rule keeps it out .*: ignore pattern "old" of', /rule/],
-    ['link.md', 'link', 'a symbolic link, ', '.*followSymlinks of folder "inbox" is false', /set to true/],
+    [
+      'old/sub',
+      'directory',
+      'a directory: ',
+      'A rule keeps it out .*: ignore pattern "old" of',
+      /rule/,
+    ],
+    [
+      'link.md',
+      'link',
+      'a symbolic link, ',
+      '.*followSymlinks of folder "inbox" is false',
+      /set to true/,
+    ],
     ['pipe.md', 'other', 'no regular file, ', 'Only regular files ', /Nothing/],
-  ])('is told as what it is, with what holds for what is in it: %s', async (name, kind, is, rule, next) => {
-    const { config, inbox, state } = await setUp({ include: ['*.md'], ignore: ['old'] });
-    for (const directory of ['sub', 'old', 'old/sub']) mkdirSync(join(inbox, directory));
-    symlinkSync(join(inbox, 'sub'), join(inbox, 'link.md'));
-    execFileSync('mkfifo', [join(inbox, 'pipe.md')]);
-    const report = await explain(join(inbox, name), config, state, undefined);
-    const lines = whyText(report, 0);
-    expect(report.kind).toBe(kind);
-    expect(lines.find((line) => line.startsWith('status'))).toMatch(new RegExp(`^status +${is}`));
-    expect(lines.find((line) => line.startsWith('rule'))).toMatch(new RegExp(`^rule +${rule}`));
-    expect(lines.find((line) => line.startsWith('next'))).toMatch(next);
-  });
+  ])(
+    'is told as what it is, with what holds for what is in it: %s',
+    async (name, kind, is, rule, next) => {
+      const { config, inbox, state } = await setUp({ include: ['*.md'], ignore: ['old'] });
+      for (const directory of ['sub', 'old', 'old/sub']) mkdirSync(join(inbox, directory));
+      symlinkSync(join(inbox, 'sub'), join(inbox, 'link.md'));
+      execFileSync('mkfifo', [join(inbox, 'pipe.md')]);
+      const report = await explain(join(inbox, name), config, state, undefined);
+      const lines = whyText(report, 0);
+      expect(report.kind).toBe(kind);
+      expect(lines.find((line) => line.startsWith('status'))).toMatch(new RegExp(`^status +${is}`));
+      expect(lines.find((line) => line.startsWith('rule'))).toMatch(new RegExp(`^rule +${rule}`));
+      expect(lines.find((line) => line.startsWith('next'))).toMatch(next);
+    },
+  );
 
   it('is not called ignored by a rule where it cannot be looked at', async () => {
     const { config, inbox, state } = await setUp();
@@ -155,7 +179,11 @@ describe('what is no file that is taken', () => {
   it('is not said to be absent, nor to become a document, where its name has no URL', async () => {
     const { config, inbox, now: since, state } = await setUp();
     const path = join(inbox, 'bad\ufffd.txt');
-    const trouble = { code: 'NAME_NOT_UTF8', message: 'The name is not valid UTF-8.', hint: 'Rename it.' };
+    const trouble = {
+      code: 'NAME_NOT_UTF8',
+      message: 'The name is not valid UTF-8.',
+      hint: 'Rename it.',
+    };
     const live = liveWith({ problems: [{ folder: 'inbox', path, trouble, since }] });
     const report = await explain(path, config, state, live);
     const next = 'It is taken up by the next scan after that is mended.';
@@ -183,10 +211,16 @@ describe('a path', () => {
     for (const name of ['real/sub', 'elsewhere']) mkdirSync(at(name), { recursive: true });
     writeFileSync(at('real/sub/a.md'), 'a');
     const links = { linked: 'real', another: 'real', 'real/link.md': 'real/sub/a.md' };
-    for (const [link, to] of Object.entries({ ...links, 'real/out': 'elsewhere', 'real/back': 'real/sub' }))
+    for (const [link, to] of Object.entries({
+      ...links,
+      'real/out': 'elsewhere',
+      'real/back': 'real/sub',
+    }))
       symlinkSync(at(to), at(link));
     const folders = [{ name: 'notes', path: at('linked') }, { name: 'inbox' }];
-    const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'embedded' }, folders }));
+    const { config } = await loadConfig(
+      writeConfig(directory, { peer: { url: 'embedded' }, folders }),
+    );
     const located = await locate(config, at(path));
     expect(located && `${located.folder.name}: ${located.path}`).toBe(found);
   });
@@ -198,22 +232,29 @@ describe('the rule of a file that is skipped', () => {
     ['TOO_LARGE', 'maxFileSize of folder "inbox" keeps it out.'],
     ['PRIVATE_KEY', 'ignoreDefaults of folder "inbox" keeps private keys out.'],
     ['OTHER', 'Its content keeps it out: It is so.'],
-  ])('is the one that keeps its content out, and not the one that takes its name: %s', async (code, rule) => {
-    const { clock, config, inbox, state } = await setUp();
-    const at = { folder: 'inbox', path: 'a.md' };
-    const trouble = { code, message: 'It is so.', hint: 'Change it.' };
-    writeFileSync(join(inbox, 'a.md'), '');
-    state.put(skipped(undefined, at, { size: 0, mtimeMs: 1, ctimeMs: 1, ino: 1 }, trouble, clock.now()));
-    const report = await explain(join(inbox, 'a.md'), config, state, undefined);
-    expect(report).toMatchObject({ status: 'skipped', rule });
-  });
+  ])(
+    'is the one that keeps its content out, and not the one that takes its name: %s',
+    async (code, rule) => {
+      const { clock, config, inbox, state } = await setUp();
+      const at = { folder: 'inbox', path: 'a.md' };
+      const trouble = { code, message: 'It is so.', hint: 'Change it.' };
+      writeFileSync(join(inbox, 'a.md'), '');
+      state.put(
+        skipped(undefined, at, { size: 0, mtimeMs: 1, ctimeMs: 1, ino: 1 }, trouble, clock.now()),
+      );
+      const report = await explain(join(inbox, 'a.md'), config, state, undefined);
+      expect(report).toMatchObject({ status: 'skipped', rule });
+    },
+  );
 
   it('is one of the configuration where that keeps its name out', async () => {
     const { clock, config, inbox, state } = await setUp({ ignore: ['*.tmp'] });
     const at = { folder: 'inbox', path: 'a.tmp' };
     const trouble = { code: 'EXCLUDED', message: 'A rule keeps it out.', hint: 'Change it.' };
     writeFileSync(join(inbox, 'a.tmp'), 'a');
-    state.put(skipped(undefined, at, { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1 }, trouble, clock.now()));
+    state.put(
+      skipped(undefined, at, { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1 }, trouble, clock.now()),
+    );
     const { rule } = await explain(join(inbox, 'a.tmp'), config, state, undefined);
     expect(rule).toBe('Ignore pattern "*.tmp" of folder "inbox".');
   });

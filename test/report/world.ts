@@ -78,7 +78,9 @@ export class Desk {
   async begin(): Promise<void> {
     const folders = [{ name: 'f', path: '/srv/f', collection: 'docs', settle: SETTLE, rules: [] }];
     this.figures = new Statistics({
-      ...{ state: this.state, clock: this.clock, log: this.log },
+      state: this.state,
+      clock: this.clock,
+      log: this.log,
       settings: () => ({ folders, alerts: { timeToSearch: this.limitMs } }) as unknown as Config,
     });
     await this.figures.start();
@@ -116,7 +118,11 @@ export class Desk {
   async find(path: string, changedAt: number, collection = 'docs'): Promise<void> {
     const to = { folder: 'f', path, url: `https://x.example/${path}`, collection };
     const version = {
-      ...{ size: 1, mtimeMs: 0, ctimeMs: changedAt, ino: 1, encoding: 'utf-8' as const },
+      size: 1,
+      mtimeMs: 0,
+      ctimeMs: changedAt,
+      ino: 1,
+      encoding: 'utf-8' as const,
       sha256: String(changedAt).padStart(64, '0'),
     };
     const now = this.clock.now();

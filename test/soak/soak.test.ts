@@ -19,7 +19,16 @@ const end = started + minutes * 60_000;
 /** The daemon lives through the second half, so that its memory can be seen to grow. */
 const lastLife = started + minutes * 30_000;
 const random = Random.seeded();
-const happened = { kills: 0, outages: 0, reloads: 0, refusals: 0, pauses: 0, events: 0, scrapes: 0, rows: 0 };
+const happened = {
+  kills: 0,
+  outages: 0,
+  reloads: 0,
+  refusals: 0,
+  pauses: 0,
+  events: 0,
+  scrapes: 0,
+  rows: 0,
+};
 
 let site: Site;
 let peer: PeerProcess;
@@ -38,7 +47,10 @@ async function freePort(): Promise<number> {
 function configure({ hasNotes, collection, settle, every }: typeof AT_LAST): void {
   site.configure({
     peer: peer.section(),
-    folders: [{ name: 'inbox', settle }, ...(hasNotes ? [{ name: 'notes', collection, settle }] : [])],
+    folders: [
+      { name: 'inbox', settle },
+      ...(hasNotes ? [{ name: 'notes', collection, settle }] : []),
+    ],
     mirror: { tables: [{ table: 'soak', path: 'soak.csv', every }] },
     status: { listen: new URL(page).host },
   });
@@ -47,7 +59,8 @@ function configure({ hasNotes, collection, settle, every }: typeof AT_LAST): voi
 function startDaemon(): void {
   void site.spawn('--log-level', 'warn').ended.then(({ code, signal, stdout, stderr }) => {
     const isOurs = signal === 'SIGKILL' || Date.now() > end;
-    if (!isOurs) fail(new Error(`the daemon ended by itself (${code ?? signal})\n${stdout}${stderr}`));
+    if (!isOurs)
+      fail(new Error(`the daemon ended by itself (${code ?? signal})\n${stdout}${stderr}`));
   });
 }
 
@@ -56,7 +69,8 @@ async function works(folder: string, files: number): Promise<void> {
     const i = random.between(0, files - 1);
     const file = `${folder}/d${i % 40}/file ${i}.txt`;
     const share = random.next();
-    if (share < 0.75) site.drop(file, `version ${n} of ${file}\n${'words '.repeat(random.between(0, 400))}`);
+    if (share < 0.75)
+      site.drop(file, `version ${n} of ${file}\n${'words '.repeat(random.between(0, 400))}`);
     else if (share < 0.9) {
       site.drop(`${file}.tmp`, `replaced ${n} of ${file}`);
       renameSync(site.path(`${file}.tmp`), site.path(file));
@@ -197,7 +211,8 @@ it(`after ${minutes} minutes of work, kills, outages, reloads and pauses everyth
   await site.stop();
 
   const quarter = Math.ceil(memory.length / 4);
-  const mean = (figures: readonly number[]) => figures.reduce((sum, each) => sum + each, 0) / quarter;
+  const mean = (figures: readonly number[]) =>
+    figures.reduce((sum, each) => sum + each, 0) / quarter;
   const [early, late] = [mean(memory.slice(0, quarter)), mean(memory.slice(-quarter))];
   console.log(
     `${site.onDisk().size} files; memory of the last life ${early.toFixed(0)} → ${late.toFixed(0)} MB`,

@@ -17,12 +17,19 @@ import type {
   Version,
 } from '../../src/state/entry.js';
 
-/** An arbitrary for each field, so that a field that is added to a record cannot be forgotten here. */
+/**
+ * An arbitrary for each field, so that a field that is added to a record cannot be forgotten here.
+ */
 type Fields<T> = { readonly [K in keyof T]-?: Arbitrary<Exclude<T[K], undefined>> };
 
 /** Any T: its optional fields are there or not. */
-function any<T extends object>(fields: Fields<T>, optional: readonly (keyof T)[] = []): Arbitrary<T> {
-  const requiredKeys = (Object.keys(fields) as (keyof T)[]).filter((key) => !optional.includes(key));
+function any<T extends object>(
+  fields: Fields<T>,
+  optional: readonly (keyof T)[] = [],
+): Arbitrary<T> {
+  const requiredKeys = (Object.keys(fields) as (keyof T)[]).filter(
+    (key) => !optional.includes(key),
+  );
   return fc.record(fields as never, {
     requiredKeys: requiredKeys as never,
     noNullPrototype: true,
@@ -35,7 +42,9 @@ const text = fc.oneof(
   fc.constantFrom('\u2028', '\ud800', '"\\\n'),
 );
 /** Anything a name may contain on disk. */
-const name = text.map((t) => t.replaceAll(/[/\0]/g, '_')).filter((t) => t !== '' && t !== '.' && t !== '..');
+const name = text
+  .map((t) => t.replaceAll(/[/\0]/g, '_'))
+  .filter((t) => t !== '' && t !== '.' && t !== '..');
 const at = fc.integer({ min: 0, max: 4e12 });
 /** Any number JSON has; the file systems that date files before 1970 give negative ones. */
 const ms = fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (n === 0 ? 0 : n));
@@ -62,11 +71,25 @@ const version: Arbitrary<Version> = any<Version>({
 const document = { sha256: hash, size: bytes, digest: hash, url: text, collection: text };
 const extracted = fc.record({ reader: text, words: bytes }, { noNullPrototype: true });
 const sent: Arbitrary<Sent> = any<Sent>(
-  { ...document, at, peerAt: at, lastModified: at, words: bytes, extracted, isUncertain: fc.constant(true) },
+  {
+    ...document,
+    at,
+    peerAt: at,
+    lastModified: at,
+    words: bytes,
+    extracted,
+    isUncertain: fc.constant(true),
+  },
   ['peerAt', 'lastModified', 'words', 'extracted', 'isUncertain'],
 );
 const date = at.map((ms) => new Date(ms).toISOString().replace('.000Z', 'Z'));
-const kind = fc.constantFrom<Evidence['kind']>('digest', 'lastModified', 'loadDate', 'size', 'present');
+const kind = fc.constantFrom<Evidence['kind']>(
+  'digest',
+  'lastModified',
+  'loadDate',
+  'size',
+  'present',
+);
 const evidence = any<Evidence>({ kind, at, shown: fc.oneof(text, date) });
 const trouble = any<Trouble>({ code: text, message: text, hint: text });
 const history = fc.array(any<HistoryEntry>({ status, at, note: text }, ['note']), { maxLength: 8 });
@@ -78,7 +101,13 @@ const item = { ...core, url: text, collection: text, sent, attempts: fc.nat(), t
 const sameTimes = version.map((v) => ({ ...v, ctimeMs: v.mtimeMs }));
 const eitherVersion = fc.oneof(version, sameTimes, any<FileStat>(stat));
 
-const pending = { ...item, status: fc.constant('pending' as const), version, notBefore: at, inFlight: sent };
+const pending = {
+  ...item,
+  status: fc.constant('pending' as const),
+  version,
+  notBefore: at,
+  inFlight: sent,
+};
 const removing = {
   ...item,
   status: fc.constant('removing' as const),
@@ -98,10 +127,18 @@ const entries: readonly Arbitrary<Entry>[] = [
   any<PendingItem>(pending, ['sent', 'trouble', 'inFlight']),
   any<AcceptedItem>({ ...item, status: fc.constant('accepted'), version }, ['trouble']),
   any<ConfirmedItem>({ ...item, status: fc.constant('confirmed'), version, evidence }, ['trouble']),
-  any<QuarantinedItem>({ ...item, status: fc.constant('quarantined'), version: eitherVersion }, ['sent']),
-  any<GoneItem>({ ...item, status: fc.constant('gone'), version: eitherVersion }, ['sent', 'trouble']),
+  any<QuarantinedItem>({ ...item, status: fc.constant('quarantined'), version: eitherVersion }, [
+    'sent',
+  ]),
+  any<GoneItem>({ ...item, status: fc.constant('gone'), version: eitherVersion }, [
+    'sent',
+    'trouble',
+  ]),
   any<RemovingItem>(removing, ['sent', 'trouble', 'requestedAt', 'keptOut']),
-  any<RemovedItem>({ ...item, status: fc.constant('removed'), version: eitherVersion }, ['sent', 'trouble']),
+  any<RemovedItem>({ ...item, status: fc.constant('removed'), version: eitherVersion }, [
+    'sent',
+    'trouble',
+  ]),
   any<SkippedFile>(skippedFile, ['sent']),
 ];
 

@@ -23,7 +23,9 @@ describe('a record as a line of text', () => {
 
   it('takes at most 200 characters for a confirmed file, wherever that is', () => {
     const bases: UrlBases = [];
-    const [, , confirmed] = lifeOf(pendingRecord('some/directory/with/ümläuten and other/things/a file.txt'));
+    const [, , confirmed] = lifeOf(
+      pendingRecord('some/directory/with/ümläuten and other/things/a file.txt'),
+    );
     expect(encode(confirmed, bases).length).toBeLessThanOrEqual(200);
     expect(encode(confirmed, bases)).not.toContain('example.org');
     expect(bases).toHaveLength(1);
@@ -60,15 +62,24 @@ function countsOf(entries: readonly Entry[]): Record<string, number> {
 }
 
 /** @param own all records of the folder */
-function expectBelow(entries: Entries, own: readonly Entry[], folder: string, directory: string): void {
+function expectBelow(
+  entries: Entries,
+  own: readonly Entry[],
+  folder: string,
+  directory: string,
+): void {
   const prefix = directory === '' ? '' : `${directory}/`;
   const below = own.filter(({ path }) => path.startsWith(prefix));
   expect(named(entries.underDirectory(folder, directory))).toEqual(named(below));
   const rests = below.map(({ path }) => path.slice(prefix.length).split('/'));
   const files = rests.flatMap(([first, second]) => (second === undefined ? (first ?? []) : []));
-  const directories = rests.flatMap(([first, second]) => (second === undefined ? [] : (first ?? [])));
+  const directories = rests.flatMap(([first, second]) =>
+    second === undefined ? [] : (first ?? []),
+  );
   expect([...entries.names(folder, directory)].sort()).toEqual(files.sort());
-  expect([...entries.knownDirectories(folder, directory)].sort()).toEqual([...new Set(directories)].sort());
+  expect([...entries.knownDirectories(folder, directory)].sort()).toEqual(
+    [...new Set(directories)].sort(),
+  );
 }
 
 describe('the records in memory', () => {
@@ -92,7 +103,8 @@ describe('the records in memory', () => {
         for (const { entry, folder, path } of steps) {
           const key = `${folder} ${path}`;
           const placed = entry && ({ ...entry, folder, path } as Entry);
-          if (placed === undefined) expect(entries.delete(folder, path) !== undefined).toBe(list.delete(key));
+          if (placed === undefined)
+            expect(entries.delete(folder, path) !== undefined).toBe(list.delete(key));
           else entries.put(placed);
           if (placed !== undefined) list.set(key, placed);
           expect(entries.get(folder, path)).toEqual(placed);
@@ -104,8 +116,11 @@ describe('the records in memory', () => {
         expect(entries.counts()).toEqual(countsOf(all));
         const quarantined = all.filter(({ status }) => status === 'quarantined');
         expect(named(entries.quarantined())).toEqual(named(quarantined));
-        for (const item of entries.quarantined()) expect(entries.get(item.folder, item.path)).toEqual(item);
-        expect([...entries.folders()].sort()).toEqual([...new Set(all.map((e) => e.folder))].sort());
+        for (const item of entries.quarantined())
+          expect(entries.get(item.folder, item.path)).toEqual(item);
+        expect([...entries.folders()].sort()).toEqual(
+          [...new Set(all.map((e) => e.folder))].sort(),
+        );
         for (const folder of new Set(steps.map((s) => s.folder))) {
           const own = all.filter((e) => e.folder === folder);
           expect(named(entries.all(folder))).toEqual(named(own));
@@ -133,7 +148,8 @@ describe('the records in memory', () => {
     for (const entry of entries.all()) {
       seen.add(entry.path);
       entries.put({ ...entry, attempts: 1 } as Entry);
-      if (seen.size === 50) for (let i = 0; i < 100; i += 2) entries.delete('inbox', `d${i % 10}/${i}`);
+      if (seen.size === 50)
+        for (let i = 0; i < 100; i += 2) entries.delete('inbox', `d${i % 10}/${i}`);
     }
     for (let i = 1; i < 100; i += 2) expect(seen).toContain(`d${i % 10}/${i}`);
     expect(entries.size).toBe(50);

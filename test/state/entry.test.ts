@@ -64,7 +64,9 @@ describe('a file that changed soon after it was pushed', () => {
   it('waits after the answer to the older version, when that was still travelling', () => {
     const item = pending('a');
     const changed = pending('b', leaving(item, sentOf(item, NOW)), NOW + 100);
-    expect(overtaken(changed, sentOf(item, NOW), NOW + 400)).toMatchObject({ notBefore: NOW + 3_400 });
+    expect(overtaken(changed, sentOf(item, NOW), NOW + 400)).toMatchObject({
+      notBefore: NOW + 3_400,
+    });
   });
 
   it('does not wait when the peer tells versions apart by their digest, or when the push was long ago', () => {
@@ -76,7 +78,9 @@ describe('a file that changed soon after it was pushed', () => {
 describe('content that the peer was sent before', () => {
   it('is pushed when another version left since, and nobody knows whether it landed', () => {
     const changed = pending('b', known, NOW + 10);
-    expect(read(leaving(changed, sentOf(changed, NOW)), TO, version('a'), NOW + 30).status).toBe('pending');
+    expect(read(leaving(changed, sentOf(changed, NOW)), TO, version('a'), NOW + 30).status).toBe(
+      'pending',
+    );
   });
 });
 
@@ -119,13 +123,16 @@ describe('another file that is pushed to the address', () => {
     expect(replaced(gone(known, NOW + 5), TO.url, LATER)).toEqual(rest);
   });
 
-  it.each([known, taken(pending('a'))])('has what was $status pushed again, a little later', (entry) => {
-    const after = replaced(entry, TO.url, LATER);
-    const times = { since: LATER, notBefore: LATER + 3_000 };
-    expect(after).toMatchObject({ ...TO, ...times, status: 'pending', attempts: 0 });
-    expect(after).not.toHaveProperty('sent');
-    expect(beginningOf(after.history)).toBe(after.history.length - 1);
-  });
+  it.each([known, taken(pending('a'))])(
+    'has what was $status pushed again, a little later',
+    (entry) => {
+      const after = replaced(entry, TO.url, LATER);
+      const times = { since: LATER, notBefore: LATER + 3_000 };
+      expect(after).toMatchObject({ ...TO, ...times, status: 'pending', attempts: 0 });
+      expect(after).not.toHaveProperty('sent');
+      expect(beginningOf(after.history)).toBe(after.history.length - 1);
+    },
+  );
 
   it('ends what was in flight, and leaves what was sent elsewhere', () => {
     const moved = read(known, ELSEWHERE, known.version, NOW + 10) as PendingItem;
@@ -152,7 +159,13 @@ describe('where the work on a version begins', () => {
   const [RESTED, FOUND] = [LATER, LATER + 2_000];
   const other = { ...TO, collection: 'other' };
   const moved = read(known, other, known.version, FOUND, RESTED);
-  const movedBack = read({ ...moved, sent: known.sent } as PendingItem, TO, known.version, LATER + 9, RESTED);
+  const movedBack = read(
+    { ...moved, sent: known.sent } as PendingItem,
+    TO,
+    known.version,
+    LATER + 9,
+    RESTED,
+  );
   const back = read(gone(known, NOW), TO, version('a'), FOUND, RESTED);
   const keptOut = skipped(undefined, TO, version('a'), TROUBLE, NOW);
   const wasQuarantined = quarantined(pending('a'), TO, version('a'), TROUBLE, NOW + 50);
@@ -160,12 +173,27 @@ describe('where the work on a version begins', () => {
   it.each([
     ['a new file', pending('a', undefined, FOUND, RESTED), BEGINNINGS.newFile, RESTED],
     ['a changed one', pending('b', known, FOUND, RESTED), BEGINNINGS.fileChanged, RESTED],
-    ['one that is back', pending('b', gone(known, NOW), FOUND, RESTED), BEGINNINGS.fileBack, RESTED],
+    [
+      'one that is back',
+      pending('b', gone(known, NOW), FOUND, RESTED),
+      BEGINNINGS.fileBack,
+      RESTED,
+    ],
     ['one that is back as the peer was sent it', back, BEGINNINGS.sentBefore, RESTED],
     ['the same under another rule', moved, BEGINNINGS.takenAnew, FOUND],
     ['the same under the rule of before', movedBack, BEGINNINGS.takenAnewSentBefore, LATER + 9],
-    ['the same, kept out before', pending('a', keptOut, FOUND, RESTED), BEGINNINGS.takenAnew, FOUND],
-    ['a lost document', lostLater(known, 'no', FOUND), 'confirmed before and missed now: no', FOUND],
+    [
+      'the same, kept out before',
+      pending('a', keptOut, FOUND, RESTED),
+      BEGINNINGS.takenAnew,
+      FOUND,
+    ],
+    [
+      'a lost document',
+      lostLater(known, 'no', FOUND),
+      'confirmed before and missed now: no',
+      FOUND,
+    ],
     ['a retry', retried(wasQuarantined, FOUND), BEGINNINGS.retry, FOUND],
   ])('is noted, and dated by when the file was at rest: %s', (_, item, note, since) => {
     expect(noteOf(item)).toBe(note);
@@ -177,7 +205,10 @@ describe('where the work on a version begins', () => {
     const touched = read(item, TO, version('a', FOUND + 5), FOUND + 9, FOUND + 5) as PendingItem;
     expect(touched.version.ctimeMs).toBe(FOUND + 5);
     expect(atRestSince(touched)).toBe(RESTED);
-    const again = retried(retried(failed(item, TROUBLE, FOUND + 60, FOUND + 9), FOUND + 20), FOUND + 21);
+    const again = retried(
+      retried(failed(item, TROUBLE, FOUND + 60, FOUND + 9), FOUND + 20),
+      FOUND + 21,
+    );
     expect(again).toMatchObject({ attempts: 0, notBefore: FOUND + 21, since: item.since });
     expect(again.history.at(-1)?.at).toBe(FOUND + 21);
     expect(atRestSince(again)).toBe(RESTED);
@@ -185,9 +216,14 @@ describe('where the work on a version begins', () => {
 
   it('is remembered through any number of attempts, and forgotten with the next beginning', () => {
     let item = pending('b', known, FOUND, RESTED);
-    for (let i = 1; i < 12; i += 1) item = failed(taken(item, FOUND + i), TROUBLE, FOUND + i, FOUND + i);
+    for (let i = 1; i < 12; i += 1)
+      item = failed(taken(item, FOUND + i), TROUBLE, FOUND + i, FOUND + i);
     expect(item.history).toHaveLength(8);
-    expect(item.history[0]).toEqual({ status: 'pending', at: RESTED, note: BEGINNINGS.fileChanged });
+    expect(item.history[0]).toEqual({
+      status: 'pending',
+      at: RESTED,
+      note: BEGINNINGS.fileChanged,
+    });
     expect(atRestSince(item)).toBe(RESTED);
     const evidence = { kind: 'digest', at: LATER * 2, shown: 'it' } as const;
     expect(atRestSince(confirmed(taken(item, LATER), evidence, LATER * 2))).toBe(RESTED);

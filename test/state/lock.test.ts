@@ -87,7 +87,10 @@ describe('the lock of a state directory', () => {
   it('says of a holder on another machine where it is', async () => {
     const dir = temporaryDirectory();
     const { holder } = await lockState(dir, { clock });
-    writeFileSync(join(dir, 'lock'), JSON.stringify({ ...holder, host: `not-${hostname()}`, pid: NO_PID }));
+    writeFileSync(
+      join(dir, 'lock'),
+      JSON.stringify({ ...holder, host: `not-${hostname()}`, pid: NO_PID }),
+    );
     await expect(lockState(dir, { clock })).rejects.toMatchObject({
       code: 'STATE_LOCKED_ELSEWHERE',
       message: expect.stringContaining(`(pid ${NO_PID} on not-${hostname()}, since `),
@@ -120,30 +123,41 @@ describe('the lock of a state directory', () => {
   it.runIf(isRoot).each([
     ['with a state in it', NOBODY, ['journal-1']],
     ['that is still empty', undefined, []],
-  ])('keeps root from the directory of another user, %s, and says whom to be', async (_, writer, files) => {
-    const dir = directoryOfNobody(writer);
-    await expect(lockState(dir, { clock })).rejects.toMatchObject({
-      code: 'STATE_OF_ANOTHER_USER',
-      exitCode: 1,
-      message: expect.stringMatching(/^The state in .* belongs to (nobody|nfsnobody|#65534): /),
-      hint: expect.stringMatching(/`sudo -u '(nobody|nfsnobody|#65534)' peersync …`.*`chown -R root /),
-    });
-    expect(readdirSync(dir)).toEqual(files);
-  });
+  ])(
+    'keeps root from the directory of another user, %s, and says whom to be',
+    async (_, writer, files) => {
+      const dir = directoryOfNobody(writer);
+      await expect(lockState(dir, { clock })).rejects.toMatchObject({
+        code: 'STATE_OF_ANOTHER_USER',
+        exitCode: 1,
+        message: expect.stringMatching(/^The state in .* belongs to (nobody|nfsnobody|#65534): /),
+        hint: expect.stringMatching(
+          /`sudo -u '(nobody|nfsnobody|#65534)' peersync …`.*`chown -R root /,
+        ),
+      });
+      expect(readdirSync(dir)).toEqual(files);
+    },
+  );
 
-  it.runIf(isRoot)("lets root in where it wrote the state itself, in another user's directory", async () => {
-    await (await lockState(directoryOfNobody(0), { clock })).release();
-  });
+  it.runIf(isRoot)(
+    "lets root in where it wrote the state itself, in another user's directory",
+    async () => {
+      await (await lockState(directoryOfNobody(0), { clock })).release();
+    },
+  );
 
-  it.runIf(isRoot)('lets root in where the file system gives all that is written to one user', async () => {
-    const dir = directoryOfNobody(NOBODY);
-    const geteuid = vi.spyOn(process, 'geteuid').mockReturnValue(0);
-    onTestFinished(() => geteuid.mockRestore());
-    await asNobody(dir, async () => {
-      await (await lockState('.', { clock })).release();
-    });
-    expect(readdirSync(dir)).toEqual(['journal-1']);
-  });
+  it.runIf(isRoot)(
+    'lets root in where the file system gives all that is written to one user',
+    async () => {
+      const dir = directoryOfNobody(NOBODY);
+      const geteuid = vi.spyOn(process, 'geteuid').mockReturnValue(0);
+      onTestFinished(() => geteuid.mockRestore());
+      await asNobody(dir, async () => {
+        await (await lockState('.', { clock })).release();
+      });
+      expect(readdirSync(dir)).toEqual(['journal-1']);
+    },
+  );
 
   it.runIf(isRoot)(
     'says which file root has left in the state of a user, and how to give it back',

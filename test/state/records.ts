@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
 import { silentLogger } from '../../src/lib/logger.js';
-import { accepted, confirmed, type Entry, type PendingItem, type Sent } from '../../src/state/entry.js';
+import {
+  accepted,
+  confirmed,
+  type Entry,
+  type PendingItem,
+  type Sent,
+} from '../../src/state/entry.js';
 import type { AdapterOptions } from '../../src/state/journal.js';
 import { State, type StateView } from '../../src/state/state.js';
 import { afterwards } from '../support/afterwards.js';
@@ -49,7 +55,11 @@ export function sentOf(item: PendingItem): Sent {
 /** What a file's record goes through when nothing goes wrong. */
 export function lifeOf(item: PendingItem): readonly [Entry, Entry, Entry] {
   const inPeer = accepted(item, sentOf(item), SINCE + 3_000);
-  const evidence = { kind: 'lastModified', at: SINCE + 4_000, shown: '2026-01-01T00:00:00.000Z' } as const;
+  const evidence = {
+    kind: 'lastModified',
+    at: SINCE + 4_000,
+    shown: '2026-01-01T00:00:00.000Z',
+  } as const;
   return [item, inPeer, confirmed(inPeer, evidence, SINCE + 5_000)];
 }
 

@@ -16,12 +16,18 @@ type Step =
   | { readonly do: 'remove'; readonly path: string }
   | { readonly do: 'commit' | 'compact' };
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('put' as const), path: name, entry: anyEntry }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('put' as const), path: name, entry: anyEntry }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), path: name }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('commit' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('compact' as const) }) },
 );
-/** What happens between two starts, and how the second ends: how much of what nobody was told of is on disk. */
+/**
+ * What happens between two starts, and how the second ends: how much of what nobody was told of is
+ * on disk.
+ */
 const life = fc.record({
   steps: fc.array(step, { maxLength: 15 }),
   unacknowledged: fc.array(step, { maxLength: 4 }),
@@ -29,7 +35,10 @@ const life = fc.record({
   garbage: fc.oneof(fc.constant(new Uint8Array()), fc.uint8Array({ maxLength: 40 })),
 });
 
-/** What may be found of each file: the acknowledged record first, then those that nobody was told of. */
+/**
+ * What may be found of each file: the acknowledged record first, then those that nobody was told
+ * of.
+ */
 class Model {
   readonly #allowed = new Map<string, (Entry | undefined)[]>();
 
@@ -70,7 +79,9 @@ async function perform(state: State, steps: readonly Step[], model: Model): Prom
 }
 
 function newestJournal(dir: string): string {
-  const generations = readdirSync(dir).map((file) => Number(/^journal-(\d+)$/.exec(file)?.[1] ?? 0));
+  const generations = readdirSync(dir).map((file) =>
+    Number(/^journal-(\d+)$/.exec(file)?.[1] ?? 0),
+  );
   return join(dir, `journal-${Math.max(...generations)}`);
 }
 
@@ -86,7 +97,9 @@ describe('a crash', () => {
           await perform(state, [...steps, { do: 'commit' }], model);
           const journal = newestJournal(dir);
           const { size } = statSync(journal);
-          const changes = unacknowledged.filter((each) => each.do === 'put' || each.do === 'remove');
+          const changes = unacknowledged.filter(
+            (each) => each.do === 'put' || each.do === 'remove',
+          );
           await perform(state, changes, model);
           await state.close();
           if (newestJournal(dir) !== journal) continue;

@@ -22,9 +22,13 @@ import { lifeOf, opened, pathsOf, pendingRecord } from './records.js';
 const FILES = 30;
 const lineOf = (value: unknown) => framed(JSON.stringify(value));
 const linesOf = (path: string) => readFileSync(path, 'utf8').split(/(?<=\n)/);
-const append = (path: string, content: string | Buffer) => writeFileSync(path, content, { flag: 'a' });
+const append = (path: string, content: string | Buffer) =>
+  writeFileSync(path, content, { flag: 'a' });
 
-/** A state of three generations, two of which are still there: 2 and 3, both with snapshot and journal. */
+/**
+ * A state of three generations, two of which are still there: 2 and 3, both with snapshot and
+ * journal.
+ */
 async function stateOfThreeGenerations() {
   const dir = temporaryDirectory();
   const state = await opened(dir);
@@ -70,7 +74,9 @@ function flipInLine(path: string, line: number, at: number): void {
   flip(path, Buffer.byteLength(linesOf(path).slice(0, line).join('')) + at);
 }
 
-/** Waits until a sound snapshot was written, which is found whole when the state is opened again. */
+/**
+ * Waits until a sound snapshot was written, which is found whole when the state is opened again.
+ */
 async function expectMended(state: State, dir: string): Promise<void> {
   await until(() => !state.figures().compacting, 'a sound snapshot was written');
   const records = sorted(state);
@@ -133,7 +139,8 @@ describe('a damaged state', () => {
     const { size } = statSync(journal);
     append(journal, `${lineOf(['-', 'inbox', '1']).slice(0, -3)}\n0000 torn`);
     const torn = statSync(journal).size - size;
-    for (const name of ['journal-4.tmp', 'snapshot-3.tmp']) writeFileSync(join(dir, name), 'unfinished');
+    for (const name of ['journal-4.tmp', 'snapshot-3.tmp'])
+      writeFileSync(join(dir, name), 'unfinished');
     expect((await State.read(dir)).repairs).toEqual([]);
     const state = await opened(dir);
     expect(state.repairs).toEqual([`The last ${torn} bytes of journal-3 were torn and cut off.`]);
@@ -160,7 +167,9 @@ describe('a damaged state', () => {
 
   it('passes over damaged lines among sound ones, counts them, and writes itself anew', async () => {
     const { dir, records, journal } = await stateOfThreeGenerations();
-    const told = linesOf(journal).flatMap((line, i) => (line.slice(9).startsWith('"inbox"') ? [i] : []));
+    const told = linesOf(journal).flatMap((line, i) =>
+      line.slice(9).startsWith('"inbox"') ? [i] : [],
+    );
     flipInLine(journal, told[1] ?? 0, 30);
     flipInLine(journal, told[6] ?? 0, 3);
     const state = await opened(dir);
@@ -276,13 +285,24 @@ describe('a damaged state', () => {
   });
 
   it.each([
-    [{ schema: 3 }, 'STATE_NEWER', 'was written by a newer peersync (schema 1.3; this one knows 1.2).'],
-    [{ format: 2 }, 'STATE_NEWER', 'was written by a newer peersync (schema 2.2; this one knows 1.2).'],
+    [
+      { schema: 3 },
+      'STATE_NEWER',
+      'was written by a newer peersync (schema 1.3; this one knows 1.2).',
+    ],
+    [
+      { format: 2 },
+      'STATE_NEWER',
+      'was written by a newer peersync (schema 2.2; this one knows 1.2).',
+    ],
     [{ schema: 1 }, 'STATE_DAMAGED', 'cannot be understood: it is from before the first release.'],
   ])('of another version (%j) is refused and left as it is', async (version, code, words) => {
     const { dir, journal } = await stateOfThreeGenerations();
     const [header = '', ...rest] = linesOf(journal);
-    writeFileSync(journal, [lineOf({ ...JSON.parse(header.slice(9)), ...version }), ...rest].join(''));
+    writeFileSync(
+      journal,
+      [lineOf({ ...JSON.parse(header.slice(9)), ...version }), ...rest].join(''),
+    );
     const copy = join(temporaryDirectory(), 'copy');
     cpSync(dir, copy, { recursive: true });
     const message = `The state in ${dir} ${words}`;
@@ -292,7 +312,9 @@ describe('a damaged state', () => {
   });
 });
 
-/** The newest journal ends in a line that was acknowledged; the size of the file before that line. */
+/**
+ * The newest journal ends in a line that was acknowledged; the size of the file before that line.
+ */
 function beforeLastLine(journal: string): number {
   return statSync(journal).size - Buffer.byteLength(linesOf(journal).at(-1) ?? '');
 }
@@ -304,8 +326,14 @@ describe('a state that lost what had been on disk', () => {
     ['its journal', ({ journal }) => rmSync(journal)],
     ['all of its journal', ({ journal }) => truncateSync(journal, 0)],
     ['the end of its journal', ({ journal }) => truncateSync(journal, statSync(journal).size - 5)],
-    ['the last line of its journal', ({ journal }) => truncateSync(journal, beforeLastLine(journal))],
-    ['a bit of the last line of its journal', ({ journal }) => flip(journal, beforeLastLine(journal) + 20)],
+    [
+      'the last line of its journal',
+      ({ journal }) => truncateSync(journal, beforeLastLine(journal)),
+    ],
+    [
+      'a bit of the last line of its journal',
+      ({ journal }) => flip(journal, beforeLastLine(journal) + 20),
+    ],
     ['the last newline of its journal', ({ journal }) => flip(journal, statSync(journal).size - 1)],
     ['a line in the middle of its journal', ({ journal }) => flipInLine(journal, 3, 30)],
     ['a bit of its snapshot', ({ snapshot }) => flip(snapshot, 400)],
@@ -360,12 +388,18 @@ describe('a state that lost what had been on disk', () => {
 
   it.each<readonly [string, (files: Files) => unknown]>([
     ['nothing', () => {}],
-    ['what a crash tore', ({ journal }) => append(journal, lineOf(['-', 'inbox', '1']).slice(0, -3))],
+    [
+      'what a crash tore',
+      ({ journal }) => append(journal, lineOf(['-', 'inbox', '1']).slice(0, -3)),
+    ],
     [
       'what a crash tore in more than one line',
       ({ journal }) => append(journal, `xx${lineOf(['-', 'inbox', '1'])}0000 torn`),
     ],
-    ['what tells how far its journal was acknowledged', ({ dir }) => rmSync(join(dir, 'acknowledged'))],
+    [
+      'what tells how far its journal was acknowledged',
+      ({ dir }) => rmSync(join(dir, 'acknowledged')),
+    ],
   ])('is not one that lost %s', async (_, damage) => {
     const files = await stateOfThreeGenerations();
     damage(files);

@@ -48,7 +48,11 @@ describe('a full disk', () => {
     expect(state.figures().failure).toBeUndefined();
     await state.close();
     const again = await opened(dir);
-    expect([...again.entries.all()]).toEqual([pendingRecord('before'), pendingRecord('during'), accepted]);
+    expect([...again.entries.all()]).toEqual([
+      pendingRecord('before'),
+      pendingRecord('during'),
+      accepted,
+    ]);
     expect(again.repairs).toEqual([]);
   });
 
@@ -110,7 +114,9 @@ describe('a full disk', () => {
       ...FULL,
       hint: 'Free some space there. What you asked holds already, but a stop before there is space would forget it.',
     });
-    expect(said).toEqual([expect.stringMatching(/^The state in .* cannot grow: .* Free some space there/)]);
+    expect(said).toEqual([
+      expect.stringMatching(/^The state in .* cannot grow: .* Free some space there/),
+    ]);
     disk.space = Number.POSITIVE_INFINITY;
     await until(() => {
       void clock.advance(5_000);
@@ -139,7 +145,10 @@ describe('a full disk', () => {
     const dir = temporaryDirectory();
     const disk = new DiskWithFaults();
     const warnings: string[] = [];
-    const log = { ...silentLogger, warn: (_: object, message: string) => void warnings.push(message) };
+    const log = {
+      ...silentLogger,
+      warn: (_: object, message: string) => void warnings.push(message),
+    };
     const policy = { compactMinBytes: 2_000 };
     const state = await opened(dir, { log, policy, open: disk.open });
     for (let i = 0; i < 15; i += 1) state.put(pendingRecord(`${i}`));
@@ -181,7 +190,9 @@ describe('a disk that fails to sync', () => {
       disk.truncateFails = false;
       disk.writes.length = 0;
       await state.commit();
-      expect(new Set(disk.writes.map((write) => write.path))).toEqual(new Set([join(dir, 'journal-2.tmp')]));
+      expect(new Set(disk.writes.map((write) => write.path))).toEqual(
+        new Set([join(dir, 'journal-2.tmp')]),
+      );
       expect(readFileSync(join(dir, 'journal-2'), 'utf8')).toContain('"during"');
       await state.close();
       const found = [...(await opened(dir)).entries.all()];
@@ -238,7 +249,9 @@ describe(`a file system of one megabyte${mounts ? '' : ' (skipped: mounting need
 function canMount(): boolean {
   const dir = temporaryDirectory();
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', dir], { stdio: 'ignore' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', dir], {
+      stdio: 'ignore',
+    });
     execFileSync('umount', [dir]);
     return true;
   } catch {

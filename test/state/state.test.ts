@@ -1,4 +1,12 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -43,7 +51,9 @@ describe('state', () => {
 
   it('is read as a version before wrote it', async () => {
     const written = join(import.meta.dirname, 'schema-2');
-    const expected: readonly Entry[] = JSON.parse(readFileSync(join(written, 'expected.json'), 'utf8'));
+    const expected: readonly Entry[] = JSON.parse(
+      readFileSync(join(written, 'expected.json'), 'utf8'),
+    );
     const dir = join(temporaryDirectory(), 'state');
     cpSync(written, dir, { recursive: true });
     const state = await opened(dir);
@@ -110,7 +120,9 @@ describe('state', () => {
     const state = await opened(dir, { open: disk.open });
     const { committed } = state;
     const told: unknown[] = [];
-    state.onCommit((after, before) => told.push([(after ?? before)?.path, before?.status, after?.status]));
+    state.onCommit((after, before) =>
+      told.push([(after ?? before)?.path, before?.status, after?.status]),
+    );
     const [pending, accepted, confirmed] = lifeOf(pendingRecord('sub/a'));
     const other = pendingRecord('b', 'other');
     for (const entry of [pending, other, pendingRecord('sub/gone')]) state.put(entry);
@@ -283,7 +295,8 @@ describe('compaction', () => {
     const state = await opened(dir, { policy: { compactMinBytes: 20_000, writeBytes: 2_000 } });
     state.setMeta('peer', 'yacy');
     for (let round = 0; round < 40; round += 1) {
-      for (let i = 0; i < 20; i += 1) state.put(lifeOf(pendingRecord(`${i}`))[(round % 3) as 0 | 1 | 2]);
+      for (let i = 0; i < 20; i += 1)
+        state.put(lifeOf(pendingRecord(`${i}`))[(round % 3) as 0 | 1 | 2]);
       if (round % 2 === 0) state.remove('inbox', `${round % 20}`);
       await state.commit();
     }

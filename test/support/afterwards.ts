@@ -3,7 +3,10 @@ export type Life = 'test' | 'file';
 
 const jobs: Record<Life, (() => void | Promise<void>)[]> = { test: [], file: [] };
 
-/** Has something undone at the end of a life, the last first: a process is gone before its directory is removed. */
+/**
+ * Has something undone at the end of a life, the last first: a process is gone before its directory
+ * is removed.
+ */
 export function afterwards(life: Life, job: () => void | Promise<void>): void {
   jobs[life].push(job);
 }

@@ -18,5 +18,8 @@ export async function ask<T>(
 
 /** Waits until the daemon takes commands, which is a moment after it says that it runs. */
 export async function answers(stateDirectory: string): Promise<void> {
-  await until(async () => (await ask(stateDirectory, 'status')) !== undefined, 'the daemon takes commands');
+  await until(
+    async () => (await ask(stateDirectory, 'status')) !== undefined,
+    'the daemon takes commands',
+  );
 }

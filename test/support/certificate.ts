@@ -7,7 +7,8 @@ import { temporaryDirectory } from './temp.js';
 export function makeCertificate(): { readonly key: string; readonly cert: string } {
   const directory = temporaryDirectory();
   const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
-  const request = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=peer';
+  const request =
+    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=peer';
   execFileSync(
     'openssl',
     [...request.split(' '), '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', cert],

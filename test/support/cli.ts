@@ -65,7 +65,9 @@ export class Running {
     try {
       await until(() => said() || over, `the process says ${text}`, limitMs);
     } catch (error) {
-      throw new Error(`${error}\nstdout: ${this.stdout.slice(-2000)}\nstderr: ${this.stderr.slice(-2000)}`);
+      throw new Error(
+        `${error}\nstdout: ${this.stdout.slice(-2000)}\nstderr: ${this.stderr.slice(-2000)}`,
+      );
     }
     if (!said()) throw new Error(`ended without saying ${text}:\n${this.stdout}\n${this.stderr}`);
   }

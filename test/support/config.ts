@@ -16,8 +16,8 @@ export interface ConfigParts {
 }
 
 /**
- * Writes a configuration that is quick: no rate that a test would feel, and a file counts as at rest soon. Folders that are
- * not there are made, `DIRECTORY/NAME` each.
+ * Writes a configuration that is quick: no rate that a test would feel, and a file counts as at
+ * rest soon. Folders that are not there are made, `DIRECTORY/NAME` each.
  *
  * @returns the path of the configuration
  */

@@ -1,4 +1,7 @@
-/** How much of the processor a work takes, in ms: it waits longer where the machine does other things, and takes hardly more. */
+/**
+ * How much of the processor a work takes, in ms: it waits longer where the machine does other
+ * things, and takes hardly more.
+ */
 export async function cpuMs(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();
   await work();

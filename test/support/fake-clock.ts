@@ -10,7 +10,10 @@ async function drain(): Promise<void> {
   for (let i = 0; i < 20; i += 1) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-/** By so many ms the wall clock of every fake clock jumps between two readings, ahead and back; by hand, for the loops. */
+/**
+ * By so many ms the wall clock of every fake clock jumps between two readings, ahead and back; by
+ * hand, for the loops.
+ */
 const SWING_MS = Number(process.env.PEERSYNC_TEST_WALL_SWING_MS ?? 0);
 
 /** Time that stands still until `advance` is called. */
@@ -80,7 +83,10 @@ export class FakeClock implements Clock {
     await drain();
   }
 
-  /** Time passes without anybody running, as while a process is stopped: what falls due meanwhile is due afterwards. */
+  /**
+   * Time passes without anybody running, as while a process is stopped: what falls due meanwhile is
+   * due afterwards.
+   */
   skip(ms: number): void {
     this.#now += ms;
     this.#elapsed += ms;

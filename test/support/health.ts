@@ -5,7 +5,10 @@ export function busyIn({ health }: { readonly health: readonly HealthCheck[] }):
   return health.filter(({ busy }) => busy).map(({ what }) => what);
 }
 
-/** Looks at a check that was not looked at for a second; whether it had made progress, or was not busy. */
+/**
+ * Looks at a check that was not looked at for a second; whether it had made progress, or was not
+ * busy.
+ */
 export function goesOn(health: readonly HealthCheck[], name: string): boolean {
   const check = health.find((each) => each.name === name);
   if (check === undefined) throw new Error(`there is no health check of ${name}`);

@@ -1,5 +1,5 @@
-// Runs the command line in UTS and PID namespaces of its own, as a container does. CONTAINER_HOSTNAME is its host name.
-// The command ends when this process is killed.
+// Runs the command line in UTS and PID namespaces of its own, as a container does.
+// CONTAINER_HOSTNAME is its host name. The command ends when this process is killed.
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 

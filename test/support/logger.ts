@@ -2,6 +2,7 @@ import type { Logger } from '../../src/lib/logger.js';
 
 /** A log whose lines a test reads, as `warn: message`; those of debug are left out. */
 export function loggerTo(said: string[]): Logger {
-  const say = (level: string) => (_: object, message: string) => void said.push(`${level}: ${message}`);
+  const say = (level: string) => (_: object, message: string) =>
+    void said.push(`${level}: ${message}`);
   return { debug: () => {}, info: say('info'), warn: say('warn'), error: say('error') };
 }

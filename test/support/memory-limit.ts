@@ -4,7 +4,9 @@ import { systemCode } from '../../src/lib/errors.js';
 import { afterwards } from './afterwards.js';
 import { until } from './wait.js';
 
-/** Where version 1 of the control groups, and version 2, are mounted, with the names of their files. */
+/**
+ * Where version 1 of the control groups, and version 2, are mounted, with the names of their files.
+ */
 const HIERARCHIES = [
   { root: '/sys/fs/cgroup/memory', limit: 'memory.limit_in_bytes', events: 'memory.oom_control' },
   { root: '/sys/fs/cgroup', limit: 'memory.max', events: 'memory.events' },
@@ -20,7 +22,10 @@ export class MemoryLimit {
   /** @returns undefined where this process may not make one */
   static of(bytes: number): MemoryLimit | undefined {
     for (const { root, limit, events } of HIERARCHIES) {
-      const directory = join(root, `peersync-test-${process.pid}-${Math.random().toString(36).slice(2)}`);
+      const directory = join(
+        root,
+        `peersync-test-${process.pid}-${Math.random().toString(36).slice(2)}`,
+      );
       try {
         mkdirSync(directory);
       } catch {

@@ -1,5 +1,9 @@
 import { join } from 'node:path';
-import type { MirrorConfig, ShareMirrorConfig, TableMirrorConfig } from '../../src/config/config.js';
+import type {
+  MirrorConfig,
+  ShareMirrorConfig,
+  TableMirrorConfig,
+} from '../../src/config/config.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
@@ -19,13 +23,23 @@ export interface MirrorsSetting {
   readonly clock?: Clock;
 }
 
-/** The mirrors of a daemon without the rest of it, asking a real server, at no rate that a test would feel. */
+/**
+ * The mirrors of a daemon without the rest of it, asking a real server, at no rate that a test
+ * would feel.
+ */
 export async function openMirrors(setting: MirrorsSetting): Promise<{
   readonly mirrors: Mirrors;
   readonly root: string;
   close(): Promise<void>;
 }> {
-  const { baseUrl, directory, tables = [], shares = [], timeouts = {}, clock = systemClock } = setting;
+  const {
+    baseUrl,
+    directory,
+    tables = [],
+    shares = [],
+    timeouts = {},
+    clock = systemClock,
+  } = setting;
   const log = silentLogger;
   const usual = { every: 3_600_000, maxSize: 64 * 1024 * 1024, versions: 0 };
   const csv = { format: 'csv', newline: 'lf', neutralise: false } as const;
@@ -40,14 +54,26 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
       path: 'tables/{table}.csv',
       ...each,
     })),
-    shares: shares.map((each) => ({ ...usual, name: each.data, path: `shares/${each.data}`, ...each })),
+    shares: shares.map((each) => ({
+      ...usual,
+      name: each.data,
+      path: `shares/${each.data}`,
+      ...each,
+    })),
     citations: [],
   };
   const stateDir = join(directory, 'state');
   const state = await State.open(stateDir, { clock, log });
   const lane = { requestsPerSecond: 10_000, concurrency: 4 };
   const queue = new RequestQueue({
-    lanes: { interactive: lane, confirm: lane, push: lane, removal: lane, mirror: lane, audit: lane },
+    lanes: {
+      interactive: lane,
+      confirm: lane,
+      push: lane,
+      removal: lane,
+      mirror: lane,
+      audit: lane,
+    },
     classify,
     clock,
     log,

@@ -14,9 +14,16 @@ export const canMount = (() => {
   }
 })();
 
-/** Mounts a file system of its own, or another directory, on one; taken away at the end unless that was done. */
+/**
+ * Mounts a file system of its own, or another directory, on one; taken away at the end unless that
+ * was done.
+ */
 export function mount(path: string, ...options: readonly string[]): () => void {
-  run('mount', ...(options.length > 0 ? options : ['-t', 'tmpfs', '-o', 'size=1m', 'peersync-test']), path);
+  run(
+    'mount',
+    ...(options.length > 0 ? options : ['-t', 'tmpfs', '-o', 'size=1m', 'peersync-test']),
+    path,
+  );
   let isMounted = true;
   // At once, also while the watcher, which looks at its own times, has a directory of it open.
   const unmount = () => {

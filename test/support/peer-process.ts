@@ -17,7 +17,10 @@ export interface Found {
   readonly items: readonly { readonly url: string; readonly title: string }[];
 }
 
-/** The embedded peer in a process of its own, and a reader of what it shows that is not the daemon's own client. */
+/**
+ * The embedded peer in a process of its own, and a reader of what it shows that is not the daemon's
+ * own client.
+ */
 export class PeerProcess {
   readonly #dispatcher = new Agent({ connections: 8 });
 
@@ -31,7 +34,10 @@ export class PeerProcess {
     afterwards(life, () => this.#dispatcher.destroy());
   }
 
-  static async start(data: string, { port = 0, life = 'test' }: { port?: number; life?: Life } = {}) {
+  static async start(
+    data: string,
+    { port = 0, life = 'test' }: { port?: number; life?: Life } = {},
+  ) {
     const running = new Running(['peer', '--data', data, '--port', String(port)], { life });
     const listens = /the peer listens on (http:\/\/[^/"]+)\//;
     await running.says(listens);
@@ -57,7 +63,8 @@ export class PeerProcess {
 
   async #ask(path: string, parameters: Record<string, string>): Promise<unknown> {
     const target = `${this.url}${path}`;
-    // By POST, for the escaped URL of a long path is longer than a server takes in the head of a request.
+    // By POST, for the escaped URL of a long path is longer than a server takes in the head of a
+    // request.
     const { statusCode, body } = await request(target, {
       dispatcher: this.#dispatcher,
       method: 'POST',

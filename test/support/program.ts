@@ -7,9 +7,9 @@ import { afterwards } from './afterwards.js';
 const PACKAGE = resolve(import.meta.dirname, '../../package.json');
 
 /**
- * Compiles a TypeScript program of the tests, and what it imports, as it stands now, so that it can run as a process of
- * its own. It is one file, because it is started often, and to find and load some hundred is most of a start. Kept for all
- * tests of the file.
+ * Compiles a TypeScript program of the tests, and what it imports, as it stands now, so that it can
+ * run as a process of its own. It is one file, because it is started often, and to find and load
+ * some hundred is most of a start. Kept for all tests of the file.
  *
  * @returns the path of the program for `node`
  */
@@ -20,7 +20,10 @@ export async function compiledProgram(path: string): Promise<string> {
   copyFileSync(PACKAGE, join(directory, 'package.json'));
   const file = join(directory, 'dist/program', basename(path).replace(/\.ts$/, '.js'));
   await build({
-    ...{ input: path, platform: 'node', logLevel: 'warn', output: { file, codeSplitting: false } },
+    input: path,
+    platform: 'node',
+    logLevel: 'warn',
+    output: { file, codeSplitting: false },
   });
   return file;
 }

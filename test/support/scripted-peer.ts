@@ -53,8 +53,9 @@ export interface Answer {
 export type Behaviour = (call: Call) => Answer | undefined | Promise<Answer | undefined>;
 
 /**
- * Stands before a real peer, keeps what was asked, and does what a test scripts: by its `behaviour`, or by not being there
- * at all (`goDown`, `comeUp`; the address stays the same). Unless told otherwise it hands everything on unchanged.
+ * Stands before a real peer, keeps what was asked, and does what a test scripts: by its
+ * `behaviour`, or by not being there at all (`goDown`, `comeUp`; the address stays the same).
+ * Unless told otherwise it hands everything on unchanged.
  */
 export class ScriptedPeer {
   behaviour: Behaviour = well;
@@ -86,7 +87,10 @@ export class ScriptedPeer {
     return `http://${this.#host}:${this.#port}`;
   }
 
-  /** Requests that brought items, whatever became of them; one that only asks to be let in brings none. */
+  /**
+   * Requests that brought items, whatever became of them; one that only asks to be let in brings
+   * none.
+   */
   get pushes(): readonly Recorded[] {
     return this.requests.filter(({ items }) => items.length > 0);
   }
@@ -166,7 +170,11 @@ function itemsOf(form: URLSearchParams): PushedItem[] {
     const digest = createHash('sha256')
       .update(form.get(`data-${i}`) ?? '')
       .digest('hex');
-    items.push({ url: form.get(`url-${i}`) ?? '', collection: form.get(`collection-${i}`) ?? '', digest });
+    items.push({
+      url: form.get(`url-${i}`) ?? '',
+      collection: form.get(`collection-${i}`) ?? '',
+      digest,
+    });
   }
   return items;
 }
@@ -230,7 +238,9 @@ export const otherPassword: Behaviour = (call) =>
   call.path.includes('_p.')
     ? {
         status: 401,
-        headers: { 'www-authenticate': `Digest realm="peer", qop="auth", nonce="${Math.random()}"` },
+        headers: {
+          'www-authenticate': `Digest realm="peer", qop="auth", nonce="${Math.random()}"`,
+        },
         body: Buffer.from('who are you?'),
       }
     : well(call);

@@ -52,14 +52,18 @@ export function remotePeer(): Promise<PeerProcess> {
 }
 
 /**
- * The world of a program: a directory with folders and a configuration that a test rewrites, a scripted peer before the real
- * one, and daemons one after the other. Files are named `FOLDER/PATH`, by the directory that they are in.
+ * The world of a program: a directory with folders and a configuration that a test rewrites, a
+ * scripted peer before the real one, and daemons one after the other. Files are named
+ * `FOLDER/PATH`, by the directory that they are in.
  */
 export class Site {
   readonly directory: string;
   readonly stateDirectory: string;
   config = '';
-  /** What the daemons that are started from now on have in their environment, beside what the tests have. */
+  /**
+   * What the daemons that are started from now on have in their environment, beside what the tests
+   * have.
+   */
   daemonEnv: NodeJS.ProcessEnv = {};
   #folders: readonly Folder[] = [];
   #daemon: Daemon | undefined;
@@ -94,7 +98,9 @@ export class Site {
       ...folder,
     }));
     this.config = writeConfig(this.directory, {
-      ...{ peer: this.section(), ...parts, folders: this.#folders.map((folder) => ({ ...folder })) },
+      peer: this.section(),
+      ...parts,
+      folders: this.#folders.map((folder) => ({ ...folder })),
       mirror: { root: this.path('mirror'), ...parts.mirror },
     });
   }
@@ -116,7 +122,10 @@ export class Site {
   async start(...args: readonly string[]): Promise<Daemon> {
     const daemon = this.spawn(...args);
     await daemon.says('pushing to');
-    await until(async () => (await ask(this.stateDirectory, 'status')) !== undefined, 'the daemon answers');
+    await until(
+      async () => (await ask(this.stateDirectory, 'status')) !== undefined,
+      'the daemon answers',
+    );
     return daemon;
   }
 
@@ -152,7 +161,8 @@ export class Site {
   async ask<T>(question: string, parameters: Record<string, unknown> = {}): Promise<T> {
     await sleep(ASK_AGAIN_MS);
     const lines = await ask<T>(this.stateDirectory, question, parameters);
-    if (lines === undefined) throw new Error(`the daemon does not run:\n${this.daemon.stdout.slice(-2_000)}`);
+    if (lines === undefined)
+      throw new Error(`the daemon does not run:\n${this.daemon.stdout.slice(-2_000)}`);
     return lines.at(-1) as T;
   }
 
@@ -232,9 +242,14 @@ export class Site {
     return files;
   }
 
-  /** What is known otherwise than it is: files that are not confirmed as they are, and removed ones that are not gone. */
+  /**
+   * What is known otherwise than it is: files that are not confirmed as they are, and removed ones
+   * that are not gone.
+   */
   async differences(disk = this.onDisk()): Promise<string[]> {
-    const known = new Map((await this.list()).map((entry) => [`${entry.folder}/${entry.path}`, entry]));
+    const known = new Map(
+      (await this.list()).map((entry) => [`${entry.folder}/${entry.path}`, entry]),
+    );
     const isRight = (entry: Listed | undefined, { digest, url }: Expected) =>
       entry?.status === 'confirmed' && entry.sha256 === digest && entry.url === url;
     const unconfirmed = [...disk].filter(([file, expected]) => !isRight(known.get(file), expected));
@@ -242,7 +257,9 @@ export class Site {
       ([file, { status }]) => !disk.has(file) && !/^(gone|removed)$/.test(status),
     );
     return [
-      ...unconfirmed.map(([file, { digest }]) => `${file}, ${digest}: ${JSON.stringify(known.get(file))}`),
+      ...unconfirmed.map(
+        ([file, { digest }]) => `${file}, ${digest}: ${JSON.stringify(known.get(file))}`,
+      ),
       ...ghosts.map(([file, entry]) => `${file} is removed: ${JSON.stringify(entry)}`),
     ];
   }
@@ -282,7 +299,9 @@ export class Site {
     const url = this.url(file);
     return this.proxy.requests
       .filter(({ status }) => status === 200)
-      .flatMap(({ items }) => items.filter((item) => item.url === url).map(({ collection }) => collection));
+      .flatMap(({ items }) =>
+        items.filter((item) => item.url === url).map(({ collection }) => collection),
+      );
   }
 }
 
@@ -310,14 +329,17 @@ export class Daemon extends Running {
     return this.#read;
   }
 
-  /** How many confirmed files it told of; of many files at once it tells each only where it logs in detail. */
+  /**
+   * How many confirmed files it told of; of many files at once it tells each only where it logs in
+   * detail.
+   */
   get confirmed(): number {
     return this.lines.filter(({ event }) => event === 'confirmed').length;
   }
 
   /**
-   * What a person reads beside the confirmed files, once everything has started: `warn: the sentence`. That the machine was
-   * too busy for the process is no word of the peer.
+   * What a person reads beside the confirmed files, once everything has started: `warn: the
+   * sentence`. That the machine was too busy for the process is no word of the peer.
    */
   get said(): string[] {
     return this.lines

@@ -13,8 +13,8 @@ export function systemTool(name: string, line: string): { readonly PATH: string 
 }
 
 /**
- * An environment in which `peersync` is the command line, so that what is typed, and what a terminal shows of it, is the
- * same wherever the checkout is.
+ * An environment in which `peersync` is the command line, so that what is typed, and what a
+ * terminal shows of it, is the same wherever the checkout is.
  */
 export function peersyncInPath(cli: string = CLI): { readonly PATH: string } {
   return systemTool('peersync', `exec ${quoted(process.execPath)} ${quoted(cli)} "$@"`);

@@ -10,8 +10,9 @@ interface Line {
 }
 
 /**
- * A terminal as far as peersync uses one: it keeps what is on the screen, breaks lines that are too long, breaks them anew
- * when it gets another width, and refuses any sequence that it does not know. Every character takes one column.
+ * A terminal as far as peersync uses one: it keeps what is on the screen, breaks lines that are too
+ * long, breaks them anew when it gets another width, and refuses any sequence that it does not
+ * know. Every character takes one column.
  */
 export class FakeTerminal extends EventEmitter {
   readonly isTTY = true;
@@ -52,7 +53,10 @@ export class FakeTerminal extends EventEmitter {
     return true;
   }
 
-  /** Another size, as when somebody drags a corner of the window: lines are broken anew, and the program hears of it. */
+  /**
+   * Another size, as when somebody drags a corner of the window: lines are broken anew, and the
+   * program hears of it.
+   */
   resize(columns: number, rows = this.rows): void {
     this.columns = columns;
     this.rows = rows;

@@ -9,8 +9,8 @@ let count = 0;
 export const hasTmux = spawnSync('tmux', ['-V']).status === 0;
 
 /**
- * A real terminal, of a size that can be changed, with a shell in it that is in a directory and knows `peersync`. Nothing of
- * the user's own tmux is touched.
+ * A real terminal, of a size that can be changed, with a shell in it that is in a directory and
+ * knows `peersync`. Nothing of the user's own tmux is touched.
  */
 export class Tmux {
   readonly #socket: string;
@@ -69,7 +69,10 @@ export class Tmux {
   }
 
   #tmux(...args: readonly string[]): string {
-    return execFileSync('tmux', ['-L', this.#socket, ...args], { encoding: 'utf8', env: this.#env });
+    return execFileSync('tmux', ['-L', this.#socket, ...args], {
+      encoding: 'utf8',
+      env: this.#env,
+    });
   }
 }
 

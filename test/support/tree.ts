@@ -17,8 +17,8 @@ export interface TreeFile {
 }
 
 /**
- * Names that have been trouble somewhere: to shells, URLs, forms, globs, databases or people. The long ones are as long as
- * the file system allows.
+ * Names that have been trouble somewhere: to shells, URLs, forms, globs, databases or people. The
+ * long ones are as long as the file system allows.
  */
 const ODD_NAMES: readonly string[] = [
   'with some spaces.md',
@@ -70,7 +70,10 @@ export function sha256(content: Uint8Array): string {
   return hash('sha256', content, 'hex');
 }
 
-/** Words of a text that every index would take for words; letters at their side that are not plain would change them. */
+/**
+ * Words of a text that every index would take for words; letters at their side that are not plain
+ * would change them.
+ */
 export function plainWords(content: Buffer): Set<string> {
   const words = content.toString().match(/(?<![^\0-\x7f]|\w)[a-z]{3,30}(?![^\0-\x7f]|\w)/gi) ?? [];
   return new Set(words.map((word) => word.toLowerCase()));
@@ -79,7 +82,8 @@ export function plainWords(content: Buffer): Set<string> {
 /** Text files of node_modules, and made up ones where there are not `count`. */
 export function realTexts(count: number): TreeFile[] {
   const files: TreeFile[] = [];
-  // What tools keep in hidden directories is no text of anybody, and changes while tests run. Packages in packages are ignored.
+  // What tools keep in hidden directories is no text of anybody, and changes while tests run.
+  // Packages in packages are ignored.
   const paths = readdirSync(MODULES, { recursive: true, encoding: 'utf8' }).filter(
     (path) => TEXT.test(path) && !/(^|\/)(\.|node_modules\/)/.test(path),
   );
@@ -91,7 +95,10 @@ export function realTexts(count: number): TreeFile[] {
     if (isText(content)) files.push({ path: `modules/${path}`, content });
   }
   for (let i = files.length; i < count; i += 1)
-    files.push({ path: `made-up/${i}.md`, content: Buffer.from(`# Made up\n\nThe text number${i}.\n`) });
+    files.push({
+      path: `made-up/${i}.md`,
+      content: Buffer.from(`# Made up\n\nThe text number${i}.\n`),
+    });
   return files;
 }
 
@@ -106,7 +113,10 @@ export function oddTexts(): TreeFile[] {
       path: `odd/${name}`,
       content: Buffer.from(`The ${word('odd', i)} stands in a file with an odd name.\n`),
     },
-    { path: `odder/${name}/in.md`, content: Buffer.from(`The ${word('odder', i)} stands further down.\n`) },
+    {
+      path: `odder/${name}/in.md`,
+      content: Buffer.from(`The ${word('odder', i)} stands further down.\n`),
+    },
   ]);
 }
 
@@ -116,8 +126,8 @@ function word(beginning: string, n: number): string {
 }
 
 /**
- * A file on every tenth of `levels` directories, each in the one before. The deepest path is as long as the system allows,
- * given where the tree is to stand.
+ * A file on every tenth of `levels` directories, each in the one before. The deepest path is as
+ * long as the system allows, given where the tree is to stand.
  */
 export function deepTexts(root: string, levels: number): TreeFile[] {
   const room = PATH_MAX - 1 - Buffer.byteLength(join(root, 'deep', 'file.md'));

@@ -12,7 +12,10 @@ export async function until(
 }
 
 /** A promise, and what resolves it. */
-export function deferred<T = void>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
+export function deferred<T = void>(): {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+} {
   let resolve: (value: T) => void = () => {};
   const promise = new Promise<T>((done) => {
     resolve = done;

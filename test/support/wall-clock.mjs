@@ -1,5 +1,5 @@
-// Sets the wall clock of a program from outside; loaded by NODE_OPTIONS=--import. The file WALL_CLOCK says by how many ms
-// the clock is ahead. It shifts every date, and no timer.
+// Sets the wall clock of a program from outside; loaded by NODE_OPTIONS=--import. The file
+// WALL_CLOCK says by how many ms the clock is ahead. It shifts every date, and no timer.
 import { readFileSync } from 'node:fs';
 
 const RealDate = Date;

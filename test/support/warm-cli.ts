@@ -8,8 +8,9 @@ import { until } from './wait.js';
 const PROGRAM = resolve(import.meta.dirname, 'warm-program.mjs');
 
 /**
- * A process that runs one command line after the other: the built `cli.js` from its top each time, with arguments, an
- * environment and a directory of its own, until nothing is left that would keep a process alive.
+ * A process that runs one command line after the other: the built `cli.js` from its top each time,
+ * with arguments, an environment and a directory of its own, until nothing is left that would keep
+ * a process alive.
  */
 class WarmProcess {
   #stdout = '';
@@ -42,7 +43,8 @@ class WarmProcess {
     const end = new RegExp(`${mark}(\\d+)\n$`);
     const hasEnded = () => this.isOver || (this.#stdout.endsWith(mark) && end.test(this.#stderr));
     await until(hasEnded, `peersync ${args.join(' ')} ends`, 600_000);
-    // Where the process itself has ended, as by a signal or a failure that nobody caught, it is as it ended.
+    // Where the process itself has ended, as by a signal or a failure that nobody caught, it is as
+    // it ended.
     const [stdout, stderr] = [this.#stdout.replace(mark, ''), this.#stderr.replace(end, '')];
     const code = end.exec(this.#stderr)?.[1];
     if (code !== undefined) return { code: Number(code), signal: null, stdout, stderr };
@@ -54,8 +56,9 @@ class WarmProcess {
 const idle: WarmProcess[] = [];
 
 /**
- * Runs a command to its end, as `peersync` of `cli.js` does, in a process that may have run others before: for a start
- * costs more than most commands do. Not for what a process does before its program begins, or what is done to it.
+ * Runs a command to its end, as `peersync` of `cli.js` does, in a process that may have run others
+ * before: for a start costs more than most commands do. Not for what a process does before its
+ * program begins, or what is done to it.
  */
 export async function peersync(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
   const warm = idle.pop() ?? new WarmProcess();

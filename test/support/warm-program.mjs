@@ -1,5 +1,5 @@
-// Runs command lines of peersync one after the other, each as if it had the process for itself. What most of a start is
-// spent on, to find and load some hundred modules, is done once.
+// Runs command lines of peersync one after the other, each as if it had the process for itself.
+// What most of a start is spent on, to find and load some hundred modules, is done once.
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
@@ -18,7 +18,8 @@ process.on('message', async ({ args, cwd, env, mark: itsMark }) => {
   for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
   Object.assign(process.env, env);
   process.argv = [process.execPath, fileURLToPath(CLI), ...args];
-  // Another URL, another module: it is run from its top each time, and what it imports is loaded already.
+  // Another URL, another module: it is run from its top each time, and what it imports is loaded
+  // already.
   CLI.search = randomUUID();
   await import(CLI.href);
   isSettled = true;

@@ -56,7 +56,8 @@ export class FakePeer implements UplinkPeer {
   readonly pushes: string[][] = [];
   lookups = 0;
   /** Called before a push is taken; may throw, or answer in its own way. */
-  onPush: (urls: string[]) => PushAnswer | undefined | Promise<PushAnswer | undefined> = () => undefined;
+  onPush: (urls: string[]) => PushAnswer | undefined | Promise<PushAnswer | undefined> = () =>
+    undefined;
   onLookup: (url: string) => void = () => {};
   /** Documents are shown from this long after their push, in ms. */
   visibleAfter = 0;
@@ -86,7 +87,10 @@ export class FakePeer implements UplinkPeer {
     this.documents.set(url, { text, collection: 'c', loadDate: this.clock.now() });
   }
 
-  async push(items: readonly PushItem[], { signal }: { readonly signal?: AbortSignal }): Promise<PushAnswer> {
+  async push(
+    items: readonly PushItem[],
+    { signal }: { readonly signal?: AbortSignal },
+  ): Promise<PushAnswer> {
     const urls = items.map((item) => item.url);
     this.pushes.push(urls);
     const peerTime = Math.floor(this.clock.now() / 1000) * 1000;
@@ -100,7 +104,11 @@ export class FakePeer implements UplinkPeer {
       const bytes = Buffer.concat(chunks);
       const text = bytes.toString();
       this.items.set(item.url, { ...item, bytes });
-      this.documents.set(item.url, { text, collection: item.collection, loadDate: this.clock.now() });
+      this.documents.set(item.url, {
+        text,
+        collection: item.collection,
+        loadDate: this.clock.now(),
+      });
     }
     return { peerTime, results: items.map(() => ({ ok: true })) };
   }
@@ -141,7 +149,9 @@ export class FakePeer implements UplinkPeer {
 
 function decoded({ encoded, encoding }: EncodedText): Uint8Array {
   if (encoding === 'base64') return Buffer.from(Buffer.from(encoded).toString('latin1'), 'base64');
-  return Buffer.from(new URLSearchParams(`x=${Buffer.from(encoded).toString('latin1')}`).get('x') ?? '');
+  return Buffer.from(
+    new URLSearchParams(`x=${Buffer.from(encoded).toString('latin1')}`).get('x') ?? '',
+  );
 }
 
 function aborted(signal: AbortSignal | undefined): Promise<never> {
@@ -177,13 +187,19 @@ export function failing(code: PeerErrorCode = 'PEER_FAILED', status = 500): Peer
   });
 }
 
-/** A folder on disk, a state, a queue and an uplink to a fake peer: the way of an item without the watcher. */
+/**
+ * A folder on disk, a state, a queue and an uplink to a fake peer: the way of an item without the
+ * watcher.
+ */
 export class World {
   readonly root = temporaryDirectory();
   readonly stateDir = temporaryDirectory();
   readonly peer = new FakePeer();
   readonly looked: string[] = [];
-  /** A test may let the configuration have another address for an item than the one that it still has. */
+  /**
+   * A test may let the configuration have another address for an item than the one that it still
+   * has.
+   */
   isAt: (item: Pick<Item, 'folder' | 'path' | 'url'>) => boolean = () => true;
   /** A test may hold folders; the uplink is to be told of each change. */
   standing: (folder: string) => Standing | undefined = () => 'there';
@@ -213,7 +229,10 @@ export class World {
   tickMs = 100;
   /** How many items wait in memory at most; see UplinkDeps. */
   held: number | undefined;
-  /** A test may let the peer take look-ups of several; called with their URLs before each, and may throw. */
+  /**
+   * A test may let the peer take look-ups of several; called with their URLs before each, and may
+   * throw.
+   */
   onLookups: ((urls: readonly string[]) => Promise<void>) | undefined;
   #queue!: RequestQueue;
   failure: unknown;
@@ -236,7 +255,14 @@ export class World {
       this.state.setMeta('timeToVisibleMs', this.timeToVisibleMs);
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
     this.#queue = new RequestQueue({
-      lanes: { interactive: lane, confirm: lane, push: lane, removal: lane, mirror: lane, audit: lane },
+      lanes: {
+        interactive: lane,
+        confirm: lane,
+        push: lane,
+        removal: lane,
+        mirror: lane,
+        audit: lane,
+      },
       classify,
       clock,
       log: silentLogger,
@@ -315,7 +341,9 @@ export class World {
     return item;
   }
 
-  /** Where a folder has a file: `inbox` in the root itself, any other in a directory of its name. */
+  /**
+   * Where a folder has a file: `inbox` in the root itself, any other in a directory of its name.
+   */
   fileOf({ folder, path }: Place): string {
     return join(this.root, folder === 'inbox' ? '' : folder, path);
   }
@@ -359,7 +387,10 @@ export class World {
   }
 
   confirmed(...paths: readonly string[]): Promise<void> {
-    return this.until(() => paths.every((path) => this.statusOf(path) === 'confirmed'), `${paths} confirmed`);
+    return this.until(
+      () => paths.every((path) => this.statusOf(path) === 'confirmed'),
+      `${paths} confirmed`,
+    );
   }
 
   allConfirmed(count: number): Promise<void> {
@@ -382,8 +413,14 @@ export class World {
   }
 }
 
-/** A world that has started, and is stopped when the test is over. @param prepare is called before the start */
-export async function world(settings = QUICK, prepare: (w: World) => unknown = () => {}): Promise<World> {
+/**
+ * A world that has started, and is stopped when the test is over. @param prepare is called before
+ * the start
+ */
+export async function world(
+  settings = QUICK,
+  prepare: (w: World) => unknown = () => {},
+): Promise<World> {
   const w = new World();
   await prepare(w);
   await w.start(settings);
@@ -391,7 +428,9 @@ export async function world(settings = QUICK, prepare: (w: World) => unknown = (
   return w;
 }
 
-/** Prepares a world whose time passes only while something is waited for, and then faster than ours. */
+/**
+ * Prepares a world whose time passes only while something is waited for, and then faster than ours.
+ */
 export function withFakeClock(w: World): void {
   w.clock = new FakeClock();
   w.peer.clock = w.clock;

@@ -32,9 +32,13 @@ const hears = (words: RegExp, limitMs?: number) => container.hears(UNIT, words, 
 const signal = (name: string) => container.sh(`systemctl kill --kill-whom=main -s ${name} ${UNIT}`);
 const configure = (more: object = {}, path = CONFIG) =>
   container.write(path, JSON.stringify({ ...config, ...more }));
-const isActive = () => until(async () => (await show('ActiveState')) === 'active', 'it is active', LONG_MS);
+const isActive = () =>
+  until(async () => (await show('ActiveState')) === 'active', 'it is active', LONG_MS);
 
-/** Another drop-in of the service, which is then started anew; resolves when it is another run of it that is asked. */
+/**
+ * Another drop-in of the service, which is then started anew; resolves when it is another run of it
+ * that is asked.
+ */
 async function startWith(
   env: Readonly<Record<string, string>>,
   ...settings: readonly string[]
@@ -49,218 +53,270 @@ async function startWith(
   await until(async () => (await show('InvocationID')) !== before, 'it is started anew', LONG_MS);
 }
 
-describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped: ${reason})` : ''}`, () => {
-  beforeAll(async () => {
-    container = await Container.boot(rootDirectory());
-    await container.sh('mkdir -p "$@"; chmod 777 "$@"', odd, slash, notes);
-    await container.write(`${slash}/s.txt`, 'hello from a place with a backslash');
-    await configure();
-  }, 600_000);
-  afterAll(() => container?.stop(), 60_000);
+describe.skipIf(reason !== undefined)(
+  `a service of systemd${reason ? ` (skipped: ${reason})` : ''}`,
+  () => {
+    beforeAll(async () => {
+      container = await Container.boot(rootDirectory());
+      await container.sh('mkdir -p "$@"; chmod 777 "$@"', odd, slash, notes);
+      await container.write(`${slash}/s.txt`, 'hello from a place with a backslash');
+      await configure();
+    }, 600_000);
+    afterAll(() => container?.stop(), 60_000);
 
-  it('is shown by --dry-run, which changes nothing', async () => {
-    const { code, stdout } = await container.peersync('service', 'install', '--dry-run', '-c', CONFIG);
-    expect(code).toBe(0);
-    expect(stdout).toContain('would write /etc/systemd/system/peersync.service:\n');
-    expect(stdout).toContain('would run systemctl restart peersync.service\nNothing was done.\n');
-    const found = await container.sh(`${FIND_INSTALLED}; id peersync 2>&1 || true`);
-    expect(found).toBe('id: ‘peersync’: no such user\n');
-  });
-
-  it('is put in place and started by one command, which tells each thing that it did', async () => {
-    const { code, stdout, stderr } = await container.peersync('service', 'install', '-c', CONFIG);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^wrote \/etc\/systemd\/system\/peersync\.service$/m);
-    expect(stdout).toMatch(/^made the directory \/var\/lib\/peersync\/state$/m);
-    expect(stdout).toMatch(/^peersync\.service runs\.$/m);
-    expect(stdout).toMatch(/journalctl -u peersync\.service -f/);
-    expect(stdout).not.toMatch(/^!/m);
-    expect(await show('ActiveState')).toBe('active');
-    expect(await show('UnitFileState')).toBe('enabled');
-    const status = await container.peersync('service', 'status', '--json');
-    expect(JSON.parse(status.stdout)).toMatchObject({ installed: true, enabled: true, active: 'active' });
-    expect(status.code).toBe(0);
-  });
-
-  it('confirms files that are dropped, in folders with odd names and in homes', async () => {
-    await container.write(`${odd}/a.txt`, 'hello from an odd place');
-    await container.write(`${notes}/b.txt`, 'hello from a home');
-    await hears(/^confirmed slash\/s\.txt/);
-    await hears(/^confirmed odd\/a\.txt/);
-    // A thread that reads files may step back behind the others, and ends half a minute later.
-    const pid = await show('MainPID');
-    expect((await container.sh(`cat /proc/${pid}/task/*/stat | cut -d" " -f19`)).split('\n')).toContain('5');
-    await hears(/^confirmed notes\/b\.txt/);
-    const isKnown = async () =>
-      /^3 documents confirmed, nothing waiting, last/.test(await show('StatusText'));
-    await until(isKnown, 'systemd knows it');
-  });
-
-  it('says everything to the journal with its priority, as peersync', async () => {
-    await container.sh('mkdir "$1"; chmod 000 "$1"', `${slash}/closed`);
-    const warning = await hears(/The directory cannot be listed/);
-    expect(warning).toMatchObject({ PRIORITY: '4', SYSLOG_IDENTIFIER: 'peersync' });
-    await container.sh('rmdir "$1"', `${slash}/closed`);
-    const confirmed = await hears(/^confirmed odd\/a\.txt/);
-    expect(confirmed.PRIORITY).toBe('6');
-    expect((await hears(/^pushed \d+ items/)).PRIORITY).toBe('7');
-  });
-
-  it('is ready only when it is', async () => {
-    await startWith({ HOLD_START: '/run/start-now' });
-    await hears(/^held back$/);
-    const pid = await show('MainPID');
-    for (let i = 0; i < 10; i += 1)
-      expect((await container.run('systemctl', 'is-active', UNIT)).stdout).toBe('activating\n');
-    expect(await show('StatusText')).toBe('starting: reading what is known');
-    await container.sh('touch /run/start-now');
-    await isActive();
-    expect(await show('MainPID')).toBe(pid);
-  });
-
-  it('can write where it has to, and nowhere else', async () => {
-    const refused = ['/etc/peersync', '/usr', '/opt/peersync/dist', notes, '/srv/plain', '/sys/fs/cgroup'];
-    // Where it sees something empty, what it writes is seen by nobody else.
-    const hidden = ['/home/ada', '/home/eve', '/root', '/run/user', '/tmp', '/var/tmp'];
-    const paths = ['/var/lib/peersync', ...refused, ...hidden].map((directory) => `${directory}/probe-x`);
-    await container.sh('mkdir -p /srv/plain /home/eve; chmod 777 /srv/plain /home/eve /home/ada /root');
-    const result = '/var/lib/peersync/state/probe.json';
-    await startWith({ AT_SIGUSR2: 'probe', PROBE: paths.join(':'), PROBE_RESULT: result });
-    await isActive();
-    await signal('USR2');
-    await until(async () => (await container.run('test', '-s', result)).code === 0, 'the result is there');
-    const came = JSON.parse(await container.sh('cat "$1"', result));
-    expect(came).toMatchObject({
-      '/var/lib/peersync/probe-x': 'written',
-      ...Object.fromEntries(refused.map((directory) => [`${directory}/probe-x`, 'EROFS'])),
+    it('is shown by --dry-run, which changes nothing', async () => {
+      const { code, stdout } = await container.peersync(
+        'service',
+        'install',
+        '--dry-run',
+        '-c',
+        CONFIG,
+      );
+      expect(code).toBe(0);
+      expect(stdout).toContain('would write /etc/systemd/system/peersync.service:\n');
+      expect(stdout).toContain('would run systemctl restart peersync.service\nNothing was done.\n');
+      const found = await container.sh(`${FIND_INSTALLED}; id peersync 2>&1 || true`);
+      expect(found).toBe('id: ‘peersync’: no such user\n');
     });
-    expect(Object.keys(came)).toHaveLength(paths.length);
-    expect(await container.sh('find / -xdev -name probe-x -not -path "*/systemd-private-*"')).toBe(
-      '/var/lib/peersync/probe-x\n',
-    );
-  });
 
-  it('takes up a changed configuration without a restart, and says why where it is wrong', async () => {
-    await startWith({});
-    await isActive();
-    const pid = await show('MainPID');
-    await container.write('/srv/more/m.txt', 'hello from a new folder');
-    await configure({ folders: [...config.folders, folderOf('more', '/srv/more')] });
-    await container.sh('systemctl reload peersync.service');
-    await hears(/^confirmed more\/m\.txt/);
-    await isActive();
-    await container.write(CONFIG, '{ "peer": ');
-    expect((await container.run('systemctl', 'reload', UNIT)).code).not.toBe(0);
-    expect((await hears(/is not JSON/)).PRIORITY).toBe('3');
-    await isActive();
-    await configure();
-    await signal('HUP');
-    await hears(/^reloaded the configuration: .*more.*: removed/);
-    await container.write(`${notes}/after.txt`, 'it works on as it did');
-    await hears(/^confirmed notes\/after\.txt/);
-    expect(await show('MainPID')).toBe(pid);
-    expect(await show('NRestarts')).toBe('0');
-  });
+    it('is put in place and started by one command, which tells each thing that it did', async () => {
+      const { code, stdout, stderr } = await container.peersync('service', 'install', '-c', CONFIG);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout).toMatch(/^wrote \/etc\/systemd\/system\/peersync\.service$/m);
+      expect(stdout).toMatch(/^made the directory \/var\/lib\/peersync\/state$/m);
+      expect(stdout).toMatch(/^peersync\.service runs\.$/m);
+      expect(stdout).toMatch(/journalctl -u peersync\.service -f/);
+      expect(stdout).not.toMatch(/^!/m);
+      expect(await show('ActiveState')).toBe('active');
+      expect(await show('UnitFileState')).toBe('enabled');
+      const status = await container.peersync('service', 'status', '--json');
+      expect(JSON.parse(status.stdout)).toMatchObject({
+        installed: true,
+        enabled: true,
+        active: 'active',
+      });
+      expect(status.code).toBe(0);
+    });
 
-  it('is killed by the watchdog when a loop is stuck, and recovers by itself', async () => {
-    await startWith({ AT_SIGUSR2: 'deaf' }, 'WatchdogSec=8s');
-    await isActive();
-    await hears(/^Started/);
-    await signal('USR2');
-    await container.write(`${notes}/stuck.txt`, 'who takes me along?');
-    const stuck = await hears(/^stuck: items that are due are not pushed/, LONG_MS);
-    expect(stuck.PRIORITY).toBe('3');
-    await hears(/^peersync\.service: Watchdog timeout/, LONG_MS);
-    await hears(/^confirmed notes\/stuck\.txt/, LONG_MS);
-    expect(await show('ActiveState')).toBe('active');
-    expect(await show('NRestarts')).toBe('1');
-  });
+    it('confirms files that are dropped, in folders with odd names and in homes', async () => {
+      await container.write(`${odd}/a.txt`, 'hello from an odd place');
+      await container.write(`${notes}/b.txt`, 'hello from a home');
+      await hears(/^confirmed slash\/s\.txt/);
+      await hears(/^confirmed odd\/a\.txt/);
+      // A thread that reads files may step back behind the others, and ends half a minute later.
+      const pid = await show('MainPID');
+      expect(
+        (await container.sh(`cat /proc/${pid}/task/*/stat | cut -d" " -f19`)).split('\n'),
+      ).toContain('5');
+      await hears(/^confirmed notes\/b\.txt/);
+      const isKnown = async () =>
+        /^3 documents confirmed, nothing waiting, last/.test(await show('StatusText'));
+      await until(isKnown, 'systemd knows it');
+    });
 
-  it('is killed by the watchdog when its event loop is blocked, and recovers by itself', async () => {
-    await startWith({ AT_SIGUSR2: 'spin' }, 'WatchdogSec=8s');
-    await isActive();
-    const pid = await show('MainPID');
-    await signal('USR2');
-    await until(async () => (await show('NRestarts')) === '1', 'restarted', LONG_MS);
-    await isActive();
-    expect(await show('MainPID')).not.toBe(pid);
-    await container.write(`${notes}/spun.txt`, 'after the spin');
-    await hears(/^confirmed notes\/spun\.txt/, LONG_MS);
-  });
+    it('says everything to the journal with its priority, as peersync', async () => {
+      await container.sh('mkdir "$1"; chmod 000 "$1"', `${slash}/closed`);
+      const warning = await hears(/The directory cannot be listed/);
+      expect(warning).toMatchObject({ PRIORITY: '4', SYSLOG_IDENTIFIER: 'peersync' });
+      await container.sh('rmdir "$1"', `${slash}/closed`);
+      const confirmed = await hears(/^confirmed odd\/a\.txt/);
+      expect(confirmed.PRIORITY).toBe('6');
+      expect((await hears(/^pushed \d+ items/)).PRIORITY).toBe('7');
+    });
 
-  it('stops cleanly within 10 s', async () => {
-    await container.sh('for i in $(seq 200); do echo "text $i" > "$1/many-$i.txt"; done', notes);
-    await hears(/^confirmed notes\/many-/);
-    const began = performance.now();
-    await container.sh('systemctl stop peersync.service');
-    expect(performance.now() - began).toBeLessThan(10_000);
-    expect(await show('Result')).toBe('success');
-    expect(await show('ActiveState')).toBe('inactive');
-    await hears(/^stopped; everything known is on disk$/);
-    expect((await container.peersync('service', 'status')).code).toBe(1);
-  });
+    it('is ready only when it is', async () => {
+      await startWith({ HOLD_START: '/run/start-now' });
+      await hears(/^held back$/);
+      const pid = await show('MainPID');
+      for (let i = 0; i < 10; i += 1)
+        expect((await container.run('systemctl', 'is-active', UNIT)).stdout).toBe('activating\n');
+      expect(await show('StatusText')).toBe('starting: reading what is known');
+      await container.sh('touch /run/start-now');
+      await isActive();
+      expect(await show('MainPID')).toBe(pid);
+    });
 
-  it('is not started again and again with a wrong configuration, and says what is wrong as an error', async () => {
-    await configure({ folders: [] });
-    expect((await container.run('systemctl', 'start', UNIT)).code).not.toBe(0);
-    expect(await show('ActiveState')).toBe('failed');
-    expect(await show('NRestarts')).toBe('0');
-    expect((await hears(/^peersync: .*has a problem/)).PRIORITY).toBe('3');
-    const refused = await container.peersync('service', 'install', '-c', CONFIG);
-    expect(refused.code).toBe(2);
-    await configure();
-  });
+    it('can write where it has to, and nowhere else', async () => {
+      const refused = [
+        '/etc/peersync',
+        '/usr',
+        '/opt/peersync/dist',
+        notes,
+        '/srv/plain',
+        '/sys/fs/cgroup',
+      ];
+      // Where it sees something empty, what it writes is seen by nobody else.
+      const hidden = ['/home/ada', '/home/eve', '/root', '/run/user', '/tmp', '/var/tmp'];
+      const paths = ['/var/lib/peersync', ...refused, ...hidden].map(
+        (directory) => `${directory}/probe-x`,
+      );
+      await container.sh(
+        'mkdir -p /srv/plain /home/eve; chmod 777 /srv/plain /home/eve /home/ada /root',
+      );
+      const result = '/var/lib/peersync/state/probe.json';
+      await startWith({ AT_SIGUSR2: 'probe', PROBE: paths.join(':'), PROBE_RESULT: result });
+      await isActive();
+      await signal('USR2');
+      await until(
+        async () => (await container.run('test', '-s', result)).code === 0,
+        'the result is there',
+      );
+      const came = JSON.parse(await container.sh('cat "$1"', result));
+      expect(came).toMatchObject({
+        '/var/lib/peersync/probe-x': 'written',
+        ...Object.fromEntries(refused.map((directory) => [`${directory}/probe-x`, 'EROFS'])),
+      });
+      expect(Object.keys(came)).toHaveLength(paths.length);
+      expect(
+        await container.sh('find / -xdev -name probe-x -not -path "*/systemd-private-*"'),
+      ).toBe('/var/lib/peersync/probe-x\n');
+    });
 
-  it('goes without a trace but for what it knows', async () => {
-    const { code, stdout } = await container.peersync('service', 'uninstall');
-    expect(code).toBe(0);
-    expect(stdout).toContain('removed /etc/systemd/system/peersync.service\n');
-    expect(stdout).toContain('The configuration, what peersync remembers, and its user stay.\n');
-    expect(await container.sh(FIND_INSTALLED)).toBe('');
-    await container.sh('test -s /var/lib/peersync/state/journal-1 -o -n "$(ls /var/lib/peersync/state)"');
-    const again = await container.peersync('service', 'uninstall');
-    expect(again.code).toBe(1);
-    expect(again.stderr).toContain('was not installed by');
-  });
+    it('takes up a changed configuration without a restart, and says why where it is wrong', async () => {
+      await startWith({});
+      await isActive();
+      const pid = await show('MainPID');
+      await container.write('/srv/more/m.txt', 'hello from a new folder');
+      await configure({ folders: [...config.folders, folderOf('more', '/srv/more')] });
+      await container.sh('systemctl reload peersync.service');
+      await hears(/^confirmed more\/m\.txt/);
+      await isActive();
+      await container.write(CONFIG, '{ "peer": ');
+      expect((await container.run('systemctl', 'reload', UNIT)).code).not.toBe(0);
+      expect((await hears(/is not JSON/)).PRIORITY).toBe('3');
+      await isActive();
+      await configure();
+      await signal('HUP');
+      await hears(/^reloaded the configuration: .*more.*: removed/);
+      await container.write(`${notes}/after.txt`, 'it works on as it did');
+      await hears(/^confirmed notes\/after\.txt/);
+      expect(await show('MainPID')).toBe(pid);
+      expect(await show('NRestarts')).toBe('0');
+    });
 
-  it('runs for a user, who sees to it alone', async () => {
-    await container.sh('useradd -m bob; loginctl enable-linger bob; install -d -o bob /home/bob/notes');
-    const peer = { url: 'embedded', embedded: { dir: './ps/peer', port: 0 } };
-    const folders = [folderOf('notes', './notes')];
-    await configure({ peer, folders, state: { dir: './ps/state' } }, '/home/bob/config.json');
-    await container.write('/home/bob/notes/n.txt', 'hello from bob');
-    const runtime = '/run/user/$(id -u bob)';
-    const as = (line: string): Promise<string> =>
-      container.sh(`runuser -u bob -- env HOME=/home/bob XDG_RUNTIME_DIR=${runtime} bash -ec '${line}'`);
-    const hasManager = `test -S ${runtime}/systemd/private`;
-    await until(async () => (await container.run('bash', '-c', hasManager)).code === 0, 'bob has a manager');
-    const said = await as(`cd; node ${PACKAGE}/dist/cli.js service install --user`);
-    expect(said).toContain('peersync.service runs.\n');
-    expect(said).not.toContain('enable-linger');
-    const journal = () => as('journalctl --user -u peersync -o cat');
-    await until(async () => (await journal()).includes('confirmed notes/n.txt'), 'it is confirmed');
-    const status = () => as('systemctl --user show -P StatusText peersync');
-    await until(async () => /^\d documents? confirmed/.test(await status()), 'systemd knows how it stands');
-    expect(await as(`node ${PACKAGE}/dist/cli.js service uninstall --user`)).toContain('removed ');
-    expect(await as('find ~/.config -name "*peersync*"')).toBe('');
-  });
+    it('is killed by the watchdog when a loop is stuck, and recovers by itself', async () => {
+      await startWith({ AT_SIGUSR2: 'deaf' }, 'WatchdogSec=8s');
+      await isActive();
+      await hears(/^Started/);
+      await signal('USR2');
+      await container.write(`${notes}/stuck.txt`, 'who takes me along?');
+      const stuck = await hears(/^stuck: items that are due are not pushed/, LONG_MS);
+      expect(stuck.PRIORITY).toBe('3');
+      await hears(/^peersync\.service: Watchdog timeout/, LONG_MS);
+      await hears(/^confirmed notes\/stuck\.txt/, LONG_MS);
+      expect(await show('ActiveState')).toBe('active');
+      expect(await show('NRestarts')).toBe('1');
+    });
 
-  it('runs one instance a configuration, each with its credential', async () => {
-    const run = `systemd-run --unit=a-peer -E PATH="$PATH" node ${PACKAGE}/dist/cli.js`;
-    await container.sh(`${run} peer --data /var/tmp/a-peer --port 8399 --require-auth`);
-    const password = '/var/tmp/a-peer/admin-password';
-    await until(async () => (await container.run('test', '-s', password)).code === 0, 'it has a password');
-    await container.sh('install -m 600 "$1" /etc/peersync/docs.peer-password', password);
-    const auth = { username: 'admin', password: { credential: 'peer-password' } };
-    const peer = { url: 'http://127.0.0.1:8399', auth };
-    const folders = [folderOf('docs', '/srv/docs')];
-    await configure({ peer, folders, state: { dir: '/var/lib/peersync/docs' } }, '/etc/peersync/docs.json');
-    await container.write('/srv/docs/d.txt', 'with a credential');
-    const words = ['service', 'install', '--name', 'docs', '-c', '/etc/peersync/docs.json'];
-    const { code, stderr } = await container.peersync(...words);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    await container.hears('peersync@docs.service', /^confirmed docs\/d\.txt/);
-    expect((await container.peersync('service', 'uninstall', '--name', 'docs')).code).toBe(0);
-    expect(await container.sh(FIND_INSTALLED)).toBe('');
-  });
-});
+    it('is killed by the watchdog when its event loop is blocked, and recovers by itself', async () => {
+      await startWith({ AT_SIGUSR2: 'spin' }, 'WatchdogSec=8s');
+      await isActive();
+      const pid = await show('MainPID');
+      await signal('USR2');
+      await until(async () => (await show('NRestarts')) === '1', 'restarted', LONG_MS);
+      await isActive();
+      expect(await show('MainPID')).not.toBe(pid);
+      await container.write(`${notes}/spun.txt`, 'after the spin');
+      await hears(/^confirmed notes\/spun\.txt/, LONG_MS);
+    });
+
+    it('stops cleanly within 10 s', async () => {
+      await container.sh('for i in $(seq 200); do echo "text $i" > "$1/many-$i.txt"; done', notes);
+      await hears(/^confirmed notes\/many-/);
+      const began = performance.now();
+      await container.sh('systemctl stop peersync.service');
+      expect(performance.now() - began).toBeLessThan(10_000);
+      expect(await show('Result')).toBe('success');
+      expect(await show('ActiveState')).toBe('inactive');
+      await hears(/^stopped; everything known is on disk$/);
+      expect((await container.peersync('service', 'status')).code).toBe(1);
+    });
+
+    it('is not started again and again with a wrong configuration, and says what is wrong as an error', async () => {
+      await configure({ folders: [] });
+      expect((await container.run('systemctl', 'start', UNIT)).code).not.toBe(0);
+      expect(await show('ActiveState')).toBe('failed');
+      expect(await show('NRestarts')).toBe('0');
+      expect((await hears(/^peersync: .*has a problem/)).PRIORITY).toBe('3');
+      const refused = await container.peersync('service', 'install', '-c', CONFIG);
+      expect(refused.code).toBe(2);
+      await configure();
+    });
+
+    it('goes without a trace but for what it knows', async () => {
+      const { code, stdout } = await container.peersync('service', 'uninstall');
+      expect(code).toBe(0);
+      expect(stdout).toContain('removed /etc/systemd/system/peersync.service\n');
+      expect(stdout).toContain('The configuration, what peersync remembers, and its user stay.\n');
+      expect(await container.sh(FIND_INSTALLED)).toBe('');
+      await container.sh(
+        'test -s /var/lib/peersync/state/journal-1 -o -n "$(ls /var/lib/peersync/state)"',
+      );
+      const again = await container.peersync('service', 'uninstall');
+      expect(again.code).toBe(1);
+      expect(again.stderr).toContain('was not installed by');
+    });
+
+    it('runs for a user, who sees to it alone', async () => {
+      await container.sh(
+        'useradd -m bob; loginctl enable-linger bob; install -d -o bob /home/bob/notes',
+      );
+      const peer = { url: 'embedded', embedded: { dir: './ps/peer', port: 0 } };
+      const folders = [folderOf('notes', './notes')];
+      await configure({ peer, folders, state: { dir: './ps/state' } }, '/home/bob/config.json');
+      await container.write('/home/bob/notes/n.txt', 'hello from bob');
+      const runtime = '/run/user/$(id -u bob)';
+      const as = (line: string): Promise<string> =>
+        container.sh(
+          `runuser -u bob -- env HOME=/home/bob XDG_RUNTIME_DIR=${runtime} bash -ec '${line}'`,
+        );
+      const hasManager = `test -S ${runtime}/systemd/private`;
+      await until(
+        async () => (await container.run('bash', '-c', hasManager)).code === 0,
+        'bob has a manager',
+      );
+      const said = await as(`cd; node ${PACKAGE}/dist/cli.js service install --user`);
+      expect(said).toContain('peersync.service runs.\n');
+      expect(said).not.toContain('enable-linger');
+      const journal = () => as('journalctl --user -u peersync -o cat');
+      await until(
+        async () => (await journal()).includes('confirmed notes/n.txt'),
+        'it is confirmed',
+      );
+      const status = () => as('systemctl --user show -P StatusText peersync');
+      await until(
+        async () => /^\d documents? confirmed/.test(await status()),
+        'systemd knows how it stands',
+      );
+      expect(await as(`node ${PACKAGE}/dist/cli.js service uninstall --user`)).toContain(
+        'removed ',
+      );
+      expect(await as('find ~/.config -name "*peersync*"')).toBe('');
+    });
+
+    it('runs one instance a configuration, each with its credential', async () => {
+      const run = `systemd-run --unit=a-peer -E PATH="$PATH" node ${PACKAGE}/dist/cli.js`;
+      await container.sh(`${run} peer --data /var/tmp/a-peer --port 8399 --require-auth`);
+      const password = '/var/tmp/a-peer/admin-password';
+      await until(
+        async () => (await container.run('test', '-s', password)).code === 0,
+        'it has a password',
+      );
+      await container.sh('install -m 600 "$1" /etc/peersync/docs.peer-password', password);
+      const auth = { username: 'admin', password: { credential: 'peer-password' } };
+      const peer = { url: 'http://127.0.0.1:8399', auth };
+      const folders = [folderOf('docs', '/srv/docs')];
+      await configure(
+        { peer, folders, state: { dir: '/var/lib/peersync/docs' } },
+        '/etc/peersync/docs.json',
+      );
+      await container.write('/srv/docs/d.txt', 'with a credential');
+      const words = ['service', 'install', '--name', 'docs', '-c', '/etc/peersync/docs.json'];
+      const { code, stderr } = await container.peersync(...words);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      await container.hears('peersync@docs.service', /^confirmed docs\/d\.txt/);
+      expect((await container.peersync('service', 'uninstall', '--name', 'docs')).code).toBe(0);
+      expect(await container.sh(FIND_INSTALLED)).toBe('');
+    });
+  },
+);

@@ -7,7 +7,10 @@ import { systemTool } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 /** A systemctl that does this, as part of an environment. */
-const systemctl = (script: string, more: object = {}) => ({ ...systemTool('systemctl', script), ...more });
+const systemctl = (script: string, more: object = {}) => ({
+  ...systemTool('systemctl', script),
+  ...more,
+});
 
 /** A configuration in a directory of its own, which is also where a user's units stand. */
 function setUp(version: number, auth?: object, more: object = {}) {
@@ -21,12 +24,17 @@ function setUp(version: number, auth?: object, more: object = {}) {
 }
 
 /** What a command that failed left. */
-const failed = (code: number, part: string) => ({ code, stderr: expect.stringContaining(part) as unknown });
+const failed = (code: number, part: string) => ({
+  code,
+  stderr: expect.stringContaining(part) as unknown,
+});
 
 describe('service install', () => {
   it('shows with --dry-run what it would do for a user, and does not do it', async () => {
     const auth = { username: 'admin', password: { credential: 'secret' } };
-    const { directory, run, install } = setUp(255, auth, { status: { token: { credential: 'token' } } });
+    const { directory, run, install } = setUp(255, auth, {
+      status: { token: { credential: 'token' } },
+    });
     const words = ['--user', '--name', 'docs', '--dry-run'];
     const { code, stdout, stderr } = await install(...words);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -67,7 +75,9 @@ describe('service install', () => {
     const unit = join(directory, 'systemd/user/peersync.service');
     mkdirSync(join(directory, 'systemd/user'), { recursive: true });
     writeFileSync(unit, '[Service]\n');
-    expect(await install('--user', '--dry-run')).toMatchObject(failed(1, `${unit} is there already`));
+    expect(await install('--user', '--dry-run')).toMatchObject(
+      failed(1, `${unit} is there already`),
+    );
   });
 });
 
@@ -85,12 +95,15 @@ describe('service status', () => {
     expect((await status(`echo '${shown}'`)).stdout).toMatch(/^result +watchdog$/m);
   });
 
-  it.skipIf(existsSync('/run/systemd/system'))('says where no systemd is that there is none', async () => {
-    const said = await status('echo "System has not been booted with systemd." >&2; exit 1');
-    expect(said).toMatchObject(
-      failed(1, 'This system was not started by systemd.\n  Start `peersync run` by'),
-    );
-  });
+  it.skipIf(existsSync('/run/systemd/system'))(
+    'says where no systemd is that there is none',
+    async () => {
+      const said = await status('echo "System has not been booted with systemd." >&2; exit 1');
+      expect(said).toMatchObject(
+        failed(1, 'This system was not started by systemd.\n  Start `peersync run` by'),
+      );
+    },
+  );
 
   it('says how to install what is not, and that systemctl is not there', async () => {
     const none = await peersync(['service', 'status'], { env: { PATH: temporaryDirectory() } });

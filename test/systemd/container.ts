@@ -36,9 +36,19 @@ export class Container {
     const shown = ['dist', 'node_modules', 'package.json', 'systemd', 'test/systemd'];
     const binds = shown.map((name) => `--bind-ro=${resolve(repository, name)}:${PACKAGE}/${name}`);
     const words = [
-      ...['-D', root, '--volatile=overlay', '--register=no', '--keep-unit', '--private-network'],
-      ...[`--machine=peersync-${process.pid}`, '--console=pipe', '--quiet', '--kill-signal=SIGRTMIN+3'],
-      ...[...binds, `--bind-ro=${process.execPath}:/usr/bin/node`, '-b'],
+      '-D',
+      root,
+      '--volatile=overlay',
+      '--register=no',
+      '--keep-unit',
+      '--private-network',
+      `--machine=peersync-${process.pid}`,
+      '--console=pipe',
+      '--quiet',
+      '--kill-signal=SIGRTMIN+3',
+      ...binds,
+      `--bind-ro=${process.execPath}:/usr/bin/node`,
+      '-b',
     ];
     // Should we be killed, it goes, too.
     const mortal = ['--pdeathsig', 'TERM', 'systemd-nspawn', ...words];
@@ -69,7 +79,9 @@ export class Container {
   run(...words: readonly string[]): Promise<Said> {
     const into = ['-t', String(this.#init), '-m', '-u', '-i', '-n', '-p', '-C', '--'];
     const env = ['env', '-i', `PATH=${PATH}`, 'HOME=/root', 'LANG=C.UTF-8'];
-    const child = spawn('nsenter', [...into, ...env, ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn('nsenter', [...into, ...env, ...words], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let [stdout, stderr] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       stdout += text;
@@ -80,7 +92,9 @@ export class Container {
     return new Promise((done) => child.on('close', (code) => done({ code, stdout, stderr })));
   }
 
-  /** Runs a line of shell that has to succeed; `$1` and so on are `words`. @returns what it printed */
+  /**
+   * Runs a line of shell that has to succeed; `$1` and so on are `words`. @returns what it printed
+   */
   async sh(line: string, ...words: readonly string[]): Promise<string> {
     const { code, stdout, stderr } = await this.run('bash', '-ec', line, 'sh', ...words);
     if (code !== 0) throw new Error(`${line}\nended with ${code}:\n${stdout}\n${stderr}`);
@@ -138,9 +152,11 @@ export class Container {
 
   #findInit(): boolean {
     const { pid } = this.#nspawn;
-    if (pid === undefined || this.#nspawn.exitCode !== null) throw new Error('systemd-nspawn ended');
+    if (pid === undefined || this.#nspawn.exitCode !== null)
+      throw new Error('systemd-nspawn ended');
     const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-    if (!child || !/^(systemd|init)$/.test(readFileSync(`/proc/${child}/comm`, 'utf8').trim())) return false;
+    if (!child || !/^(systemd|init)$/.test(readFileSync(`/proc/${child}/comm`, 'utf8').trim()))
+      return false;
     this.#init = Number(child);
     return true;
   }

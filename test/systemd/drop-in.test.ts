@@ -29,8 +29,14 @@ async function dropInOf(config: object, parts: Partial<Runs> = {}): Promise<stri
   const configPath = parts.configPath ?? '/etc/peersync/config.json';
   const program = '/usr/lib/node_modules/peersync/dist/cli.js';
   return dropIn({
-    ...{ scope: 'system', node: '/usr/bin/node', program, programRoot: '/usr/lib/node_modules' },
-    ...{ credentialFile: (name) => `/etc/peersync/${name}`, systemd: 252, ...parts, configPath },
+    scope: 'system',
+    node: '/usr/bin/node',
+    program,
+    programRoot: '/usr/lib/node_modules',
+    credentialFile: (name) => `/etc/peersync/${name}`,
+    systemd: 252,
+    ...parts,
+    configPath,
     config: await checkConfig(config, configPath),
   });
 }
@@ -43,13 +49,16 @@ const withAuth = { ...remote, peer: { ...remote.peer, auth } };
 const unsafe = expect.objectContaining({ code: 'SERVICE_WORD' }) as Error;
 
 /** The lines of a drop-in that begin so. */
-const linesOf = (text: string, begin: string) => text.split('\n').filter((line) => line.startsWith(begin));
+const linesOf = (text: string, begin: string) =>
+  text.split('\n').filter((line) => line.startsWith(begin));
 
 it('a word in a unit is quoted, and holds nothing that systemd would take for its own', () => {
   expect(unitWord('/srv/a b')).toBe('"/srv/a b"');
   expect(unitWord('/srv/100%n "x" \\y')).toBe('"/srv/100%%n \\"x\\" \\\\y"');
   expect(() => unitWord('/srv/a\nExecStart=/bin/evil')).toThrow(unsafe);
-  expect(unitCommand(['/usr/bin/node', '/a/$HOME', 'run'])).toBe('":/usr/bin/node" "/a/$HOME" "run"');
+  expect(unitCommand(['/usr/bin/node', '/a/$HOME', 'run'])).toBe(
+    '":/usr/bin/node" "/a/$HOME" "run"',
+  );
 });
 
 describe('what is particular to an installation', () => {
@@ -116,7 +125,9 @@ ReadWritePaths="/var/lib/peersync/state"
     const unit = join(temporaryDirectory(), 'peersync-test.service');
     const service = text.replace('ExecStart=\n', '').replace('ExecReload=\n', '');
     writeFileSync(unit, `[Unit]\nDescription=x\n${service}`);
-    const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' });
+    const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], {
+      encoding: 'utf8',
+    });
     expect(verified).toMatchObject({ stderr: '', status: 0 });
   });
 });
@@ -160,7 +171,8 @@ describe('an installation', () => {
       for (const name of ['home', 'secret', 'disk']) mkdirSync(join(base, name));
       symlinkSync('disk', join(base, 'link'));
       expect(await make('link/a/b')).toBe(true);
-      for (const path of ['disk/a', 'disk/a/b']) expect(statSync(join(base, path))).toMatchObject(nobody);
+      for (const path of ['disk/a', 'disk/a/b'])
+        expect(statSync(join(base, path))).toMatchObject(nobody);
       expect(statSync(join(base, 'disk')).uid).toBe(0);
       // Once, with those above it.
       expect(await make('link/a/b')).toBe(false);

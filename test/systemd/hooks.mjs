@@ -1,7 +1,8 @@
-// What a test does to a daemon from within, which no product code is for; brought in by NODE_OPTIONS=--import.
+// What a test does to a daemon from within, which no product code is for; brought in by
+// NODE_OPTIONS=--import.
 //
-// HOLD_START=FILE: it does not become ready before FILE is there.
-// AT_SIGUSR2=deaf: the queue starts nothing any more. =spin: the event loop is blocked for good. =probe: tries to write to each path
+// HOLD_START=FILE: it does not become ready before FILE is there. AT_SIGUSR2=deaf: the queue starts
+// nothing any more. =spin: the event loop is blocked for good. =probe: tries to write to each path
 // of PROBE (with ':' between), and leaves what came of it in PROBE_RESULT.
 import { existsSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';

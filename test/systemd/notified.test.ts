@@ -12,7 +12,9 @@ it('a daemon that systemd started tells it that it starts, is ready, lives, how 
   const heard = join(directory, 'heard');
   writeFileSync(heard, '');
   const path = systemTool('systemd-notify', `(printf '%s ' "$@"; echo) >> ${quoted(heard)}`);
-  const config = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
+  const config = writeConfig(directory, {
+    peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+  });
   const words = (): string[] =>
     readFileSync(heard, 'utf8')
       .split('\n')
@@ -23,7 +25,10 @@ it('a daemon that systemd started tells it that it starts, is ready, lives, how 
   });
   await until(() => words().includes('READY=1'), 'it is ready');
   expect(words()[0]).toBe('STATUS=starting: reading what is known');
-  await until(() => words().filter((word) => word === 'WATCHDOG=1').length >= 3, 'it gives signs of life');
+  await until(
+    () => words().filter((word) => word === 'WATCHDOG=1').length >= 3,
+    'it gives signs of life',
+  );
   expect(words()).toContain('STATUS=0 documents confirmed, nothing waiting');
   await running.kill('SIGTERM');
   await until(() => words().includes('STOPPING=1'), 'it said that it stops');

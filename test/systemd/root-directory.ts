@@ -10,19 +10,24 @@ export function whyNoSystemd(): string | undefined {
   if (process.platform !== 'linux') return 'this is no Linux';
   if (process.getuid?.() !== 0) return 'only root can boot a container';
   const missing = PROGRAMS.filter((program) => !isThere(program));
-  if (missing.length > 0) return `not installed: ${missing.join(', ')} (debootstrap, systemd-container)`;
+  if (missing.length > 0)
+    return `not installed: ${missing.join(', ')} (debootstrap, systemd-container)`;
   return undefined;
 }
 
 function isThere(program: string): boolean {
-  return ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'].some((directory) =>
-    existsSync(join(directory, program)),
+  return ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'].some(
+    (directory) => existsSync(join(directory, program)),
   );
 }
 
-/** A small Debian with systemd, as a directory; made once, which takes a minute, and kept in a cache. Nobody writes to it. */
+/**
+ * A small Debian with systemd, as a directory; made once, which takes a minute, and kept in a
+ * cache. Nobody writes to it.
+ */
 export function rootDirectory(): string {
-  const suite = /^VERSION_CODENAME=(.*)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'stable';
+  const suite =
+    /^VERSION_CODENAME=(.*)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'stable';
   const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
   const root = join(cache, 'peersync', `systemd-${suite}`);
   if (existsSync(root)) return root;

@@ -27,10 +27,13 @@ describe('the units', () => {
     expect(exposureOf(name)).toBeLessThanOrEqual(LARGEST_EXPOSURE);
   });
 
-  it.each(UNITS)('%s leaves threads for the rest where a disk hangs, and has free memory go back', (name) => {
-    expect(textOf(name)).toMatch(/^Environment=UV_THREADPOOL_SIZE=16$/m);
-    expect(textOf(name)).toMatch(/^Environment=MALLOC_TRIM_THRESHOLD_=131072$/m);
-  });
+  it.each(UNITS)(
+    '%s leaves threads for the rest where a disk hangs, and has free memory go back',
+    (name) => {
+      expect(textOf(name)).toMatch(/^Environment=UV_THREADPOOL_SIZE=16$/m);
+      expect(textOf(name)).toMatch(/^Environment=MALLOC_TRIM_THRESHOLD_=131072$/m);
+    },
+  );
 
   it('are alike but for whom they serve', () => {
     const settings = (name: string) =>
@@ -42,7 +45,13 @@ describe('the units', () => {
       settings(name)
         .filter((line) => !system.has(line))
         .map((line) => line.split('=')[0]);
-    const template = ['Description', 'ExecStart', 'ExecReload', 'SyslogIdentifier', 'StateDirectory'];
+    const template = [
+      'Description',
+      'ExecStart',
+      'ExecReload',
+      'SyslogIdentifier',
+      'StateDirectory',
+    ];
     expect(others('peersync@.service')).toEqual(template);
     const user = ['ExecStart', 'ExecReload', 'UMask', 'ProtectHome', 'WantedBy'];
     expect(others('peersync.user.service')).toEqual(user);

@@ -1,7 +1,16 @@
-// Makes `dist` of what was compiled: few files that start fast and hold the libraries too, the page's files, the types of the
-// library, and the licences of what is in it. What is found by its place (the threads, the page, package.json) stands two levels
-// above or beside a chunk just as it does for a module of the source.
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+// Makes `dist` of what was compiled: few files that start fast and hold the libraries too, the
+// page's files, the types of the library, and the licences of what is in it. What is found by its
+// place (the threads, the page, package.json) stands two levels above or beside a chunk just as it
+// does for a module of the source.
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { build } from 'rolldown';
@@ -23,7 +32,12 @@ const { output } = await build({
   external: ['node-sqlite3-wasm'],
   // One version of it, and the one that is quick with plain letters: the help is laid out by it.
   resolve: { alias: { 'string-width': join(root, 'node_modules/string-width') } },
-  output: { dir: dist, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name].js', minify: true },
+  output: {
+    dir: dist,
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name].js',
+    minify: true,
+  },
 });
 
 for (const { imports = [], fileName } of output)
@@ -70,7 +84,9 @@ function copyTypes(name) {
 
 /** Name, version and licence of each package of which there is something in the files. */
 function licenses(paths) {
-  const homes = new Set(paths.map((path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]));
+  const homes = new Set(
+    paths.map((path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]),
+  );
   homes.delete(undefined);
   const texts = [...homes].map((home) => {
     const { name, version, license } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));

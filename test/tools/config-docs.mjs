@@ -1,4 +1,5 @@
-// The reference of the configuration, as Markdown: a table for each part of the file, from the JSON Schema.
+// The reference of the configuration, as Markdown: a table for each part of the file, from the JSON
+// Schema.
 
 const PREAMBLE =
   'Durations are text with units (`"250ms"`, `"2s"`, `"15m"`, `"1h30m"`, `"7d"`), sizes text with a unit (`"64 KiB"`, ' +
@@ -13,7 +14,9 @@ export function configDocs(root) {
     const fields = fieldsOf(node);
     if (fields === undefined) return [];
     const prefix = node.items ? `${name}[]` : name;
-    return [`### \`${name}\`\n\n${node.description}\n\n${HEAD}${rows(fields, prefix).join('\n')}\n`];
+    return [
+      `### \`${name}\`\n\n${node.description}\n\n${HEAD}${rows(fields, prefix).join('\n')}\n`,
+    ];
   });
   const loose = parts
     .filter(([, node]) => fieldsOf(node) === undefined)

@@ -26,7 +26,10 @@ const BUDGETS = {
 const ALL = { code: 24_000, files: 160 };
 
 const files = readdirSync(src, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && /\.(ts|tsx|css)$/.test(entry.name) && !entry.name.endsWith('.d.ts'))
+  .filter(
+    (entry) =>
+      entry.isFile() && /\.(ts|tsx|css)$/.test(entry.name) && !entry.name.endsWith('.d.ts'),
+  )
   .map((entry) => relative(src, join(entry.parentPath, entry.name)))
   .toSorted();
 const code = new Map(files.map((file) => [file, codeLines(readFileSync(join(src, file), 'utf8'))]));

@@ -1,5 +1,5 @@
-// What the compiler leaves to do: the program can be executed, knows what it was built of, and has its manual page and
-// the scripts that complete its commands beside it.
+// What the compiler leaves to do: the program can be executed, knows what it was built of, and has
+// its manual page and the scripts that complete its commands beside it.
 import { execFile, execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -17,7 +17,10 @@ function git(...args) {
   }).trim();
 }
 
-/** Where there is no git, or the source is only unpacked somewhere in another repository, nothing is known. */
+/**
+ * Where there is no git, or the source is only unpacked somewhere in another repository, nothing is
+ * known.
+ */
 function build() {
   try {
     if (realpathSync(git('rev-parse', '--show-toplevel')) !== realpathSync(root)) return {};

@@ -1,6 +1,6 @@
-// Keeps the order of src: imports run downwards only and in no circle, the rooms of one floor know nothing of each other, the
-// clock is asked only through lib/clock.ts, and a file that a person waits for brings along no package but those that it cannot
-// do without.
+// Keeps the order of src: imports run downwards only and in no circle, the rooms of one floor know
+// nothing of each other, the clock is asked only through lib/clock.ts, and a file that a person
+// waits for brings along no package but those that it cannot do without.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 
@@ -31,8 +31,8 @@ const allowed = {
 /** Files that may reach a room which their own room may not. */
 const exceptions = { 'commands/peer.ts': 'embedded' };
 /**
- * What is part of quick commands, and the packages that each of these files may bring along, itself or by what it imports at
- * its top. Everything else is imported where it is used.
+ * What is part of quick commands, and the packages that each of these files may bring along, itself
+ * or by what it imports at its top. Everything else is imported where it is used.
  */
 const light = {
   // Yargs measures texts, too.
@@ -55,7 +55,8 @@ const light = {
   // The status page may be off, and the peer another.
   'daemon/daemon.ts': 'chokidar htmlparser2 ignore lowdb mime p-queue undici zod',
 };
-const clockWords = /\bDate\.now\(|\bnew Date\(\)|(?<!\.)\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(/;
+const clockWords =
+  /\bDate\.now\(|\bnew Date\(\)|(?<!\.)\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(/;
 /** The page in the browser has a clock of its own. */
 const clockFree = ['lib/clock.ts', 'page/browser/model.ts'];
 
@@ -66,7 +67,8 @@ const loading = /^(?:import|export)\s+(?!type\s)(?:[\w*\s{},$]+\sfrom\s+)?'([^']
 const texts = new Map();
 for (const entry of readdirSync(src, { recursive: true, withFileTypes: true })) {
   const path = join(entry.parentPath, entry.name);
-  if (entry.isFile() && /\.tsx?$/.test(path)) texts.set(relative(src, path), readFileSync(path, 'utf8'));
+  if (entry.isFile() && /\.tsx?$/.test(path))
+    texts.set(relative(src, path), readFileSync(path, 'utf8'));
 }
 const problems = [];
 for (const [file, text] of texts) {
@@ -86,7 +88,9 @@ if (shortest !== undefined) problems.push(`a circle of imports: ${shortest.join(
 for (const [file, may] of Object.entries(light))
   for (const [name, way] of reached(file, loading).packages)
     if (!may.split(' ').some((package_) => name === package_ || name.startsWith(`${package_}/`)))
-      problems.push(`${file} brings '${name}' along, by ${way.join(' → ')}: import it where it is used`);
+      problems.push(
+        `${file} brings '${name}' along, by ${way.join(' → ')}: import it where it is used`,
+      );
 
 if (problems.length > 0) {
   console.error(problems.join('\n'));
@@ -101,14 +105,19 @@ function roomOf(file) {
 /** The files of src, and the packages, that a file imports. */
 function importsOf(file, kind) {
   const targets = [...texts.get(file).matchAll(kind)].map(([, target]) => target);
-  const paths = targets.filter((target) => target.startsWith('.')).map((target) => join(file, '..', target));
+  const paths = targets
+    .filter((target) => target.startsWith('.'))
+    .map((target) => join(file, '..', target));
   const files = paths.flatMap((path) =>
     ['.ts', '.tsx'].map((end) => path.replace(/\.js$/, end)).filter((path) => texts.has(path)),
   );
   return { files, packages: targets.filter((target) => !/^(\.|node:)/.test(target)) };
 }
 
-/** The packages that a file comes to load, each with the shortest way there; and in a list the way back to itself, if there is one. */
+/**
+ * The packages that a file comes to load, each with the shortest way there; and in a list the way
+ * back to itself, if there is one.
+ */
 function reached(file, kind) {
   const ways = new Map([[file, [file]]]);
   const packages = new Map();

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** A link of one page to a file of the repository: both paths from its top; `anchor` is a heading of the target. */
+/**
+ * A link of one page to a file of the repository: both paths from its top; `anchor` is a heading of
+ * the target.
+ */
 export interface Link {
   readonly page: string;
   readonly target: string;
@@ -21,7 +24,11 @@ export function linksOf(top: string): (page: string) => Link[] {
     ]
       .map(([, link = '']) => link.split('#'))
       .filter(([path = '']) => !/^\w+:/.test(path))
-      .map(([path = '', anchor]) => ({ page, target: path ? join(dirname(page), path) : page, anchor }));
+      .map(([path = '', anchor]) => ({
+        page,
+        target: path ? join(dirname(page), path) : page,
+        anchor,
+      }));
 }
 
 /** The anchors of a page's headings, as GitHub makes them. */

@@ -4,7 +4,9 @@ import { expect, test } from 'vitest';
 
 const src = resolve(import.meta.dirname, '../../src');
 const map = readFileSync(join(src, 'README.md'), 'utf8');
-const steps = [...map.matchAll(/^\d+\. .*$/gm)].map(([line]) => line).filter((line) => line.includes('#'));
+const steps = [...map.matchAll(/^\d+\. .*$/gm)]
+  .map(([line]) => line)
+  .filter((line) => line.includes('#'));
 const names = steps.flatMap((step) => [...step.matchAll(/`([^`#]+)#([^`]+)`/g)]);
 
 test.each(names.map(([, file = '', name = '']) => ({ file, name })))(
@@ -15,12 +17,17 @@ test.each(names.map(([, file = '', name = '']) => ({ file, name })))(
 );
 
 test('the files and folders that the map names exist', () => {
-  const paths = [...map.matchAll(/`([\w-]+(?:\/[\w-]+)*(?:\.ts|\/))`/g)].map(([, path = '']) => path);
+  const paths = [...map.matchAll(/`([\w-]+(?:\/[\w-]+)*(?:\.ts|\/))`/g)].map(
+    ([, path = '']) => path,
+  );
   const roots = [src, resolve(src, '..')];
   expect(paths.filter((path) => !roots.some((root) => existsSync(join(root, path))))).toEqual([]);
 });
 
-/** The functions of a file, and the methods of its classes and objects as `Class.method`, private ones without their #. */
+/**
+ * The functions of a file, and the methods of its classes and objects as `Class.method`, private
+ * ones without their #.
+ */
 function definitions(text: string): string[] {
   const found: string[] = [];
   let owner = '';

@@ -18,7 +18,9 @@ describe('the pages of the repository', () => {
     for (const { page, target, anchor } of links) {
       expect(existsSync(join(top, target)), `${page}: ${target}`).toBe(true);
       if (anchor !== undefined)
-        expect(anchorsOf(readFileSync(join(top, target), 'utf8')), `${page}: ${target}`).toContain(anchor);
+        expect(anchorsOf(readFileSync(join(top, target), 'utf8')), `${page}: ${target}`).toContain(
+          anchor,
+        );
     }
   });
 
@@ -30,9 +32,14 @@ describe('the pages of the repository', () => {
   });
 
   it('are named by messages only in the way that leads an installed user there', () => {
-    const sources = execFileSync('git', ['ls-files', '-co', '--exclude-standard', 'src/*.ts', 'src/*.tsx'], {
-      ...{ cwd: top, encoding: 'utf8' },
-    });
+    const sources = execFileSync(
+      'git',
+      ['ls-files', '-co', '--exclude-standard', 'src/*.ts', 'src/*.tsx'],
+      {
+        cwd: top,
+        encoding: 'utf8',
+      },
+    );
     const naming = sources
       .split('\n')
       .filter((file) => file !== '' && file !== 'src/lib/documentation.ts')

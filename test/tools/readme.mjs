@@ -1,5 +1,5 @@
-// Writes the generated parts of the pages anew: the configuration, from the schema, and the metrics, from their table. Needs
-// the build.
+// Writes the generated parts of the pages anew: the configuration, from the schema, and the
+// metrics, from their table. Needs the build.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { jsonSchema } from '../../.build/config/schema.js';
 import { metricDocs } from '../../.build/page/metrics.js';

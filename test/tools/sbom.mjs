@@ -1,6 +1,7 @@
-// Prints what is in peersync's files and what is installed with them, in CycloneDX, by npm's own command. That is run where there is nothing for
-// development: it would leave out a package that something for development wants as well. And it calls the whole by the name
-// of the directory that it is run in.
+// Prints what is in peersync's files and what is installed with them, in CycloneDX, by npm's own
+// command. That is run where there is nothing for development: it would leave out a package that
+// something for development wants as well. And it calls the whole by the name of the directory that
+// it is run in.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,9 +25,13 @@ try {
   writeFileSync(join(directory, 'package.json'), JSON.stringify(ours));
   writeFileSync(join(directory, 'package-lock.json'), JSON.stringify(lock));
   // What is for development goes out of the list.
-  execFileSync('npm', ['prune', '--silent', '--package-lock-only', '--offline', '--ignore-scripts'], {
-    cwd: directory,
-  });
+  execFileSync(
+    'npm',
+    ['prune', '--silent', '--package-lock-only', '--offline', '--ignore-scripts'],
+    {
+      cwd: directory,
+    },
+  );
   const options = [
     '--sbom-format',
     'cyclonedx',

@@ -24,7 +24,10 @@ const impatient: Clock = Object.assign(Object.create(systemClock), {
   sleep: () => new Promise<void>((resolve) => setImmediate(resolve)),
 });
 
-/** A world that can be started again. @returns how to stop it; it is stopped at the end of the test in any case */
+/**
+ * A world that can be started again. @returns how to stop it; it is stopped at the end of the test
+ * in any case
+ */
 async function started(w: World): Promise<() => Promise<void>> {
   await w.start();
   let isRunning = true;
@@ -36,11 +39,17 @@ async function started(w: World): Promise<() => Promise<void>> {
   return stop;
 }
 
-/** An audit of the world that runs until the end of the test. @param look is called before each look-up, and may throw */
+/**
+ * An audit of the world that runs until the end of the test. @param look is called before each
+ * look-up, and may throw
+ */
 function audited(w: World, everyMs = WEEK_MS, look: (url: string) => unknown = () => {}) {
   const deps = {
     state: w.state,
-    queue: { run: (_: string, work: (signal: AbortSignal) => unknown) => work(new AbortController().signal) },
+    queue: {
+      run: (_: string, work: (signal: AbortSignal) => unknown) =>
+        work(new AbortController().signal),
+    },
     peer: {
       peerdoc: async ({ url }: { readonly url: string }) => {
         await look(url);
@@ -78,7 +87,10 @@ function flip(path: string, at: number): void {
 const endsOf = (path: string) =>
   [...readFileSync(path).entries()].flatMap(([i, byte]) => (byte === 0x0a ? i : []));
 
-/** What can happen to a state that has one version in a snapshot, and a later one in the journal since. */
+/**
+ * What can happen to a state that has one version in a snapshot, and a later one in the journal
+ * since.
+ */
 const DAMAGES: readonly (readonly [string, (w: World) => void])[] = [
   ['is lost', (w) => rmSync(newest(w, 'journal'))],
   ['is empty', (w) => truncateSync(newest(w, 'journal'), 0)],
@@ -128,7 +140,10 @@ describe.each(DAMAGES)('after a journal that %s', (_, damage) => {
       await w.state.compact();
       await w.state.compact();
       w.write('a', 'two');
-      await w.until(() => w.peer.documents.get(w.url('a'))?.text === 'two', 'the later version is pushed');
+      await w.until(
+        () => w.peer.documents.get(w.url('a'))?.text === 'two',
+        'the later version is pushed',
+      );
       await w.confirmed('a');
       await stop();
       damage(w);

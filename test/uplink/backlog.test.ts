@@ -28,7 +28,9 @@ function setting(...records: Entry[]) {
     },
   };
   const deps = {
-    ...{ clock, state, held: HELD },
+    clock,
+    state,
+    held: HELD,
     settings: { ...QUICK, push: { ...QUICK.push, backoff: { min: 1, max: BACKOFF_MS } } },
     standing: () => 'there',
   };
@@ -44,7 +46,11 @@ function setting(...records: Entry[]) {
     return taken;
   };
   return {
-    ...{ clock, entries, backlog, put, gets: () => gets },
+    clock,
+    entries,
+    backlog,
+    put,
+    gets: () => gets,
     add: (item: PendingItem, waitMs?: number) => {
       put(item);
       backlog.add(item, waitMs);
@@ -141,7 +147,9 @@ it('of many items in the state a part is held, and all leave', async () => {
   expect(backlog.isIdle).toBe(false);
   for (;;) {
     await fill();
-    expect(records.filter((each) => backlog.holds(each)).length - backlog.out).toBeLessThanOrEqual(2 * HELD);
+    expect(records.filter((each) => backlog.holds(each)).length - backlog.out).toBeLessThanOrEqual(
+      2 * HELD,
+    );
     const paths = Array.from({ length: 40 }, take).filter((path) => path !== undefined);
     if (paths.length === 0) break;
     for (const path of paths) {

@@ -13,10 +13,14 @@ import { FakePeer, failing, QUICK } from '../support/world.js';
 function setting({ misfits = false } = {}) {
   const peer = new FakePeer();
   const deps = {
-    ...{ peer, clock: systemClock, log: silentLogger, settings: QUICK },
+    peer,
+    clock: systemClock,
+    log: silentLogger,
+    settings: QUICK,
     dialect: { current: DIALECTS.standard, misfits: async () => misfits },
     queue: {
-      run: (_: string, work: (signal: AbortSignal) => Promise<unknown>) => work(new AbortController().signal),
+      run: (_: string, work: (signal: AbortSignal) => Promise<unknown>) =>
+        work(new AbortController().signal),
     },
     state: { get: (_: string, path: string) => pendingRecord(path) },
   } as unknown as UplinkDeps;
@@ -28,7 +32,14 @@ function setting({ misfits = false } = {}) {
         const item = pendingRecord(path);
         const { sha256: digest } = item.version;
         const text = Buffer.from(path);
-        const content = { kind: 'content' as const, text, size: 1, digest, type: '', words: undefined };
+        const content = {
+          kind: 'content' as const,
+          text,
+          size: 1,
+          digest,
+          type: '',
+          words: undefined,
+        };
         return { item, content, sent: sentOf(item) };
       });
       return (await sendBatch(deps, documents, dialect)).map(({ kind }) => kind);
@@ -40,7 +51,9 @@ function setting({ misfits = false } = {}) {
 describe('a batch', () => {
   it('that is answered has the answer for each item, and is refused where there is none', async () => {
     const { peer, send, pushed } = setting();
-    peer.onPush = () => ({ results: [{ ok: true }, { ok: false, message: 'no thanks' }, { ok: true }] });
+    peer.onPush = () => ({
+      results: [{ ok: true }, { ok: false, message: 'no thanks' }, { ok: true }],
+    });
     expect(await send('abcd')).toEqual(['accepted', 'refused', 'accepted', 'refused']);
     expect(await send('')).toEqual([]);
     expect(pushed()).toEqual(['abcd']);
@@ -70,16 +83,33 @@ describe('a batch', () => {
   });
 });
 
-const peerError = (code: 'PEER_UNREACHABLE' | 'PEER_TIMEOUT' | 'PEER_ABORTED', delivered: 'no' | 'maybe') =>
-  new PeerError(code, { url: 'http://127.0.0.1:1/', what: 'failed', delivered });
+const peerError = (
+  code: 'PEER_UNREACHABLE' | 'PEER_TIMEOUT' | 'PEER_ABORTED',
+  delivered: 'no' | 'maybe',
+) => new PeerError(code, { url: 'http://127.0.0.1:1/', what: 'failed', delivered });
 
 it.each([
   ['that waited in the queue when it stopped was not taken', queueStopped(), false, 'returned'],
-  ['that the stopping queue gave up halfway may have been taken', queueStopped(), true, 'unanswered'],
+  [
+    'that the stopping queue gave up halfway may have been taken',
+    queueStopped(),
+    true,
+    'unanswered',
+  ],
   ['that was not sent whole was not taken', peerError('PEER_UNREACHABLE', 'no'), true, 'returned'],
   ['that was aborted before was not taken', peerError('PEER_ABORTED', 'no'), true, 'returned'],
-  ['that was not sent whole in time was not taken', peerError('PEER_TIMEOUT', 'no'), true, 'returned'],
-  ['that has no answer in time may be taken', peerError('PEER_TIMEOUT', 'maybe'), true, 'unanswered'],
+  [
+    'that was not sent whole in time was not taken',
+    peerError('PEER_TIMEOUT', 'no'),
+    true,
+    'returned',
+  ],
+  [
+    'that has no answer in time may be taken',
+    peerError('PEER_TIMEOUT', 'maybe'),
+    true,
+    'unanswered',
+  ],
 ])('a push %s', (_, error, begun, kind) => {
   expect(pushFailure(error, begun)).toBe(kind);
 });

@@ -65,11 +65,14 @@ function processes(clock: FakeClock, program = PROGRAM, log: Logger = silentLogg
   writeFileSync(path, program);
   const documents = new DocumentProcesses(pathToFileURL(path), clock, log);
   onTestFinished(() => documents.close());
-  const read = (file: string) => documents.read({ file, rules: DIALECTS.standard.content } as DocumentOrder);
+  const read = (file: string) =>
+    documents.read({ file, rules: DIALECTS.standard.content } as DocumentOrder);
   const begunFile = (file: string) => `${path}.${file}`;
   /** The processes that began to read this document, the first one first. */
   const pidsOf = (file: string) =>
-    existsSync(begunFile(file)) ? readFileSync(begunFile(file), 'utf8').trim().split('\n').map(Number) : [];
+    existsSync(begunFile(file))
+      ? readFileSync(begunFile(file), 'utf8').trim().split('\n').map(Number)
+      : [];
   return { begunFile, documents, path, pidsOf, read };
 }
 
@@ -134,7 +137,9 @@ it.each([
 it('a document whose process the system kills is read once more, and refused only when that is killed as well', async () => {
   const { pidsOf, read } = processes(new FakeClock());
   expect(await read('killed once')).toEqual({ kind: 'wordless', reader: 'killed once' });
-  expect(await read('killed always')).toMatchObject(refused('DOCUMENT_TOO_LARGE', 'the system killed'));
+  expect(await read('killed always')).toMatchObject(
+    refused('DOCUMENT_TOO_LARGE', 'the system killed'),
+  );
   // One by the process that had read another document, and two by new ones.
   expect(pidsOf('killed always')).toHaveLength(3);
 });
@@ -148,7 +153,9 @@ it('a process that answered for the last time is gone before the next one starts
 
 it('a process whose pipes another program holds open is over when it has ended', async () => {
   const { begunFile, documents, read } = processes(new FakeClock());
-  expect(await read('shares its pipes')).toMatchObject(refused('DOCUMENT_BROKEN', 'ended with code 1'));
+  expect(await read('shares its pipes')).toMatchObject(
+    refused('DOCUMENT_BROKEN', 'ended with code 1'),
+  );
   const other = Number(readFileSync(`${begunFile('shares its pipes')}.child`, 'utf8'));
   onTestFinished(() => void process.kill(other, 'SIGKILL'));
   expect(runs(other)).toBe(true);
@@ -177,7 +184,9 @@ it('a process that has nothing to do for half a minute is ended', async () => {
 
 it('a document that fills the heap of its process is refused, and the next one is read', async () => {
   const { read } = processes(new FakeClock());
-  expect(await read('fills the heap')).toMatchObject(refused('DOCUMENT_TOO_LARGE', 'too much memory'));
+  expect(await read('fills the heap')).toMatchObject(
+    refused('DOCUMENT_TOO_LARGE', 'too much memory'),
+  );
   expect(await read('fine')).toEqual(fine);
 }, 60_000);
 
@@ -194,7 +203,9 @@ it.each([
   'a document that makes its process answer wrongly or not at all is refused (%s), and the next one is read',
   async (file) => {
     const { read } = processes(new FakeClock());
-    expect(await read(file)).toMatchObject(refused('DOCUMENT_BROKEN', 'the program that reads it failed'));
+    expect(await read(file)).toMatchObject(
+      refused('DOCUMENT_BROKEN', 'the program that reads it failed'),
+    );
     expect(await read('fine')).toEqual(fine);
   },
 );
@@ -233,7 +244,11 @@ it('the environment of the daemon, which may hold passwords, does not reach a pr
 it('a program that does not start is the fault of no document: each one waits until it does', async () => {
   const clock = new FakeClock();
   const { log, said } = listening();
-  const { documents, path, read } = processes(clock, 'throw new TypeError("no such library");', log);
+  const { documents, path, read } = processes(
+    clock,
+    'throw new TypeError("no such library");',
+    log,
+  );
   const reading = read('fine');
   await until(() => said.length > 0, 'the failure is said');
   const why = 'does not start: it ended with code 1 (TypeError: no such library).';

@@ -22,7 +22,8 @@ const plain = (text: string) => as('plain', text);
 
 describe('a peer that takes only text', () => {
   it('gets it in UTF-8, and no type', () => {
-    const way = (encoding: Encoding) => wayOf('a.html', encoding, bytes('<'), DIALECTS.standard.content);
+    const way = (encoding: Encoding) =>
+      wayOf('a.html', encoding, bytes('<'), DIALECTS.standard.content);
     expect(way('utf-8').type).toBe('');
     const file = Buffer.from('nothing special, é – 3');
     expect(rewritten(file, way('utf-8').rewriting)).toBe(file);
@@ -56,7 +57,9 @@ describe('coloured text', () => {
 
   it('becomes text within a document, too', async () => {
     const message = `From: a@b\nSubject: build\n\n${COLOURED.map(([text]) => text).join('\n')}\n`;
-    expect(await pageFor('a.eml', message)).toContain(COLOURED.map(([, shown]) => shown).join('<br>\n'));
+    expect(await pageFor('a.eml', message)).toContain(
+      COLOURED.map(([, shown]) => shown).join('<br>\n'),
+    );
   });
 });
 
@@ -69,16 +72,26 @@ function versionOf(name: string, content: string | Uint8Array) {
 }
 
 async function pageFor(name: string, content: string): Promise<string> {
-  const order = { ...versionOf(name, content), rules: DIALECTS.standard.content, wanted: 'text' } as const;
+  const order = {
+    ...versionOf(name, content),
+    rules: DIALECTS.standard.content,
+    wanted: 'text',
+  } as const;
   const packed = await packDocument(order);
-  if (packed.kind !== 'content' || !('encoded' in packed.text)) throw new Error(`it is ${packed.kind}`);
+  if (packed.kind !== 'content' || !('encoded' in packed.text))
+    throw new Error(`it is ${packed.kind}`);
   return new URLSearchParams(`page=${Buffer.from(packed.text.encoded)}`).get('page') ?? '';
 }
 
 describe('a document for a peer that takes files', () => {
   const rules = DIALECTS.yacy.content;
   const words = 'one two three four five six seven eight nine ten eleven twelve';
-  const packedAs = async (name: string, content: Uint8Array, isExtracted = false, read = packDocument) => {
+  const packedAs = async (
+    name: string,
+    content: Uint8Array,
+    isExtracted = false,
+    read = packDocument,
+  ) => {
     const clock = new FakeClock();
     const files = [{ ...versionOf(name, content), isExtracted }];
     const packers = { clock, pack: async () => [], packDocument: read };
@@ -131,7 +144,9 @@ describe('a document for a peer that takes files', () => {
   it('travels as it is, uncounted, where reading it takes too long, and not at all as a text', async () => {
     const trouble = { code: 'DOCUMENT_TOO_LARGE', message: 'It takes too long.', hint: '' };
     const slow = async () => ({ kind: 'refused', trouble }) as const;
-    expect(await packedAs('a.pdf', pdf(words), false, slow)).toBe('application/pdf, undefined words');
+    expect(await packedAs('a.pdf', pdf(words), false, slow)).toBe(
+      'application/pdf, undefined words',
+    );
     expect(await packedAs('a.xlsx', xlsx([words]), false, slow)).toBe('refused');
   });
 });
@@ -143,7 +158,9 @@ it('a document becomes a page, in which windows-1252 is no ISO 8859-1', async ()
 
 describe('a peer that takes files gets', () => {
   it.each(
-    'a.txt a.md a.json src/a.ts a.csv a.log a.xml feed.rss Makefile a.yaml a.svg a.rtf x/html'.split(' '),
+    'a.txt a.md a.json src/a.ts a.csv a.log a.xml feed.rss Makefile a.yaml a.svg a.rtf x/html'.split(
+      ' ',
+    ),
   )('text without a parser of its own as plain text: %s', (path) => {
     const { type, rewriting } = yacyWay(path, 'utf-8', '<html>'.repeat(path === 'a.txt' ? 1 : 0));
     expect(type).toBe('text/plain; charset=UTF-8');
@@ -166,7 +183,11 @@ describe('a peer that takes files gets', () => {
     ['wrong.txt', '%PDF-1.7', 'application/pdf'],
     ['a.png', '\x89PNG\r\n\x1a\n', 'image/png'],
     ['photo.dat', '\xff\xd8\xff\xe0', 'image/jpeg'],
-    ['a.docx', 'PK\x03\x04', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'],
+    [
+      'a.docx',
+      'PK\x03\x04',
+      'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+    ],
     ['a.odt', 'PK\x03\x04', 'application/vnd.oasis.opendocument.text'],
     ['letter.doc', '{\\rtf1 ', 'application/rtf'],
     ['a.txt', '%!PS-Adobe', 'application/postscript'],
@@ -177,7 +198,11 @@ describe('a peer that takes files gets', () => {
     ['a.txt', '\x00\x01', 'application/octet-stream'],
     ['unknown', '\x00\x01', 'application/octet-stream'],
   ])('%s that begins with %j as it is, as %s', (path, begin, type) => {
-    expect(yacyWay(path, 'binary', begin)).toEqual({ type, rewriting: undefined, words: undefined });
+    expect(yacyWay(path, 'binary', begin)).toEqual({
+      type,
+      rewriting: undefined,
+      words: undefined,
+    });
   });
 });
 
@@ -197,7 +222,10 @@ describe('plain text for YaCy, which reads it as HTML', () => {
     ['\ufeffmarked \ufeff within', 'marked \ufeff within'],
     ['\ufffe \uffff &#65535; &#xfffe; &#xFFFF;', '\ufffd \ufffd \ufffd \ufffd \ufffd'],
     ['&#65596; &#128512; &#x1fffe; &#xd800;', '\u{1003c} 😀 \u{1fffe} \ufffd'],
-    ['‹ › " \' 😀 \u00ad\u200b\ufffd\u{1fffe} â€“ Â ï', '‹ › " \' 😀 \u00ad\u200b\ufffd\u{1fffe} â€“ Â ï'],
+    [
+      '‹ › " \' 😀 \u00ad\u200b\ufffd\u{1fffe} â€“ Â ï',
+      '‹ › " \' 😀 \u00ad\u200b\ufffd\u{1fffe} â€“ Â ï',
+    ],
   ])('%j becomes %j', (text, safe) => {
     expect(plain(text)).toBe(safe);
   });
@@ -232,7 +260,8 @@ describe('plain text for YaCy, which reads it as HTML', () => {
         fc.constantFrom<Encoding>('utf-8', 'utf-16le'),
         fc.constantFrom('plain', 'html'),
         (words, cut, encoding, kind) => {
-          const file = encoding === 'utf-8' ? Buffer.from(words) : Buffer.from(`\ufeff${words}`, 'utf16le');
+          const file =
+            encoding === 'utf-8' ? Buffer.from(words) : Buffer.from(`\ufeff${words}`, 'utf16le');
           const way = yacyWay(kind === 'plain' ? 'a.txt' : 'a.html', encoding).rewriting;
           const pieces = [file.subarray(0, cut), file.subarray(cut)].map(
             (piece) => way?.piece(piece) ?? piece,
@@ -257,7 +286,11 @@ describe('HTML for YaCy', () => {
     expect(as('html', 'a\ufffeb\uffffc &#65535; &#xFFFE; &amp;#xfffe;')).toBe(
       'a\ufffdb\ufffdc &#65533; &#65533; &#65533;',
     );
-    const eightBits = rewrittenAs('html', Buffer.from('Gr\xfc\xdfe &#65535;', 'latin1'), 'windows-1252');
+    const eightBits = rewrittenAs(
+      'html',
+      Buffer.from('Gr\xfc\xdfe &#65535;', 'latin1'),
+      'windows-1252',
+    );
     expect(Buffer.from(eightBits)).toEqual(Buffer.from('Gr\xfc\xdfe &#65533;', 'latin1'));
   });
 });

@@ -18,8 +18,8 @@ const NOT_SHOWN = { code: 'NOT_SHOWN', message: 'Not shown.', hint: 'Wait.' };
 const named = (count: number) => Array.from({ length: count }, (_, i) => `f${i}`);
 
 /**
- * A YaCy whose index takes what comes within `updateMs`, or up to a commit, as one update, and refuses those with poison; what is
- * decided about the items that it took, and their records.
+ * A YaCy whose index takes what comes within `updateMs`, or up to a commit, as one update, and
+ * refuses those with poison; what is decided about the items that it took, and their records.
  */
 class Peer {
   readonly clock = new FakeClock();
@@ -55,7 +55,14 @@ class Peer {
     };
     const settings = { push: QUICK.push, confirm: { ...QUICK.confirm, hold: HOLD_MS } };
     const { clock, dialect } = this;
-    const deps = { state, clock, dialect, settings, log: silentLogger, standing: () => this.standing };
+    const deps = {
+      state,
+      clock,
+      dialect,
+      settings,
+      log: silentLogger,
+      standing: () => this.standing,
+    };
     this.#deps = deps as unknown as UplinkDeps;
     this.isolation = new Isolation(this.#deps);
     this.#attribution = new FailureAttribution(this.#deps, this.isolation);
@@ -68,7 +75,9 @@ class Peer {
   }
 
   get blamed(): Set<string> {
-    return new Set([...this.items.values()].flatMap((e) => (e.status === 'quarantined' ? [e.path] : [])));
+    return new Set(
+      [...this.items.values()].flatMap((e) => (e.status === 'quarantined' ? [e.path] : [])),
+    );
   }
 
   lose(...names: readonly string[]): void {
@@ -92,7 +101,8 @@ class Peer {
     let item: PendingItem = { ...pendingRecord('a.txt'), url: notShown ?? '' };
     for (let i = 1; i < attempts; i += 1)
       item = failed(accepted(item, sentOf(item), now), NOT_SHOWN, now, now);
-    if (notShown !== undefined) this.#attribution.notShown(accepted(item, sentOf(item), now), 10_000, 'no');
+    if (notShown !== undefined)
+      this.#attribution.notShown(accepted(item, sentOf(item), now), 10_000, 'no');
     return this.#outcome();
   }
 
@@ -113,7 +123,8 @@ class Peer {
     while (this.confirmed.size + this.blamed.size < this.items.size) {
       if (!this.isInRound && this.isolation.isDue(false)) void this.begin();
       await this.clock.advance(HOLD_MS / 40);
-      if (this.clock.elapsed() - began > 2_000 * HOLD_MS) throw new Error('the suspects come to no end');
+      if (this.clock.elapsed() - began > 2_000 * HOLD_MS)
+        throw new Error('the suspects come to no end');
     }
     return (this.clock.elapsed() - began) / HOLD_MS;
   }
@@ -165,7 +176,13 @@ describe('items that were lost together', () => {
     };
     const poison = fc.array(fc.nat(39), { maxLength: 4 });
     const updateMs = fc.integer({ min: 100, max: HOLD_MS });
-    const any = fc.asyncProperty(fc.integer({ min: 1, max: 40 }), poison, updateMs, fc.boolean(), run);
+    const any = fc.asyncProperty(
+      fc.integer({ min: 1, max: 40 }),
+      poison,
+      updateMs,
+      fc.boolean(),
+      run,
+    );
     await fc.assert(any, { numRuns: 20 });
   });
 
@@ -305,7 +322,13 @@ it.each([
     2,
     'quarantined: DOMAIN_GATE, see its network',
   ],
-  ['twice is not, where one of its kind was', [PUBLIC, 'http://nas/b'], LOCAL, 2, 'pending: LOST_FROM_INDEX'],
+  [
+    'twice is not, where one of its kind was',
+    [PUBLIC, 'http://nas/b'],
+    LOCAL,
+    2,
+    'pending: LOST_FROM_INDEX',
+  ],
 ])('an item that is lost %s, also in a later run', (_, shown, url, times, outcome) => {
   const peer = new Peer();
   peer.shows(shown);
@@ -322,7 +345,13 @@ it.each([
     2,
     'quarantined: DOMAIN_GATE, see its network',
   ],
-  ['may be gated where they are', DIALECTS.yacy, LOCAL, 3, 'quarantined: NOT_SHOWN, see its network'],
+  [
+    'may be gated where they are',
+    DIALECTS.yacy,
+    LOCAL,
+    3,
+    'quarantined: NOT_SHOWN, see its network',
+  ],
   ['is not where no network is known', DIALECTS.standard, PUBLIC, 3, 'quarantined: NOT_SHOWN'],
 ])('an item that is not shown %s', (_, dialect, shown, attempts, outcome) => {
   const peer = new Peer();

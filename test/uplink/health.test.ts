@@ -99,7 +99,12 @@ describe('the health checks of the uplink', () => {
     };
     w.write('a.pdf', 'a document', 'document');
     await w.until(() => busy(w).includes('a batch is not read from the disk'), 'it is read');
-    const trouble = { code: 'DOCUMENTS_UNREADABLE', message: 'It does not start.', hint: '', since: 0 };
+    const trouble = {
+      code: 'DOCUMENTS_UNREADABLE',
+      message: 'It does not start.',
+      hint: '',
+      since: 0,
+    };
     w.documentsTrouble = () => trouble;
     expect(busy(w)).toEqual([]);
     expect(w.uplink.status().documentsTrouble).toBe(trouble);

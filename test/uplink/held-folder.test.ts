@@ -27,7 +27,9 @@ describe('while the folder of what waits to be pushed is held', () => {
     inbox = standing;
     w.uplink.foldersChanged();
   };
-  /** An hour passes. @returns how often the record of an item in the folder was asked for meanwhile */
+  /**
+   * An hour passes. @returns how often the record of an item in the folder was asked for meanwhile
+   */
   const visitsInAnHour = async () => {
     await w.until(() => w.uplink.isIdle, 'nothing is to do');
     const get = vi.spyOn(w.state, 'get');
@@ -47,7 +49,10 @@ describe('while the folder of what waits to be pushed is held', () => {
     w.state.put({ ...elsewhere, folder: 'other', path: 'a.txt' });
     w.state.remove('inbox', 'other/a.txt');
     expect(w.uplink.isIdle).toBe(false);
-    await w.until(() => w.state.get('other', 'a.txt')?.status === 'confirmed', 'the other is confirmed');
+    await w.until(
+      () => w.state.get('other', 'a.txt')?.status === 'confirmed',
+      'the other is confirmed',
+    );
     expect([await visitsInAnHour(), packs]).toEqual([0, 1]);
     expect(paths.map((path) => w.state.get('inbox', path))).toEqual(items);
     becomes('there');

@@ -19,7 +19,10 @@ function slowDisk(
   return { onDisk: resolve, asked: () => asked };
 }
 
-/** The peer took the first version of a file, and that is not on disk before `onDisk`; all else comes there at once. */
+/**
+ * The peer took the first version of a file, and that is not on disk before `onDisk`; all else
+ * comes there at once.
+ */
 async function acceptedOnSlowDisk() {
   const w = await world();
   let disk: ReturnType<typeof slowDisk> | undefined;
@@ -30,7 +33,10 @@ async function acceptedOnSlowDisk() {
   };
   w.peer.visibleAfter = 1e9;
   w.write('a', 'one');
-  await w.until(() => w.statusOf('a') === 'accepted' && disk?.asked() === 1, 'the first version is accepted');
+  await w.until(
+    () => w.statusOf('a') === 'accepted' && disk?.asked() === 1,
+    'the first version is accepted',
+  );
   return { w, onDisk: () => disk?.onDisk() };
 }
 
@@ -51,7 +57,10 @@ it('a file leaves only when it is on disk that it does', async () => {
   const w = await world();
   const { onDisk, asked } = slowDisk(w, { once: false });
   w.write('a', 'one');
-  await w.until(() => asked() > 0 && w.uplink.isInFlight({ folder: 'inbox', path: 'a' }), 'it is to leave');
+  await w.until(
+    () => asked() > 0 && w.uplink.isInFlight({ folder: 'inbox', path: 'a' }),
+    'it is to leave',
+  );
   await w.clock.sleep(100);
   expect(w.peer.pushes.length).toBe(0);
   onDisk();
@@ -63,7 +72,10 @@ it('a version is confirmed that comes before it is on disk that the peer took th
   const { version } = writeDue(w, 'second');
   await meanwhile(w, 'b');
   onDisk();
-  await w.until(() => w.peer.pushes.length === 3 && w.statusOf('a') === 'accepted', 'it is accepted');
+  await w.until(
+    () => w.peer.pushes.length === 3 && w.statusOf('a') === 'accepted',
+    'it is accepted',
+  );
   w.peer.visibleAfter = 0;
   await w.confirmed('a');
   expect(w.state.get('inbox', 'a')?.version).toEqual(version);

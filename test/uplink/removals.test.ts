@@ -49,7 +49,8 @@ describe('a document whose file was removed', () => {
     let unsaved: number | undefined;
     w.peer.onRemove = () => {
       const item = w.state.get('inbox', 'f0');
-      if (item?.status === 'removing' && item.requestedAt !== undefined) unsaved = w.state.figures().unsaved;
+      if (item?.status === 'removing' && item.requestedAt !== undefined)
+        unsaved = w.state.figures().unsaved;
       return true;
     };
     removeBoth(w, 'f0');
@@ -132,7 +133,8 @@ describe('a document whose file was removed', () => {
       unlinkSync(join(w.root, path));
       w.remove(path);
       const item = w.state.get('inbox', path);
-      if (item?.status === 'gone') w.state.put(removalLeft(removing(item, w.clock.now()), w.clock.now()));
+      if (item?.status === 'gone')
+        w.state.put(removalLeft(removing(item, w.clock.now()), w.clock.now()));
     }
     w.peer.documents.delete(w.url('f0'));
     await isRemoved(w, 'f1');
@@ -206,11 +208,15 @@ it('a file that comes back while its removal is under way is pushed when that wa
 });
 
 it('a removal from a peer with a hold comes after what was pushed, and counts when that is over', async () => {
-  const w = await withConfirmed(1, { ...QUICK, confirm: { ...QUICK.confirm, hold: 20_000 } }, (it) => {
-    withFakeClock(it);
-    it.tickMs = 1_000;
-    it.dialect.current = DIALECTS.yacy;
-  });
+  const w = await withConfirmed(
+    1,
+    { ...QUICK, confirm: { ...QUICK.confirm, hold: 20_000 } },
+    (it) => {
+      withFakeClock(it);
+      it.tickMs = 1_000;
+      it.dialect.current = DIALECTS.yacy;
+    },
+  );
   const times: number[] = [];
   w.peer.onRemove = () => times.push(w.clock.now()) > 0;
   w.write('f0', 'changed');

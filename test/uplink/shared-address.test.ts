@@ -7,7 +7,10 @@ import { State } from '../../src/state/state.js';
 import { QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
 
 /** What is not shown is not pushed again for that. */
-const PATIENT = { ...QUICK, confirm: { ...QUICK.confirm, timeout: 3_600_000, maxInterval: 50, hold: 0 } };
+const PATIENT = {
+  ...QUICK,
+  confirm: { ...QUICK.confirm, timeout: 3_600_000, maxInterval: 50, hold: 0 },
+};
 const URL = 'https://x.example/docs/a.txt';
 const ONE: Destination = { folder: 'one', path: 'a.txt', url: URL, collection: 'red' };
 const TWO: Destination = { folder: 'two', path: 'a.txt', url: URL, collection: 'blue' };
@@ -32,7 +35,8 @@ function take(to: Destination): void {
 /** Tells the state that the folder has the file no more. */
 function drop({ folder, path }: Destination): void {
   const entry = w.state.get(folder, path);
-  if (entry === undefined || isAway(entry) || entry.status === 'skipped') throw new Error('not there');
+  if (entry === undefined || isAway(entry) || entry.status === 'skipped')
+    throw new Error('not there');
   w.state.put(gone(entry, w.clock.now()));
 }
 
@@ -41,7 +45,10 @@ const isConfirmed = (to: Destination) =>
   w.until(() => recordOf(to)?.status === 'confirmed', `${to.folder}/${to.path} is confirmed`);
 const pushed = (times: number) => w.until(() => w.peer.pushes.length === times, `${times} pushes`);
 const inPeer = (collection: string, url = URL) =>
-  w.until(() => w.peer.documents.get(url)?.collection === collection, `${collection} came to the peer`);
+  w.until(
+    () => w.peer.documents.get(url)?.collection === collection,
+    `${collection} came to the peer`,
+  );
 
 async function confirm(to: Destination): Promise<void> {
   take(to);
@@ -66,7 +73,11 @@ const ACCENTED = 'https://x.example/docs/%C3%BC%20x.txt';
 const OTHERS: readonly (readonly [string, Destination, Destination])[] = [
   ['a folder of another name', ONE, TWO],
   ['a folder whose URL is that of one of its directories', { ...ONE, path: 'docs/a.txt' }, TWO],
-  ['its own folder, whose URL was a longer one', ONE, { ...ONE, path: 'docs/a.txt', collection: 'blue' }],
+  [
+    'its own folder, whose URL was a longer one',
+    ONE,
+    { ...ONE, path: 'docs/a.txt', collection: 'blue' },
+  ],
   [
     'a name in another Unicode form',
     { ...ONE, path: 'u\u0308 x.txt', url: ACCENTED },
@@ -156,7 +167,10 @@ describe('a file of which another takes the address and leaves it again', () => 
       throw unreachable('no');
     };
     take(ONE);
-    await w.until(() => w.peer.pushes.length === 1 && w.uplink.status().inFlight === 0, 'unanswered');
+    await w.until(
+      () => w.peer.pushes.length === 1 && w.uplink.status().inFlight === 0,
+      'unanswered',
+    );
     expect(recordOf(ONE)).toMatchObject({ status: 'pending', inFlight: { url: URL } });
     const { release } = w.peer.hold();
     take(TWO);

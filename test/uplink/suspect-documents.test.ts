@@ -77,7 +77,11 @@ it('a lost document is read before its round, and then pushed apart', async () =
 it('a lost document that cannot be read any more is told as such', async () => {
   const w = await world(PATIENT, yacy);
   w.extracts = true;
-  const trouble = { code: 'DOCUMENT_BROKEN', message: 'No text can be read from the file.', hint: '' };
+  const trouble = {
+    code: 'DOCUMENT_BROKEN',
+    message: 'No text can be read from the file.',
+    hint: '',
+  };
   w.packDocument = async () => ({ kind: 'refused', trouble });
   lose(w, 'lost.pdf', 'document');
   expect(await w.quarantined('lost.pdf')).toEqual(trouble);

@@ -17,7 +17,8 @@ const patient = (hold = 0, maxInterval = 50) => ({
   confirm: { ...QUICK.confirm, timeout: 600_000, maxInterval, hold },
 });
 
-const statuses = (w: World, path: string) => w.state.get('inbox', path)?.history.map(({ status }) => status);
+const statuses = (w: World, path: string) =>
+  w.state.get('inbox', path)?.history.map(({ status }) => status);
 
 describe('a pending item', () => {
   it('is pushed, accepted, looked up and confirmed with the digest as evidence', async () => {
@@ -56,7 +57,9 @@ describe('a pending item', () => {
     w.write('a.pdf', 'again', 'document');
     await w.until(() => reads === 2 && w.statusOf('a.pdf') === 'skipped', 'it was read again');
     const told = w.news.filter((line) => line.includes('skipped'));
-    expect(told).toEqual([expect.stringMatching(/^skipped inbox\/a\.pdf: There is no text in the file/)]);
+    expect(told).toEqual([
+      expect.stringMatching(/^skipped inbox\/a\.pdf: There is no text in the file/),
+    ]);
   });
 
   it('does not wait while documents are read, however many there are', async () => {
@@ -133,7 +136,9 @@ describe('a pending item', () => {
     w.packed = [{ kind: 'unreadable', code: 'EACCES' }];
     w.write('a.txt', 'one');
     expect(await w.quarantined('a.txt')).toMatchObject({ code: 'UNREADABLE' });
-    expect(w.warnings).toEqual([expect.stringMatching(/quarantined inbox\/a\.txt: .*could not be read/)]);
+    expect(w.warnings).toEqual([
+      expect.stringMatching(/quarantined inbox\/a\.txt: .*could not be read/),
+    ]);
     w.packed = undefined;
     w.known('a.txt', 'one');
     await w.confirmed('a.txt');
@@ -157,9 +162,12 @@ describe('items in a large state', () => {
   it('that are pending here and there travel together', async () => {
     const files = [1_000, 3_000, 5_000, 7_000].map((i) => `f${i}`);
     const known = deferred<true>();
-    const w = await world({ ...QUICK, push: { ...QUICK.push, linger: 5_000, maxItems: 4 } }, (it) => {
-      it.dialect = { ...it.dialect, known: () => known.promise };
-    });
+    const w = await world(
+      { ...QUICK, push: { ...QUICK.push, linger: 5_000, maxItems: 4 } },
+      (it) => {
+        it.dialect = { ...it.dialect, known: () => known.promise };
+      },
+    );
     for (let i = 0; i < 8_000; i += 1) {
       if (files.includes(`f${i}`)) w.write(`f${i}`, `content ${i}`);
       else w.state.put(gone(pendingRecord(`f${i}`), w.clock.now()));
@@ -358,20 +366,26 @@ describe('a push that fails', () => {
     expect(w.peer.pushes).toContainEqual([w.url('bad')]);
   });
 
-  it.each(['all pushes', 'all but an empty one'])('as %s do blames no item, however long', async (which) => {
-    const w = await world();
-    let isBroken = true;
-    w.peer.onPush = (urls) => {
-      if (urls.length === 0 && which !== 'all pushes') return { results: [] };
-      if (isBroken) throw failing();
-      return undefined;
-    };
-    w.writeMany(6);
-    await w.until(() => w.peer.pushes.filter((urls) => urls.length === 1).length > 15, 'many tries');
-    expect(w.state.counts()).toMatchObject({ pending: 6, quarantined: 0 });
-    isBroken = false;
-    await w.allConfirmed(6);
-  });
+  it.each(['all pushes', 'all but an empty one'])(
+    'as %s do blames no item, however long',
+    async (which) => {
+      const w = await world();
+      let isBroken = true;
+      w.peer.onPush = (urls) => {
+        if (urls.length === 0 && which !== 'all pushes') return { results: [] };
+        if (isBroken) throw failing();
+        return undefined;
+      };
+      w.writeMany(6);
+      await w.until(
+        () => w.peer.pushes.filter((urls) => urls.length === 1).length > 15,
+        'many tries',
+      );
+      expect(w.state.counts()).toMatchObject({ pending: 6, quarantined: 0 });
+      isBroken = false;
+      await w.allConfirmed(6);
+    },
+  );
 
   it('at a page that is not there blames none, and does not flood it', async () => {
     const w = await world();
@@ -384,28 +398,33 @@ describe('a push that fails', () => {
     await w.allConfirmed(20);
   });
 
-  it.each(['travels', 'waits'])('is forgotten with its file when that goes while it %s', async (when) => {
-    const w = await world();
-    let failures = 0;
-    w.peer.onPush = (urls) => {
-      if (urls.length > 0) failures += 1;
-      if (failures === 2 && when === 'travels') w.remove('bad');
-      throw failing();
-    };
-    w.write('bad', 'x');
-    await w.until(() => failures > 1 && w.uplink.status().inFlight === 0, 'it failed');
-    if (when === 'waits') w.state.remove('inbox', 'bad');
-    w.peer.onPush = () => undefined;
-    for (const name of ['a', 'bad', 'b']) w.write(name, 'other');
-    // What left before is kept apart from it otherwise.
-    w.state.put({ ...w.pending('bad'), notBefore: 0 });
-    await w.allConfirmed(3);
-    expect(w.peer.pushes.at(-1)).toHaveLength(3);
-  });
+  it.each(['travels', 'waits'])(
+    'is forgotten with its file when that goes while it %s',
+    async (when) => {
+      const w = await world();
+      let failures = 0;
+      w.peer.onPush = (urls) => {
+        if (urls.length > 0) failures += 1;
+        if (failures === 2 && when === 'travels') w.remove('bad');
+        throw failing();
+      };
+      w.write('bad', 'x');
+      await w.until(() => failures > 1 && w.uplink.status().inFlight === 0, 'it failed');
+      if (when === 'waits') w.state.remove('inbox', 'bad');
+      w.peer.onPush = () => undefined;
+      for (const name of ['a', 'bad', 'b']) w.write(name, 'other');
+      // What left before is kept apart from it otherwise.
+      w.state.put({ ...w.pending('bad'), notBefore: 0 });
+      await w.allConfirmed(3);
+      expect(w.peer.pushes.at(-1)).toHaveLength(3);
+    },
+  );
 
   it('for one item of an answered batch spends its attempts and ends with the words of the peer', async () => {
     const w = await world();
-    w.peer.onPush = (urls) => ({ results: urls.map(() => ({ ok: false, message: 'URL not parseable' })) });
+    w.peer.onPush = (urls) => ({
+      results: urls.map(() => ({ ok: false, message: 'URL not parseable' })),
+    });
     w.write('bad', 'x');
     expect((await w.quarantined('bad'))?.message).toContain('URL not parseable');
     expect(w.peer.pushes.length).toBe(QUICK.push.attempts);
@@ -474,7 +493,8 @@ describe('an accepted item', () => {
         if (asked.length < 3) throw unreachable('no');
       };
     });
-    w.peer.onPush = ([url]) => (url?.endsWith('lost.txt') ? { results: [{ ok: true }] } : undefined);
+    w.peer.onPush = ([url]) =>
+      url?.endsWith('lost.txt') ? { results: [{ ok: true }] } : undefined;
     w.write('lost.txt', 'lost');
     await w.until(() => w.statusOf('lost.txt') === 'accepted', 'accepted');
     w.writeMany(100);
@@ -654,7 +674,8 @@ describe('more accepted items than are held at a time', () => {
     w.peer.show(w.url(path), path);
     w.state.put({ ...item, version: { ...item.version, mtimeMs: item.version.mtimeMs + 1 } });
     await w.confirmed(path);
-    // Not at its first showing; a third look comes where the second was just before the end of the hold.
+    // Not at its first showing; a third look comes where the second was just before the end of the
+    // hold.
     expect(looked.get(w.url(path))).toBeGreaterThanOrEqual(2);
   });
 });
@@ -669,14 +690,18 @@ describe('a peer that takes files', () => {
 
   it('gets them byte for byte with their types, small ones and large ones', async () => {
     const w = await taking();
-    const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 167 + (i >> 8)) % 256));
+    const bytes = Buffer.from(
+      Array.from({ length: 100_000 }, (_, i) => (i * 167 + (i >> 8)) % 256),
+    );
     const small = Buffer.concat([Buffer.from('%PDF-1.4\n'), bytes]);
     const large = Buffer.concat([Buffer.from('PK\x03\x04'), bytes, bytes, bytes]);
     w.write('small', small, 'binary');
     w.write('large.docx', large, 'binary');
     w.write('note.md', `# a < b\n${'long '.repeat(100_000)}`);
     await w.allConfirmed(3);
-    const [pdf, docx, note] = ['small', 'large.docx', 'note.md'].map((name) => w.peer.items.get(w.url(name)));
+    const [pdf, docx, note] = ['small', 'large.docx', 'note.md'].map((name) =>
+      w.peer.items.get(w.url(name)),
+    );
     expect([pdf?.bytes.equals(small), pdf?.contentType]).toEqual([true, 'application/pdf']);
     expect(docx?.bytes.equals(large)).toBe(true);
     expect(docx?.contentType).toContain('wordprocessingml');

@@ -25,10 +25,17 @@ async function confirmedWorld(files: number): Promise<World> {
 const impatient: Clock = Object.assign(Object.create(systemClock), { sleep: async () => {} });
 
 /** What verify and the audit work with, where look-ups go this way. */
-function depsOf(w: World, lookUp: LookUp = (url) => w.peer.peerdoc({ url }), clock = impatient): VerifyDeps {
+function depsOf(
+  w: World,
+  lookUp: LookUp = (url) => w.peer.peerdoc({ url }),
+  clock = impatient,
+): VerifyDeps {
   return {
     state: w.state,
-    queue: { run: (_: string, work: (signal: AbortSignal) => unknown) => work(new AbortController().signal) },
+    queue: {
+      run: (_: string, work: (signal: AbortSignal) => unknown) =>
+        work(new AbortController().signal),
+    },
     peer: { peerdoc: ({ url }: { url: string }) => lookUp(url) },
     dialect: w.dialect,
     settings: QUICK,
@@ -42,14 +49,20 @@ const unusableFor =
   (w: World, bad: string): LookUp =>
   (url) =>
     url === bad
-      ? Promise.reject(new PeerError('PEER_ANSWER', { url, what: 'answered oddly', delivered: 'yes' }))
+      ? Promise.reject(
+          new PeerError('PEER_ANSWER', { url, what: 'answered oddly', delivered: 'yes' }),
+        )
       : w.peer.peerdoc({ url });
 
 function verifying(w: World, options: Partial<VerifyOptions> = {}, lookUp?: LookUp, clock?: Clock) {
   const items = [...w.state.entries.all()].filter(
     (entry): entry is ConfirmedItem => entry.status === 'confirmed',
   );
-  return verify(items, depsOf(w, lookUp, clock), { lane: 'interactive', repair: false, ...options });
+  return verify(items, depsOf(w, lookUp, clock), {
+    lane: 'interactive',
+    repair: false,
+    ...options,
+  });
 }
 
 async function lines(...args: Parameters<typeof verifying>) {
@@ -127,7 +140,9 @@ describe('verify', () => {
       looks += 1;
       if (looks === 2) w.peer.show(url, 'content 0');
     };
-    expect(await lines(w, { repair: true })).toMatchObject([{ kind: 'verified', checked: 1, lost: 0 }]);
+    expect(await lines(w, { repair: true })).toMatchObject([
+      { kind: 'verified', checked: 1, lost: 0 },
+    ]);
     expect(looks).toBe(2);
   });
 
@@ -162,7 +177,9 @@ describe('verify', () => {
   it('concludes nothing from a peer that is away', async () => {
     const w = await confirmedWorld(2);
     const away = () => Promise.reject(unreachable('no'));
-    await expect(lines(w, { repair: true }, away)).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
+    await expect(lines(w, { repair: true }, away)).rejects.toMatchObject({
+      code: 'PEER_UNREACHABLE',
+    });
     expect(w.state.counts().confirmed).toBe(2);
   });
 });
@@ -193,7 +210,9 @@ it('the audit looks each item up once in its time, and has pushed again what van
   isAway = false;
   looked.clear();
   await w.until(() => looked.size === 30, 'each was looked up');
-  expect(Math.max(...[...looked].map(([url, times]) => (url === gone ? 0 : times)))).toBeLessThan(3);
+  expect(Math.max(...[...looked].map(([url, times]) => (url === gone ? 0 : times)))).toBeLessThan(
+    3,
+  );
   await w.until(() => w.peer.documents.has(gone), 'pushed again');
   await w.until(() => Number(w.state.meta('auditedUntil')) > Number(began), 'it goes on');
   await audit.stop();

@@ -65,7 +65,10 @@ describe('the document of a removed file', () => {
       'the folder says nothing, and nobody knows what the peer is',
       (inbox) => inbox.start({ folder: UNSAID }),
     ],
-    ['the folder has another URL now', (inbox) => inbox.start({ folder: { url: 'https://new.example/' } })],
+    [
+      'the folder has another URL now',
+      (inbox) => inbox.start({ folder: { url: 'https://new.example/' } }),
+    ],
     [
       'the root is away',
       async (inbox) => {
@@ -230,7 +233,9 @@ describe('very many removed files', () => {
   });
 
   it('count as removed where as many others were the same', async () => {
-    const files = Object.fromEntries([...many(25), ...many(15, 'rest')].map((path) => [path, 'the same']));
+    const files = Object.fromEntries(
+      [...many(25), ...many(15, 'rest')].map((path) => [path, 'the same']),
+    );
     const inbox = send(await new Inbox(files).start());
     for (const path of many(25).slice(0, 24)) inbox.remove(path);
     inbox.remove('rest');
@@ -267,7 +272,10 @@ describe('the document of a file that is there and kept out', () => {
     const inbox = await sentInbox(['a', 'b']);
     change(inbox);
     await inbox.becomes({ a: 'removing', b: 'accepted' });
-    expect(inbox.get('a')).toMatchObject({ keptOut: { code }, sent: { url: expect.anything() as unknown } });
+    expect(inbox.get('a')).toMatchObject({
+      keptOut: { code },
+      sent: { url: expect.anything() as unknown },
+    });
     await inbox.rescan();
     inbox.expect({ a: 'removing' });
   });
@@ -340,7 +348,10 @@ describe('a rule that keeps a file out of which the peer has a document', () => 
     await inbox.becomes({ 'never-sent': 'pending' });
     inbox.write('.peersyncignore', 'a\nd/\nnever-sent\n');
     await inbox.becomes({ a: 'skipped', 'd/b': 'skipped', 'never-sent': undefined });
-    expect(inbox.get('a')).toMatchObject({ trouble: { code: 'EXCLUDED' }, sent: { url: expect.anything() } });
+    expect(inbox.get('a')).toMatchObject({
+      trouble: { code: 'EXCLUDED' },
+      sent: { url: expect.anything() },
+    });
     inbox.remove('d/b');
     await inbox.rescan();
     await inbox.rescan();

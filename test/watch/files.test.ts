@@ -1,6 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
@@ -29,7 +37,10 @@ function regainRights(path: string): void {
   chmodSync(path, 0o755);
 }
 
-/** The same, but where the tests run as root nothing of the file changes: it is only the reader who may read it now. */
+/**
+ * The same, but where the tests run as root nothing of the file changes: it is only the reader who
+ * may read it now.
+ */
 function regainRightsUnseen(path: string): void {
   if (isRoot) process.seteuid?.(0);
   else chmodSync(path, 0o600);
@@ -54,7 +65,9 @@ describe('what happens to a file', () => {
     const before = stat();
     await inbox.start();
     expect(inbox.get('a.txt')).toMatchObject({
-      ...{ status: 'pending', collection: 'inbox', url: 'https://files.example.org/inbox/a.txt' },
+      status: 'pending',
+      collection: 'inbox',
+      url: 'https://files.example.org/inbox/a.txt',
       version: { size: 3, sha256: shaOf('one'), encoding: 'utf-8' },
     });
     expect(inbox.sha('deep/er/b.txt')).toBe(shaOf('two'));
@@ -64,12 +77,21 @@ describe('what happens to a file', () => {
   });
 
   it('is seen: rewrites of the same size, replacements, and removals of files and directories', async () => {
-    const inbox = await new Inbox({ a: '1111', b: '1111', c: 'c', 'd/e/f': 'f', stays: 's' }).start();
+    const inbox = await new Inbox({
+      a: '1111',
+      b: '1111',
+      c: 'c',
+      'd/e/f': 'f',
+      stays: 's',
+    }).start();
     inbox.write('a', '2222');
     inbox.write('.b.new', '3333');
     inbox.rename('.b.new', 'b');
     inbox.remove('c', 'd');
-    await until(() => inbox.sha('a') === shaOf('2222') && inbox.sha('b') === shaOf('3333'), 'both are read');
+    await until(
+      () => inbox.sha('a') === shaOf('2222') && inbox.sha('b') === shaOf('3333'),
+      'both are read',
+    );
     await inbox.becomes({ c: 'gone', 'd/e/f': 'gone' });
     await inbox.idle();
     inbox.expect({ stays: 'pending', '.b.new': undefined });
@@ -119,7 +141,10 @@ describe('what happens to a file', () => {
     expect(inbox.folder.lastScan).toMatchObject({ files: 3, directories: 1 });
     const { history } = inbox.get('a') ?? {};
     utimesSync(inbox.at('a'), 1_700_000_000, 1_700_000_000);
-    await until(() => inbox.get('a')?.version.mtimeMs === 1_700_000_000_000, 'the new time is known');
+    await until(
+      () => inbox.get('a')?.version.mtimeMs === 1_700_000_000_000,
+      'the new time is known',
+    );
     expect(inbox.get('a')).toMatchObject({ status: 'pending', history });
   });
 
@@ -134,7 +159,10 @@ describe('what happens to a file', () => {
   });
 
   it('that is away with its directory and back is as before, at any depth, and so are the rules there', async () => {
-    const inbox = await new Inbox({ 'a/b/c/x.txt': 'x', 'a/b/.peersyncignore': '*.secret\n' }).start();
+    const inbox = await new Inbox({
+      'a/b/c/x.txt': 'x',
+      'a/b/.peersyncignore': '*.secret\n',
+    }).start();
     await inbox.rescan();
     inbox.rename('a', '../away');
     await inbox.becomes({ 'a/b/c/x.txt': 'gone' });
@@ -188,7 +216,9 @@ describe('a file that is being written', () => {
     // It is written again before it was at rest, on a machine however busy.
     await inbox.start({ folder: { settle: 3_000 } });
     const versions: unknown[] = [];
-    inbox.state.onChange((_after, _before, { path }) => void versions.push([path, inbox.sha(path)]));
+    inbox.state.onChange(
+      (_after, _before, { path }) => void versions.push([path, inbox.sha(path)]),
+    );
     for (let i = 0; i < 10; i += 1) {
       inbox.append('slow.log', `line ${i}\n`);
       inbox.write('.peersyncignore', '');
@@ -282,16 +312,19 @@ describe('a file is at rest, as its history has it,', () => {
     expect(at).toBeGreaterThan(settled + SETTLE_MS);
   });
 
-  it.each([HOUR, -HOUR])('as late, where somebody set the clock by %d ms meanwhile', async (byMs) => {
-    let aheadMs = 0;
-    const clock: Clock = { ...systemClock, now: () => systemClock.now() - aheadMs };
-    const inbox = await new Inbox().start({ clock });
-    aheadMs = byMs;
-    inbox.write('a.txt');
-    const { settled, at } = await times(inbox, 'a.txt');
-    // Time may pass between two looks at the two clocks, but not an hour.
-    expect(Math.abs(at + byMs - settled)).toBeLessThan(HOUR / 2);
-  });
+  it.each([HOUR, -HOUR])(
+    'as late, where somebody set the clock by %d ms meanwhile',
+    async (byMs) => {
+      let aheadMs = 0;
+      const clock: Clock = { ...systemClock, now: () => systemClock.now() - aheadMs };
+      const inbox = await new Inbox().start({ clock });
+      aheadMs = byMs;
+      inbox.write('a.txt');
+      const { settled, at } = await times(inbox, 'a.txt');
+      // Time may pass between two looks at the two clocks, but not an hour.
+      expect(Math.abs(at + byMs - settled)).toBeLessThan(HOUR / 2);
+    },
+  );
 });
 
 describe('a file is kept out', () => {
@@ -305,9 +338,14 @@ describe('a file is kept out', () => {
   });
 
   it('while it is over the limit of the configuration', async () => {
-    const inbox = await new Inbox({ 'a.txt': 'x'.repeat(2_000) }).start({ folder: { maxFileSize: 1_000 } });
+    const inbox = await new Inbox({ 'a.txt': 'x'.repeat(2_000) }).start({
+      folder: { maxFileSize: 1_000 },
+    });
     const message = 'The file has 2 KiB; the limit of its folder is 1000 B.';
-    expect(inbox.get('a.txt')).toMatchObject({ status: 'skipped', trouble: { code: 'TOO_LARGE', message } });
+    expect(inbox.get('a.txt')).toMatchObject({
+      status: 'skipped',
+      trouble: { code: 'TOO_LARGE', message },
+    });
     await inbox.start();
     inbox.expect({ 'a.txt': 'pending' });
     await inbox.start({ folder: { maxFileSize: 1_000 } });
@@ -321,9 +359,17 @@ describe('a file is kept out', () => {
     await inbox.rescan();
     expect(inbox.get('picture')).toStrictEqual(entry);
     await inbox.start({ accepts: () => undefined });
-    expect(inbox.get('picture')).toMatchObject({ status: 'pending', version: { encoding: 'binary' } });
-    await inbox.start({ accepts: (encoding) => ({ code: 'NO', message: `Not ${encoding}.`, hint: '' }) });
-    expect(inbox.get('picture')).toMatchObject({ status: 'skipped', trouble: { message: 'Not binary.' } });
+    expect(inbox.get('picture')).toMatchObject({
+      status: 'pending',
+      version: { encoding: 'binary' },
+    });
+    await inbox.start({
+      accepts: (encoding) => ({ code: 'NO', message: `Not ${encoding}.`, hint: '' }),
+    });
+    expect(inbox.get('picture')).toMatchObject({
+      status: 'skipped',
+      trouble: { message: 'Not binary.' },
+    });
   });
 
   it('by a rule that is new, and then nothing is remembered of it; another URL and collection it gets at once', async () => {
@@ -333,11 +379,15 @@ describe('a file is kept out', () => {
     const url = 'https://other.example/';
     await inbox.start({ folder: { ignore: ['a.txt', 'd/'], collection: 'other', url } });
     expect(inbox.paths()).toEqual(['c.txt']);
-    expect(inbox.said('inbox/a.txt is skipped from now on: ignore pattern "a.txt" of folder "inbox"')).toBe(
-      1,
-    );
+    expect(
+      inbox.said('inbox/a.txt is skipped from now on: ignore pattern "a.txt" of folder "inbox"'),
+    ).toBe(1);
     const destination = { collection: 'other', url: `${url}c.txt` };
-    expect(inbox.get('c.txt')).toMatchObject({ status: 'pending', ...destination, version: { sha256 } });
+    expect(inbox.get('c.txt')).toMatchObject({
+      status: 'pending',
+      ...destination,
+      version: { sha256 },
+    });
   });
 });
 
@@ -350,7 +400,10 @@ describe('a file that cannot be read', () => {
     await inbox.start();
     const entry = inbox.get('secret.txt');
     const message = 'The file cannot be read (EACCES).';
-    expect(entry).toMatchObject({ status: 'quarantined', trouble: { code: 'UNREADABLE', message } });
+    expect(entry).toMatchObject({
+      status: 'quarantined',
+      trouble: { code: 'UNREADABLE', message },
+    });
     await inbox.rescan();
     expect(inbox.get('secret.txt')).toStrictEqual(entry);
     expect(inbox.said(`warn: quarantined inbox/secret.txt: ${message} Give`)).toBe(1);
@@ -389,7 +442,9 @@ describe('a directory', () => {
     chmodSync(path, 0o000);
     dropRights(path);
     await inbox.start();
-    expect(inbox.watcher.problems()).toMatchObject([{ path, trouble: { code: 'DIRECTORY_UNREADABLE' } }]);
+    expect(inbox.watcher.problems()).toMatchObject([
+      { path, trouble: { code: 'DIRECTORY_UNREADABLE' } },
+    ]);
     inbox.expect({ 'd/a.txt': 'pending' });
     regainRights(path);
     inbox.write('d/b.txt');
@@ -418,13 +473,30 @@ describe('a directory', () => {
 
 describe('a name', () => {
   it('of any kind is taken and followed', async () => {
-    const odd = ['with space', 'ümläut', '\u{1f600}', '#hash', '100%', 'what?', 'new\nline', '-dash'];
-    const names = [...odd, 'quo\'te"', 'a\\b', 'fine \ufffd.txt', 'back\\slash/a.txt', 'fine \ufffd/f'];
+    const odd = [
+      'with space',
+      'ümläut',
+      '\u{1f600}',
+      '#hash',
+      '100%',
+      'what?',
+      'new\nline',
+      '-dash',
+    ];
+    const names = [
+      ...odd,
+      'quo\'te"',
+      'a\\b',
+      'fine \ufffd.txt',
+      'back\\slash/a.txt',
+      'fine \ufffd/f',
+    ];
     const inbox = await new Inbox(names).start();
     expect(inbox.paths()).toEqual(names.toSorted());
     const sizes = names.map((name) => inbox.get(name)?.version.size ?? 0);
     for (const name of names) inbox.append(name, ' more');
-    const isLarger = (name: string, i: number) => inbox.get(name)?.version.size === (sizes[i] ?? 0) + 5;
+    const isLarger = (name: string, i: number) =>
+      inbox.get(name)?.version.size === (sizes[i] ?? 0) + 5;
     await until(() => names.every(isLarger), 'all changed');
     expect(inbox.watcher.problems()).toEqual([]);
   });
@@ -432,22 +504,29 @@ describe('a name', () => {
   it.each([
     ['file', (path: Buffer) => writeFileSync(path, 'x')],
     ['directory', (path: Buffer) => mkdirSync(path)],
-  ])('of a %s that is not valid UTF-8 is a problem, said once, until it is gone', async (_, make) => {
-    const inbox = new Inbox();
-    const path = Buffer.concat([Buffer.from(inbox.at('caf')), Buffer.of(0xe9)]);
-    make(path);
-    await inbox.start();
-    await inbox.rescan();
-    const problem = { folder: 'inbox', path: inbox.at('caf\ufffd'), trouble: { code: 'NAME_NOT_UTF8' } };
-    expect(inbox.watcher.problems()).toMatchObject([problem]);
-    expect(inbox.said('The name is not valid UTF-8')).toBe(1);
-    rmSync(path, { recursive: true });
-    await inbox.rescan();
-    expect(inbox.watcher.problems()).toEqual([]);
-    make(path);
-    await until(() => inbox.watcher.problems().length === 1, 'an event finds it too');
-    rmSync(path, { recursive: true });
-  });
+  ])(
+    'of a %s that is not valid UTF-8 is a problem, said once, until it is gone',
+    async (_, make) => {
+      const inbox = new Inbox();
+      const path = Buffer.concat([Buffer.from(inbox.at('caf')), Buffer.of(0xe9)]);
+      make(path);
+      await inbox.start();
+      await inbox.rescan();
+      const problem = {
+        folder: 'inbox',
+        path: inbox.at('caf\ufffd'),
+        trouble: { code: 'NAME_NOT_UTF8' },
+      };
+      expect(inbox.watcher.problems()).toMatchObject([problem]);
+      expect(inbox.said('The name is not valid UTF-8')).toBe(1);
+      rmSync(path, { recursive: true });
+      await inbox.rescan();
+      expect(inbox.watcher.problems()).toEqual([]);
+      make(path);
+      await until(() => inbox.watcher.problems().length === 1, 'an event finds it too');
+      rmSync(path, { recursive: true });
+    },
+  );
 
   it('200 levels deep is taken, and a path beyond what the system allows is a problem', async () => {
     const deep = `${Array.from({ length: 200 }, (_, i) => `d${i}`).join('/')}/f`;

@@ -15,10 +15,21 @@ import { fingerprintNow } from '../../src/content/reader.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
-import { accepted, type Entry, type PendingItem, type Sent, type Trouble } from '../../src/state/entry.js';
+import {
+  accepted,
+  type Entry,
+  type PendingItem,
+  type Sent,
+  type Trouble,
+} from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { type List, list } from '../../src/watch/lister.js';
-import { type FolderStatus, type ScanReport, Watcher, type WatcherOptions } from '../../src/watch/watcher.js';
+import {
+  type FolderStatus,
+  type ScanReport,
+  Watcher,
+  type WatcherOptions,
+} from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -28,20 +39,27 @@ export const SETTLE_MS = 60;
 
 export function folderOf(path: string, changes: Partial<FolderConfig> = {}): FolderConfig {
   return {
-    ...{ name: 'inbox', path, collection: 'inbox', url: 'https://files.example.org/inbox/' },
-    ...{ include: ['*'], ignore: ['.git', '*.part'], ignoreDefaults: false, rules: [], settle: SETTLE_MS },
-    ...{
-      maxFileSize: 1_048_576,
-      followSymlinks: false,
-      extract: 'auto' as const,
-      onDelete: 'remove' as const,
-    },
+    name: 'inbox',
+    path,
+    collection: 'inbox',
+    url: 'https://files.example.org/inbox/',
+    include: ['*'],
+    ignore: ['.git', '*.part'],
+    ignoreDefaults: false,
+    rules: [],
+    settle: SETTLE_MS,
+    maxFileSize: 1_048_576,
+    followSymlinks: false,
+    extract: 'auto' as const,
+    onDelete: 'remove' as const,
     ...changes,
   };
 }
 
 export function refusesBinary(encoding: Encoding): Trouble | undefined {
-  return encoding === 'binary' ? { code: 'NOT_TEXT', message: 'Not text.', hint: 'None.' } : undefined;
+  return encoding === 'binary'
+    ? { code: 'NOT_TEXT', message: 'Not text.', hint: 'None.' }
+    : undefined;
 }
 
 /** Lists in this thread. */
@@ -54,7 +72,10 @@ interface Options extends Partial<WatcherOptions> {
 
 type Status = Entry['status'] | undefined;
 
-/** A folder on disk, a real state and a watcher over them; everything ends with the test. Paths are relative to the folder. */
+/**
+ * A folder on disk, a real state and a watcher over them; everything ends with the test. Paths are
+ * relative to the folder.
+ */
 export class Inbox {
   readonly root = join(temporaryDirectory(), 'inbox');
   /** What was logged, as `level: message`. */
@@ -77,7 +98,9 @@ export class Inbox {
     });
   }
 
-  /** Begins to watch, or anew with the state so far, and resolves when all that is there is known. */
+  /**
+   * Begins to watch, or anew with the state so far, and resolves when all that is there is known.
+   */
   async start(options: Options = {}): Promise<this> {
     await this.begin(options);
     await this.idle();
@@ -91,9 +114,14 @@ export class Inbox {
     await this.#watcher?.stop();
     this.#state ??= options.state ?? (await State.open(temporaryDirectory(), { clock, log }));
     this.#watcher = new Watcher({
-      ...{ folders: [folderOf(this.root, folder)], clock, log, accepts: refusesBinary },
+      folders: [folderOf(this.root, folder)],
+      clock,
+      log,
+      accepts: refusesBinary,
       isEmbedded: () => undefined,
-      ...{ hints: true, rescanMs: 3_600_000, list: listHere },
+      hints: true,
+      rescanMs: 3_600_000,
+      list: listHere,
       readGroup: async (orders) => orders.map(fingerprintNow),
       ...options,
       policy: { rootCheckMs: 100, deletionPauseMs: 20, deletionScanMs: 50, ...options.policy },
@@ -145,7 +173,10 @@ export class Inbox {
     renameSync(this.at(from), this.at(to));
   }
 
-  /** Another directory takes the place of the folder's. It is made before that goes, so that it is another inode. */
+  /**
+   * Another directory takes the place of the folder's. It is made before that goes, so that it is
+   * another inode.
+   */
   replace(files: Readonly<Record<string, string>> = {}): void {
     this.write('../new/file');
     this.remove('../new/file');
@@ -161,7 +192,10 @@ export class Inbox {
 
   /** Resolves when a file has long been at rest. */
   async long(path: string): Promise<void> {
-    await until(() => Date.now() - statSync(this.at(path)).ctimeMs > 2 * SETTLE_MS, `${path} is at rest`);
+    await until(
+      () => Date.now() - statSync(this.at(path)).ctimeMs > 2 * SETTLE_MS,
+      `${path} is at rest`,
+    );
   }
 
   async idle(): Promise<void> {
@@ -201,7 +235,8 @@ export class Inbox {
 
   /** Resolves when all of these have these statuses. */
   async becomes(expected: Readonly<Record<string, Status>>): Promise<void> {
-    const isSo = () => Object.entries(expected).every(([path, status]) => this.status(path) === status);
+    const isSo = () =>
+      Object.entries(expected).every(([path, status]) => this.status(path) === status);
     await until(isSo, `the files are ${JSON.stringify(expected)}`);
   }
 

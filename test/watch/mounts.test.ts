@@ -4,7 +4,9 @@ import { canMount, mount, run } from '../support/mounts.js';
 import { until } from '../support/wait.js';
 import { Inbox } from './inbox.js';
 
-/** A folder with a file of its own and `disk`, a directory that another file system is mounted on. */
+/**
+ * A folder with a file of its own and `disk`, a directory that another file system is mounted on.
+ */
 function withDisk() {
   const inbox = new Inbox(['own.txt', 'disk/stays']);
   inbox.remove('disk/stays');
@@ -18,7 +20,11 @@ function withDisk() {
   return { inbox, store, mountDisk, unmount };
 }
 
-const CONFIRMED = { 'own.txt': 'pending', 'disk/a.txt': 'pending', 'disk/deep/b.txt': 'pending' } as const;
+const CONFIRMED = {
+  'own.txt': 'pending',
+  'disk/a.txt': 'pending',
+  'disk/deep/b.txt': 'pending',
+} as const;
 
 async function problemIs(inbox: Inbox, code: string | undefined): Promise<void> {
   await until(() => inbox.watcher.problems()[0]?.trouble.code === code, `the problem is ${code}`);
@@ -35,7 +41,9 @@ describe.skipIf(!canMount)(
         inbox.expect(CONFIRMED);
         unmount();
         await problemIs(inbox, 'MOUNT_AWAY');
-        expect(inbox.watcher.problems()).toMatchObject([{ folder: 'inbox', path: inbox.at('disk') }]);
+        expect(inbox.watcher.problems()).toMatchObject([
+          { folder: 'inbox', path: inbox.at('disk') },
+        ]);
         // What is put below the mount point is not taken, and the rest of the folder goes on.
         inbox.write('disk/stray.txt');
         inbox.write('own.txt', 'more');

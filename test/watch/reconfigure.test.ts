@@ -13,17 +13,26 @@ function another(inbox: Inbox, name = 'notes'): FolderConfig {
   return folderOf(inbox.at(`../${name}`), { name, collection: name, url });
 }
 
-const settings = (...folders: readonly FolderConfig[]) => ({ folders, hints: true, rescanMs: 3_600_000 });
+const settings = (...folders: readonly FolderConfig[]) => ({
+  folders,
+  hints: true,
+  rescanMs: 3_600_000,
+});
 
 const names = ({ watcher }: Inbox) => watcher.status().map(({ name }) => name);
 
-const MANY = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`${i}.txt`, 'x'.repeat(20_000)]));
+const MANY = Object.fromEntries(
+  Array.from({ length: 300 }, (_, i) => [`${i}.txt`, 'x'.repeat(20_000)]),
+);
 
 describe('a watcher that is told to watch otherwise', () => {
   it('does so though the disk of a folder that it lets go does not answer', async () => {
     const { open, opened } = gate();
     const silent: FsEvents = {
-      ...{ watch: async () => 'watched', unwatch: () => {}, watches: () => false, watched: 0 },
+      watch: async () => 'watched',
+      unwatch: () => {},
+      watches: () => false,
+      watched: 0,
       close: () => opened,
     };
     const inbox = await new Inbox().start({ openEvents: () => silent });
@@ -83,7 +92,9 @@ describe('a watcher that is told to watch otherwise', () => {
     const inbox = new Inbox(MANY);
     await inbox.begin({ policy: { readers: 2, crowd: 10 } });
     await until(() => inbox.state.counts().pending > 10, 'the scan is under way');
-    inbox.watcher.watch(settings(folderOf(inbox.root, { collection: 'other', ignore: ['1*.txt'] })));
+    inbox.watcher.watch(
+      settings(folderOf(inbox.root, { collection: 'other', ignore: ['1*.txt'] })),
+    );
     await inbox.idle();
     const entries = [...inbox.state.entries.all('inbox')];
     expect(entries.filter(({ path }) => path.startsWith('1'))).toEqual([]);

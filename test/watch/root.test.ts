@@ -1,4 +1,12 @@
-import { chownSync, mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  mkdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { canMount, mount, run } from '../support/mounts.js';
@@ -11,15 +19,17 @@ describe('a folder whose root', () => {
     rmSync(inbox.root, { recursive: true });
     await inbox.start();
     await inbox.stands('held', 'FOLDER_MISSING');
-    expect(inbox.folder.trouble?.hint).toMatch(/^Mount or create it\. A daemon that runs sees that /);
+    expect(inbox.folder.trouble?.hint).toMatch(
+      /^Mount or create it\. A daemon that runs sees that /,
+    );
     inbox.write('a.txt');
     await inbox.becomes({ 'a.txt': 'pending' });
     await inbox.stands('watching');
     inbox.write('b.txt');
     await inbox.becomes({ 'b.txt': 'pending' });
-    expect(inbox.lines.filter((line) => /^warn: .* is not there or cannot be read/.test(line))).toHaveLength(
-      1,
-    );
+    expect(
+      inbox.lines.filter((line) => /^warn: .* is not there or cannot be read/.test(line)),
+    ).toHaveLength(1);
     expect(inbox.lines.filter((line) => /^info: .* is back/.test(line))).toHaveLength(1);
   });
 
@@ -28,7 +38,9 @@ describe('a folder whose root', () => {
     renameSync(inbox.root, `${inbox.root}.away`);
     await inbox.stands('held', 'FOLDER_MISSING');
     expect(inbox.folder.directoriesWatched).toBe(0);
-    expect(inbox.folder.trouble?.hint).toMatch(/^Mount it or bring it back\. A daemon that runs sees that /);
+    expect(inbox.folder.trouble?.hint).toMatch(
+      /^Mount it or bring it back\. A daemon that runs sees that /,
+    );
     await inbox.rescan();
     inbox.expect({ 'sub/a.txt': 'pending' });
     renameSync(`${inbox.root}.away`, inbox.root);
@@ -186,7 +198,10 @@ describe('a folder whose root', () => {
   it('is known of an earlier version without its real path is taken as it stands', async () => {
     const inbox = await new Inbox(['a.txt']).start();
     await inbox.watcher.stop();
-    const { path, dev, ino } = inbox.state.meta('watch.root.inbox') as Record<string, string | number>;
+    const { path, dev, ino } = inbox.state.meta('watch.root.inbox') as Record<
+      string,
+      string | number
+    >;
     inbox.state.setMeta('watch.root.inbox', { path, dev, ino } as never);
     renameSync(inbox.root, `${inbox.root}.moved`);
     symlinkSync(`${inbox.root}.moved`, inbox.root);

@@ -66,7 +66,9 @@ describe('the rules of a folder', () => {
   });
 
   it('close a directory that a leading rule skips, and only then', () => {
-    expect(rulesOf({ rules: [SKIP] }).closed('a/tmp/b')).toBe('rules[0] "tmp/" of folder "inbox": skip');
+    expect(rulesOf({ rules: [SKIP] }).closed('a/tmp/b')).toBe(
+      'rules[0] "tmp/" of folder "inbox": skip',
+    );
     const after = { match: 'keep.md', collection: 'k' };
     expect(rulesOf({ rules: [after, SKIP] }).closed('a/tmp/b')).toBeUndefined();
   });
@@ -87,7 +89,9 @@ describe('.peersyncignore files', () => {
     const rules = new FolderRules(folderOf(root));
     await rules.readIgnoreFiles('docs/deep/file');
     expect(rules.decide('x.log').rule).toBe('.peersyncignore in the folder: "*.log"');
-    expect(rules.decide('docs/deep/keep.log').rule).toBe('.peersyncignore in docs/deep/: "keep.log"');
+    expect(rules.decide('docs/deep/keep.log').rule).toBe(
+      '.peersyncignore in docs/deep/: "keep.log"',
+    );
     expect(rules.decide('docs/drafts/a/b').rule).toBe('.peersyncignore in docs/: "/drafts/"');
     const taken = ['docs/keep.log', 'docs/a/drafts/b', 'x.part'];
     // Nothing takes back what stands below an ignored directory.
@@ -97,7 +101,13 @@ describe('.peersyncignore files', () => {
 
   it('count when they come, when they change and when they go, and from the first scan on', async () => {
     const first = { '.peersyncignore': 'no*\n', 'no.txt': 'no' };
-    const inbox = new Inbox({ ...first, 'd/a.log': 'a', 'd/e/b.log': 'b', 'd/c.txt': 'c', 'x.log': 'x' });
+    const inbox = new Inbox({
+      ...first,
+      'd/a.log': 'a',
+      'd/e/b.log': 'b',
+      'd/c.txt': 'c',
+      'x.log': 'x',
+    });
     await inbox.start();
     const become = async (...paths: readonly string[]) => {
       await until(() => inbox.paths().join() === paths.join(), `the files are ${paths.join()}`);
@@ -181,13 +191,46 @@ describe('a list of patterns', () => {
 
   it('says what git says', () => {
     const directory = fc.constantFrom('p', 'q', '.d', 'a b', '#p', '!p', 'x\ny', '[p]', 'p\\q');
-    const file = fc.constantFrom('a', 'b', 'a.txt', '.x', 'a c', '#a', '!a', 'y\nz', '[a]', 'a\\b', '~');
+    const file = fc.constantFrom(
+      'a',
+      'b',
+      'a.txt',
+      '.x',
+      'a c',
+      '#a',
+      '!a',
+      'y\nz',
+      '[a]',
+      'a\\b',
+      '~',
+    );
     const path = fc
       .tuple(fc.array(directory, { maxLength: 3 }), file)
       .map(([above, name]) => [...above, name].join('/'));
     const pattern = fc.constantFrom(
-      ...['a', '/a', 'p', '/p', 'p/', 'a/', '*.txt', '!a.txt', 'p/b', 'p/q/', '**/b', 'p/**', '*'],
-      ...['[ab]', '[!a]', '\\#a', '\\#p', '\\!a', 'a\\\\b', 'a\\ c', 'a*', '!p', '!/p/a'],
+      'a',
+      '/a',
+      'p',
+      '/p',
+      'p/',
+      'a/',
+      '*.txt',
+      '!a.txt',
+      'p/b',
+      'p/q/',
+      '**/b',
+      'p/**',
+      '*',
+      '[ab]',
+      '[!a]',
+      '\\#a',
+      '\\#p',
+      '\\!a',
+      'a\\\\b',
+      'a\\ c',
+      'a*',
+      '!p',
+      '!/p/a',
     );
     const paths = fc.uniqueArray(path, { minLength: 1, maxLength: 20 });
     const root = temporaryDirectory();
@@ -198,21 +241,29 @@ describe('a list of patterns', () => {
         const list = new PatternList(patterns.join('\n'));
         const ignored = gitIgnored(root, asked);
         for (const each of asked)
-          expect(list.test(each).ignored, `${JSON.stringify(each)} ${patterns}`).toBe(ignored.has(each));
+          expect(list.test(each).ignored, `${JSON.stringify(each)} ${patterns}`).toBe(
+            ignored.has(each),
+          );
       }),
       { numRuns: 60 },
     );
   });
 });
 
-/** Those of the paths that git ignores; their directories are made, they themselves count as files. */
+/**
+ * Those of the paths that git ignores; their directories are made, they themselves count as files.
+ */
 function gitIgnored(root: string, paths: readonly string[]): ReadonlySet<string> {
   for (const path of paths) mkdirSync(dirname(join(root, path)), { recursive: true });
   try {
-    const output = execFileSync('git', ['-C', root, 'check-ignore', '-z', '--no-index', '--stdin'], {
-      input: paths.map((path) => `${path}\0`).join(''),
-      encoding: 'utf8',
-    });
+    const output = execFileSync(
+      'git',
+      ['-C', root, 'check-ignore', '-z', '--no-index', '--stdin'],
+      {
+        input: paths.map((path) => `${path}\0`).join(''),
+        encoding: 'utf8',
+      },
+    );
     return new Set(output.split('\0').filter((path) => path !== ''));
   } catch (error) {
     // Exit code 1: none of them.

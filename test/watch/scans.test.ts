@@ -131,7 +131,11 @@ describe('a scan', () => {
   });
 
   it('finds what is back as it was, also with its directory, and decides by the rules that came back, too', async () => {
-    const rules = { 'a/d0/.peersyncignore': 'secret', 'a/d0/deep/open': 'x', 'a/d0/deep/secret': 'x' };
+    const rules = {
+      'a/d0/.peersyncignore': 'secret',
+      'a/d0/deep/open': 'x',
+      'a/d0/deep/secret': 'x',
+    };
     // Of a directory with rules alone nothing is remembered.
     const bare = { 'a/bare/.peersyncignore': '*' };
     const { inbox } = await scanned(new Inbox({ 'a/d0/f0': 'x', ...rules, ...bare }));
@@ -141,7 +145,11 @@ describe('a scan', () => {
       inbox.expect({ 'a/d0/f0': 'gone' });
       inbox.rename('../away', path);
       await inbox.rescan();
-      inbox.expect({ 'a/d0/f0': 'pending', 'a/d0/deep/open': 'pending', 'a/d0/deep/secret': undefined });
+      inbox.expect({
+        'a/d0/f0': 'pending',
+        'a/d0/deep/open': 'pending',
+        'a/d0/deep/secret': undefined,
+      });
     }
     inbox.write('a/bare/late');
     await inbox.look('a/bare/late');
@@ -175,10 +183,18 @@ describe('a scan', () => {
         inbox.rename('d', '../away');
         replace(inbox);
         // One that is not at rest is looked up by itself.
-        await until(() => Date.now() - lstatSync(inbox.at('d')).ctimeMs > 2 * SETTLE_MS, 'it is at rest');
+        await until(
+          () => Date.now() - lstatSync(inbox.at('d')).ctimeMs > 2 * SETTLE_MS,
+          'it is at rest',
+        );
         if (isAway) await inbox.start({ hints: false });
         else await inbox.rescan();
-        inbox.expect({ d: status, 'd/in.txt': 'gone', 'd/deep/in.txt': 'gone', 'd.txt': 'pending' });
+        inbox.expect({
+          d: status,
+          'd/in.txt': 'gone',
+          'd/deep/in.txt': 'gone',
+          'd.txt': 'pending',
+        });
         inbox.remove('d');
         inbox.rename('../away', 'd');
         await inbox.rescan();
@@ -248,7 +264,10 @@ describe('a scan', () => {
 
   it('follows other rules also where they settle just while their directory is looked at', async () => {
     const files = { 'd/.peersyncignore': '*.log', 'd/e/b.log': 'b' };
-    const { inbox, played } = await scanned(new Inbox(files), { hints: true, folder: { settle: 500 } });
+    const { inbox, played } = await scanned(new Inbox(files), {
+      hints: true,
+      folder: { settle: 500 },
+    });
     const { open, opened } = gate();
     const before = played.lists;
     played.held = opened;
@@ -299,8 +318,20 @@ describe('a scan', () => {
 });
 
 describe('that a file is gone,', () => {
-  const to = { folder: 'inbox', path: 'a', url: 'https://files.example.org/inbox/a', collection: 'inbox' };
-  const version = { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1, sha256: 'aa', encoding: 'utf-8' } as const;
+  const to = {
+    folder: 'inbox',
+    path: 'a',
+    url: 'https://files.example.org/inbox/a',
+    collection: 'inbox',
+  };
+  const version = {
+    size: 1,
+    mtimeMs: 1,
+    ctimeMs: 1,
+    ino: 1,
+    sha256: 'aa',
+    encoding: 'utf-8',
+  } as const;
   const item = read(undefined, to, version, 0);
   const again = read(item, to, { ...version, sha256: 'bb' }, 0);
   const taken =
@@ -311,7 +342,12 @@ describe('that a file is gone,', () => {
   it.each([
     ['holds', true, item, { status: 'gone' }],
     ['is dropped when the file was found again meanwhile', true, again, { status: 'pending' }],
-    ['holds when the peer took it meanwhile', true, taken, { status: 'gone', sent: { sha256: 'aa' } }],
+    [
+      'holds when the peer took it meanwhile',
+      true,
+      taken,
+      { status: 'gone', sent: { sha256: 'aa' } },
+    ],
     ['means nothing while the root is not certain', false, item, { status: 'pending' }],
   ])('%s', async (_, isCertain, meanwhile, outcome) => {
     const [clock, log] = [new FakeClock(), silentLogger];
@@ -337,7 +373,10 @@ describe('that a file is gone,', () => {
   });
 });
 
-/** fs events that watch no more than so many directories, as the system does at its limit, and each only when it is let. */
+/**
+ * fs events that watch no more than so many directories, as the system does at its limit, and each
+ * only when it is let.
+ */
 class PlayedEvents extends DirectoryEvents {
   limit = Number.POSITIVE_INFINITY;
   held: Promise<void> | undefined;
@@ -397,7 +436,8 @@ describe('lost fs events', () => {
 
   it('for an overflow of the queue of the system are made up for by a rescan', async () => {
     const inbox = await new Inbox().start();
-    // Create, open, write and close are four events a file: more than the 16,384 that the queue holds.
+    // Create, open, write and close are four events a file: more than the 16,384 that the queue
+    // holds.
     for (let i = 0; i < 5_000; i += 1) inbox.write(`f${i}`, 'x');
     block(300);
     await until(() => inbox.state.counts().pending === 5_000, 'none is lost');

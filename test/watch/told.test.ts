@@ -9,14 +9,21 @@ const KEY = '-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE 
 
 describe('a file that is skipped', () => {
   it('is told once with its name, the reason and what to do', async () => {
-    const files = { empty: '', large: 'x'.repeat(2_000), 'no.bin': Buffer.from([0, 1, 2, 255]), key: KEY };
+    const files = {
+      empty: '',
+      large: 'x'.repeat(2_000),
+      'no.bin': Buffer.from([0, 1, 2, 255]),
+      key: KEY,
+    };
     const folder = { maxFileSize: 1_000, ignoreDefaults: true };
     const inbox = await new Inbox(files).start({ folder });
     expect(inbox.lines.filter((line) => line.includes('skipped')).toSorted()).toEqual([
       'info: skipped inbox/empty: The file is empty. It is taken as soon as something is in it.',
       'info: skipped inbox/large: The file has 2 KiB; the limit of its folder is 1000 B. Raise `maxFileSize` of the folder if the peer takes such large documents.',
       'info: skipped inbox/no.bin: Not text. None.',
-      expect.stringMatching(/^warn: skipped inbox\/key: The file holds a private key\. .* Move it out/),
+      expect.stringMatching(
+        /^warn: skipped inbox\/key: The file holds a private key\. .* Move it out/,
+      ),
     ]);
     await inbox.rescan();
     await inbox.start({ folder });
@@ -25,7 +32,9 @@ describe('a file that is skipped', () => {
   });
 
   it('is told again for another reason, and not where it only changed', async () => {
-    const inbox = await new Inbox({ 'a.log': 'x'.repeat(2_000) }).start({ folder: { maxFileSize: 1_000 } });
+    const inbox = await new Inbox({ 'a.log': 'x'.repeat(2_000) }).start({
+      folder: { maxFileSize: 1_000 },
+    });
     inbox.append('a.log', 'more');
     await until(() => inbox.get('a.log')?.version.size === 2_004, 'its size is known');
     expect(inbox.said('skipped inbox/a.log')).toBe(1);
@@ -62,7 +71,9 @@ describe('a file that is skipped', () => {
     await clock.advance(10_000);
     const told = inbox.lines.filter((line) => line.startsWith('info: '));
     expect(told).toHaveLength(21);
-    expect(told.at(-1)).toContain('280 more like this in the last 10s, the last one: skipped inbox/');
+    expect(told.at(-1)).toContain(
+      '280 more like this in the last 10s, the last one: skipped inbox/',
+    );
   });
 });
 
@@ -81,7 +92,9 @@ describe('a rename', () => {
   });
 
   it('is told of one that was made while nothing watched, whichever name is found first', async () => {
-    const inbox = send(await new Inbox({ 'a.md': 'a', 'z/z.md': 'z', 'sub/other.md': 'other' }).start());
+    const inbox = send(
+      await new Inbox({ 'a.md': 'a', 'z/z.md': 'z', 'sub/other.md': 'other' }).start(),
+    );
     await inbox.watcher.stop();
     inbox.rename('a.md', 'sub/b.md');
     inbox.rename('z/z.md', '0.md');
@@ -108,7 +121,11 @@ describe('a rename', () => {
     await inbox.idle();
     inbox.rename('../other/a.md', 'a.md');
     await until(() => inbox.said('renamed other/a.md to inbox/a.md') === 1, 'the way back is told');
-    expect(notes(inbox, 'a.md')).toEqual(['new file', 'renamed to other/a.md', 'renamed from other/a.md']);
+    expect(notes(inbox, 'a.md')).toEqual([
+      'new file',
+      'renamed to other/a.md',
+      'renamed from other/a.md',
+    ]);
   });
 
   it('is none of a copy, of a file with other content, and of one that is written into an old inode', async () => {
@@ -118,7 +135,12 @@ describe('a rename', () => {
     inbox.write('new', 'three');
     inbox.append('changed', ' and more');
     inbox.rename('changed', 'changed and renamed');
-    await inbox.becomes({ copied: 'removing', changed: 'removing', gone: 'removing', new: 'pending' });
+    await inbox.becomes({
+      copied: 'removing',
+      changed: 'removing',
+      gone: 'removing',
+      new: 'pending',
+    });
     await inbox.becomes({ copy: 'pending', 'changed and renamed': 'pending' });
     expect(inbox.said('renamed ')).toBe(0);
   });

@@ -49,10 +49,21 @@ const clock: Clock = {
   },
 };
 
-/** What a person or a program does to the tree between two scans. Paths are relative to the folder. */
+/**
+ * What a person or a program does to the tree between two scans. Paths are relative to the folder.
+ */
 type Change =
   | {
-      readonly does: 'write' | 'empty' | 'mkdir' | 'remove' | 'pipe' | 'close' | 'open' | 'mount' | 'unmount';
+      readonly does:
+        | 'write'
+        | 'empty'
+        | 'mkdir'
+        | 'remove'
+        | 'pipe'
+        | 'close'
+        | 'open'
+        | 'mount'
+        | 'unmount';
       readonly path: string;
     }
   | { readonly does: 'link' | 'move'; readonly path: string; readonly to: string };
@@ -60,8 +71,9 @@ type Change =
 interface Step {
   readonly changes: readonly Change[];
   /**
-   * `away`: it all happens while no daemon runs; `running`: while one runs that scans afterwards; `raced`: while one starts, which
-   * scans once more afterwards; `stopped`: before a daemon starts that is stopped in its first scan.
+   * `away`: it all happens while no daemon runs; `running`: while one runs that scans afterwards;
+   * `raced`: while one starts, which scans once more afterwards; `stopped`: before a daemon starts
+   * that is stopped in its first scan.
    */
   readonly when: 'away' | 'running' | 'raced' | 'stopped';
 }
@@ -75,7 +87,7 @@ const changes: fc.MaybeWeightedArbitrary<Change>[] = [
   {
     weight: 6,
     arbitrary: fc.record({
-      does: fc.constantFrom(...(['empty', 'mkdir', 'remove', 'pipe', 'close', 'open'] as const)),
+      does: fc.constantFrom('empty', 'mkdir', 'remove', 'pipe', 'close', 'open'),
       path: pathArbitrary,
     }),
   },
@@ -101,7 +113,10 @@ const stepOf = (...kinds: fc.MaybeWeightedArbitrary<Change>[]): fc.Arbitrary<Ste
     when: fc.constantFrom('away', 'running', 'raced', 'stopped'),
   });
 
-/** Sequences that went wrong once and that chance finds seldom: whether links are followed, and the steps. */
+/**
+ * Sequences that went wrong once and that chance finds seldom: whether links are followed, and the
+ * steps.
+ */
 const EXAMPLES: [boolean, Step[]][] = [
   [
     true,
@@ -197,7 +212,8 @@ class Tree {
     await this.stop();
     asWriter();
     for (const path of mountsBelow(this.root)) run('umount', '--lazy', path);
-    for (const { path } of [...this.state.entries.all(this.name)]) this.state.remove(this.name, path);
+    for (const { path } of [...this.state.entries.all(this.name)])
+      this.state.remove(this.name, path);
     asWriter();
     rmSync(this.root, { recursive: true });
   }
@@ -325,13 +341,21 @@ class Tree {
     }
     const stat = lstatSync(real);
     if (stat.isDirectory())
-      return isLink && linked ? undefined : { kind: 'directory' as const, linked: linked || isLink };
+      return isLink && linked
+        ? undefined
+        : { kind: 'directory' as const, linked: linked || isLink };
     if (!stat.isFile()) return undefined;
-    return { kind: 'file' as const, content: stat.size === 0 ? 'skipped' : shaOf(readFileSync(real)) };
+    return {
+      kind: 'file' as const,
+      content: stat.size === 0 ? 'skipped' : shaOf(readFileSync(real)),
+    };
   }
 }
 
-/** Where a link leads; `closed` where a directory on the way cannot be entered, undefined where nothing is there. */
+/**
+ * Where a link leads; `closed` where a directory on the way cannot be entered, undefined where
+ * nothing is there.
+ */
 function follow(link: string): string | undefined {
   asReader();
   try {
@@ -429,7 +453,8 @@ async function play(tree: Tree, steps: readonly Step[]): Promise<void> {
     const away = tree.away();
     const hidden = [...closed, ...away.map((path) => `${path}/`)];
     const known = tree.known();
-    // A directory is only away for the sake of files that are known in it, or of one that it stands in.
+    // A directory is only away for the sake of files that are known in it, or of one that it stands
+    // in.
     const outer = away.filter((path) => !away.some((other) => path.startsWith(`${other}/`)));
     for (const path of outer) expect(Object.keys(pick(known, [`${path}/`], true))).not.toEqual([]);
     expect(pick(known, hidden, false)).toEqual(pick(files, hidden, false));

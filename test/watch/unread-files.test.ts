@@ -10,7 +10,10 @@ const SETTLE = 60_000;
 
 const WENT_MS_AGO = 5_000;
 
-/** Whether a file of 100 bytes that went is one of these, by their paths, which were found since and not read. */
+/**
+ * Whether a file of 100 bytes that went is one of these, by their paths, which were found since and
+ * not read.
+ */
 async function mayBeOneOf(files: Readonly<Record<string, Partial<FileStat>>>, aheadMs = 0) {
   const clock = new FakeClock();
   clock.set(aheadMs);
@@ -41,7 +44,9 @@ describe('a removed file', () => {
   it('is no file that came after it went, whatever the clock on the wall says', async () => {
     const clock = new FakeClock();
     for (const aheadMs of [0, 86_400_000, -86_400_000])
-      expect(await mayBeOneOf({ b: { ctimeMs: clock.now() - 1_000 + aheadMs } }, aheadMs)).toBe(false);
+      expect(await mayBeOneOf({ b: { ctimeMs: clock.now() - 1_000 + aheadMs } }, aheadMs)).toBe(
+        false,
+      );
   });
 
   it('may be written at its own path at this moment', async () => {

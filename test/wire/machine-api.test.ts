@@ -52,8 +52,8 @@ const UMLAUT_SENT = [
 ].join('&');
 
 /**
- * Table and row of the specification, the call, and what is sent: nothing that was not given (4, rule 2), in the order of
- * the request shapes.
+ * Table and row of the specification, the call, and what is sent: nothing that was not given (4,
+ * rule 2), in the order of the request shapes.
  */
 const SENT: readonly (readonly [string, Ask, readonly string[]])[] = [
   ['4.1 url', (c) => c.citation({ url: URL_ }), [`POST /api/citation.html url=${URL_SENT}`]],
@@ -150,7 +150,9 @@ describe('a server that only records sees', () => {
       'content-type: application/x-www-form-urlencoded',
       `content-length: ${NOTE_SENT.length + 'count=1&'.length}`,
     ];
-    expect(requests.map((request) => request.split('\r\n'))).toEqual([[...head, '', `count=1&${NOTE_SENT}`]]);
+    expect(requests.map((request) => request.split('\r\n'))).toEqual([
+      [...head, '', `count=1&${NOTE_SENT}`],
+    ]);
   });
 
   it('an address below the base URL', async () => {
@@ -174,7 +176,10 @@ describe('a server that only records sees', () => {
     const client = clientOf(server.url, { credentials: { username: 'admin', password: 'secret' } });
     await client.citation({ url: URL_ });
     await client.share({ data: 'x' }, drain);
-    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([undefined, undefined]);
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
+      undefined,
+      undefined,
+    ]);
     await client.tables.read({ table: 'T' });
     await client.tables.list();
     const basic = `Basic ${Buffer.from('admin:secret').toString('base64')}`;

@@ -1,7 +1,10 @@
 import { onRequest, TestServer } from '../peer/support.js';
 import { recorded } from './yacy/exchange.js';
 
-/** Which recordings answer a request line's method and path (without its query), one after the other, the last for ever. */
+/**
+ * Which recordings answer a request line's method and path (without its query), one after the
+ * other, the last for ever.
+ */
 export type Script = Readonly<Record<string, string | readonly string[]>>;
 
 /** One request as it came. */
@@ -14,7 +17,10 @@ export interface Replayed {
   readonly body: Buffer;
 }
 
-/** A peer that answers with what a YaCy 1.92 once answered, byte for byte; with its 404 to everything else. */
+/**
+ * A peer that answers with what a YaCy 1.92 once answered, byte for byte; with its 404 to
+ * everything else.
+ */
 export class ReplayPeer {
   readonly requests: Replayed[] = [];
   url = '';
@@ -49,10 +55,14 @@ export class ReplayPeer {
   }
 }
 
-/** Paths of a file system were shortened in the recorded pages of failures, but not their lengths. */
+/**
+ * Paths of a file system were shortened in the recorded pages of failures, but not their lengths.
+ */
 function whole(response: Buffer): Buffer {
   const end = response.indexOf('\r\n\r\n');
   const length = response.length - end - 4;
-  const head = response.toString('latin1', 0, end).replace(/^(Content-Length: )\d+/im, `$1${length}`);
+  const head = response
+    .toString('latin1', 0, end)
+    .replace(/^(Content-Length: )\d+/im, `$1${length}`);
   return Buffer.concat([Buffer.from(head, 'latin1'), response.subarray(end)]);
 }

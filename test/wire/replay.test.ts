@@ -20,7 +20,10 @@ const items = (...urls: readonly string[]) =>
   urls.map((url) => ({ url, collection: 'c', data: Buffer.from('Gulls sleep on one leg.') }));
 
 async function pushed(recording: string, ...urls: readonly string[]) {
-  const { client } = await replaying({ 'GET /api/push_p.json': 'auth_digest_ok_nc1', [PUSH]: recording });
+  const { client } = await replaying({
+    'GET /api/push_p.json': 'auth_digest_ok_nc1',
+    [PUSH]: recording,
+  });
   return await client.push(items(...urls));
 }
 
@@ -32,8 +35,15 @@ async function contentOf({ chunks, ...share }: ShareStream) {
 
 describe('the dialect', () => {
   it('is yacy where the page for documents is that of YaCy, unknown where the peer has neither page', async () => {
-    const { peer, client } = await replaying({ 'GET /api/yacydoc.xml': 'yacydoc_xml_unknown_url' }, 'auto');
-    expect([client.dialect, await client.detect(), client.dialect]).toEqual([undefined, 'yacy', 'yacy']);
+    const { peer, client } = await replaying(
+      { 'GET /api/yacydoc.xml': 'yacydoc_xml_unknown_url' },
+      'auto',
+    );
+    expect([client.dialect, await client.detect(), client.dialect]).toEqual([
+      undefined,
+      'yacy',
+      'yacy',
+    ]);
     expect(peer.lines.toSorted()).toEqual(['GET /api/peerdoc.html', 'GET /api/yacydoc.xml']);
     const other = await replaying({}, 'auto');
     await expect(other.client.detect()).rejects.toMatchObject({ code: 'PEER_ANSWER' });
@@ -50,7 +60,11 @@ describe('a push', () => {
     ['push_e_sync', [ONE], [OK]],
     // The quote makes the answer no JSON.
     ['push_d_bad_quote', [ONE, 'http://push2.example.org/q"uo<te>.txt', ONE], [OK, OK, OK]],
-    ['push_d_bad_proto', [ONE, 'foo://push2.example.org/d1.txt', ONE], [OK, refused('unknown protocol'), OK]],
+    [
+      'push_d_bad_proto',
+      [ONE, 'foo://push2.example.org/d1.txt', ONE],
+      [OK, refused('unknown protocol'), OK],
+    ],
     ['push_d_bad_empty', [ONE, 'http://', ONE], [OK, refused("URL not parseable: 'http://'"), OK]],
   ])('is answered for each item: %s', async (recording, urls, results) => {
     expect((await pushed(recording, ...urls)).results).toEqual(results);
@@ -78,7 +92,9 @@ describe('a push', () => {
     });
     await client.push(items('http://push.example.org/b6.txt'));
     expect(peer.lines).toEqual(['GET /api/push_p.json', 'GET /api/push_p.json', PUSH]);
-    expect(peer.requests[2]?.head).toMatch(/^authorization: Digest username="admin", .*nc=00000002/im);
+    expect(peer.requests[2]?.head).toMatch(
+      /^authorization: Digest username="admin", .*nc=00000002/im,
+    );
     expect(peer.requests.map(({ head }) => head).join('\n')).not.toMatch(/^referer:/im);
   });
 
@@ -116,10 +132,14 @@ describe('what is not there', () => {
     ['POST /Tables_p.xml', 'Tables_p_list_xml', undefined],
     ['GET /share/dump/nope.xml.gz', 'share_dl__share_dump_nope_xml_gz', undefined],
     ['GET /share/', 'err_404', []],
-    // The page of `dump/` in the place of its parent: its links lead elsewhere, and are none of this directory.
+    // The page of `dump/` in the place of its parent: its links lead elsewhere, and are none of
+    // this directory.
     ['GET /share/', 'share_dl__share_dump_', []],
   ])('is told from a failure: %s: %s', async (line, recording, expected) => {
-    const { client } = await replaying({ 'GET /Tables_p.xml': 'Tables_p_unknown', [line]: recording });
+    const { client } = await replaying({
+      'GET /Tables_p.xml': 'Tables_p_unknown',
+      [line]: recording,
+    });
     const outcome = await ASK[line](client).catch(({ code }: PeerError) => code);
     expect(outcome).toEqual(expected);
   });
@@ -134,8 +154,14 @@ describe('a document', () => {
     const { client } = await replaying({ 'POST /api/yacydoc.xml': recording });
     const at = Date.parse('2026-11-21T03:26:19Z');
     expect(await client.peerdoc(query)).toMatchObject({
-      ...{ url: 'url' in query ? query.url : DOCUMENT, urlhash: 'He4fSbqdOZpQ', title: 'My Title g6' },
-      ...{ size: 260, words: 26, collections: ['c3'], lastModified: at, loadDate: at },
+      url: 'url' in query ? query.url : DOCUMENT,
+      urlhash: 'He4fSbqdOZpQ',
+      title: 'My Title g6',
+      size: 260,
+      words: 26,
+      collections: ['c3'],
+      lastModified: at,
+      loadDate: at,
     });
   });
 
@@ -168,20 +194,35 @@ describe('citations', () => {
 });
 
 describe('tables', () => {
-  const CHANGE = { 'GET /api/table_p.html': 'table_unknown', 'GET /Tables_p.xml': 'Tables_p_unknown' };
-  const LIST = { 'GET /Tables_p.html': 'Tables_p_list_html', 'POST /Tables_p.html': 'Tables_p_list_html' };
+  const CHANGE = {
+    'GET /api/table_p.html': 'table_unknown',
+    'GET /Tables_p.xml': 'Tables_p_unknown',
+  };
+  const LIST = {
+    'GET /Tables_p.html': 'Tables_p_list_html',
+    'POST /Tables_p.html': 'Tables_p_list_html',
+  };
   const READ = { 'POST /Tables_p.xml': 'Tables_p_xml_special' };
   const KEY = 'é<x>&"k';
   const SPECIAL = `<b>&amp; "q" 'a' é日本😀\nline2\r\nline3\ttab ]]> % + =;,`;
   const NOT_DONE = { code: 'PEER_NOT_DONE' };
   const bodies = (peer: ReplayPeer) =>
-    peer.requests.filter(({ line }) => line === 'POST /api/table_p.html').map(({ body }) => String(body));
+    peer.requests
+      .filter(({ line }) => line === 'POST /api/table_p.html')
+      .map(({ body }) => String(body));
 
   it('are read with short keys, odd columns and every text as it is', async () => {
     const { peer, client } = await replaying({ ...CHANGE, ...READ });
     const table = await client.tables.read({ table: 'wiretest' });
     expect(table?.columns).toEqual(['note', 'name', 'other', KEY]);
-    expect(table?.rows.map(({ pk }) => pk)).toEqual(['000000000001', 'row1', 'row2', 'row4', 'row5', 'sp']);
+    expect(table?.rows.map(({ pk }) => pk)).toEqual([
+      '000000000001',
+      'row1',
+      'row2',
+      'row4',
+      'row5',
+      'sp',
+    ]);
     expect(table?.rows[5]?.cells.get(KEY)).toBe(SPECIAL);
     expect(peer.requests.at(-1)?.body.toString()).toBe('table=wiretest&count=all');
   });
@@ -214,7 +255,17 @@ describe('tables', () => {
   it('that are dropped are looked for in the list, which is the choices of a page', async () => {
     const script = { ...CHANGE, ...LIST, 'POST /api/table_p.html': 'table_deletetable' };
     const { client } = await replaying(script);
-    const all = ['../../x', 'UPPER', 'a b', 'pkcounter', 'with/slash', 'stats', 'é', 'robots', 'api'];
+    const all = [
+      '../../x',
+      'UPPER',
+      'a b',
+      'pkcounter',
+      'with/slash',
+      'stats',
+      'é',
+      'robots',
+      'api',
+    ];
     expect(await client.tables.drop('wt2')).toEqual(all);
     await expect(client.tables.drop('api')).rejects.toMatchObject(NOT_DONE);
   });
@@ -224,7 +275,9 @@ describe('tables', () => {
     const long = { code: 'PEER_KEY', delivered: 'no' };
     const rows = ['short', 'ééééééé'].map((pk) => ({ pk, cells: new Map() }));
     await expect(client.tables.set('t', rows)).rejects.toMatchObject(long);
-    await expect(client.tables.deleteRows('t', ['short', 'abcdefghijklm'])).rejects.toMatchObject(long);
+    await expect(client.tables.deleteRows('t', ['short', 'abcdefghijklm'])).rejects.toMatchObject(
+      long,
+    );
     expect(peer.requests).toEqual([]);
   });
 });

@@ -6,7 +6,9 @@ import { pdfOf } from './yacy/pdf-files.js';
 import { timing } from './yacy/timing.js';
 import { YacyModel, type YacyOptions } from './yacy/yacy-model.js';
 
-/** What the client does that no recording shows: bytes that arrive, nonces, connections, moments. */
+/**
+ * What the client does that no recording shows: bytes that arrive, nonces, connections, moments.
+ */
 
 interface Options extends YacyOptions {
   readonly client?: Partial<PeerClientOptions>;
@@ -28,7 +30,9 @@ const PASSWORD = { username: 'admin', password: 'sécret' };
 const TYPE = 'text/plain; charset=UTF-8';
 const at = (name: string) => `http://notes.example.org/${name}`;
 const item = (name: string, text: string) => ({
-  ...{ url: at(name), collection: 'notes', contentType: TYPE },
+  url: at(name),
+  collection: 'notes',
+  contentType: TYPE,
   data: Buffer.from(text),
 });
 
@@ -105,7 +109,9 @@ it('Digest uses each count of a nonce once, also in many requests at once, and n
     client: { credentials: PASSWORD },
   });
   for (let round = 0; round < 70; round += 1) {
-    await Promise.all(Array.from({ length: 16 }, (_, n) => client.push([item(`${round}/${n}`, 'a')])));
+    await Promise.all(
+      Array.from({ length: 16 }, (_, n) => client.push([item(`${round}/${n}`, 'a')])),
+    );
   }
   const bodies = peer.served.filter(({ size }) => size > 0);
   expect(bodies.filter(({ status }) => status !== 200)).toEqual([]);

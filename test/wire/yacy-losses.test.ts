@@ -92,7 +92,9 @@ describe('a document that an administrator deleted', () => {
     expect(world.peer.kept(url)).toBeUndefined();
     await world.run('verify', '--all', '--repair');
     expect(await world.run('once')).toMatchObject({ code: 0 });
-    expect(world.peer.kept(url)?.text).toBe(readFileSync(join(world.directory, 'notes/a.txt'), 'utf8'));
+    expect(world.peer.kept(url)?.text).toBe(
+      readFileSync(join(world.directory, 'notes/a.txt'), 'utf8'),
+    );
     expect(await world.run('verify', '--all')).toMatchObject({ code: 0 });
   });
 
@@ -150,7 +152,9 @@ describe('a document that was removed and is there again, as after a backup was 
 
     expect(await world.run('verify', '--all', '--repair')).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/What is back is removed again by the daemon, or by `peersync once -c/),
+      stdout: expect.stringMatching(
+        /What is back is removed again by the daemon, or by `peersync once -c/,
+      ),
     });
     expect(await world.run('once')).toMatchObject({ code: 0 });
     expect([a, b].map((url) => world.peer.kept(url))).toEqual([undefined, undefined]);

@@ -10,8 +10,8 @@ import { hashOf, type Network, normalUrl, takes } from './yacy/urls.js';
 import { YacyModel, type YacyOptions } from './yacy/yacy-model.js';
 
 /**
- * The model that scenarios run against is worth what it has in common with a real peer: what was recorded of one is asked
- * of the model again.
+ * The model that scenarios run against is worth what it has in common with a real peer: what was
+ * recorded of one is asked of the model again.
  */
 
 type Fields = Readonly<Record<string, string>>;
@@ -28,7 +28,10 @@ class Peer {
     return peer;
   }
 
-  /** Asks what was asked when the exchange was recorded, with the token of this peer where it had one. */
+  /**
+   * Asks what was asked when the exchange was recorded, with the token of this peer where it had
+   * one.
+   */
   async replay(name: string): Promise<Response> {
     const request = recorded(name).request.toString('latin1');
     const token = /transactionToken=[\da-f]{40}/;
@@ -39,7 +42,10 @@ class Peer {
   }
 
   get(target: string, headers = ''): Promise<Response> {
-    return exchange(this.model.url, Buffer.from(`GET ${target} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`));
+    return exchange(
+      this.model.url,
+      Buffer.from(`GET ${target} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`),
+    );
   }
 
   post(target: string, fields: Fields): Promise<Response> {
@@ -91,7 +97,13 @@ function whole({ status, reason, headers, body }: Response) {
   const { date, expires, 'last-modified': modified, ...rest } = headers;
   const challenge = rest['www-authenticate']?.replace(/nonce="[^"]{32}"/, 'nonce');
   const dated = [date, expires, modified].map((value) => value !== undefined);
-  return { status, reason, headers: { ...rest, 'www-authenticate': challenge }, body: String(body), dated };
+  return {
+    status,
+    reason,
+    headers: { ...rest, 'www-authenticate': challenge },
+    body: String(body),
+    dated,
+  };
 }
 
 /** But for the lower end of the stack. */
@@ -133,7 +145,9 @@ const links = ({ status, body }: Response) => [status, String(body).match(/HREF=
 
 const indexed = () =>
   peer.put('', '<title>My Title g6</title>Some words.', {
-    ...{ 'url-0': 'http://push3.example.org/g6.html', 'collection-0': 'c3', 'contentType-0': 'text/html' },
+    'url-0': 'http://push3.example.org/g6.html',
+    'collection-0': 'c3',
+    'contentType-0': 'text/html',
     ...SOON,
   });
 
@@ -151,7 +165,8 @@ async function filled(): Promise<void> {
 }
 
 async function named(): Promise<void> {
-  for (const name of ['../../x', 'UPPER', 'a b', 'with/slash', 'é']) await set(name, 'pk=a&col_a=b');
+  for (const name of ['../../x', 'UPPER', 'a b', 'with/slash', 'é'])
+    await set(name, 'pk=a&col_a=b');
 }
 
 function shared(): void {
@@ -166,9 +181,15 @@ async function locked(): Promise<void> {
 
 /** What is the same in the answers, the names of the recordings, and what is done before. */
 const CASES: readonly (readonly [(answer: Response) => unknown, string, (() => unknown)?])[] = [
-  [whole, 'push_a_urlenc_with_rh push_b_mp_onefile_ascii push_b_mp_twofiles push_ok_multipart_base64_field'],
+  [
+    whole,
+    'push_a_urlenc_with_rh push_b_mp_onefile_ascii push_b_mp_twofiles push_ok_multipart_base64_field',
+  ],
   [whole, 'push_c_count_bigger_than_items_rh push_c_nocount push_d_bad_empty push_d_bad_proto'],
-  [whole, 'push_d_bad_quote push_e_sync push_f_commit push_g_ct_lm_rfc1123 err_mp_truncated err_404'],
+  [
+    whole,
+    'push_d_bad_quote push_e_sync push_f_commit push_g_ct_lm_rfc1123 err_mp_truncated err_404',
+  ],
   [whole, 'yacydoc_xml_unknown_url yacydoc_json_known_url share_dl__share_dump_nope_xml_gz'],
   [whole, 'Tables_p_list_xml Tables_p_unknown table_commitrow_xml auth_8090_referer_foreign'],
   [whole, 'delete_by_get delete_no_token'],
@@ -199,7 +220,11 @@ describe('the model does what the peer did', () => {
     ['push_a_urlenc_with_rh', 'a2', { size: 0, words: 0, text: '' }],
     ['push_b_mp_onefile_ascii', 'b2', { text: 'http push example org b2 txt' }],
     ['push_b_mp_twofiles', 'b5', { size: 135, text: expect.stringContaining('uniquewordb5') }],
-    ['push_ok_multipart_base64_field', 'b6', { size: 135, text: expect.stringContaining('uniquewordb6') }],
+    [
+      'push_ok_multipart_base64_field',
+      'b6',
+      { size: 135, text: expect.stringContaining('uniquewordb6') },
+    ],
     ['push_g_ct_lm_rfc1123', 'g1', { lastModified: Date.parse('1994-11-15T12:45:26Z') }],
     // What came before a failure stays.
     ['push_batch_async_missing_rh_mid', 0, [true, false, false]],
@@ -209,7 +234,9 @@ describe('the model does what the peer did', () => {
     const urls = peer.model.served[0]?.urls ?? [];
     if (item === 0) expect(urls.map((url) => peer.model.kept(url) !== undefined)).toEqual(expected);
     else
-      expect(peer.model.kept(urls.find((url) => url.endsWith(`/${item}.txt`)) ?? '')).toMatchObject(expected);
+      expect(peer.model.kept(urls.find((url) => url.endsWith(`/${item}.txt`)) ?? '')).toMatchObject(
+        expected,
+      );
   });
 
   it.each([
@@ -217,7 +244,8 @@ describe('the model does what the peer did', () => {
     ['a.txt', '<one two', { words: 0 }],
     ['a.bin', 'one two', { words: 5 }],
     ['a.bin', '', { words: 0 }],
-    // Section 10, row "one of U+0001-U+0007, …": the text is lost, the document is shown with its size.
+    // Section 10, row "one of U+0001-U+0007, …": the text is lost, the document is shown with its
+    // size.
     ['notes/log.txt', '\u001b[1mred', { words: 6, size: 7, text: 'http x example notes log txt' }],
   ])('counts the words of a document: %s: %j', async (name, text, expected) => {
     await peer.put(name, text, SOON);
@@ -245,15 +273,23 @@ describe('the model does what the peer did', () => {
   it('sends a file that it shares only to who has an older one', async () => {
     shared();
     const since = async (time: string) =>
-      (await peer.get(`/share/${DUMP}`, `If-Modified-Since: Sat, 21 Nov 2026 ${time} GMT\r\n`)).status;
+      (await peer.get(`/share/${DUMP}`, `If-Modified-Since: Sat, 21 Nov 2026 ${time} GMT\r\n`))
+        .status;
     expect([await since('03:37:40'), await since('03:37:39')]).toEqual([304, 200]);
   });
 });
 
 describe('U+FFFE or U+FFFF in one document', () => {
   it.each([
-    ...['\ufffe', '\uffff', '&#65535;', '&#xfffe;', '&amp;#xFFFF;', '&#-1;', '&#131071;'],
-    ...['<title>a&#65535;</title>b', poisonPdfOf('a')],
+    '\ufffe',
+    '\uffff',
+    '&#65535;',
+    '&#xfffe;',
+    '&amp;#xFFFF;',
+    '&#-1;',
+    '&#131071;',
+    '<title>a&#65535;</title>b',
+    poisonPdfOf('a'),
   ])('loses every document of the update: %j', async (text) => {
     const name = text.startsWith('%PDF') ? 'poison.pdf' : 'poison.txt';
     await peer.put('before.txt', 'before');
@@ -320,7 +356,12 @@ describe('a deletion', () => {
     ['URL in the index', byUrl, `Removed URL ${url}`, true],
     ['URL not in the index', { ...byUrl, urlstring: at('b') }, `Removed URL ${at('b')}`, false],
     ['no token', { ...byUrl, transactionToken: '' }, '400 Missing transaction token.', false],
-    ['wrong token', { ...byUrl, transactionToken: '0'.repeat(40) }, '400 Invalid transaction token.', false],
+    [
+      'wrong token',
+      { ...byUrl, transactionToken: '0'.repeat(40) },
+      '400 Invalid transaction token.',
+      false,
+    ],
     ['known hash', { urlhash: hashOf(url), urlhashdelete: 'x' }, `Removed URL ${url}`, true],
     [
       'unknown hash',
@@ -387,7 +428,8 @@ describe('the process and its connections', () => {
     peer.time = 5_000;
     await peer.put('just before', 'a', TEXT);
     await peer.model.crash();
-    const kept = () => ['before', 'just before', 'stop'].map((name) => peer.model.shown(at(name))?.text);
+    const kept = () =>
+      ['before', 'just before', 'stop'].map((name) => peer.model.shown(at(name))?.text);
     expect(kept()).toEqual(['a', undefined, undefined]);
     await peer.model.restart();
     await peer.put('stop', 'a', TEXT);
@@ -423,9 +465,9 @@ describe('the process and its connections', () => {
       return received;
     };
     expect(await talk('')).toBe('');
-    expect(await talk('POST /api/push_p.json HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nc')).toMatch(
-      /^HTTP\/1.1 200 OK.*\r\n\r\n\{\}\n$/s,
-    );
+    expect(
+      await talk('POST /api/push_p.json HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nc'),
+    ).toMatch(/^HTTP\/1.1 200 OK.*\r\n\r\n\{\}\n$/s);
   });
 
   it('let a nonce in for 60 s, each count once', async () => {
@@ -472,11 +514,15 @@ describe('the model reads', () => {
     ['&amp;lt;b&amp;gt;W gr&amp;uuml;n', 'W grün'],
     ['a &lt; W end', 'a'],
     ['gr&uuml;n B&#228;r &copy; a&nbsp;W', 'grün Bär © a W'],
-    ['‹a› "b" \'c\' 😀 東京 a\u00adb\u200bc\ufffdd', '‹a› "b" \'c\' 😀 東京 a\u00adb\u200bc\ufffdd'],
+    [
+      '‹a› "b" \'c\' 😀 東京 a\u00adb\u200bc\ufffdd',
+      '‹a› "b" \'c\' 😀 東京 a\u00adb\u200bc\ufffdd',
+    ],
     ['a\bb\tc\nd\ve\ff\rg', 'a b c d e f g'],
     ['a\x7fb\x80c\x85d\x9fe', 'abcde'],
     ['\ufeffW', '\ufeffW'],
-    // Of the source: an entity ends at the next `;` of its run of text, and is dropped where it is none.
+    // Of the source: an entity ends at the next `;` of its run of text, and is dropped where it is
+    // none.
     ['R&D, AT&amp;T &uuml W', 'R&D, AT&T &uuml W'],
     ['R&D costs; more', 'R more'],
     ['R&D <b>costs; more</b>', 'R&D costs; more'],
@@ -529,7 +575,8 @@ describe('the model reads', () => {
   });
 
   it('which documents its network takes', () => {
-    const taken = (url: string) => ['local', 'global'].map((each) => takes(each as Network, normalUrl(url)));
+    const taken = (url: string) =>
+      ['local', 'global'].map((each) => takes(each as Network, normalUrl(url)));
     for (const host of ['localhost', '127.0.0.1', '192.168.1.4', 'vault.local'])
       expect([host, taken(`http://${host}/`)]).toEqual([host, [true, false]]);
     expect(taken('file:///srv/a')).toEqual([true, false]);

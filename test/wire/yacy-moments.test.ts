@@ -10,13 +10,18 @@ describe('what a peer shows for a moment', () => {
   const flickering = timing(SPEED, { buffered: 2_000, commit: 300 });
 
   it('is not confirmed: what is confirmed outlives a crash of the peer at that moment', async () => {
-    const world = await YacyWorld.start({ peer: { timing: flickering }, confirm: { hold: '2500ms' } });
+    const world = await YacyWorld.start({
+      peer: { timing: flickering },
+      confirm: { hold: '2500ms' },
+    });
     for (let n = 0; n < 5; n += 1) world.write(`notes/${n}.txt`, `note ${n}`);
     world.start();
     await world.reached('confirmed', 1);
     await world.peer.crash();
     const confirmed = (await world.ask()).filter(({ status }) => status === 'confirmed');
-    expect(confirmed.map(({ url }) => world.peer.kept(url) !== undefined)).toEqual(confirmed.map(() => true));
+    expect(confirmed.map(({ url }) => world.peer.kept(url) !== undefined)).toEqual(
+      confirmed.map(() => true),
+    );
   });
 
   it('is pushed again where a crash took it away', async () => {
@@ -32,7 +37,8 @@ describe('what a peer shows for a moment', () => {
     expect(world.peer.kept(url)).toBeUndefined();
     await world.peer.restart();
     await world.reached('confirmed', 5);
-    for (let n = 0; n < 5; n += 1) expect(world.peer.shown(world.url(`notes/${n}.txt`))).toBeDefined();
+    for (let n = 0; n < 5; n += 1)
+      expect(world.peer.shown(world.url(`notes/${n}.txt`))).toBeDefined();
   });
 
   it('is pushed again together where a crash took very much away', async () => {
@@ -55,7 +61,10 @@ describe('what a peer shows for a moment', () => {
   });
 
   it('is not mistaken for the new version while it is the old one', async () => {
-    const world = await YacyWorld.start({ peer: { timing: flickering }, confirm: { hold: '2500ms' } });
+    const world = await YacyWorld.start({
+      peer: { timing: flickering },
+      confirm: { hold: '2500ms' },
+    });
     world.write('notes/plan.txt', 'version 1');
     const daemon = world.start();
     await world.reached('confirmed', 1);

@@ -5,7 +5,10 @@ import { pdfOf, poisonPdfOf } from './yacy/pdf-files.js';
 import { timing } from './yacy/timing.js';
 import { SPEED, YacyWorld } from './yacy/yacy-world.js';
 
-/** A document that the index of the peer refuses takes all of its update along, and must take nobody's along for good. */
+/**
+ * A document that the index of the peer refuses takes all of its update along, and must take
+ * nobody's along for good.
+ */
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -20,7 +23,8 @@ function pushesOf(world: YacyWorld, name: string): number {
 
 describe('200 files with one document that the index refuses', () => {
   it('are confirmed but for that one, after 7 holds at most, and the text that can be made safe is', async () => {
-    // Half as fast as the others: on a busy machine the programs themselves take a part of each hold.
+    // Half as fast as the others: on a busy machine the programs themselves take a part of each
+    // hold.
     const world = await YacyWorld.start({
       peer: { timing: timing(SPEED / 2) },
       push: { requestsPerSecond: 50 },
@@ -101,7 +105,9 @@ describe('an innocent', () => {
     });
     for (let n = 0; n < 60; n += 1) world.write(`notes/${n}.txt`, `note ${n}: ${WORDS}`);
     expect(await world.run('once')).toMatchObject({ code: 0 });
-    expect(Object.values(await world.statuses())).toEqual(Array.from({ length: 60 }, () => 'confirmed'));
+    expect(Object.values(await world.statuses())).toEqual(
+      Array.from({ length: 60 }, () => 'confirmed'),
+    );
   });
 });
 

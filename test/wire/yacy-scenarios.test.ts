@@ -6,8 +6,8 @@ import { hexPdfOf, pdfOf } from './yacy/pdf-files.js';
 import { PASSWORD, PNG, YacyWorld } from './yacy/yacy-world.js';
 
 /**
- * A user of a YaCy peer points peersync at it. Each trap that was recorded of such a peer has a scenario here that fails
- * where it is walked into.
+ * A user of a YaCy peer points peersync at it. Each trap that was recorded of such a peer has a
+ * scenario here that fails where it is walked into.
  */
 
 vi.setConfig({ testTimeout: 240_000 });
@@ -61,7 +61,9 @@ describe('files of all kinds', () => {
     );
     for (const [name, , words] of FILES) {
       const url = world.url(`notes/${name}`);
-      const found = words.split(' ').filter((word) => word === '' || world.peer.search(word).includes(url));
+      const found = words
+        .split(' ')
+        .filter((word) => word === '' || world.peer.search(word).includes(url));
       expect([name, found.join(' ')]).toEqual([name, words]);
       const { mtimeMs } = statSync(join(world.directory, 'notes', name));
       expect(world.peer.kept(url)).toMatchObject({ collections: ['notes'], lastModified: mtimeMs });
@@ -113,12 +115,14 @@ describe('the password of the administrator', () => {
     const world = await YacyWorld.start({ peer: { password: PASSWORD }, push: { maxItems: 1 } });
     for (let n = 0; n < 10; n += 1) world.write(`notes/${n}.txt`, `note ${n}`);
     expect(await world.run('once')).toMatchObject({ code: 0, stderr: '' });
-    expect(Object.values(await world.statuses())).toEqual(Array.from({ length: 10 }, () => 'confirmed'));
+    expect(Object.values(await world.statuses())).toEqual(
+      Array.from({ length: 10 }, () => 'confirmed'),
+    );
     const refused = world.peer.served.filter(({ status }) => status === 401);
     expect(refused.map(({ size }) => size)).toEqual(refused.map(() => 0));
-    expect(world.asked('/api/push_p').filter(({ status, size }) => status === 200 && size > 0)).toHaveLength(
-      10,
-    );
+    expect(
+      world.asked('/api/push_p').filter(({ status, size }) => status === 200 && size > 0),
+    ).toHaveLength(10);
     expect(world.peer.served.filter(({ headers }) => headers.referer !== undefined)).toEqual([]);
   });
 });
@@ -160,7 +164,9 @@ describe('search', () => {
     };
     expect((await found()).total).toBe(2);
     expect(await found('--collection', 'birds')).toMatchObject({
-      ...{ query: 'terns tea', total: 1, totalIsExact: true },
+      query: 'terns tea',
+      total: 1,
+      totalIsExact: true,
       items: [
         {
           url: 'http://notes.example.org/old.txt?a=1&b=2',
@@ -177,7 +183,9 @@ describe('search', () => {
 describe('table', () => {
   it('sets rows of tables, and none whose key the peer would cut', async () => {
     const world = await YacyWorld.start();
-    expect(await world.run('table', 'set', 'woods', '--pk', 'oak', 'price=1')).toMatchObject({ code: 0 });
+    expect(await world.run('table', 'set', 'woods', '--pk', 'oak', 'price=1')).toMatchObject({
+      code: 0,
+    });
     const long = await world.run('table', 'set', 'woods', '--pk', 'abcdefghijklm', 'price=2');
     expect(long).toMatchObject({ stderr: expect.stringContaining('at most 12') });
     expect(long.code).not.toBe(0);
@@ -193,7 +201,9 @@ describe('share get', () => {
     const world = await YacyWorld.start();
     const { code, stdout, stderr } = await world.run('share', 'get', '--data', '../..');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toMatch(/^peersync: .*\/share\/ .*"\.\.\/\.\."\.?\n {2}A name is .*such as lists\/a\.txt/);
+    expect(stderr).toMatch(
+      /^peersync: .*\/share\/ .*"\.\.\/\.\."\.?\n {2}A name is .*such as lists\/a\.txt/,
+    );
     expect(world.asked('/share/')).toEqual([]);
   });
 });

@@ -25,12 +25,24 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '&lt;': '<',
   '&gt;': '>',
 };
-const NUMBERS = ['&#228;', '&#x3c;', '&#0062;', '&#x00E9;', '&#65535;', '&#xfffe;', '&#7;', '&#128512;'];
+const NUMBERS = [
+  '&#228;',
+  '&#x3c;',
+  '&#0062;',
+  '&#x00E9;',
+  '&#65535;',
+  '&#xfffe;',
+  '&#7;',
+  '&#128512;',
+];
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what only terminals understand begins with one.
 const SEQUENCE = /\x1b(?:\[[0-?]*[ -/]*([@-~])|\][^\x00-\x1f]*(?:\x07|\x1b\\)|[()][0AB])/g;
 
-/** What a reader of the text takes for its words: a terminal shows it, entities are what they stand for, and those that stand for nothing keep their names. */
+/**
+ * What a reader of the text takes for its words: a terminal shows it, entities are what they stand
+ * for, and those that stand for nothing keep their names.
+ */
 function wordsRead(text: string): string[] {
   const shown = text.replace(SEQUENCE, (_, final = 'm') => (/[mK]/.test(final) ? '' : ' '));
   const decoded = shown.replace(
@@ -43,25 +55,58 @@ function wordsRead(text: string): string[] {
   return wordsOf(decoded);
 }
 
-const letters = fc.string({ unit: fc.constantFrom(...'abcdeüßŁ東1234'), minLength: 1, maxLength: 6 });
+const letters = fc.string({
+  unit: fc.constantFrom(...'abcdeüßŁ東1234'),
+  minLength: 1,
+  maxLength: 6,
+});
 const control = fc.integer({ min: 0, max: 0x9f }).filter((code) => code < 0x20 || code > 0x7e);
 const piece = fc.oneof(
   { weight: 4, arbitrary: letters },
   { weight: 2, arbitrary: fc.constantFrom(' ', '\n', ', ', '. ') },
-  fc.constantFrom('<', '>', '</b>', '<b>', '<!--', '-->', '<script>', '<style', '"', "'", '&', ';', '&&'),
+  fc.constantFrom(
+    '<',
+    '>',
+    '</b>',
+    '<b>',
+    '<!--',
+    '-->',
+    '<script>',
+    '<style',
+    '"',
+    "'",
+    '&',
+    ';',
+    '&&',
+  ),
   fc.constantFrom(...Object.keys(ENTITIES), ...NUMBERS, '&amp;lt;', '&amp;amp;gt;'),
   control.map((code) => String.fromCharCode(code)),
   fc.constantFrom('\ufffe', '\uffff', '\ufeff', '\u200b', '\u2039', '😀', '\u{1fffe}', '\ufffd'),
-  fc.constantFrom('\x1b[31m', '\x1b[0m', '\x1b[K', '\x1b[2J', '\x1b]0;a b\x07', '\x1b]', '\x1b[', '\x1b(B'),
+  fc.constantFrom(
+    '\x1b[31m',
+    '\x1b[0m',
+    '\x1b[K',
+    '\x1b[2J',
+    '\x1b]0;a b\x07',
+    '\x1b]',
+    '\x1b[',
+    '\x1b(B',
+  ),
   fc.string({ unit: 'binary', maxLength: 4 }),
 );
 
 it('any text is findable by each of its words, of which the peer counts no fewer than were counted here', () => {
   const isWhole = (pieces: readonly string[]) => {
     const text = pieces.join('');
-    const { rewriting, type } = wayOf('note.txt', 'utf-8', Buffer.from(text), DIALECTS.yacy.content);
+    const { rewriting, type } = wayOf(
+      'note.txt',
+      'utf-8',
+      Buffer.from(text),
+      DIALECTS.yacy.content,
+    );
     const sent = Buffer.from(rewritten(Buffer.from(text), rewriting));
-    const { title = '', text: indexed = '' } = parse('http://notes.example.org/note.txt', type, sent) ?? {};
+    const { title = '', text: indexed = '' } =
+      parse('http://notes.example.org/note.txt', type, sent) ?? {};
     const found = new Set(wordsOf(`${title} ${indexed}`));
     const missing = wordsRead(text).filter((word) => !found.has(word));
     expect([text, sent.toString(), missing]).toEqual([text, sent.toString(), []]);
@@ -91,7 +136,9 @@ describe('files', () => {
       'notes/frame.html': 'skipped',
       'notes/words.txt': 'confirmed',
     });
-    expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toEqual([world.url('notes/words.txt')]);
+    expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toEqual([
+      world.url('notes/words.txt'),
+    ]);
     const why = await world.run('why', join(world.directory, 'notes/frame.html'));
     expect(why.stdout).toContain('no word in the file');
   });
@@ -102,7 +149,8 @@ const words = 'quarterly figures of the harbour master with tonnage by month and
 describe('a text of which the peer indexed no word', () => {
   it('is never confirmed, and ends in quarantine with just that reason after one push', async () => {
     const world = await YacyWorld.start();
-    // Nothing of HTML is replaced but what ends an update, and a control character drops the text of a page as well.
+    // Nothing of HTML is replaced but what ends an update, and a control character drops the text
+    // of a page as well.
     world.write('notes/page.html', `<p>${words}\x01</p>`);
     world.write('notes/other.html', `<p>${words}</p>`);
     expect(await world.run('once')).toMatchObject({ code: 3 });
@@ -122,7 +170,10 @@ describe('a document', () => {
     // The model of the peer knows one operator that shows text, and this is another.
     const lost = Buffer.from(pdf(words)).toString('latin1').replace(' Tj ET', "  '  ET");
     world.write('notes/lost.pdf', Buffer.from(lost, 'latin1'));
-    world.write('notes/short.pdf', Buffer.from(lost.replace(words, 'few'.padEnd(words.length)), 'latin1'));
+    world.write(
+      'notes/short.pdf',
+      Buffer.from(lost.replace(words, 'few'.padEnd(words.length)), 'latin1'),
+    );
     world.write('notes/broken.pdf', Buffer.from(pdf(words)).subarray(0, 300));
     world.write('notes/whole.pdf', pdf(words));
     expect(await world.run('once')).toMatchObject({ code: 3 });
@@ -210,7 +261,9 @@ it('every word of every type is found, and of those that the peer reads badly no
       const bytes = make(wordsIn(type, n));
       world.write(`notes/${n}.${type}`, bytes);
       const contentType = mime.getType(type) ?? 'text/plain';
-      await client.push([{ url: rawUrl(type, n), collection: 'raw', data: Buffer.from(bytes), contentType }]);
+      await client.push([
+        { url: rawUrl(type, n), collection: 'raw', data: Buffer.from(bytes), contentType },
+      ]);
     }
   expect(await world.run('once')).toMatchObject({ code: 0 });
   const found = (type: string, urlOf: (type: string, n: number) => string) => {
@@ -229,7 +282,8 @@ it('every word of every type is found, and of those that the peer reads badly no
     auto: found(type, (_, n) => world.url(`notes/${n}.${type}`)),
   }));
   console.table(table);
-  const column = (name: 'raw' | 'auto') => Object.fromEntries(table.map((row) => [row.type, row[name]]));
+  const column = (name: 'raw' | 'auto') =>
+    Object.fromEntries(table.map((row) => [row.type, row[name]]));
   const all = FILES * WORDS;
   expect(column('auto')).toEqual(Object.fromEntries(Object.keys(TYPES).map((type) => [type, all])));
   expect(column('raw')).toMatchObject({

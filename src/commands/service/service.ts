@@ -49,7 +49,10 @@ function assertName(option: string, name: string | undefined, right: RegExp): vo
     );
 }
 
-/** @throws PeersyncError SERVICE_NOT_ROOT where a service of the system is to be changed by somebody who may not */
+/**
+ * @throws PeersyncError SERVICE_NOT_ROOT where a service of the system is to be changed by somebody
+ *   who may not
+ */
 function assertMayChange({ scope }: Site): void {
   if (scope === 'user' || process.getuid?.() === 0) return;
   throw new PeersyncError({
@@ -143,7 +146,11 @@ async function install(job: Job, systemd: number, steps: Steps): Promise<void> {
   const { runAs } = options;
   const program = await realpath(PACKAGE_ROOT);
   const drop = dropIn({
-    ...{ scope: site.scope, runAs, config, configPath, systemd },
+    scope: site.scope,
+    runAs,
+    config,
+    configPath,
+    systemd,
     node: await realpath(process.execPath),
     program: join(program, 'dist/cli.js'),
     programRoot: withPackages(program),
@@ -203,7 +210,9 @@ async function adviceFor(job: Job): Promise<string[]> {
     advice.push(`Others who can log in to this machine (${others?.accounts}) ${way}.`);
   const lingers = join('/var/lib/systemd/linger', userInfo().username);
   if (site.scope === 'user' && !(await isThere(lingers)))
-    advice.push(`It runs while you are logged in; for always: loginctl enable-linger ${basename(lingers)}`);
+    advice.push(
+      `It runs while you are logged in; for always: loginctl enable-linger ${basename(lingers)}`,
+    );
   if (site.scope === 'user' || options.dryRun) return advice;
   for (const path of [configPath, ...readFiles(config), ...folders])
     if ((await isThere(path)) && !(await mayRead(user, path)))
@@ -255,8 +264,11 @@ const serviceStatus = define({
       since: shown.ActiveEnterTimestamp,
     };
     answer(options, report, () => {
-      if (!report.found) return [`${site.unit} is not installed; \`peersync service install\` does that.`];
-      const rows = Object.entries(report).map(([name, value]) => [name, value?.toString()] as const);
+      if (!report.found)
+        return [`${site.unit} is not installed; \`peersync service install\` does that.`];
+      const rows = Object.entries(report).map(
+        ([name, value]) => [name, value?.toString()] as const,
+      );
       return [...named(rows), 'More:', ...lookLines(site)];
     });
     return report.active === 'active' ? EXIT.done : EXIT.failure;
@@ -291,7 +303,13 @@ const serviceUninstall = define({
 });
 
 /** What the installation wrote, and no other service of ours needs. */
-async function filesOf({ directory, dropInFile, snippets, unit, unitFile }: Site): Promise<string[]> {
+async function filesOf({
+  directory,
+  dropInFile,
+  snippets,
+  unit,
+  unitFile,
+}: Site): Promise<string[]> {
   const others: string[] = [];
   for (const name of await readdir(directory).catch(() => [])) {
     if (!/^peersync(@.*)?\.service\.d$/.test(name) || name === `${unit}.d`) continue;
@@ -318,6 +336,10 @@ export const serviceCommand = define({
       describe: 'Stop the service and take away what `service install` wrote',
       ...serviceUninstall,
     },
-    { usage: 'status', describe: 'Tell whether the service is installed and runs', ...serviceStatus },
+    {
+      usage: 'status',
+      describe: 'Tell whether the service is installed and runs',
+      ...serviceStatus,
+    },
   ],
 });

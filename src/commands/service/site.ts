@@ -115,7 +115,10 @@ export class Steps {
     });
   }
 
-  /** A directory and what is missing above it, for a user, or for ourselves. One that is there stays as it is. */
+  /**
+   * A directory and what is missing above it, for a user, or for ourselves. One that is there stays
+   * as it is.
+   */
   async directory(path: string, mode: number, owner: string | undefined): Promise<void> {
     const missing: string[] = [];
     for (let at = path; !(await isThere(at)); at = dirname(at)) missing.unshift(at);
@@ -126,7 +129,12 @@ export class Steps {
   }
 
   /** @param shown what is to be seen beside it where it is only shown */
-  async #step(verb: keyof typeof DID, what: string, work: () => Promise<unknown>, shown = ''): Promise<void> {
+  async #step(
+    verb: keyof typeof DID,
+    what: string,
+    work: () => Promise<unknown>,
+    shown = '',
+  ): Promise<void> {
     const { dryRun, json } = this.options;
     if (!dryRun)
       await work().catch((error: unknown) => {
@@ -139,16 +147,21 @@ export class Steps {
 }
 
 /**
- * Makes directories as root for another user. Who may write above them could put a link in the way meanwhile, and be given any
- * directory; systemd-tmpfiles follows no link that leads from somebody's directory into another's.
+ * Makes directories as root for another user. Who may write above them could put a link in the way
+ * meanwhile, and be given any directory; systemd-tmpfiles follows no link that leads from
+ * somebody's directory into another's.
  */
 async function makeFor(user: string, directories: readonly string[], mode: number): Promise<void> {
   const group = (await runTool(['id', '-g', user])).trim();
-  const lines = directories.map((path) => `d ${unitWord(path)} 0${mode.toString(8)} ${user} ${group} -\n`);
+  const lines = directories.map(
+    (path) => `d ${unitWord(path)} 0${mode.toString(8)} ${user} ${group} -\n`,
+  );
   await runTool(['systemd-tmpfiles', '--create', '-'], lines.join(''));
 }
 
-/** How long a program of the system may take, in ms: a service may need minutes until it is ready. */
+/**
+ * How long a program of the system may take, in ms: a service may need minutes until it is ready.
+ */
 const LONGEST_MS = 15 * 60_000;
 
 /**
@@ -156,18 +169,30 @@ const LONGEST_MS = 15 * 60_000;
  *
  * @throws PeersyncError SERVICE_TOOL where it is not there or fails
  */
-export async function runTool([program = '', ...args]: readonly string[], input = ''): Promise<string> {
-  const running = promisify(execFile)(program, args, { timeout: LONGEST_MS, maxBuffer: 16 * 2 ** 20 });
+export async function runTool(
+  [program = '', ...args]: readonly string[],
+  input = '',
+): Promise<string> {
+  const running = promisify(execFile)(program, args, {
+    timeout: LONGEST_MS,
+    maxBuffer: 16 * 2 ** 20,
+  });
   // A program that reads nothing may be gone by then.
   running.child.stdin?.on('error', () => {}).end(input);
   try {
     return (await running).stdout;
   } catch (cause) {
-    const { stderr = '', stdout = '' } = cause as { readonly stderr?: string; readonly stdout?: string };
+    const { stderr = '', stdout = '' } = cause as {
+      readonly stderr?: string;
+      readonly stdout?: string;
+    };
     const said = (stderr.trim() || stdout.trim() || messageOf(cause)).replace(/\s*\n\s*/g, ' ');
     const [message, hint] =
       systemCode(cause) === 'ENOENT'
-        ? [`The program ${program} is not there.`, 'Without systemd start `peersync run` by other means.']
+        ? [
+            `The program ${program} is not there.`,
+            'Without systemd start `peersync run` by other means.',
+          ]
         : [
             `"${[program, ...args].join(' ')}" failed: ${sentence(said)}`,
             'See why in `journalctl -e` (of a user service: `journalctl --user -e`), and try again.',
@@ -203,7 +228,9 @@ const KNOWS_STEPS = 254;
 
 /** The directories that peersync writes to. */
 export function writtenDirectories({ state, peer, mirror }: Config): readonly string[] {
-  const isMirroring = [mirror.shares, mirror.tables, mirror.citations].some((mirrors) => mirrors.length > 0);
+  const isMirroring = [mirror.shares, mirror.tables, mirror.citations].some(
+    (mirrors) => mirrors.length > 0,
+  );
   const embedded = peer.url === 'embedded' ? [peer.embedded.dir] : [];
   return [state.dir, ...embedded, ...(isMirroring ? [mirror.root] : [])];
 }
@@ -219,7 +246,9 @@ export function secretsOf({ peer, status }: Config) {
 /** Files beside the configuration that are read. */
 export function readFiles(config: Config): readonly string[] {
   const { ca } = config.peer.tls;
-  const files = secretsOf(config).flatMap(({ secret = {} }) => ('file' in secret ? [secret.file] : []));
+  const files = secretsOf(config).flatMap(({ secret = {} }) =>
+    'file' in secret ? [secret.file] : [],
+  );
   return ca === undefined ? files : [ca, ...files];
 }
 
@@ -229,12 +258,13 @@ export function credentialOf(secret: Secret | undefined): string | undefined {
 }
 
 /**
- * What is particular to one installation, beside the unit that is the same for all: what runs, on which configuration, what it may
- * read and write.
+ * What is particular to one installation, beside the unit that is the same for all: what runs, on
+ * which configuration, what it may read and write.
  */
 export function dropIn(runs: Runs): string {
   const { config, configPath, node, program, runAs, systemd } = runs;
-  const command = (word: string): string => unitCommand([node, program, word, '--config', configPath]);
+  const command = (word: string): string =>
+    unitCommand([node, program, word, '--config', configPath]);
   const lines = ['[Service]', 'ExecStart=', `ExecStart=${command('run')}`];
   lines.push('ExecReload=', `ExecReload=${command('reload')}`);
   if (runAs !== undefined) lines.push(`User=${runAs}`, 'Group=');
@@ -245,21 +275,25 @@ export function dropIn(runs: Runs): string {
     lines.push('# Waits longer with each new start.', 'RestartSteps=6', 'RestartMaxDelaySec=5min');
   // The service of a user sees everything, read-only.
   const isHidden = (path: string) =>
-    runs.scope === 'system' && HIDDEN.some((hidden) => path === hidden || path.startsWith(hidden + sep));
+    runs.scope === 'system' &&
+    HIDDEN.some((hidden) => path === hidden || path.startsWith(hidden + sep));
   const folders = config.folders.map(({ path }) => path);
   const tools = [dirname(configPath), ...readFiles(config), node, runs.programRoot];
   for (const path of new Set([...tools, ...folders].filter(isHidden)))
     lines.push(`BindReadOnlyPaths=${unitWordIfThere(path)}`);
-  for (const path of folders) if (!isHidden(path)) lines.push(`ReadOnlyPaths=${unitWordIfThere(path)}`);
+  for (const path of folders)
+    if (!isHidden(path)) lines.push(`ReadOnlyPaths=${unitWordIfThere(path)}`);
   for (const path of new Set(writtenDirectories(config)))
     lines.push(`${isHidden(path) ? 'BindPaths' : 'ReadWritePaths'}=${unitWord(path)}`);
   return `${lines.join('\n')}\n`;
 }
 
 /**
- * A path or word as it stands in a unit file, in quotes, with what systemd would expand or take for its own written out.
+ * A path or word as it stands in a unit file, in quotes, with what systemd would expand or take for
+ * its own written out.
  *
- * @throws PeersyncError SERVICE_WORD for one with control characters, which some settings of systemd cannot name
+ * @throws PeersyncError SERVICE_WORD for one with control characters, which some settings of
+ *   systemd cannot name
  */
 export function unitWord(word: string): string {
   return `"${nameable(word, /\p{Cc}/u)
@@ -267,7 +301,10 @@ export function unitWord(word: string): string {
     .replaceAll('%', '%%')}"`;
 }
 
-/** A path at the end of a setting that knows no quotes: one loses a blank or backslash at its end. @throws as `unitWord` */
+/**
+ * A path at the end of a setting that knows no quotes: one loses a blank or backslash at its end.
+ * @throws as `unitWord`
+ */
 function unitRest(path: string): string {
   return nameable(path, /\p{Cc}|[\s\\]$/u).replaceAll('%', '%%');
 }

@@ -5,8 +5,8 @@ import { readHtml } from './html.js';
 import { DocumentError, dateOf, type Reader, TextCollector } from './reader.js';
 
 /**
- * Documents that are ZIP archives of XML files: Office Open XML, OpenDocument and EPUB. Their text is read as a stream of elements,
- * because a tree of a large sheet would fill the memory.
+ * Documents that are ZIP archives of XML files: Office Open XML, OpenDocument and EPUB. Their text
+ * is read as a stream of elements, because a tree of a large sheet would fill the memory.
  */
 
 /** The entries of an archive, by name. */
@@ -18,7 +18,10 @@ type Entries = Readonly<Record<string, Uint8Array>>;
  */
 const MOST_UNPACKED = 200_000_000;
 
-/** Unpacks the entries that are wanted. @throws DocumentError DOCUMENT_TOO_LARGE for an archive that would fill the memory */
+/**
+ * Unpacks the entries that are wanted. @throws DocumentError DOCUMENT_TOO_LARGE for an archive that
+ * would fill the memory
+ */
 function unpacked(bytes: Uint8Array, wanted: RegExp): Entries {
   let size = 0;
   return unzipSync(bytes, {
@@ -40,10 +43,17 @@ function entry(entries: Entries, name: string): Uint8Array {
   return found;
 }
 
-/** The content of a whole XML file. Entities that it defines itself are left as they are, so that they cannot multiply. */
-function readXml(bytes: Uint8Array | undefined, handler: ConstructorParameters<typeof HtmlParser>[0]): void {
+/**
+ * The content of a whole XML file. Entities that it defines itself are left as they are, so that
+ * they cannot multiply.
+ */
+function readXml(
+  bytes: Uint8Array | undefined,
+  handler: ConstructorParameters<typeof HtmlParser>[0],
+): void {
   if (bytes === undefined) return;
-  const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
+  const isUtf16 =
+    (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
   const encoding = isUtf16 ? `utf-16${bytes[0] === 0xff ? 'le' : 'be'}` : 'utf-8';
   const parser = new HtmlParser(handler, { xmlMode: true });
   parser.write(new TextDecoder(encoding).decode(bytes));
@@ -54,8 +64,14 @@ function readXml(bytes: Uint8Array | undefined, handler: ConstructorParameters<t
 const bare = (name: string) => name.slice(name.indexOf(':') + 1);
 
 const FIELDS = new Set([
-  ...['dc:title', 'dc:creator', 'dc:language', 'dcterms:modified', 'dcterms:created'],
-  ...['meta:initial-creator', 'dc:date', 'meta:creation-date'],
+  'dc:title',
+  'dc:creator',
+  'dc:language',
+  'dcterms:modified',
+  'dcterms:created',
+  'meta:initial-creator',
+  'dc:date',
+  'meta:creation-date',
 ]);
 
 /** What the file tells of itself: of each element what stands in the first one. */
@@ -83,7 +99,10 @@ function properties(bytes: Uint8Array | undefined) {
 }
 
 const words = (text: string) => new Set(text.split(' '));
-/** Which elements of a format stand for what, by their names; with the prefix where another one has the same name. */
+/**
+ * Which elements of a format stand for what, by their names; with the prefix where another one has
+ * the same name.
+ */
 interface Marks {
   /** The text in these counts. */
   readonly text: ReadonlySet<string>;
@@ -91,7 +110,10 @@ interface Marks {
   readonly paragraphs: ReadonlySet<string>;
   /** What stands for itself. */
   readonly signs: ReadonlyMap<string, string>;
-  /** What is in these is not read: properties, deleted text, who remarked something and when, what stands there twice. */
+  /**
+   * What is in these is not read: properties, deleted text, who remarked something and when, what
+   * stands there twice.
+   */
   readonly hidden: ReadonlySet<string>;
 }
 
@@ -99,7 +121,9 @@ interface Marks {
 const OPEN_XML: Marks = {
   text: words('t v text'),
   paragraphs: words('p pt text comment'),
-  signs: new Map(Object.entries({ tab: '\t', ptab: '\t', br: '\n', cr: '\n', noBreakHyphen: '-', den: '/' })),
+  signs: new Map(
+    Object.entries({ tab: '\t', ptab: '\t', br: '\n', cr: '\n', noBreakHyphen: '-', den: '/' }),
+  ),
   hidden: words('pPr rPr sectPr rt Fallback numCache'),
 };
 const OPEN_DOCUMENT: Marks = {
@@ -146,7 +170,8 @@ const { compare } = new Intl.Collator('en', { numeric: true });
 
 /**
  * @param body the files of its text, which is read in the order of the numbers in their names
- * @param begin is given the entries before the text is read, and returns what reads each file of the body
+ * @param begin is given the entries before the text is read, and returns what reads each file of
+ *   the body
  */
 function office(
   name: string,
@@ -162,15 +187,21 @@ function office(
       if (bytes[0] === 0xd0 && bytes[1] === 0xcf)
         throw encrypted('it has a password, or is of a version before 2007');
       const entries = unpacked(bytes, wanted);
-      if (Buffer.from(entries['META-INF/manifest.xml'] ?? []).includes('encryption-data')) throw encrypted();
+      if (Buffer.from(entries['META-INF/manifest.xml'] ?? []).includes('encryption-data'))
+        throw encrypted();
       const names = Object.keys(entries).sort(compare);
       const bodies = names.filter((each) => body.test(each));
-      if (bodies.length === 0) throw new DocumentError('DOCUMENT_BROKEN', 'it has no text or table in it');
+      if (bodies.length === 0)
+        throw new DocumentError('DOCUMENT_BROKEN', 'it has no text or table in it');
       const text = new TextCollector();
       const add = begin(entries, text);
       for (const each of bodies) add(entries[each], text, marks);
-      for (const each of names.filter((each) => BESIDE.test(each))) addText(entries[each], text, marks);
-      return { text: text.end(), ...properties(entries['docProps/core.xml'] ?? entries['meta.xml']) };
+      for (const each of names.filter((each) => BESIDE.test(each)))
+        addText(entries[each], text, marks);
+      return {
+        text: text.end(),
+        ...properties(entries['docProps/core.xml'] ?? entries['meta.xml']),
+      };
     },
   };
 }

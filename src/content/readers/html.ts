@@ -9,13 +9,26 @@ const INLINE = new Set(
 );
 /** `<meta name>` by what it tells. */
 const AUTHOR = new Set(['author', 'dc.creator', 'dcterms.creator']);
-const DATE = new Set(['date', 'dc.date', 'dcterms.modified', 'dcterms.date', 'article:published_time']);
+const DATE = new Set([
+  'date',
+  'dc.date',
+  'dcterms.modified',
+  'dcterms.date',
+  'article:published_time',
+]);
 
-/** The text of a page as a reader sees it, a line a block; scripts, styles and pictures are left out. */
+/**
+ * The text of a page as a reader sees it, a line a block; scripts, styles and pictures are left
+ * out.
+ */
 export function readHtml(html: string): Extract {
   const text: string[] = [];
   const title: string[] = [];
-  const meta: { author?: string | undefined; date?: number | undefined; language?: string | undefined } = {};
+  const meta: {
+    author?: string | undefined;
+    date?: number | undefined;
+    language?: string | undefined;
+  } = {};
   let silent = 0;
   let inTitle = false;
   const handler: ConstructorParameters<typeof HtmlParser>[0] = {

@@ -6,7 +6,10 @@ export const pdf: Reader = {
   read: async (bytes, _depth, enough): Promise<Extract> => {
     const { getDocument, PDFDateString, VerbosityLevel } = await pdfJs();
     let missing: string | undefined;
-    /** Code tables for old fonts of Asian scripts; they are larger than all of peersync, and not shipped. */
+    /**
+     * Code tables for old fonts of Asian scripts; they are larger than all of peersync, and not
+     * shipped.
+     */
     class CMapReaderFactory {
       async fetch({ name }: { readonly name: string }): Promise<never> {
         missing ??= name;
@@ -17,7 +20,10 @@ export const pdf: Reader = {
       CMapReaderFactory,
       // PDF.js takes the memory of an array that is all of it, and copies a part of one.
       data: new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength),
-      ...{ disableFontFace: true, isEvalSupported: false, useSystemFonts: false, stopAtErrors: false },
+      disableFontFace: true,
+      isEvalSupported: false,
+      useSystemFonts: false,
+      stopAtErrors: false,
       verbosity: VerbosityLevel.ERRORS,
     });
     try {
@@ -28,7 +34,8 @@ export const pdf: Reader = {
         const { items } = await page.getTextContent();
         // A soft hyphen in a PDF is one that is shown.
         for (const item of items)
-          if ('str' in item) text.add(item.str.replaceAll('\u00ad', '-') + (item.hasEOL ? '\n' : ''));
+          if ('str' in item)
+            text.add(item.str.replaceAll('\u00ad', '-') + (item.hasEOL ? '\n' : ''));
         for (const note of (await page.getAnnotations()) as readonly Annotation[])
           for (const written of [
             note.contentsObj?.str,
@@ -48,7 +55,9 @@ export const pdf: Reader = {
         const value = info[name];
         return typeof value === 'string' ? value.trim() || undefined : undefined;
       };
-      const date = PDFDateString.toDateObject(field('ModDate') ?? field('CreationDate') ?? '')?.getTime();
+      const date = PDFDateString.toDateObject(
+        field('ModDate') ?? field('CreationDate') ?? '',
+      )?.getTime();
       // Words that are divided at the end of a line are in one again.
       const whole = text.end().replace(/(\p{Ll})-\n(\p{Ll})/gu, '$1$2');
       return {
@@ -76,11 +85,14 @@ interface Annotation {
 }
 
 /**
- * The part of PDF.js that reads text, in its build for older engines, which Node 20 is. Its worker runs in this thread, which is one
- * of its own already.
+ * The part of PDF.js that reads text, in its build for older engines, which Node 20 is. Its worker
+ * runs in this thread, which is one of its own already.
  */
 async function pdfJs() {
-  /** What it looks for as soon as it is loaded, and uses only to draw: it would take it from a native package of 30 MB. */
+  /**
+   * What it looks for as soon as it is loaded, and uses only to draw: it would take it from a
+   * native package of 30 MB.
+   */
   class Unused {}
   const globals: Record<string, unknown> = globalThis as never;
   for (const name of ['DOMMatrix', 'ImageData', 'Path2D']) globals[name] ??= Unused;

@@ -9,7 +9,9 @@ export interface Extract {
   readonly language?: string | undefined;
 }
 
-/** Reads one format. A new format is one of these, and a line in `readers.ts` and `signatures.ts`. */
+/**
+ * Reads one format. A new format is one of these, and a line in `readers.ts` and `signatures.ts`.
+ */
 export interface Reader {
   /** As `peersync why` names it. */
   readonly name: string;
@@ -50,11 +52,17 @@ export class TextCollector {
   add(text: string): void {
     this.#length += text.length;
     if (this.#length > MOST_TEXT)
-      throw new DocumentError('DOCUMENT_TOO_LARGE', `it has more than ${MOST_TEXT / 1e6} million characters`);
+      throw new DocumentError(
+        'DOCUMENT_TOO_LARGE',
+        `it has more than ${MOST_TEXT / 1e6} million characters`,
+      );
     this.#pieces.push(text);
   }
 
-  /** With whole words, no blanks at the ends of lines, and no more than one empty line between two others. */
+  /**
+   * With whole words, no blanks at the ends of lines, and no more than one empty line between two
+   * others.
+   */
   end(): string {
     const lines = this.#pieces.join('').replaceAll('\u00ad', '').split('\n');
     return lines

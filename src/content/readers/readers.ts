@@ -7,7 +7,10 @@ import { pdf } from './pdf.js';
 import { DocumentError, dateOf, type Extract, type Reader, TextCollector } from './reader.js';
 import { rtf } from './rtf.js';
 
-/** E-mail: who wrote to whom, the text, and what is attached where that is text or a reader reads it. */
+/**
+ * E-mail: who wrote to whom, the text, and what is attached where that is text or a reader reads
+ * it.
+ */
 const mail: Reader = {
   name: 'e-mail',
   read: async (bytes, depth) => {
@@ -33,7 +36,12 @@ const mail: Reader = {
       else if (mimeType.startsWith('text/')) text.add(Buffer.from(within).toString());
     }
     const author = from === undefined ? undefined : person(from);
-    return { text: text.end(), title: subject?.trim() || undefined, author, date: dateOf(message.date) };
+    return {
+      text: text.end(),
+      title: subject?.trim() || undefined,
+      author,
+      date: dateOf(message.date),
+    };
   },
 };
 
@@ -46,7 +54,14 @@ function person({ name, address = '', group = [] }: Address): string {
 }
 
 const READERS: Readonly<Record<DocumentKind, Reader>> = {
-  ...{ pdf, word, slides, sheets, openDocument, epub, rtf, mail },
+  pdf,
+  word,
+  slides,
+  sheets,
+  openDocument,
+  epub,
+  rtf,
+  mail,
 };
 
 /** A document that was read, and by what. */

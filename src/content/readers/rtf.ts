@@ -2,23 +2,31 @@ import { DocumentError, type Extract, type Reader, TextCollector } from './reade
 
 /** Code pages of fonts, by their `\fcharset`. */
 const CHARSETS: Readonly<Record<number, string>> = {
-  ...{
-    0: 'windows-1252',
-    77: 'macintosh',
-    163: 'windows-1258',
-    128: 'shift_jis',
-    129: 'euc-kr',
-    134: 'gbk',
-    136: 'big5',
-    161: 'windows-1253',
-  },
-  ...{ 162: 'windows-1254', 177: 'windows-1255', 178: 'windows-1256', 186: 'windows-1257' },
-  ...{ 204: 'windows-1251', 222: 'windows-874', 238: 'windows-1250' },
+  0: 'windows-1252',
+  77: 'macintosh',
+  163: 'windows-1258',
+  128: 'shift_jis',
+  129: 'euc-kr',
+  134: 'gbk',
+  136: 'big5',
+  161: 'windows-1253',
+  162: 'windows-1254',
+  177: 'windows-1255',
+  178: 'windows-1256',
+  186: 'windows-1257',
+  204: 'windows-1251',
+  222: 'windows-874',
+  238: 'windows-1250',
 };
 /** Code pages that TextDecoder has under another name than `windows-N`. */
 const CODE_PAGES: Readonly<Record<number, string>> = {
-  ...{ 866: 'ibm866', 932: 'shift_jis', 936: 'gbk', 949: 'euc-kr', 950: 'big5', 10000: 'macintosh' },
-  ...{ 65001: 'utf-8' },
+  866: 'ibm866',
+  932: 'shift_jis',
+  936: 'gbk',
+  949: 'euc-kr',
+  950: 'big5',
+  10000: 'macintosh',
+  65001: 'utf-8',
 };
 /** Groups whose text is not the document's. */
 const HIDDEN = new Set(
@@ -33,10 +41,33 @@ const SHOWN = /^(shptxt|annotation)$/;
 const APART = /^(shptxt|annotation|footnote|header[flr]?|footer[flr]?)$/;
 const SIGNS: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    ...{ par: '\n', line: '\n', sect: '\n', page: '\n', row: '\n', tab: '\t', cell: '\t', nestcell: '\t' },
-    ...{ softline: '\n', lbr: '\n', emspace: ' ', enspace: ' ', qmspace: ' ' },
-    ...{ emdash: '—', endash: '–', bullet: '•', lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”' },
-    ...{ '~': '\u00a0', _: '-', '\n': '\n', '\r': '\n', '\\': '\\', '{': '{', '}': '}' },
+    par: '\n',
+    line: '\n',
+    sect: '\n',
+    page: '\n',
+    row: '\n',
+    tab: '\t',
+    cell: '\t',
+    nestcell: '\t',
+    softline: '\n',
+    lbr: '\n',
+    emspace: ' ',
+    enspace: ' ',
+    qmspace: ' ',
+    emdash: '—',
+    endash: '–',
+    bullet: '•',
+    lquote: '‘',
+    rquote: '’',
+    ldblquote: '“',
+    rdblquote: '”',
+    '~': '\u00a0',
+    _: '-',
+    '\n': '\n',
+    '\r': '\n',
+    '\\': '\\',
+    '{': '{',
+    '}': '}',
   }),
 );
 /** A group, a control word with its number, a byte, a control sign, or text. */
@@ -52,11 +83,15 @@ interface Group {
   encoding: string;
 }
 
-/** Rich Text Format 1.9.1: the text with its paragraphs and cells, in the code pages of its fonts. */
+/**
+ * Rich Text Format 1.9.1: the text with its paragraphs and cells, in the code pages of its fonts.
+ */
 export const rtf: Reader = {
   name: 'RTF',
   read: (bytes) =>
-    new RtfReading(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')).read(),
+    new RtfReading(
+      Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1'),
+    ).read(),
 };
 
 class RtfReading {
@@ -88,7 +123,8 @@ class RtfReading {
       else this.#token(brace, word, number, sign, text);
     }
     this.#flush();
-    if (this.#around.length > 0) throw new DocumentError('DOCUMENT_BROKEN', 'it ends within a group');
+    if (this.#around.length > 0)
+      throw new DocumentError('DOCUMENT_BROKEN', 'it ends within a group');
     return { text: this.#text.end(), ...this.#info() };
   }
 
@@ -109,7 +145,8 @@ class RtfReading {
       this.#skip = 0;
     } else if (sign === '*') this.#group.isHidden = true;
     else if (word === 'bin') TOKEN.lastIndex += Math.max(0, Number(number ?? 0));
-    else if (word !== undefined) this.#word(word, number === undefined ? undefined : Number(number), isFirst);
+    else if (word !== undefined)
+      this.#word(word, number === undefined ? undefined : Number(number), isFirst);
     else if (sign !== undefined) this.#add(SIGNS.get(sign) ?? '');
   }
 
@@ -124,7 +161,8 @@ class RtfReading {
       this.#add(String.fromCharCode(number & 0xffff));
       this.#skip = group.spare;
     } else if (word === 'uc') group.spare = number ?? 1;
-    else if (word === 'ansicpg') group.encoding = this.ansi = CODE_PAGES[number ?? 0] ?? `windows-${number}`;
+    else if (word === 'ansicpg')
+      group.encoding = this.ansi = CODE_PAGES[number ?? 0] ?? `windows-${number}`;
     else if (word === 'f' || word === 'deff') {
       this.#font = number ?? 0;
       group.encoding = this.#fonts.get(this.#font) ?? this.ansi;
@@ -155,7 +193,9 @@ class RtfReading {
     const info = /\{\\info([\s\S]{0,4096})/.exec(this.rtf.slice(0, 1_000_000))?.[1] ?? '';
     const field = (name: string) => {
       const found = new RegExp(`\\{\\\\${name} ([^{}]*)\\}`).exec(info)?.[1];
-      return found === undefined ? undefined : new RtfReading(found, this.ansi).read().text || undefined;
+      return found === undefined
+        ? undefined
+        : new RtfReading(found, this.ansi).read().text || undefined;
     };
     return { title: field('title'), author: field('author') };
   }

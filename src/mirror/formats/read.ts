@@ -13,7 +13,10 @@ export interface TableText {
 export interface TextRow {
   /** Empty for a new row. */
   readonly pk: string;
-  /** What the file says, also where it says nothing (an empty text); a column that the row does not name is absent. */
+  /**
+   * What the file says, also where it says nothing (an empty text); a column that the row does not
+   * name is absent.
+   */
   readonly cells: ReadonlyMap<string, string>;
   /** Where the row begins, from 1. */
   readonly line: number;
@@ -38,12 +41,15 @@ interface ReadRow {
   readonly keyAt: number;
 }
 
-/** They read rows one by one; columns that the rows need not name are added to a set. @throws OffsetFault */
+/**
+ * They read rows one by one; columns that the rows need not name are added to a set. @throws
+ * OffsetFault
+ */
 const READERS = { csv: readCsv, json: readJson, ndjson: readNdjson };
 
 /**
- * Reads a file that a person may have edited, strictly: every fault is told with its place, and nothing is guessed. A row
- * without key is a new row. Nothing is read of a file with a fault.
+ * Reads a file that a person may have edited, strictly: every fault is told with its place, and
+ * nothing is guessed. A row without key is a new row. Nothing is read of a file with a fault.
  */
 export async function readTable(format: EditableFormat, bytes: Uint8Array): Promise<ReadResult> {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -77,24 +83,33 @@ export async function readTable(format: EditableFormat, bytes: Uint8Array): Prom
   return { table: { columns: [...columns], rows } };
 }
 
-/** @throws OffsetFault where it is not UTF-8; what cannot be read of it has become U+FFFD in `text` */
+/**
+ * @throws OffsetFault where it is not UTF-8; what cannot be read of it has become U+FFFD in `text`
+ */
 function checkEncoding(bytes: Uint8Array, text: string): void {
   if (isUtf8(bytes)) return;
   const [first, second] = bytes;
   const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
-  throw new OffsetFault(text.indexOf('\ufffd'), `${isUtf16 ? 'UTF-16' : 'no UTF-8'}: save the file as UTF-8`);
+  throw new OffsetFault(
+    text.indexOf('\ufffd'),
+    `${isUtf16 ? 'UTF-16' : 'no UTF-8'}: save the file as UTF-8`,
+  );
 }
 
 /** Reads a list of objects. */
 function* readJson(text: string): Generator<ReadRow, void> {
   const scanner = new JsonScanner(text);
   scanner.begin();
-  if (text[scanner.at] !== '[') throw new OffsetFault(scanner.at, 'no list: the rows stand in "[" and "]"');
+  if (text[scanner.at] !== '[')
+    throw new OffsetFault(scanner.at, 'no list: the rows stand in "[" and "]"');
   for (const _ of scanner.items()) yield readRow(text, scanner);
   scanner.end();
 }
 
-/** Reads an object a line. A list of rows that is empty may be meant so; a file without anything in it is an accident. */
+/**
+ * Reads an object a line. A list of rows that is empty may be meant so; a file without anything in
+ * it is an accident.
+ */
 function* readNdjson(text: string): Generator<ReadRow, void> {
   if (text.trim() === '') throw new OffsetFault(0, 'nothing: the file is empty');
   for (let from = 0; from < text.length; ) {
@@ -171,7 +186,8 @@ function* readCsv(text: string, named: Set<string>): Generator<ReadRow, void> {
       );
     }
     const cells = new Map<string, string>();
-    for (const [i, column] of columns.entries()) if (i !== keyPlace) cells.set(column, fields[i]?.text ?? '');
+    for (const [i, column] of columns.entries())
+      if (i !== keyPlace) cells.set(column, fields[i]?.text ?? '');
     const { text: pk = '', at: keyAt = 0 } = fields[keyPlace] ?? {};
     yield { pk, cells, at: fields[0]?.at ?? 0, keyAt };
   }
@@ -182,18 +198,25 @@ function checkHeader(names: readonly Field[]): number {
   const seen = new Set<string>();
   for (const { text, at } of names) {
     if (text === '') throw new OffsetFault(at, 'a column without a name');
-    if (seen.has(text)) throw new OffsetFault(at, `the column ${JSON.stringify(text)} for the second time`);
+    if (seen.has(text))
+      throw new OffsetFault(at, `the column ${JSON.stringify(text)} for the second time`);
     seen.add(text);
   }
   const keyPlace = names.findIndex(({ text }) => text === KEY_COLUMN);
   if (keyPlace !== -1) return keyPlace;
   const [first] = names;
-  const other = names.length === 1 && /^pk(?<separator>[;\t|])/.exec(first?.text ?? '')?.groups?.separator;
-  const why = other ? `: fields are separated by ${JSON.stringify(other)}, and should be by ","` : '';
+  const other =
+    names.length === 1 && /^pk(?<separator>[;\t|])/.exec(first?.text ?? '')?.groups?.separator;
+  const why = other
+    ? `: fields are separated by ${JSON.stringify(other)}, and should be by ","`
+    : '';
   throw new OffsetFault(first?.at ?? 0, `a header without the key column "${KEY_COLUMN}"${why}`);
 }
 
-/** The records of CSV as RFC 4180 has it, lines ended by CRLF or LF; empty lines are passed over. `end`: before the line break. */
+/**
+ * The records of CSV as RFC 4180 has it, lines ended by CRLF or LF; empty lines are passed over.
+ * `end`: before the line break.
+ */
 function* csvRecords(
   text: string,
 ): Generator<{ readonly fields: readonly Field[]; readonly end: number }, void> {
@@ -212,13 +235,17 @@ function* csvRecords(
     if (text[from] !== '"') {
       at = until(/[",\r\n]/g);
       if (text[at] !== '"') return { text: text.slice(from, at), at: from };
-      throw new OffsetFault(at, 'a quote in a field without quotes around it: write it twice, within quotes');
+      throw new OffsetFault(
+        at,
+        'a quote in a field without quotes around it: write it twice, within quotes',
+      );
     }
     let end = text.indexOf('"', from + 1);
     while (end !== -1 && text[end + 1] === '"') end = text.indexOf('"', end + 2);
     if (end === -1) throw new OffsetFault(from, 'a quote that is never closed');
     at = end + 1;
-    if (until(/[,\r\n]/g) !== at) throw new OffsetFault(at, 'something after the closing quote of a field');
+    if (until(/[,\r\n]/g) !== at)
+      throw new OffsetFault(at, 'something after the closing quote of a field');
     return { text: text.slice(from + 1, end).replaceAll('""', '"'), at: from };
   };
   for (;;) {

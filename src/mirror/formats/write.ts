@@ -5,7 +5,10 @@ export type TableFormat = 'csv' | 'json' | 'ndjson' | 'xml';
 /** What is written of a table. */
 export interface WrittenTable {
   readonly name: string;
-  /** Without the key, which comes first; in the order in which they are written. Cells of other columns are left out. */
+  /**
+   * Without the key, which comes first; in the order in which they are written. Cells of other
+   * columns are left out.
+   */
   readonly columns: readonly string[];
   /** Whether a ' is put before what a spreadsheet would take for a formula (CSV only). */
   readonly neutralise?: boolean;
@@ -19,7 +22,10 @@ export type Rows = AsyncIterable<readonly TableRow[]>;
 /** What the column of the keys is called in files. */
 export const KEY_COLUMN = 'pk';
 
-/** What a column of the peer is called in a file: one that is called like the key column gets one "_" more. */
+/**
+ * What a column of the peer is called in a file: one that is called like the key column gets one
+ * "_" more.
+ */
 function columnInFile(column: string): string {
   return /^pk_*$/.test(column) ? `${column}_` : column;
 }
@@ -29,8 +35,15 @@ export function columnInPeer(column: string): string {
   return /^pk_+$/.test(column) ? column.slice(0, -1) : column;
 }
 
-/** The text of a table in a format, piece by piece; every row has every column, an absent cell is an empty one. */
-export function writeTable(format: TableFormat, table: WrittenTable, rows: Rows): AsyncIterable<string> {
+/**
+ * The text of a table in a format, piece by piece; every row has every column, an absent cell is an
+ * empty one.
+ */
+export function writeTable(
+  format: TableFormat,
+  table: WrittenTable,
+  rows: Rows,
+): AsyncIterable<string> {
   return WRITERS[format](table, slicesOf(rows, table.columns.length));
 }
 
@@ -39,7 +52,9 @@ const WRITERS = { csv: writeCsv, json: writeJson, ndjson: writeNdjson, xml: writ
 /** Cells that are turned into text at once: about a millisecond of work. */
 const CELLS = 4000;
 
-/** The same rows in groups small enough that the event loop is not held up, however wide the table. */
+/**
+ * The same rows in groups small enough that the event loop is not held up, however wide the table.
+ */
 async function* slicesOf(rows: Rows, columns: number): AsyncGenerator<readonly TableRow[]> {
   const most = Math.max(1, Math.floor(CELLS / (columns + 1)));
   for await (const group of rows) {
@@ -48,12 +63,15 @@ async function* slicesOf(rows: Rows, columns: number): AsyncGenerator<readonly T
 }
 
 /**
- * A cell that a spreadsheet takes for a formula, or one that was made not to be: different cells stay different. The
- * full-width signs are taken for plain ones by some.
+ * A cell that a spreadsheet takes for a formula, or one that was made not to be: different cells
+ * stay different. The full-width signs are taken for plain ones by some.
  */
 const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-/** CSV as RFC 4180 has it, but for the line ends: a header line, quotes where they are needed, LF after every line unless CRLF is asked for. */
+/**
+ * CSV as RFC 4180 has it, but for the line ends: a header line, quotes where they are needed, LF
+ * after every line unless CRLF is asked for.
+ */
 async function* writeCsv({ columns, neutralise, newline }: WrittenTable, slices: Rows) {
   const end = newline === 'crlf' ? '\r\n' : '\n';
   const cell = (text: string): string => {
@@ -87,7 +105,10 @@ async function* writeNdjson({ columns }: WrittenTable, slices: Rows) {
   for await (const slice of slices) yield slice.map((row) => `${line(row)}\n`).join('');
 }
 
-/** Writes the text and builds no object: an object would put names like "7" first and take `__proto__` for itself. */
+/**
+ * Writes the text and builds no object: an object would put names like "7" first and take
+ * `__proto__` for itself.
+ */
 function lineWriter(columns: readonly string[]): (row: TableRow) => string {
   const quoted = (text: string): string => JSON.stringify(text.toWellFormed());
   const names = columns.map((column) => [column, `,${quoted(columnInFile(column))}:`] as const);
@@ -102,18 +123,21 @@ function lineWriter(columns: readonly string[]): (row: TableRow) => string {
 const IMPOSSIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/;
 
 /**
- * XML 1.0: `<table name>` holds `<row pk>` holds `<cell col>`, of every column. What XML cannot hold, also not escaped, stands as
- * base64 of its UTF-8: in an attribute called `name-base64`, `pk-base64` or `col-base64`, or in a cell with
- * `encoding="base64"`.
+ * XML 1.0: `<table name>` holds `<row pk>` holds `<cell col>`, of every column. What XML cannot
+ * hold, also not escaped, stands as base64 of its UTF-8: in an attribute called `name-base64`,
+ * `pk-base64` or `col-base64`, or in a cell with `encoding="base64"`.
  */
 async function* writeXml(table: WrittenTable, slices: Rows) {
-  const columns = table.columns.map((column) => [column, `  <cell ${attribute('col', column)}`] as const);
+  const columns = table.columns.map(
+    (column) => [column, `  <cell ${attribute('col', column)}`] as const,
+  );
   yield `<?xml version="1.0" encoding="UTF-8"?>\n<table ${attribute('name', table.name)}>\n`;
   for await (const slice of slices) {
     let text = '';
     for (const { pk, cells } of slice) {
       text += `<row ${attribute('pk', pk)}>\n`;
-      for (const [column, start] of columns) text += `${start}${content(cells.get(column) ?? '')}</cell>\n`;
+      for (const [column, start] of columns)
+        text += `${start}${content(cells.get(column) ?? '')}</cell>\n`;
       text += '</row>\n';
     }
     yield text;
@@ -138,9 +162,17 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-const NAMED: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+const NAMED: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+};
 
-/** A reader makes blanks of line breaks and tabs in attributes, and LF of CR everywhere, unless they are numbers. */
+/**
+ * A reader makes blanks of line breaks and tabs in attributes, and LF of CR everywhere, unless they
+ * are numbers.
+ */
 function escaped(character: string): string {
   return NAMED[character] ?? `&#${character.charCodeAt(0)};`;
 }

@@ -16,21 +16,29 @@ import { type Cells, differing, type Grid, type Outbound, sha256Of, withKeys } f
 export const LONGEST_KEPT = 7 * 86_400_000;
 /** Earlier copies of one table. */
 const MOST_VERSIONS = 100;
-/** Characters of what is remembered of one table; a change counts as many as its text has, and 32 for the rest. */
+/**
+ * Characters of what is remembered of one table; a change counts as many as its text has, and 32
+ * for the rest.
+ */
 const MOST_CHARACTERS = 2 ** 20;
 
 /**
- * A cell that changed, or (without a column) a row that came or went: what was there before (of a row the empty text, null where it
- * was not there), and whether the change came from the file.
+ * A cell that changed, or (without a column) a row that came or went: what was there before (of a
+ * row the empty text, null where it was not there), and whether the change came from the file.
  */
 type Change = readonly [pk: string, column: string | null, was: string | null, byFile: boolean];
 
-/** A copy that was mirrored before: what has to be undone to get it from the one that came after it. */
+/**
+ * A copy that was mirrored before: what has to be undone to get it from the one that came after it.
+ */
 export interface Version {
   /** When it was mirrored first, and when the next one came, in ms since the epoch. */
   readonly at: number;
   readonly until: number;
-  /** The columns that the file had, and those in which something stood, also where the file did not have them. */
+  /**
+   * The columns that the file had, and those in which something stood, also where the file did not
+   * have them.
+   */
   readonly shown: readonly string[];
   readonly columns: readonly string[];
   readonly changes: readonly Change[];
@@ -53,7 +61,10 @@ export interface Base extends Pick<Version, 'at' | 'shown' | 'columns'> {
   readonly stale?: Stale | undefined;
 }
 
-/** The file had been saved from an earlier copy, and the newer changes of the peer were kept. Times are ms since the epoch. */
+/**
+ * The file had been saved from an earlier copy, and the newer changes of the peer were kept. Times
+ * are ms since the epoch.
+ */
 export interface Stale {
   /** The sha256 of the file that was saved. Undefined once the peer changed something after it. */
   readonly saved?: string | undefined;
@@ -86,12 +97,15 @@ const ROWS_A_TURN = 500;
 /**
  * Keeps the base of one two-way table on disk, and brings it through a crash.
  *
- * - `intend` keeps what is about to be sent to the peer; it is over with the base that it began from.
- * - `prepare` writes the base that will hold once the file is replaced, beside the one that holds now.
+ * - `intend` keeps what is about to be sent to the peer; it is over with the base that it began
+ *   from.
+ * - `prepare` writes the base that will hold once the file is replaced, beside the one that holds
+ *   now.
  * - `settle` makes it the one that holds, after the file was replaced.
- * - In between, after a crash, `load` looks at the file: it is the new one, the one that was to be replaced, or neither. Then
- *   nobody knows which copy it was made from, and `load` puts that on disk as a *doubtful* base (its `file` is ''), so that it is in
- *   doubt also after the next run was cut short.
+ * - In between, after a crash, `load` looks at the file: it is the new one, the one that was to be
+ *   replaced, or neither. Then nobody knows which copy it was made from, and `load` puts that on
+ *   disk as a *doubtful* base (its `file` is ''), so that it is in doubt also after the next run
+ *   was cut short.
  * - `withdraw` takes back what was prepared: the file was not replaced.
  */
 export class BaseStore {
@@ -112,8 +126,9 @@ export class BaseStore {
   }
 
   /**
-   * Removes what is kept of mirrors that are not configured any more. The file stays; where such a mirror comes back, cells and rows
-   * that the peer does not have so are saved as a conflict file, and rows that the file lacks come back.
+   * Removes what is kept of mirrors that are not configured any more. The file stays; where such a
+   * mirror comes back, cells and rows that the peer does not have so are saved as a conflict file,
+   * and rows that the file lacks come back.
    */
   static async forgetOthers(stateDir: string, names: readonly string[]): Promise<void> {
     const directory = join(stateDir, 'mirrors');
@@ -133,8 +148,9 @@ export class BaseStore {
    * The base that holds, and what was sent since.
    *
    * @param file the sha256 of the file that stands there; undefined where there is none
-   * @returns `last` is undefined where there is no base of this table, or none that can be read, or nobody knows which of two
-   *   holds. `before` is what the next base comes after: of two the newer one, whose history has the other.
+   * @returns `last` is undefined where there is no base of this table, or none that can be read, or
+   *   nobody knows which of two holds. `before` is what the next base comes after: of two the newer
+   *   one, whose history has the other.
    */
   async load(file: string | undefined): Promise<{ readonly last?: Last; readonly before?: Base }> {
     const next = await this.#base(this.#next);
@@ -168,7 +184,11 @@ export class BaseStore {
    * @returns whether there is anything new: where not, `last` goes on
    * @throws MirrorError
    */
-  async prepare({ grid, ...content }: BaseContent, last: Base | undefined, sent: Outbound): Promise<boolean> {
+  async prepare(
+    { grid, ...content }: BaseContent,
+    last: Base | undefined,
+    sent: Outbound,
+  ): Promise<boolean> {
     const now = this.clock.now();
     const { file, stale } = content;
     const version = last && (await versionBetween(last, grid, sent, now));
@@ -243,7 +263,10 @@ export class BaseStore {
     ]);
   }
 
-  /** Writes a line of JSON for the head and for each item, and a last one that says the sha256 of the others. */
+  /**
+   * Writes a line of JSON for the head and for each item, and a last one that says the sha256 of
+   * the others.
+   */
   async #write<T>(
     path: string,
     head: object,
@@ -267,14 +290,17 @@ export class BaseStore {
   }
 
   /** What `#write` wrote; undefined where there is none, or it is damaged. */
-  async #read<H, L>(path: string): Promise<{ readonly head: H; readonly lines: Iterable<L> } | undefined> {
+  async #read<H, L>(
+    path: string,
+  ): Promise<{ readonly head: H; readonly lines: Iterable<L> } | undefined> {
     const content = await readFile(path).catch((error: unknown) => {
       if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
       throw error;
     });
     if (content === undefined) return undefined;
     const whole = content.subarray(0, content.lastIndexOf('\n', -2) + 1);
-    if (content.toString('utf8', whole.length) !== checksumLine(await sha256Of(whole))) return undefined;
+    if (content.toString('utf8', whole.length) !== checksumLine(await sha256Of(whole)))
+      return undefined;
     const lines = parsedLines(whole);
     return { head: lines.next().value as H, lines: lines as Iterable<L> };
   }
@@ -323,12 +349,15 @@ async function versionBetween(
       changes.push([pk, null, was === undefined ? null : '', isRowByFile]);
     }
     for (const column of differing(was ?? none, is ?? none, columns)) {
-      const byFile = is === undefined ? isRowByFile : sentCells?.get(column) === (is.get(column) ?? '');
+      const byFile =
+        is === undefined ? isRowByFile : sentCells?.get(column) === (is.get(column) ?? '');
       changes.push([pk, column, was?.get(column) ?? '', byFile]);
     }
   }
   const { at, shown } = base;
-  return changes.length === 0 ? undefined : { at, until: now, shown, columns: base.columns, changes };
+  return changes.length === 0
+    ? undefined
+    : { at, until: now, shown, columns: base.columns, changes };
 }
 
 /** The history with one more version, without what is too old or too much: the oldest go first. */
@@ -350,21 +379,29 @@ function nextHistory(
 export interface Earlier extends Pick<Version, 'at' | 'shown' | 'columns'> {
   /** Whether it had a row. */
   readonly isTaken: (pk: string) => boolean;
-  /** What file and peer would have in common by now if nobody but the person had changed anything since. */
+  /**
+   * What file and peer would have in common by now if nobody but the person had changed anything
+   * since.
+   */
   readonly common: Grid;
 }
 
 /**
- * Finds the earlier copy that a file was plainly made from: an editor had opened it, the mirror wrote a newer one, and the
- * editor saved its own over that. Compared with the newest copy such a file looks as if the person had taken back
- * what the peer changed since.
+ * Finds the earlier copy that a file was plainly made from: an editor had opened it, the mirror
+ * wrote a newer one, and the editor saved its own over that. Compared with the newest copy such a
+ * file looks as if the person had taken back what the peer changed since.
  *
- * Plain it is where nothing that the peer changed since stands in the file as the peer has it, and at least one thing stands
- * there as it was. What the person changed since is no change of the peer: to undo one's own edit is an edit. Of several copies it
- * is the one from which the file differs least: merged with a newer one it would still look as if changes of the peer were
- * taken back.
+ * Plain it is where nothing that the peer changed since stands in the file as the peer has it, and
+ * at least one thing stands there as it was. What the person changed since is no change of the
+ * peer: to undo one's own edit is an edit. Of several copies it is the one from which the file
+ * differs least: merged with a newer one it would still look as if changes of the peer were taken
+ * back.
  */
-export async function findEarlier(mine: TableText, base: Base, now: number): Promise<Earlier | undefined> {
+export async function findEarlier(
+  mine: TableText,
+  base: Base,
+  now: number,
+): Promise<Earlier | undefined> {
   if (base.history.length === 0) return undefined;
   const past = new Past(base.grid);
   const hasNewRows = mine.rows.some(({ pk }) => pk === '');
@@ -386,7 +423,10 @@ export async function findEarlier(mine: TableText, base: Base, now: number): Pro
   return found;
 }
 
-/** Columns in which something stands in the file that was written from a base, and that the file does not have. */
+/**
+ * Columns in which something stands in the file that was written from a base, and that the file
+ * does not have.
+ */
 export function lackedColumns(
   mine: Pick<TableText, 'columns'>,
   { shown, columns }: Pick<Version, 'shown' | 'columns'>,
@@ -441,8 +481,8 @@ class Past {
   }
 
   /**
-   * In how many places more the file differs from the copy than from the newest one; undefined where it was not plainly made from
-   * the copy.
+   * In how many places more the file differs from the copy than from the newest one; undefined
+   * where it was not plainly made from the copy.
    */
   async differencesFrom(
     rows: ReadonlyMap<string, Cells>,
@@ -463,7 +503,8 @@ class Past {
       if (common === newest || (column !== null && common === null)) continue;
       const isAsCopied = mine === copy || mine === common;
       // A row that both added is the peer's only if it is the same.
-      const isAdded = column === null && common === null && row !== undefined && newestRow !== undefined;
+      const isAdded =
+        column === null && common === null && row !== undefined && newestRow !== undefined;
       const isAnother = isAdded && differing(row, newestRow, columns).length > 0;
       if (mine !== newest || isAnother) isPlain ||= isAsCopied;
       else if (!isAsCopied) return undefined;

@@ -40,8 +40,8 @@ export interface ReadFile {
 }
 
 /**
- * The file that a person edits: read only while at rest, replaced only while it is what was read. What cannot be merged is saved as a
- * conflict file.
+ * The file that a person edits: read only while at rest, replaced only while it is what was read.
+ * What cannot be merged is saved as a conflict file.
  */
 export class EditedFile {
   /** As the last run left it, or found it; undefined where there was none. */
@@ -57,7 +57,10 @@ export class EditedFile {
     this.#conflictFiles = new ConflictFiles(target, clock);
   }
 
-  /** Makes no directories on the way: where the disk of the root is away, its mount point stays empty. */
+  /**
+   * Makes no directories on the way: where the disk of the root is away, its mount point stays
+   * empty.
+   */
   async looksEdited(): Promise<boolean> {
     return !sameStamp(await statsAt(join(this.target.root, this.target.path)), this.#left);
   }
@@ -66,7 +69,8 @@ export class EditedFile {
    * Reads the file, after a while if it was written just now.
    *
    * @returns undefined where there is none
-   * @throws Overtaken while it is being written; MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE; the reason of the signal
+   * @throws Overtaken while it is being written; MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE; the
+   *   reason of the signal
    */
   async read(signal: AbortSignal | undefined): Promise<ReadFile | undefined> {
     const until = this.clock.now() + PATIENCE_MS;
@@ -132,7 +136,8 @@ export class EditedFile {
     conflicts: readonly MergeConflict[] = [],
   ): Promise<readonly Conflict[]> {
     const at = this.clock.now();
-    const fresh = file === undefined ? [] : conflicts.slice(0, LISTED).map((each) => ({ ...each, file, at }));
+    const fresh =
+      file === undefined ? [] : conflicts.slice(0, LISTED).map((each) => ({ ...each, file, at }));
     const all = [...known.filter((conflict) => conflict.file !== file), ...fresh];
     return (await this.#conflictFiles.list()).flatMap((path) => {
       const listed = all.filter((conflict) => conflict.file === path);

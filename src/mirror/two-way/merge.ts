@@ -11,7 +11,10 @@ export interface Grid {
   readonly rows: ReadonlyMap<string, Cells>;
 }
 
-/** What both sides changed: the peer's stays. Without a column: one side changed the row, the other removed it. */
+/**
+ * What both sides changed: the peer's stays. Without a column: one side changed the row, the other
+ * removed it.
+ */
 export interface MergeConflict {
   readonly pk: string;
   readonly column?: string;
@@ -19,7 +22,9 @@ export interface MergeConflict {
 
 /** Changes of the file that the peer is to be sent. */
 export interface Outbound {
-  /** To be committed: the changed cells only; of new rows those that are not empty, at least one. */
+  /**
+   * To be committed: the changed cells only; of new rows those that are not empty, at least one.
+   */
   readonly set: TableRow[];
   /** Keys of rows. */
   readonly deletes: string[];
@@ -30,7 +35,10 @@ export interface Merge extends Outbound {
   readonly conflicts: MergeConflict[];
   /** Keys of rows that were removed from the file, and come back. */
   readonly returned: string[];
-  /** Changes that both sides made alike, which the peer need not be sent: they are as much the file's as the peer's. */
+  /**
+   * Changes that both sides made alike, which the peer need not be sent: they are as much the
+   * file's as the peer's.
+   */
   readonly alike: Outbound;
 }
 
@@ -48,9 +56,10 @@ export async function sha256Of(bytes: Buffer): Promise<string> {
 }
 
 /**
- * Three-way merge by key and cell of `peer` and `mine`, that both come from `base`. Changes of one side go to the other,
- * equal changes are no changes, and of different ones the peer's stays (a conflict). Without a base nobody knows who
- * changed what: then every difference is a conflict, and nothing is sent to the peer.
+ * Three-way merge by key and cell of `peer` and `mine`, that both come from `base`. Changes of one
+ * side go to the other, equal changes are no changes, and of different ones the peer's stays (a
+ * conflict). Without a base nobody knows who changed what: then every difference is a conflict, and
+ * nothing is sent to the peer.
  *
  * Only the columns of `mine` are compared: of the others the file says nothing.
  *
@@ -74,7 +83,11 @@ export async function merge(
 /** @param rules undefined where there is no base at all */
 function mergeRow(
   pk: string,
-  [base, peer, mine]: readonly [base: Cells | undefined, peer: Cells | undefined, mine: Cells | undefined],
+  [base, peer, mine]: readonly [
+    base: Cells | undefined,
+    peer: Cells | undefined,
+    mine: Cells | undefined,
+  ],
   columns: readonly string[],
   plan: Merge,
   rules: { readonly deletes: boolean } | undefined,
@@ -86,10 +99,13 @@ function mergeRow(
     else if (sameCells(base, peer)) plan.deletes.push(pk);
     else plan.conflicts.push({ pk });
   } else if (peer === undefined) {
-    if (base === undefined && rules !== undefined) plan.set.push({ pk, cells: cellsOfNew(mine, columns) });
-    else if (base === undefined || differing(base, mine, columns).length > 0) plan.conflicts.push({ pk });
+    if (base === undefined && rules !== undefined)
+      plan.set.push({ pk, cells: cellsOfNew(mine, columns) });
+    else if (base === undefined || differing(base, mine, columns).length > 0)
+      plan.conflicts.push({ pk });
   } else if (base === undefined) {
-    // Two rows that have nothing in common but the key are not mixed: one that is half of each would be a lie.
+    // Two rows that have nothing in common but the key are not mixed: one that is half of each
+    // would be a lie.
     const clashes = differing(peer, mine, columns);
     for (const column of clashes) plan.conflicts.push({ pk, column });
     if (clashes.length === 0) plan.alike.set.push({ pk, cells: mine });
@@ -127,9 +143,9 @@ function sameCells(a: Cells, b: Cells): boolean {
 }
 
 /**
- * The base as it is after a run was cut short: what that run had sent to the peer, and the peer shows, is common to
- * both sides by now, as if the file had been written. Without this a person who takes such an edit back would be
- * taken for one who changed nothing.
+ * The base as it is after a run was cut short: what that run had sent to the peer, and the peer
+ * shows, is common to both sides by now, as if the file had been written. Without this a person who
+ * takes such an edit back would be taken for one who changed nothing.
  *
  * @returns also what of it the peer shows
  */
@@ -143,7 +159,9 @@ export async function absorb(
   const rows = new Map(base.rows);
   for await (const { pk, cells } of inTurns(sent.set)) {
     const shown = peer.rows.get(pk);
-    const seen = [...cells].filter(([column, value]) => shown && (shown.get(column) ?? '') === value);
+    const seen = [...cells].filter(
+      ([column, value]) => shown && (shown.get(column) ?? '') === value,
+    );
     if (seen.length === 0) continue;
     rows.set(pk, new Map([...(rows.get(pk) ?? []), ...seen]));
     done.set.push({ pk, cells: new Map(seen) });
@@ -159,10 +177,11 @@ export async function absorb(
 const KEY_LENGTH = 12;
 
 /**
- * Gives new rows their keys: 12 characters [0-9a-z], made of what stands in the row. So a run that ended between the commit
- * of a row and the writing of the file finds the same key again, and adds nothing twice. Of equal rows each has its own, and
- * a key that the base has is of a row that was there before. New rows without anything in them are left out: spreadsheets
- * like to leave such lines.
+ * Gives new rows their keys: 12 characters [0-9a-z], made of what stands in the row. So a run that
+ * ended between the commit of a row and the writing of the file finds the same key again, and adds
+ * nothing twice. Of equal rows each has its own, and a key that the base has is of a row that was
+ * there before. New rows without anything in them are left out: spreadsheets like to leave such
+ * lines.
  *
  * @param isTaken whether the base has a row of this key
  * @param salt differs between mirrors, so that two people who add equal rows add two

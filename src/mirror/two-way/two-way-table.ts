@@ -24,11 +24,22 @@ import {
   type Stale,
 } from './base.js';
 import { EditedFile, LARGEST_EDITED, type ReadFile } from './edited-file.js';
-import { absorb, type Cells, type Grid, type Merge, merge, type Outbound, withKeys } from './merge.js';
+import {
+  absorb,
+  type Cells,
+  type Grid,
+  type Merge,
+  merge,
+  type Outbound,
+  withKeys,
+} from './merge.js';
 
 /** Rows that are written without giving way to other work. */
 const ROWS_A_TURN = 100;
-/** Rows that are committed, or deleted, and then read back together: that may be a pass over the whole table. */
+/**
+ * Rows that are committed, or deleted, and then read back together: that may be a pass over the
+ * whole table.
+ */
 const ROWS_A_GROUP = 1_000;
 /** Rows: a larger table is not taken for one that a person edits. */
 const MOST_ROWS = 100_000;
@@ -61,17 +72,20 @@ interface Edit {
 /**
  * A table of the peer that a person edits in its file.
  *
- * A run reads the file while it is at rest, reads the peer's table, and merges the two with the *base*: the last state that
- * both had in common. What only the file changed is sent to the peer; then the peer's table is read again, and the file
- * is written from that. What both changed differently stays as the peer has it, and the file is saved as a conflict file
- * before it is replaced. A file that cannot be taken as it is (unreadable, columns missing, too many rows removed)
- * raises an alarm, and nothing is written on either side.
+ * A run reads the file while it is at rest, reads the peer's table, and merges the two with the
+ * *base*: the last state that both had in common. What only the file changed is sent to the peer;
+ * then the peer's table is read again, and the file is written from that. What both changed
+ * differently stays as the peer has it, and the file is saved as a conflict file before it is
+ * replaced. A file that cannot be taken as it is (unreadable, columns missing, too many rows
+ * removed) raises an alarm, and nothing is written on either side.
  *
- * A file that was plainly made from an earlier copy than the last (see `findEarlier`) is merged with that one, so that what the peer
- * changed since stays. Saving the same file once more is meant, if the peer changed nothing meanwhile.
+ * A file that was plainly made from an earlier copy than the last (see `findEarlier`) is merged
+ * with that one, so that what the peer changed since stays. Saving the same file once more is
+ * meant, if the peer changed nothing meanwhile.
  *
- * A run may end at any instant, and the next one goes on from there: what is about to be sent to the peer is on disk before
- * (intents), the new base is on disk before the file is replaced, and equal changes are no changes.
+ * A run may end at any instant, and the next one goes on from there: what is about to be sent to
+ * the peer is on disk before (intents), the new base is on disk before the file is replaced, and
+ * equal changes are no changes.
  */
 export class TwoWayTable extends AnyTableMirror {
   readonly #alarm = (code: AlarmCode, detail: string): MirrorAlarm =>
@@ -79,12 +93,16 @@ export class TwoWayTable extends AnyTableMirror {
   readonly #file = new EditedFile(this.target, this.deps.clock, this.#alarm);
   readonly #bases = new BaseStore(this.deps.stateDir, this.name, this.plan.source, this.deps.clock);
 
-  override async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+  override async follow(
+    before: MirrorRecord | undefined,
+    options: FollowOptions,
+  ): Promise<Followed> {
     try {
       const read = await this.#file.read(options.signal);
       return await this.#sync(read, { before, options, isWritten: false, left: 0 });
     } catch (error) {
-      if (error instanceof MirrorAlarm) error.conflicts = await this.#file.standing(before?.conflicts);
+      if (error instanceof MirrorAlarm)
+        error.conflicts = await this.#file.standing(before?.conflicts);
       throw error;
     }
   }
@@ -95,8 +113,8 @@ export class TwoWayTable extends AnyTableMirror {
   }
 
   /**
-   * The table is gone, and a person accepted that: the file goes, after it was saved as a conflict file if it holds
-   * edits; then the base.
+   * The table is gone, and a person accepted that: the file goes, after it was saved as a conflict
+   * file if it holds edits; then the base.
    *
    * @throws MirrorAlarm, MirrorError
    */
@@ -105,7 +123,8 @@ export class TwoWayTable extends AnyTableMirror {
       const read = await this.#file.read(undefined);
       if (read !== undefined) {
         const { last } = await this.#bases.load(read.sha256);
-        if (read.sha256 !== (last?.base.file ?? before?.sha256)) await this.#file.saveConflict(read);
+        if (read.sha256 !== (last?.base.file ?? before?.sha256))
+          await this.#file.saveConflict(read);
         this.#step('the file is about to be removed');
         await this.#file.remove(read, this.plan.settings.versions);
       }
@@ -119,13 +138,15 @@ export class TwoWayTable extends AnyTableMirror {
 
   async #sync(read: ReadFile | undefined, run: Run): Promise<Followed> {
     const { last, before } = await this.#bases.load(read?.sha256);
-    const edit = read === undefined || isAsWritten(read, last) ? undefined : await this.#readEdit(read, last);
+    const edit =
+      read === undefined || isAsWritten(read, last) ? undefined : await this.#readEdit(read, last);
     const peer = await this.#readPeer(run);
     const sent = peer && edit && (await this.#send(read, edit, peer, last, run));
     const after = run.isWritten ? await this.#readPeer(run) : peer;
     if (after === undefined) return await this.gone(run.before, run.options);
     const { conflicts = [], returned = [] } = sent ?? {};
-    const conflictFile = read && conflicts.length > 0 ? await this.#file.saveConflict(read) : undefined;
+    const conflictFile =
+      read && conflicts.length > 0 ? await this.#file.saveConflict(read) : undefined;
     this.#step('what clashes is saved');
     const now = this.deps.clock.now();
     const seen = edit?.earlier && { saved: read?.sha256, at: now, copyAt: edit.earlier.at };
@@ -162,7 +183,8 @@ export class TwoWayTable extends AnyTableMirror {
     }
     const mine = await this.#tableOf(read);
     const isMeant = base?.stale?.saved === read.sha256;
-    const earlier = base && !isMeant ? await findEarlier(mine, base, this.deps.clock.now()) : undefined;
+    const earlier =
+      base && !isMeant ? await findEarlier(mine, base, this.deps.clock.now()) : undefined;
     this.#checkColumns(mine, earlier ?? base);
     return { mine, earlier };
   }
@@ -183,7 +205,10 @@ export class TwoWayTable extends AnyTableMirror {
     );
   }
 
-  /** Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot have. */
+  /**
+   * Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot
+   * have.
+   */
   #checkColumns(mine: TableText, copy: Pick<Earlier, 'shown' | 'columns'> | undefined): void {
     const { format, columns: configured } = this.plan.settings;
     // A list without rows names no columns, and lacks none.
@@ -197,7 +222,10 @@ export class TwoWayTable extends AnyTableMirror {
       (column) => known?.has(column) === false || column.length > LONGEST_NAME,
     );
     if (strange.length > 0) {
-      throw this.#alarm('EDIT_COLUMNS', `has columns that this mirror cannot have: ${quotedList(strange)}`);
+      throw this.#alarm(
+        'EDIT_COLUMNS',
+        `has columns that this mirror cannot have: ${quotedList(strange)}`,
+      );
     }
   }
 
@@ -218,34 +246,38 @@ export class TwoWayTable extends AnyTableMirror {
       ? ['COLUMNS_LOST', 'ROWS_LOST', ...(run.left === 0 ? ['TABLE_EMPTY'] : [])]
       : [];
     const accepted = [...run.options.accepted, ...byOwnHand];
-    return await this.read(run.before, { ...run.options, accepted }, async (stored, columns, tolerated) => {
-      const rows = new Map<string, Cells>();
-      const filled = new Set<string>();
-      let size = 0;
-      for await (const group of stored.read()) {
-        for (const { pk, cells } of group) {
-          if (rows.has(pk))
-            throw this.#alarm('EDIT_KEYS', `the peer shows the key ${JSON.stringify(pk)} twice`);
-          rows.set(pk, cells);
-          size += pk.length;
-          for (const [column, value] of cells) {
-            size += value.length;
-            filled.add(column);
+    return await this.read(
+      run.before,
+      { ...run.options, accepted },
+      async (stored, columns, tolerated) => {
+        const rows = new Map<string, Cells>();
+        const filled = new Set<string>();
+        let size = 0;
+        for await (const group of stored.read()) {
+          for (const { pk, cells } of group) {
+            if (rows.has(pk))
+              throw this.#alarm('EDIT_KEYS', `the peer shows the key ${JSON.stringify(pk)} twice`);
+            rows.set(pk, cells);
+            size += pk.length;
+            for (const [column, value] of cells) {
+              size += value.length;
+              filled.add(column);
+            }
+          }
+          if (rows.size > MOST_ROWS || size > LARGEST_EDITED) {
+            const limits = `${MOST_ROWS} rows or ${LARGEST_EDITED} characters`;
+            throw this.#alarm('EDIT_TOO_LARGE', `the peer's table has more than ${limits}`);
           }
         }
-        if (rows.size > MOST_ROWS || size > LARGEST_EDITED) {
-          const limits = `${MOST_ROWS} rows or ${LARGEST_EDITED} characters`;
-          throw this.#alarm('EDIT_TOO_LARGE', `the peer's table has more than ${limits}`);
-        }
-      }
-      run.left = rows.size;
-      return { columns, tolerated, grid: { columns: [...filled].sort(), rows } };
-    });
+        run.left = rows.size;
+        return { columns, tolerated, grid: { columns: [...filled].sort(), rows } };
+      },
+    );
   }
 
   /**
-   * Sends the peer what a person changed in the file: what is about to be sent is on disk first, then it is sent group by group, each
-   * read back by the peer's client.
+   * Sends the peer what a person changed in the file: what is about to be sent is on disk first,
+   * then it is sent group by group, each read back by the peer's client.
    *
    * @returns also all that was sent since the base
    * @throws MirrorAlarm EDIT_DELETES before anything was sent
@@ -260,10 +292,17 @@ export class TwoWayTable extends AnyTableMirror {
     const { deletes, maxDeletes } = this.plan.settings;
     const { signal } = run.options;
     const { ask, peer } = this.deps;
-    this.#checkNewKeys(text, theirs, await ask(signal, (signal) => peer.tables.maxKeyBytes({ signal })));
+    this.#checkNewKeys(
+      text,
+      theirs,
+      await ask(signal, (signal) => peer.tables.maxKeyBytes({ signal })),
+    );
     const grid = last?.base.grid;
     const isTaken = earlier?.isTaken ?? ((pk: string) => grid?.rows.has(pk) === true);
-    const mine = { columns: text.columns, rows: await withKeys(text.rows, isTaken, last?.base.salt ?? '') };
+    const mine = {
+      columns: text.columns,
+      rows: await withKeys(text.rows, isTaken, last?.base.salt ?? ''),
+    };
     const common = earlier?.common ?? grid;
     const absorbed = common && last && (await absorb(common, last.sent, theirs));
     // A file that is as it was written is its own base.
@@ -301,11 +340,15 @@ export class TwoWayTable extends AnyTableMirror {
     const removed = `${numberText(keys.length)} rows were removed (${quotedList(keys)})`;
     const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${most}, at once`);
     // What a person accepted are the rows that were named, and not others that were removed since.
-    const isAccepted = options.accepted.includes('EDIT_DELETES') && before?.alarm?.message === alarm.message;
+    const isAccepted =
+      options.accepted.includes('EDIT_DELETES') && before?.alarm?.message === alarm.message;
     if (!isAccepted) throw alarm;
   }
 
-  /** Replaces the file; once its content is complete, and before it is in place, the new base is prepared. */
+  /**
+   * Replaces the file; once its content is complete, and before it is in place, the new base is
+   * prepared.
+   */
   async #write(
     read: ReadFile | undefined,
     content: Omit<BaseContent, 'file'>,
@@ -321,7 +364,11 @@ export class TwoWayTable extends AnyTableMirror {
     const { versions } = this.plan.settings;
     const options = { versions, signal, onWritten, maxBytes: LARGEST_EDITED };
     try {
-      const written = await this.#file.replace(read, this.#text(content.shown, content.grid), options);
+      const written = await this.#file.replace(
+        read,
+        this.#text(content.shown, content.grid),
+        options,
+      );
       this.#step('the file is written');
       if (isNew) await this.#bases.settle();
       else await this.#bases.fulfil();
@@ -336,7 +383,10 @@ export class TwoWayTable extends AnyTableMirror {
     }
   }
 
-  /** Columns that a person has begun, and that nothing stands in yet: the peer does not know them, and they stay. */
+  /**
+   * Columns that a person has begun, and that nothing stands in yet: the peer does not know them,
+   * and they stay.
+   */
   #unfilled(had: readonly string[], after: PeerTable, last: Last | undefined): readonly string[] {
     if (last === undefined || this.plan.settings.columns !== undefined) return [];
     const others = new Set([...after.columns.written, ...last.base.columns]);
@@ -372,7 +422,10 @@ function isAsWritten(read: ReadFile, last: Last | undefined): boolean {
   return last?.base.file === read.sha256 && last.sent.set.length + last.sent.deletes.length === 0;
 }
 
-/** What a person is told of it, until the file is edited again, and for as long as earlier copies are known. */
+/**
+ * What a person is told of it, until the file is edited again, and for as long as earlier copies
+ * are known.
+ */
 function staleNotes(stale: Stale | undefined, now: number): readonly string[] {
   if (stale === undefined || now - stale.at > LONGEST_KEPT) return [];
   const textOf = (at: number) => wallClockText(at).slice(0, 16);

@@ -117,7 +117,9 @@ function ChartView({ chart, model }: Props & { readonly chart: Chart }) {
   }, []);
   useEffect(() => plot.current?.setData(data()), [samples]);
   const now = chart.now(model);
-  const names = chart.lines.flatMap(({ name, token }) => (name ? [[token.slice(2), name] as const] : []));
+  const names = chart.lines.flatMap(({ name, token }) =>
+    name ? [[token.slice(2), name] as const] : [],
+  );
   const pointed = typeof index === 'number' ? samples[index] : undefined;
   const highest = Math.max(0, ...samples.map((sample) => chart.lines[0]?.value(sample) ?? 0));
   return (
@@ -182,7 +184,12 @@ function plotOf(
       height: HEIGHT,
       padding: [8, 16, 0, 0],
       legend: { show: false },
-      cursor: { sync: { key: 'hour' }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
+      cursor: {
+        sync: { key: 'hour' },
+        drag: { x: false, y: false },
+        points: { size: 6 },
+        y: false,
+      },
       // The scale ends above the highest value, and has a height where there is none.
       scales: { x: { range }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
       axes: [

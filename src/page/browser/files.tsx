@@ -43,25 +43,36 @@ export async function retry(request: RetryRequest): Promise<string> {
 const RETRIED: ReadonlySet<string> = new Set(['quarantined', 'pending', 'skipped']);
 
 /**
- * The files of one status, of all folders or one, page by page: only one page is known here, and it is asked for again
- * when the count of the status says that it changed.
+ * The files of one status, of all folders or one, page by page: only one page is known here, and it
+ * is asked for again when the count of the status says that it changed.
  */
 export function Files({ model }: Props) {
   const { status, folder } = model.listed;
   const [name, setName] = useState('');
-  /** What was sent as `after` for this page of a list and those before it; the first page has none. */
-  const [paged, setPaged] = useState<{ readonly list: string; readonly cursors: readonly string[] }>();
+  /**
+   * What was sent as `after` for this page of a list and those before it; the first page has none.
+   */
+  const [paged, setPaged] = useState<{
+    readonly list: string;
+    readonly cursors: readonly string[];
+  }>();
   /** What was answered, or why nothing was. */
   const [page, setPage] = useState<ItemsPage | string>({ items: [] });
   const asked = useRef({ query: '', total: -1, at: 0, isOpen: false });
   const latest = useRef('');
   const total = countOf(model, status, folder);
-  const wanted = { status, limit: String(PAGE_SIZE), ...(folder && { folder }), ...(name && { name }) };
+  const wanted = {
+    status,
+    limit: String(PAGE_SIZE),
+    ...(folder && { folder }),
+    ...(name && { name }),
+  };
   const list = new URLSearchParams(wanted).toString();
   const cursors = paged?.list === list ? paged.cursors : [];
   const after = cursors.at(-1);
   const query = `${list}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
-  // Each second. One question at a time: among very many files a name is looked for longer than it takes to type a letter.
+  // Each second. One question at a time: among very many files a name is looked for longer than it
+  // takes to type a letter.
   useEffect(() => {
     const before = asked.current;
     latest.current = query;
@@ -89,7 +100,8 @@ export function Files({ model }: Props) {
     status === 'quarantined'
       ? 'Nothing is in quarantine. What cannot be delivered without a change waits here, with the reason and what to do.'
       : `No file is ${STATUS_WORDS[status].toLowerCase()}.`;
-  const none = typeof page === 'string' ? page : name === '' ? empty : `No name of a file holds "${name}".`;
+  const none =
+    typeof page === 'string' ? page : name === '' ? empty : `No name of a file holds "${name}".`;
   const names = model.status?.folders.map((one) => one.name) ?? [];
   const cells = (item: ItemLine) => {
     const { attempts, code, file, folder: where, hint, message, path, since, size } = item;

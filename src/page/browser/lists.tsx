@@ -6,10 +6,23 @@ import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
 import type { FolderReport } from '../../report/status.js';
 import type { ApproveDeletesRequest, MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
 import { post } from './model.js';
-import { Act, filesHref, Head, Icon, Legend, Name, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
+import {
+  Act,
+  filesHref,
+  Head,
+  Icon,
+  Legend,
+  Name,
+  type Props,
+  Prose,
+  STATUS_WORDS,
+  Table,
+} from './parts.js';
 import { ago, ahead, duration, mirrorTroubles } from './words.js';
 
-const SPANS = ['1h', '24h'].flatMap((span) => ['p50', 'p95', 'p99'].map((share) => `${share}, ${span}`));
+const SPANS = ['1h', '24h'].flatMap((span) =>
+  ['p50', 'p95', 'p99'].map((share) => `${share}, ${span}`),
+);
 
 /** How long it takes until a file at rest is searchable, by collection. */
 export function Times({ model }: Props) {
@@ -25,17 +38,22 @@ export function Times({ model }: Props) {
         </span>
         <span class={isAlert ? 'hint s-bad' : 'hint'}>
           {counted(day.count, 'confirmation')} in 24 h
-          {oldestSince !== undefined && ` · the oldest waits ${durationText(model.now() - oldestSince)}`}
+          {oldestSince !== undefined &&
+            ` · the oldest waits ${durationText(model.now() - oldestSince)}`}
           {isAlert && ' · alert'}
         </span>
       </div>,
-      ...[count(waiting), ...valuesOf(hour), ...valuesOf(day)],
+      count(waiting),
+      ...valuesOf(hour),
+      ...valuesOf(day),
     ];
   };
   return (
     <>
       <Head id="time-to-search" title="Time to search">
-        <p class="hint">from a file at rest to its document confirmed; p95: 95 % took at most so long</p>
+        <p class="hint">
+          from a file at rest to its document confirmed; p95: 95 % took at most so long
+        </p>
       </Head>
       <Table
         caption="Time from a file at rest to its document confirmed, by collection, over one hour and over 24 hours"
@@ -53,7 +71,9 @@ export function Times({ model }: Props) {
 
 const COUNTED = ['pending', 'accepted', 'confirmed', 'quarantined', 'skipped'] as const;
 /** The bar of a folder has a part for each. */
-const LEGEND = Object.fromEntries(COUNTED.map((status) => [status, STATUS_WORDS[status].toLowerCase()]));
+const LEGEND = Object.fromEntries(
+  COUNTED.map((status) => [status, STATUS_WORDS[status].toLowerCase()]),
+);
 const WATCH_WORDS = {
   scanning: 'scanning',
   watching: 'watching',
@@ -101,7 +121,11 @@ export function Folders({ model }: Props) {
         </span>
       </>,
       ...COUNTED.map((status) => (
-        <a key={status} href={filesHref(status, name)} class={counts[status] === 0 ? 'zero' : `s-${status}`}>
+        <a
+          key={status}
+          href={filesHref(status, name)}
+          class={counts[status] === 0 ? 'zero' : `s-${status}`}
+        >
           {count(counts[status])}
         </a>
       )),
@@ -140,9 +164,12 @@ export function Mirrors({ model }: Props) {
     return `Asked for ${counted(answer.mirrors.length, 'mirror')}: ${changed === 0 ? 'nothing changed' : `${count(changed)} changed`}.`;
   };
   const cells = (mirror: MirrorReport) => {
-    const { name, kind, path, alarm, rows, bytes, nextAt, running, succeededAt, changedAt } = mirror;
+    const { name, kind, path, alarm, rows, bytes, nextAt, running, succeededAt, changedAt } =
+      mirror;
     const troubles = mirrorTroubles(mirror, mirrorRoot);
-    const times = [succeededAt, changedAt].map((at) => (at === undefined ? 'never' : ago(at, model.now())));
+    const times = [succeededAt, changedAt].map((at) =>
+      at === undefined ? 'never' : ago(at, model.now()),
+    );
     return [
       <>
         <div class="wrapped">
@@ -167,7 +194,9 @@ export function Mirrors({ model }: Props) {
               <p>
                 <Prose text={text} />
               </p>
-              {level === 'bad' && alarm && <Accept model={model} {...{ name, path, alarm }} />}
+              {level === 'bad' && alarm && (
+                <Accept model={model} name={name} path={path} alarm={alarm} />
+              )}
             </li>
           ))}
         </ul>
@@ -211,14 +240,19 @@ function Accept({ model, name, path, alarm }: AcceptProps) {
     const { mirrors } = await post<MirrorsAnswer>('/api/mirrors/accept', {
       names: [name],
     } satisfies MirrorsRequest);
-    const isRemoved = mirrors.some(({ absentSince, isOver }) => absentSince !== undefined || isOver);
+    const isRemoved = mirrors.some(
+      ({ absentSince, isOver }) => absentSince !== undefined || isOver,
+    );
     return isRemoved
       ? `${visible(path)} was removed, until the peer has it again.`
       : `${visible(name)} follows the peer again.`;
   };
   return (
     <Asking
-      {...{ model, work: accept, short: 'Accept', label: `Accept what the peer has of ${visible(name)}` }}
+      model={model}
+      work={accept}
+      short="Accept"
+      label={`Accept what the peer has of ${visible(name)}`}
       title={`Take what the peer has of ${visible(name)}?`}
       // The file stays as it was only until somebody accepts.
       text={`${alarm.message.replace(/; the file stays as it was(?=\.)/, '')} ${alarm.hint}`}
@@ -227,7 +261,9 @@ function Accept({ model, name, path, alarm }: AcceptProps) {
   );
 }
 
-/** Very many removed files of a folder, and the button that lets their documents be removed, too. */
+/**
+ * Very many removed files of a folder, and the button that lets their documents be removed, too.
+ */
 function Held({
   model,
   name,
@@ -247,7 +283,11 @@ function Held({
         <Icon of="warn" />
         <p>{text} Their documents stay until you approve it, or the files come back.</p>
         <Asking
-          {...{ model, work: approve, text, short: 'Remove', yes: 'Remove them' }}
+          model={model}
+          work={approve}
+          text={text}
+          short="Remove"
+          yes="Remove them"
           label={`Remove ${documents} of folder ${quoted(name)} from the peer`}
           title={`Remove ${documents} of folder ${quoted(name)} from the peer?`}
         />
@@ -275,7 +315,12 @@ function Asking({ model, short, label, title, text, yes, work }: AskingProps) {
   };
   return (
     <>
-      <button type="button" class="small" aria-label={label} onClick={() => dialog.current?.showModal()}>
+      <button
+        type="button"
+        class="small"
+        aria-label={label}
+        onClick={() => dialog.current?.showModal()}
+      >
         {short}…
       </button>
       <dialog ref={dialog} aria-label={title}>

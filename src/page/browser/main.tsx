@@ -86,7 +86,8 @@ const changeTheme = () => nextTheme(byId('theme'));
 const keys = byId<HTMLDialogElement>('keys');
 const help = async () => {
   keys.showModal();
-  // Who is let in without a token has nothing to sign out of: the sign-in leads straight back to the page.
+  // Who is let in without a token has nothing to sign out of: the sign-in leads straight back to
+  // the page.
   const answer = await fetch('/sign-in', { redirect: 'manual' }).catch(() => undefined);
   byId('sign-out').hidden = answer?.type !== 'basic';
 };

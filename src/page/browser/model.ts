@@ -53,7 +53,8 @@ export interface Notice {
  * What the page knows. It follows the daemon, and has the page drawn at most once a frame.
  *
  * - *Connected*: events come. An error, or silence, makes it *lost*.
- * - *Lost*: waits, each time twice as long, then connects; at once when the network or the window is back.
+ * - *Lost*: waits, each time twice as long, then connects; at once when the network or the window
+ *   is back.
  */
 export class Model {
   readonly #onChange: () => void;
@@ -71,7 +72,10 @@ export class Model {
   /** The newest first. */
   events: readonly RecentEvent[] = [];
   notices: readonly Notice[] = [];
-  /** While the daemon does not answer: since when, and when it is tried again, by this machine's clock. */
+  /**
+   * While the daemon does not answer: since when, and when it is tried again, by this machine's
+   * clock.
+   */
   lost: { readonly at: number; readonly nextAt: number } | undefined;
   /** Which files are listed: those of a status, in one folder or in all (`''`). */
   listed: { readonly status: Entry['status']; readonly folder: string } = {
@@ -187,13 +191,14 @@ export class Model {
   }
 
   /**
-   * An EventSource does not say why it failed. A question does: a session that is over leads to the sign-in, and a daemon
-   * that answers, but has too many followers already, is asked with each try.
+   * An EventSource does not say why it failed. A question does: a session that is over leads to the
+   * sign-in, and a daemon that answers, but has too many followers already, is asked with each try.
    */
   async #lose(source: EventSource): Promise<void> {
     source.close();
     clearTimeout(this.#timer);
-    const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures) * (0.75 + Math.random() / 2);
+    const wait =
+      Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures) * (0.75 + Math.random() / 2);
     this.#failures += 1;
     this.#timer = setTimeout(() => this.connect(), wait);
     const nextAt = this.here() + wait;

@@ -6,13 +6,27 @@ import type { StatusReport } from '../../report/status.js';
 import type { Entry } from '../../state/entry.js';
 import type { PauseAnswer } from '../api.js';
 import { post } from './model.js';
-import { Act, Facts, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
+import {
+  Act,
+  Facts,
+  filesHref,
+  Head,
+  Icon,
+  type Props,
+  Prose,
+  STATUS_WORDS,
+  Table,
+} from './parts.js';
 import { ahead, type Concern, calm, concernsOf, duration, grouped, hour } from './words.js';
 
 /** Whether the page is up to date. */
 export function Connection({ model }: Props) {
   const { lost, status } = model;
-  const words = lost ? `tries again ${ahead(lost.nextAt, model.here())}` : status ? 'live' : 'connecting';
+  const words = lost
+    ? `tries again ${ahead(lost.nextAt, model.here())}`
+    : status
+      ? 'live'
+      : 'connecting';
   return (
     <>
       <span class="pulse" />
@@ -56,7 +70,9 @@ export function Pausing({ model }: Props) {
         {isPaused ? 'Resume' : 'Pause'}
       </button>
       <div id="pause-menu" class="menu" popover="auto">
-        <p class="hint">Nothing goes to the peer meanwhile. The folders stay watched, and nothing is lost.</p>
+        <p class="hint">
+          Nothing goes to the peer meanwhile. The folders stay watched, and nothing is lost.
+        </p>
         {Object.entries(PAUSES).map(([words, forMs], i) => (
           <button
             type="button"
@@ -101,7 +117,8 @@ const NOTES: Readonly<Record<Entry['status'], (status: StatusReport) => string>>
   pending({ folders, peer, uplink }) {
     if (peer.queue?.circuit.reason !== undefined) return 'wait for the peer';
     const settling = folders.reduce((sum, { watch }) => sum + (watch?.settling ?? 0), 0);
-    if (uplink !== undefined && uplink.inFlight > 0) return `${count(uplink.inFlight)} on their way`;
+    if (uplink !== undefined && uplink.inFlight > 0)
+      return `${count(uplink.inFlight)} on their way`;
     return settling > 0 ? `${count(settling)} being written` : 'to be pushed';
   },
   accepted: () => 'at the peer, not shown yet',
@@ -162,7 +179,11 @@ export function Attention({ model }: Props) {
 
 const DIALECTS = { standard: 'the standard interface', yacy: 'YaCy' } as const;
 const LANES = {
-  ...{ push: 'Pushes', confirm: 'Look-ups', removal: 'Removals', mirror: 'Mirrors', audit: 'Audit' },
+  push: 'Pushes',
+  confirm: 'Look-ups',
+  removal: 'Removals',
+  mirror: 'Mirrors',
+  audit: 'Audit',
 } as const;
 
 /** The pages of the embedded peer, which go on from this one. */
@@ -227,7 +248,11 @@ export function Peer({ model }: Props) {
         cells={(name) => {
           const { p50LatencyMs, running, waiting, failed } = peer.queue?.lanes[name] ?? {};
           const figures = [running, waiting, failed].map((n = 0) => count(n));
-          return [LANES[name], p50LatencyMs === undefined ? '–' : duration(p50LatencyMs), ...figures];
+          return [
+            LANES[name],
+            p50LatencyMs === undefined ? '–' : duration(p50LatencyMs),
+            ...figures,
+          ];
         }}
         keyOf={(name) => name}
         empty=""
@@ -256,7 +281,11 @@ function healthOf(
 }
 
 const [FEW, MANY] = [12, 60];
-const SHAPES = { info: ['info', 's-info'], warn: ['warn', 's-warn'], error: ['error', 's-bad'] } as const;
+const SHAPES = {
+  info: ['info', 's-info'],
+  warn: ['warn', 's-warn'],
+  error: ['error', 's-bad'],
+} as const;
 
 /** The last lines of the log that a person may want to see, the newest first. */
 export function Recent({ model }: Props) {
@@ -309,7 +338,9 @@ export function Recent({ model }: Props) {
 export function About({ model }: Props) {
   if (model.status === undefined) return null;
   const { version, pid, startedAt = model.now() } = model.status;
-  return <>{`peersync ${version} · pid ${pid} · runs for ${durationText(model.now() - startedAt)}`}</>;
+  return (
+    <>{`peersync ${version} · pid ${pid} · runs for ${durationText(model.now() - startedAt)}`}</>
+  );
 }
 
 /** What was done for a person, or went wrong. */

@@ -34,7 +34,9 @@ export function whyHref(path: string): string {
 
 /** The address of the list of the files that have a status, of all folders or of one. */
 export function filesHref(status: Entry['status'], folder = ''): string {
-  return folder === '' ? `#files=${status}` : `#files=${status}&folder=${encodeURIComponent(folder)}`;
+  return folder === ''
+    ? `#files=${status}`
+    : `#files=${status}&folder=${encodeURIComponent(folder)}`;
 }
 
 /** Statuses that share a shape with another one. */
@@ -65,10 +67,15 @@ export function Legend({ of }: { readonly of: Readonly<Record<string, string>> }
 
 /** A name from a disk, with what would not be seen written out, and marked as that. */
 export function Name({ of }: { readonly of: string }) {
-  return <>{visibleParts(of).map((part, i) => (i % 2 === 1 ? <b class="written">{part}</b> : part))}</>;
+  return (
+    <>{visibleParts(of).map((part, i) => (i % 2 === 1 ? <b class="written">{part}</b> : part))}</>
+  );
 }
 
-/** A text in which names stand between backticks, as in the words of the daemon; they are shown as code. */
+/**
+ * A text in which names stand between backticks, as in the words of the daemon; they are shown as
+ * code.
+ */
 export function Prose({ text }: { readonly text: string }) {
   const parts = text.split(/`([^`]+)`/).map((part) => <Name of={part} />);
   return <>{parts.map((part, i) => (i % 2 === 1 ? <code>{part}</code> : part))}</>;
@@ -96,7 +103,9 @@ export function Act({
     await model.act(work);
     setBusy(false);
   };
-  return <button type="button" class="small" {...others} disabled={isBusy} onClick={() => void act()} />;
+  return (
+    <button type="button" class="small" {...others} disabled={isBusy} onClick={() => void act()} />
+  );
 }
 
 /** A list of facts by name; what is not known is left out, and an address of the web is a link. */
@@ -179,7 +188,9 @@ interface TableProps<T> {
   /** The first names the row, the others hold figures. */
   readonly columns: readonly string[];
   readonly rows: readonly T[];
-  /** What names the row, then its figures; one more is what stands below them, over the whole width. */
+  /**
+   * What names the row, then its figures; one more is what stands below them, over the whole width.
+   */
   readonly cells: (item: T) => readonly ComponentChildren[];
   readonly keyOf: (item: T) => string;
   /** Said in place of the table while there is nothing. */
@@ -188,8 +199,9 @@ interface TableProps<T> {
 }
 
 /**
- * A table of which one page is in the document, however many rows there are; with a field that narrows it down by key as soon as
- * there is more than a page. Roles are said, for a phone draws the table as blocks, and a block has none by itself.
+ * A table of which one page is in the document, however many rows there are; with a field that
+ * narrows it down by key as soon as there is more than a page. Roles are said, for a phone draws
+ * the table as blocks, and a block has none by itself.
  */
 export function Table<T>({
   caption,
@@ -203,7 +215,8 @@ export function Table<T>({
 }: TableProps<T>) {
   const [wanted, setWanted] = useState('');
   const [page, setPage] = useState(0);
-  const found = wanted === '' ? rows : rows.filter((row) => keyOf(row).toLowerCase().includes(wanted));
+  const found =
+    wanted === '' ? rows : rows.filter((row) => keyOf(row).toLowerCase().includes(wanted));
   const first = Math.max(0, Math.min(page, Math.ceil(found.length / pageSize) - 1)) * pageSize;
   const shown = found.slice(first, first + pageSize);
   return (
@@ -216,7 +229,9 @@ export function Table<T>({
       {shown.length === 0 ? (
         <p class="empty">
           <Prose
-            text={rows.length === 0 ? empty : `None of the ${count(rows.length)} ${what}s is called so.`}
+            text={
+              rows.length === 0 ? empty : `None of the ${count(rows.length)} ${what}s is called so.`
+            }
           />
         </p>
       ) : (

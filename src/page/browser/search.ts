@@ -1,7 +1,8 @@
 import { nextTheme, showTheme } from './theme.js';
 
 /*
- * What the pages of the embedded peer do where scripts run; without it they are plain pages. It stands in their heads.
+ * What the pages of the embedded peer do where scripts run; without it they are plain pages. It
+ * stands in their heads.
  */
 
 /** Between the last letter and the question, in ms. */
@@ -20,7 +21,9 @@ async function showResults(form: HTMLFormElement): Promise<void> {
   const address = `/?${asked}`;
   const { signal } = asking;
   // A peer that does not answer is seen when the form is sent.
-  const answer = await fetch(address, { signal, headers: { accept: 'text/html' } }).catch(() => undefined);
+  const answer = await fetch(address, { signal, headers: { accept: 'text/html' } }).catch(
+    () => undefined,
+  );
   if (!answer?.ok) return;
   const text = await answer.text().catch(() => '');
   if (signal.aborted) return;

@@ -1,8 +1,12 @@
 /*
- * Light, dark, or as the system: remembered by the browser. All pages load this file by itself, before anything is drawn.
+ * Light, dark, or as the system: remembered by the browser. All pages load this file by itself,
+ * before anything is drawn.
  */
 const THEMES = ['auto', 'light', 'dark'];
-/** A cookie, for it is the same at each port of a machine: what is chosen on one page holds on the others. */
+/**
+ * A cookie, for it is the same at each port of a machine: what is chosen on one page holds on the
+ * others.
+ */
 const KEPT = /(?:^|; )peersync_theme=(\w+)/;
 const YEAR_S = 31_536_000;
 

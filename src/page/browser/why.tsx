@@ -27,17 +27,23 @@ const WORDS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport['kind']
 /** What is shown follows the file while it is on its way. */
 const FOLLOWED: ReadonlySet<string> = new Set(['pending', 'accepted', 'removing', 'unknown']);
 
-/** The question why, and its answer. What is explained stands in the address, so that it can be sent to somebody. */
+/**
+ * The question why, and its answer. What is explained stands in the address, so that it can be sent
+ * to somebody.
+ */
 export function Why({ model }: Props) {
   const { explained: path, status } = model;
   const [typed, setTyped] = useState('');
   const [times, setTimes] = useState(0);
   /** What was answered, or why nothing was. */
-  const [answer, setAnswer] = useState<{ readonly path: string; readonly report: WhyReport | string }>();
+  const [answer, setAnswer] = useState<{
+    readonly path: string;
+    readonly report: WhyReport | string;
+  }>();
   const report = answer?.path === path ? answer.report : undefined;
   const isFollowed = typeof report === 'object' && FOLLOWED.has(report.status);
-  // Before it is drawn: what is typed next is not taken back.
-  // A field shows a name as it likes: a name with something unseen stands in the answer alone, written out.
+  // Before it is drawn: what is typed next is not taken back. A field shows a name as it likes: a
+  // name with something unseen stands in the answer alone, written out.
   useLayoutEffect(() => setTyped(visible(path) === path ? path : ''), [path]);
   useEffect(() => {
     if (path === '') return;
@@ -86,7 +92,12 @@ export function Why({ model }: Props) {
           Any path: what became of it, by which rule, and what happens next.
         </p>
       </form>
-      <div id="why-answer" class="answered" aria-live="polite" hidden={path === '' || report === undefined}>
+      <div
+        id="why-answer"
+        class="answered"
+        aria-live="polite"
+        hidden={path === '' || report === undefined}
+      >
         {typeof report === 'string' && (
           <p class="voice">
             <Prose text={report} />
@@ -102,7 +113,8 @@ export function Why({ model }: Props) {
 }
 
 function Answer({ report, now }: { readonly report: WhyReport; readonly now: number }) {
-  const { conversion, evidence, history, kind, next, nextAt, status, trouble, url, version } = report;
+  const { conversion, evidence, history, kind, next, nextAt, status, trouble, url, version } =
+    report;
   const when = (at: number) => `${wallClockText(at)}, ${ago(at, now)}`;
   const mono = (text: string | undefined) =>
     text && (
@@ -110,7 +122,8 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
         <Name of={text} />
       </code>
     );
-  const due = nextAt !== undefined && (nextAt <= now ? 'It is due now' : `Next: ${ahead(nextAt, now)}`);
+  const due =
+    nextAt !== undefined && (nextAt <= now ? 'It is due now' : `Next: ${ahead(nextAt, now)}`);
   return (
     <>
       <div>

@@ -1,4 +1,10 @@
-import { amountText as amount, numberText as count, counted, sentence, visible } from '../../lib/text.js';
+import {
+  amountText as amount,
+  numberText as count,
+  counted,
+  sentence,
+  visible,
+} from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
 import { paceText } from '../../report/pace.js';
@@ -6,7 +12,8 @@ import type { Sample } from '../../report/statistics.js';
 import type { RecentEvent, StatusReport } from '../../report/status.js';
 
 /*
- * What the page says, in words and numbers. Nothing here knows the document, so that it is tested without one.
+ * What the page says, in words and numbers. Nothing here knows the document, so that it is tested
+ * without one.
  */
 
 /** As `durationText`, with tenths of a second where they mean something. */
@@ -39,7 +46,10 @@ export function sentences(...texts: readonly (string | undefined | false)[]): st
   return texts.flatMap((text) => (text ? sentence(text) : [])).join(' ');
 }
 
-/** How the world is: `ok` at rest, `busy` at work, `warn` waits or wants a look, `bad` is in trouble. */
+/**
+ * How the world is: `ok` at rest, `busy` at work, `warn` waits or wants a look, `bad` is in
+ * trouble.
+ */
 export type Level = 'ok' | 'busy' | 'warn' | 'bad';
 
 export interface World {
@@ -74,7 +84,8 @@ export function worldOf(status: StatusReport, now: number): World {
   const isUnasked = peer.dialect === undefined && circuit?.reason === undefined;
   const isBad = concern?.level === 'bad' && !(isOfPeer && isUnasked);
   const asksToWait = pausedUntil > now && waiting > 0;
-  const until = paused?.until === undefined ? 'until you resume' : `until ${hour(paused.until, now)}`;
+  const until =
+    paused?.until === undefined ? 'until you resume' : `until ${hour(paused.until, now)}`;
   const rests = isBad || paused || asksToWait ? (waiting === 1 ? 'waits' : 'wait') : 'on the way';
   const needs = stuck === 1 ? 'needs' : 'need';
   const untouched = items.confirmed + waiting + stuck === 0 ? folders[0] : undefined;
@@ -82,7 +93,9 @@ export function worldOf(status: StatusReport, now: number): World {
     concern,
     level: isBad ? 'bad' : concern || paused || asksToWait ? 'warn' : waiting > 0 ? 'busy' : 'ok',
     sentence: sentences(
-      items.confirmed > 0 ? `${counted(items.confirmed, 'file')} searchable` : 'Nothing is searchable yet',
+      items.confirmed > 0
+        ? `${counted(items.confirmed, 'file')} searchable`
+        : 'Nothing is searchable yet',
       waiting > 0 && `${count(waiting)} ${rests}`,
       stuck > 0 && `${count(stuck)} ${needs} you`,
       paused && `Paused ${until}`,
@@ -139,30 +152,41 @@ const PLACES: readonly (readonly [code: string, href: string])[] = [
   ['MIRROR_', '#mirrors'],
 ];
 
-/** Of each trouble of mirrors, what those that have it do. The table of the mirrors says why, and what to do. */
+/**
+ * Of each trouble of mirrors, what those that have it do. The table of the mirrors says why, and
+ * what to do.
+ */
 const OF_MIRRORS: Readonly<Record<string, (names: readonly string[]) => string>> = {
   MIRROR_ALARM: ({ length }) => (length === 1 ? 'has an alarm' : 'have an alarm'),
-  MIRROR_FAILS: ({ length }) => (length === 1 ? 'fails, and is tried again' : 'fail, and are tried again'),
+  MIRROR_FAILS: ({ length }) =>
+    length === 1 ? 'fails, and is tried again' : 'fail, and are tried again',
   MIRROR_CONFLICTS: () => 'changed in the peer and here',
 };
 const MIRRORS_NAMED = 3;
 
 function textOfMirrors(code: string, { mirrors }: StatusReport): string | undefined {
   const isIn = ({ alarm, conflicts = [], failure }: MirrorReport) =>
-    code === 'MIRROR_ALARM' ? alarm : code === 'MIRROR_FAILS' ? !alarm && failure : conflicts.length > 0;
+    code === 'MIRROR_ALARM'
+      ? alarm
+      : code === 'MIRROR_FAILS'
+        ? !alarm && failure
+        : conflicts.length > 0;
   const names = mirrors.filter(isIn).map(({ name }) => name);
   const more = names.length - MIRRORS_NAMED;
-  const named = names.slice(0, MIRRORS_NAMED).join(', ') + (more > 0 ? ` and ${count(more)} more` : '');
+  const named =
+    names.slice(0, MIRRORS_NAMED).join(', ') + (more > 0 ? ` and ${count(more)} more` : '');
   return OF_MIRRORS[code] && `${named} ${OF_MIRRORS[code](names)}`;
 }
 
 /**
- * Every condition but the pause, which a button of the page shows; the gravest first. Mirrors with the same trouble are one
- * concern.
+ * Every condition but the pause, which a button of the page shows; the gravest first. Mirrors with
+ * the same trouble are one concern.
  */
 export function concernsOf(status: StatusReport): readonly Concern[] {
   return status.conditions
-    .filter(({ code }, i, all) => code !== 'PAUSED' && !(code in OF_MIRRORS && all[i - 1]?.code === code))
+    .filter(
+      ({ code }, i, all) => code !== 'PAUSED' && !(code in OF_MIRRORS && all[i - 1]?.code === code),
+    )
     .map(({ code, hint, message, severity, since, subject }) => ({
       key: `${code} ${subject} ${code.startsWith('PATH_') ? message : ''}`,
       level: severity === 'critical' || severity === 'error' ? 'bad' : 'warn',
@@ -188,7 +212,10 @@ export function mirrorTroubles(
   const all = [
     { level: 'bad', text: sentences(alarm?.message, alarm?.hint) },
     { level: 'warn', text: sentences(failure?.message, failure?.hint) },
-    ...files.map((name) => ({ level: 'warn', text: conflictText(cellsOf(name), `${root}/${name}`) })),
+    ...files.map((name) => ({
+      level: 'warn',
+      text: conflictText(cellsOf(name), `${root}/${name}`),
+    })),
     { level: 'info', text: absentSince === undefined ? '' : absent },
     ...notes.map((note) => ({ level: 'info', text: sentence(note) })),
   ];
@@ -208,8 +235,8 @@ function conflictText(cells: readonly Conflict[], file: string): string {
 const KEPT = 360;
 
 /**
- * What is known of the last hour with what came now. What would lie after that is from before the daemon's clock was set back:
- * a line would run backwards there.
+ * What is known of the last hour with what came now. What would lie after that is from before the
+ * daemon's clock was set back: a line would run backwards there.
  */
 export function withSamples(known: readonly Sample[], came: readonly Sample[]): readonly Sample[] {
   const [first] = came;
@@ -217,7 +244,10 @@ export function withSamples(known: readonly Sample[], came: readonly Sample[]): 
   return [...known.filter(({ at }) => at < first.at), ...came].slice(-KEPT);
 }
 
-/** Events, the newest first, where those that follow each other and are alike stand once: the newest, and how many more. */
+/**
+ * Events, the newest first, where those that follow each other and are alike stand once: the
+ * newest, and how many more.
+ */
 export function grouped(
   events: readonly RecentEvent[],
 ): readonly (RecentEvent & { readonly more: number })[] {
@@ -225,7 +255,8 @@ export function grouped(
   for (const event of events) {
     const last = groups.at(-1);
     const isAlike =
-      last?.level === event.level && (last.event ?? last.message) === (event.event ?? event.message);
+      last?.level === event.level &&
+      (last.event ?? last.message) === (event.event ?? event.message);
     if (last && isAlike) last.more += 1;
     else groups.push({ ...event, more: 0 });
   }

@@ -26,10 +26,16 @@ const JETTY = {
 /** What a page of the peer answers, dated now. */
 export function page(contentType: string, body: string): Answer {
   const now = new Date().toUTCString();
-  return { status: 200, headers: { 'Last-Modified': now, Expires: now, 'Content-Type': contentType }, body };
+  return {
+    status: 200,
+    headers: { 'Last-Modified': now, Expires: now, 'Content-Type': contentType },
+    body,
+  };
 }
 
-/** What a page answers that did its work but has no template for the extension that was asked for. */
+/**
+ * What a page answers that did its work but has no template for the extension that was asked for.
+ */
 export function emptyPage(): Answer {
   const now = new Date().toUTCString();
   return { status: 200, headers: { 'Last-Modified': now, Expires: now }, body: '' };
@@ -82,5 +88,9 @@ function errorPage(status: number, reason: string, path: string, more = ''): str
 }
 
 export function escapedXml(text: string): string {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
+  return text
+    .replace(/&/g, '&amp;')
+    .replace(/</g, '&lt;')
+    .replace(/>/g, '&gt;')
+    .replace(/"/g, '&quot;');
 }

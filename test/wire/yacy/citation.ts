@@ -4,8 +4,9 @@ import { first, type ReadForm } from './form.js';
 import { hashAsked } from './yacydoc.js';
 
 /**
- * `citation`: fails for a URL that the peer does not know, and has empty lists for a hash that it does not know, which it
- * commits for. The lists of the model are always empty: how the peer fills them is recorded.
+ * `citation`: fails for a URL that the peer does not know, and has empty lists for a hash that it
+ * does not know, which it commits for. The lists of the model are always empty: how the peer fills
+ * them is recorded.
  */
 export function citation(index: DocumentIndex, path: string, form: ReadForm): Answer {
   if (!path.endsWith('.html')) return emptyPage();

@@ -5,8 +5,8 @@ import { type Form, first, type ReadForm } from './form.js';
 import { hashAsked } from './yacydoc.js';
 
 /**
- * `IndexControlURLs_p`, by which an administrator deletes documents, one a request (section 9). Its answer proves nothing: it is
- * the same for a URL that is not in the index.
+ * `IndexControlURLs_p`, by which an administrator deletes documents, one a request (section 9). Its
+ * answer proves nothing: it is the same for a URL that is not in the index.
  */
 export class Deletion {
   /** From the source (TransactionManager) [S]: good until the process ends. */
@@ -21,7 +21,8 @@ export class Deletion {
     const asked: Form = typeof form === 'string' ? new Map() : form;
     const isDeletion = asked.has('urldelete') || asked.has('urlhashdelete');
     if (isDeletion) {
-      if (method !== 'POST') return refused(405, 'HTTP POST method is the only one authorized.', path);
+      if (method !== 'POST')
+        return refused(405, 'HTTP POST method is the only one authorized.', path);
       const token = first(asked, 'transactionToken');
       if (token === undefined) return refused(400, 'Missing transaction token.', path);
       if (token !== this.#token) return refused(400, 'Invalid transaction token.', path);

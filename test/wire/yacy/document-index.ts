@@ -23,14 +23,16 @@ type Change = Document | 'deleted';
 /**
  * Where documents go, and why they flicker.
  *
- * A document waits in the queue for a moment, then stands in the buffer and is readable; soon the buffer is handed to
- * the index, where nobody can read it (an older version of it can still be read) until the next commit shows it, for good.
- * What was handed over survives a crash, what was not is lost. Everything that is due is done when somebody asks.
+ * A document waits in the queue for a moment, then stands in the buffer and is readable; soon the
+ * buffer is handed to the index, where nobody can read it (an older version of it can still be
+ * read) until the next commit shows it, for good. What was handed over survives a crash, what was
+ * not is lost. Everything that is due is done when somebody asks.
  *
- * What is handed over together is one update. The index refuses all of it for one character that its XML cannot hold, and
- * nobody is told (section 10, row "U+FFFE or U+FFFF").
+ * What is handed over together is one update. The index refuses all of it for one character that
+ * its XML cannot hold, and nobody is told (section 10, row "U+FFFE or U+FFFF").
  *
- * A deletion goes the same way, but is not seen before the commit; it is no part of an update that is refused.
+ * A deletion goes the same way, but is not seen before the commit; it is no part of an update that
+ * is refused.
  */
 export class DocumentIndex {
   #queue: { readonly at: number; readonly document: Document }[] = [];
@@ -115,7 +117,10 @@ export class DocumentIndex {
     for (const stage of [this.#buffer, this.#handedOver, this.#shown]) stage.delete(hash);
   }
 
-  /** A copy of what searches go through; calling it brings that back in the place of all that is there then. */
+  /**
+   * A copy of what searches go through; calling it brings that back in the place of all that is
+   * there then.
+   */
   backup(): () => void {
     this.commitAtOnce();
     const kept = [...this.#shown];
@@ -126,7 +131,10 @@ export class DocumentIndex {
     };
   }
 
-  /** The end of the process without a word: what was not handed over is gone, the rest is shown after the start. */
+  /**
+   * The end of the process without a word: what was not handed over is gone, the rest is shown
+   * after the start.
+   */
   crash(): void {
     this.#settle();
     this.#queue = [];
@@ -137,7 +145,8 @@ export class DocumentIndex {
 
   /** The end of the process in order. */
   close(): void {
-    for (const { document } of this.#queue.splice(0)) this.#take(document.hash, document, this.#now());
+    for (const { document } of this.#queue.splice(0))
+      this.#take(document.hash, document, this.#now());
     this.commitAtOnce();
   }
 

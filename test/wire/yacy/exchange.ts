@@ -54,7 +54,9 @@ export async function exchange(url: string, request: Buffer): Promise<Response> 
     received = Buffer.concat([received, chunk]);
     const head = received.indexOf('\r\n\r\n');
     if (head === -1) continue;
-    const length = Number(/content-length: (\d+)/i.exec(received.toString('latin1', 0, head))?.[1] ?? 0);
+    const length = Number(
+      /content-length: (\d+)/i.exec(received.toString('latin1', 0, head))?.[1] ?? 0,
+    );
     if (received.length >= head + 4 + length) break;
   }
   socket.destroy();

@@ -69,8 +69,9 @@ function partsOf(body: Buffer, boundary: string | undefined): Part[] | undefined
 }
 
 /**
- * A file part becomes two parameters: its name, with the filename, and its name with `$file`, with the content. The content
- * of a single file is taken for text as it is, unless its name ends in `.gz`; of several all are given in base64.
+ * A file part becomes two parameters: its name, with the filename, and its name with `$file`, with
+ * the content. The content of a single file is taken for text as it is, unless its name ends in
+ * `.gz`; of several all are given in base64.
  */
 function addParts(form: Map<string, string[]>, parts: readonly Part[]): void {
   const files = parts.filter(({ filename }) => filename !== undefined).length;

@@ -14,8 +14,8 @@ interface Nonce {
 }
 
 /**
- * Who may see the pages of the administrator: where there is a password, whoever answers a challenge (Digest, MD5, `auth`),
- * else everybody who does not come from a page of another host.
+ * Who may see the pages of the administrator: where there is a password, whoever answers a
+ * challenge (Digest, MD5, `auth`), else everybody who does not come from a page of another host.
  */
 export class Gatekeeper {
   readonly #password: string | undefined;
@@ -32,7 +32,16 @@ export class Gatekeeper {
   judge(method: string, authorization: string | undefined, referer: string | undefined): Verdict {
     if (this.#password === undefined) return isForeign(referer) ? 'out' : 'in';
     if (authorization === undefined) return 'out';
-    const { username, realm, nonce = '', uri, response, nc = '', cnonce, qop } = parametersOf(authorization);
+    const {
+      username,
+      realm,
+      nonce = '',
+      uri,
+      response,
+      nc = '',
+      cnonce,
+      qop,
+    } = parametersOf(authorization);
     const known = this.#nonces.get(nonce);
     const count = Number.parseInt(nc, 16);
     if (known === undefined || this.#now() - known.issued > this.#nonceMs || count >= MAX_COUNT)
@@ -59,7 +68,9 @@ function isForeign(referer: string | undefined): boolean {
 function parametersOf(header: string): Record<string, string> {
   if (!/^digest /i.test(header)) return {};
   const found: Record<string, string> = {};
-  for (const [, name = '', quoted, token] of header.matchAll(/(\w+)=(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/g)) {
+  for (const [, name = '', quoted, token] of header.matchAll(
+    /(\w+)=(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/g,
+  )) {
     found[name] = token ?? (quoted ?? '').replace(/\\(.)/g, '$1');
   }
   return found;

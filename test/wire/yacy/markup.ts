@@ -23,8 +23,9 @@ export function markup(source: string): Markup | undefined {
 }
 
 /**
- * Strips what looks like a tag after entities were decoded. A `>` without a `<` is dropped, and what it stood between is glued
- * (section 10, row `a>W`); from the source (AbstractScraper.stripAllTags) [S]: it also makes up for a later `<`.
+ * Strips what looks like a tag after entities were decoded. A `>` without a `<` is dropped, and
+ * what it stood between is glued (section 10, row `a>W`); from the source
+ * (AbstractScraper.stripAllTags) [S]: it also makes up for a later `<`.
  */
 function withoutTags(text: string): string {
   let open = 0;
@@ -39,7 +40,10 @@ function withoutTags(text: string): string {
   return kept;
 }
 
-/** Section 10: U+0008 to U+000D are blanks, U+007F to U+009F nothing at all. Only blanks collapse: U+FEFF stays. */
+/**
+ * Section 10: U+0008 to U+000D are blanks, U+007F to U+009F nothing at all. Only blanks collapse:
+ * U+FEFF stays.
+ */
 function line(text: string): string {
   return text
     .replace(/[\x7f-\x9f]/g, '')

@@ -1,6 +1,9 @@
 import { unzipSync } from 'fflate';
 
-/** What the parsers of the peer take from documents beside PDF. @returns undefined where they take nothing */
+/**
+ * What the parsers of the peer take from documents beside PDF. @returns undefined where they take
+ * nothing
+ */
 export function officeText(mime: string, data: Buffer): string | undefined {
   return textOf(mime, data) || undefined;
 }
@@ -9,7 +12,10 @@ function textOf(mime: string, data: Buffer): string | undefined {
   if (mime.endsWith('.wordprocessingml.document'))
     return spaced(entriesOf(data)['word/document.xml'], /<w:delText>.*?<\/w:delText>/gs);
   if (mime === 'application/vnd.oasis.opendocument.text')
-    return spaced(entriesOf(data)['content.xml'], /<text:tracked-changes>.*?<\/text:tracked-changes>/gs);
+    return spaced(
+      entriesOf(data)['content.xml'],
+      /<text:tracked-changes>.*?<\/text:tracked-changes>/gs,
+    );
   if (mime.endsWith('.presentationml.presentation')) return slides(entriesOf(data));
   if (mime.endsWith('.spreadsheetml.sheet')) return sheets(entriesOf(data));
   if (mime === 'application/rtf') return richText(data.toString('latin1'));
@@ -23,7 +29,9 @@ type Entries = Readonly<Record<string, string>>;
 function entriesOf(data: Buffer): Entries {
   try {
     const entries = Object.entries(unzipSync(data));
-    return Object.fromEntries(entries.map(([name, bytes]) => [name, Buffer.from(bytes).toString()]));
+    return Object.fromEntries(
+      entries.map(([name, bytes]) => [name, Buffer.from(bytes).toString()]),
+    );
   } catch {
     return {};
   }

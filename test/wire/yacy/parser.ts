@@ -2,7 +2,10 @@ import { markup } from './markup.js';
 import { officeText } from './office.js';
 import { pdfText } from './pdf.js';
 
-/** What the peer reads in a document; undefined where no parser can read it, and only the words of the URL are known. */
+/**
+ * What the peer reads in a document; undefined where no parser can read it, and only the words of
+ * the URL are known.
+ */
 export interface Parsed {
   readonly title: string;
   readonly text: string;
@@ -16,7 +19,11 @@ const BY_EXTENSION: Readonly<Record<string, string>> = {
   pdf: 'application/pdf',
 };
 
-export function parse(url: string, contentType: string | undefined, data: Buffer): Parsed | undefined {
+export function parse(
+  url: string,
+  contentType: string | undefined,
+  data: Buffer,
+): Parsed | undefined {
   const extension = /\.([a-z0-9]+)$/i.exec(url)?.[1]?.toLowerCase() ?? '';
   const [mime = '', ...parameters] = (contentType || BY_EXTENSION[extension] || '').split(';');
   const charset = /charset="?([^"; ]+)/i.exec(parameters.join(';'))?.[1];

@@ -1,9 +1,13 @@
-/** The strings that a simple PDF shows, in parentheses or hexadecimal; undefined for one that is broken, or shows none. */
+/**
+ * The strings that a simple PDF shows, in parentheses or hexadecimal; undefined for one that is
+ * broken, or shows none.
+ */
 export function pdfText(data: Buffer): string | undefined {
   const file = data.toString('latin1');
   if (!file.startsWith('%PDF-') || !file.includes('%%EOF')) return undefined;
-  const shown = [...file.matchAll(/(?:\(([^)]*)\)|<([\da-f]*)>) Tj/gi)].map(([, literal, hex = '']) =>
-    textOf(literal === undefined ? Buffer.from(hex, 'hex') : Buffer.from(literal, 'latin1')),
+  const shown = [...file.matchAll(/(?:\(([^)]*)\)|<([\da-f]*)>) Tj/gi)].map(
+    ([, literal, hex = '']) =>
+      textOf(literal === undefined ? Buffer.from(hex, 'hex') : Buffer.from(literal, 'latin1')),
   );
   return shown.join(' ') || undefined;
 }

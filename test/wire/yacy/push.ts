@@ -49,7 +49,9 @@ export function push(peer: PushPeer, path: string, form: ReadForm): Answer {
 
 /** How many documents a push brings. */
 export function documentsOf(form: ReadForm): number {
-  return typeof form === 'string' ? 0 : [...form.keys()].filter((name) => /^url-\d+$/.test(name)).length;
+  return typeof form === 'string'
+    ? 0
+    : [...form.keys()].filter((name) => /^url-\d+$/.test(name)).length;
 }
 
 function isTrue(value: string | undefined): boolean {
@@ -81,8 +83,8 @@ function documentOf(form: Form, n: number, url: string): Document {
 }
 
 /**
- * Knows no wrong base64: letters of other alphabets give garbage, and only text that is not ASCII is recognised as text, and
- * taken as it is.
+ * Knows no wrong base64: letters of other alphabets give garbage, and only text that is not ASCII
+ * is recognised as text, and taken as it is.
  */
 function decoded(text: string): Buffer {
   return Buffer.from(text, /[\u0080-\uffff]/.test(text) ? 'utf8' : 'base64');
@@ -106,12 +108,14 @@ function collectionsOf(given: string | undefined): string[] {
 
 /** Only dates as HTTP writes them are read; they cannot be before 1970 or in the future. */
 function modified(given: string | undefined, now: number): number {
-  if (given === undefined || !/^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(given)) return now;
+  if (given === undefined || !/^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(given))
+    return now;
   return Math.min(Math.max(Date.parse(given), 0), now);
 }
 
 function answer(kind: string, results: readonly Result[] | undefined): Answer {
-  if (kind === 'json') return page('application/json', results === undefined ? '{}\n' : json(results));
+  if (kind === 'json')
+    return page('application/json', results === undefined ? '{}\n' : json(results));
   return emptyPage();
 }
 

@@ -9,11 +9,16 @@ interface SharedFile {
 /** The files under `/share/`, open to everybody. */
 export class Share {
   readonly #breaking = new Map<string, number>();
-  readonly #files = new Map<string, SharedFile>([['dump/', { bytes: Buffer.alloc(0), modified: 0 }]]);
+  readonly #files = new Map<string, SharedFile>([
+    ['dump/', { bytes: Buffer.alloc(0), modified: 0 }],
+  ]);
 
   /** Puts a file there, as the administrator does; `path` is relative to `/share/`. */
   put(path: string, content: string | Uint8Array, modified = Date.now()): void {
-    this.#files.set(path, { bytes: Buffer.from(content), modified: Math.floor(modified / 1_000) * 1_000 });
+    this.#files.set(path, {
+      bytes: Buffer.from(content),
+      modified: Math.floor(modified / 1_000) * 1_000,
+    });
   }
 
   /** Has the next answer with a file break off after so many bytes. */
@@ -32,17 +37,26 @@ export class Share {
     if (file !== undefined && !name.endsWith('/')) {
       const breaksAfter = this.#breaking.get(name);
       this.#breaking.delete(name);
-      return { ...fileAnswer(file, headers), ...(breaksAfter === undefined ? {} : { breaksAfter }) };
+      return {
+        ...fileAnswer(file, headers),
+        ...(breaksAfter === undefined ? {} : { breaksAfter }),
+      };
     }
-    const inside = [...this.#files.keys()].filter((each) => each.startsWith(name.replace(/\/*$/, '/')));
+    const inside = [...this.#files.keys()].filter((each) =>
+      each.startsWith(name.replace(/\/*$/, '/')),
+    );
     if (name !== '' && inside.length === 0) return notFound(path);
     if (!path.endsWith('/')) return { status: 302, headers: { Location: `${path}/` }, body: '' };
     return this.#listing(path, name);
   }
 
   #listing(path: string, directory: string): Answer {
-    const inside = [...this.#files.keys()].filter((name) => name.startsWith(directory) && name !== directory);
-    const entries = new Set(inside.map((name) => /^[^/]+\/?/.exec(name.slice(directory.length))?.[0] ?? ''));
+    const inside = [...this.#files.keys()].filter(
+      (name) => name.startsWith(directory) && name !== directory,
+    );
+    const entries = new Set(
+      inside.map((name) => /^[^/]+\/?/.exec(name.slice(directory.length))?.[0] ?? ''),
+    );
     const rows = [...entries].sort().map((name) => {
       const href = `${path}${encodeURIComponent(name).replace(/%2F$/, '/')}`;
       return `\n<TR><TD><A HREF="${href}">${escapedXml(name)}&nbsp;</A></TD></TR>`;

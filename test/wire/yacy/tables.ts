@@ -7,7 +7,9 @@ const OWN = ['pkcounter', 'stats', 'robots', 'api'];
 
 type Row = Map<string, string>;
 
-/** The tables of a peer: keys have 12 bytes, longer ones are cut and shorter ones filled with NUL. */
+/**
+ * The tables of a peer: keys have 12 bytes, longer ones are cut and shorter ones filled with NUL.
+ */
 export class Tables {
   /** By name; rows by the 12 bytes of their key, each byte a character. */
   readonly #tables = new Map<string, Map<string, Row>>(OWN.map((name) => [name, new Map()]));
@@ -30,7 +32,10 @@ export class Tables {
     if (name !== undefined) this.#change(name, asked);
     if (!path.endsWith('.html')) return emptyPage();
     const rows = this.#rows(name, asked) ?? [];
-    return page('text/html', `<table>${rows.map(() => '<tr class="TableCellDark"></tr>').join('')}</table>`);
+    return page(
+      'text/html',
+      `<table>${rows.map(() => '<tr class="TableCellDark"></tr>').join('')}</table>`,
+    );
   }
 
   /** `Tables_p`, which fails when a table is to be changed that it does not know. */

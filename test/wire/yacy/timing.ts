@@ -14,9 +14,14 @@ export interface Timing {
   readonly start: number;
   /** How long a nonce is good from its issue. */
   readonly nonce: number;
-  /** What each document of a push costs the one processor, before the push is answered. Default 0. */
+  /**
+   * What each document of a push costs the one processor, before the push is answered. Default 0.
+   */
   readonly perDocument?: number;
-  /** What each push takes besides, while the processor does other work: it is read and answered. Default 0. */
+  /**
+   * What each push takes besides, while the processor does other work: it is read and answered.
+   * Default 0.
+   */
   readonly perPush?: number;
   /** What a `yacydoc` costs the one processor. Default 0. */
   readonly perLookUp?: number;
@@ -33,8 +38,8 @@ export const RECORDED: Timing = {
 };
 
 /**
- * The recorded times, `speed` times as fast, but for those that a test needs otherwise. What the peer gives others time for
- * stays as it was: whoever talks to it is not faster for that.
+ * The recorded times, `speed` times as fast, but for those that a test needs otherwise. What the
+ * peer gives others time for stays as it was: whoever talks to it is not faster for that.
  */
 export function timing(speed: number, others: Partial<Timing> = {}): Timing {
   const scaled = Object.entries(RECORDED).map(([name, ms]) => [name, ms / speed]);

@@ -13,7 +13,8 @@ export function normalUrl(given: string): string {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
   if (url === '' || url === 'http://') throw new BadUrl("URL not parseable: 'http://'");
   if (scheme === undefined) return normalUrl(`http://${url.replace(/^\/+/, '')}`);
-  if (!['http', 'https', 'ftp', 'smb', 'file'].includes(scheme)) throw new BadUrl(`unknown protocol: ${url}`);
+  if (!['http', 'https', 'ftp', 'smb', 'file'].includes(scheme))
+    throw new BadUrl(`unknown protocol: ${url}`);
   const rest = url.slice(scheme.length + 1);
   if (scheme === 'file' && rest.startsWith('/')) {
     const path = rest.replace(/^\/\/(localhost)?(?=\/)/i, '');
@@ -48,7 +49,8 @@ export function takes(network: Network, normal: string): boolean {
 function isLocal(url: string): boolean {
   if (/^(file|smb):/.test(url)) return true;
   const host = /^[a-z]+:\/\/(?:[^/]*@)?([^/:?]*|\[[^\]]*\])/.exec(url)?.[1] ?? '';
-  if (/^(127|10)\.[\d.]+$|^192\.168\.|^172\.(1[6-9]|2\d|3[01])\.|^169\.254\.|^\[/.test(host)) return true;
+  if (/^(127|10)\.[\d.]+$|^192\.168\.|^172\.(1[6-9]|2\d|3[01])\.|^169\.254\.|^\[/.test(host))
+    return true;
   if (!host.includes('.') || host.includes(' ') || host !== host.toLowerCase()) return true;
   return /\.(local|internal|invalid|localhost|test|lan|intranet|home)$/.test(host);
 }

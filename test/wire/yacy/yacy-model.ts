@@ -24,7 +24,10 @@ export interface YacyOptions {
   readonly password?: string;
   /** Default as recorded. */
   readonly timing?: Timing;
-  /** Milliseconds since some start, by which documents become visible and nonces grow old; default the system's. */
+  /**
+   * Milliseconds since some start, by which documents become visible and nonces grow old; default
+   * the system's.
+   */
   readonly now?: () => number;
   /** `host:port`, as the peer believes to be reached. Default where it listens. */
   readonly address?: string;
@@ -51,11 +54,11 @@ export interface Served {
 }
 
 /**
- * A small model of a YaCy 1.92, written from the record of a running one, without a line of the product: what it answers,
- * what it then really does, and when that can be seen.
+ * A small model of a YaCy 1.92, written from the record of a running one, without a line of the
+ * product: what it answers, what it then really does, and when that can be seen.
  *
- * It listens from `start` to `stop` or `crash`; `restart` has it refuse connections for a while and listen again, at the
- * same address. What a crash loses is lost; an orderly stop loses nothing.
+ * It listens from `start` to `stop` or `crash`; `restart` has it refuse connections for a while and
+ * listen again, at the same address. What a crash loses is lost; an orderly stop loses nothing.
  */
 export class YacyModel {
   /** All requests, in the order in which they came. */
@@ -108,7 +111,9 @@ export class YacyModel {
   /** How many connections to it stand. */
   connections(): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+      this.#server.getConnections((error, count) =>
+        error === null ? resolve(count) : reject(error),
+      );
     });
   }
 
@@ -131,12 +136,17 @@ export class YacyModel {
       .map(({ url }) => url);
   }
 
-  /** The next request to a page does nothing, and is answered as one whose body came mutilated: `{}`, with success. */
+  /**
+   * The next request to a page does nothing, and is answered as one whose body came mutilated:
+   * `{}`, with success.
+   */
   loseNext(page: string): void {
     this.#losing = page;
   }
 
-  /** A document is gone at once, as none is that an administrator deletes with `IndexControlURLs_p`. */
+  /**
+   * A document is gone at once, as none is that an administrator deletes with `IndexControlURLs_p`.
+   */
   remove(url: string): void {
     this.#index.remove(hashOf(normalUrl(url)));
   }
@@ -213,7 +223,11 @@ export class YacyModel {
   async #answer(asked: Asked, form: ReadForm): Promise<Answer> {
     const { method, path, headers } = asked;
     if (path.includes('_p.')) {
-      const verdict = this.#gatekeeper.judge(method, one(headers.authorization), one(headers.referer));
+      const verdict = this.#gatekeeper.judge(
+        method,
+        one(headers.authorization),
+        one(headers.referer),
+      );
       if (verdict !== 'in') return unauthorized(path, this.#gatekeeper.challenge(verdict));
     }
     if (path === this.#losing) {

@@ -41,8 +41,8 @@ export interface WorldOptions {
 const PUBLIC = { notes: 'http://notes.example.org/n/' };
 
 /**
- * Folders, a model of a YaCy peer that goes 20 times as fast, and a peersync that is configured for it as a user would,
- * but for the hold, which is as much shorter as the peer is faster.
+ * Folders, a model of a YaCy peer that goes 20 times as fast, and a peersync that is configured for
+ * it as a user would, but for the hold, which is as much shorter as the peer is faster.
  */
 export class YacyWorld {
   readonly directory = temporaryDirectory();
@@ -58,7 +58,9 @@ export class YacyWorld {
     const world = new YacyWorld(peer, folders);
     const { password } = options.peer ?? {};
     const auth =
-      password === undefined ? {} : { auth: { username: 'admin', password: { env: 'YACY_PASSWORD' } } };
+      password === undefined
+        ? {}
+        : { auth: { username: 'admin', password: { env: 'YACY_PASSWORD' } } };
     for (const name of Object.keys(folders)) mkdirSync(join(world.directory, name));
     const config = {
       peer: { url: peer.url, ...auth },
@@ -140,7 +142,9 @@ export class YacyWorld {
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Listed);
-    return Object.fromEntries(listed.map(({ folder, path, status }) => [`${folder}/${path}`, status]));
+    return Object.fromEntries(
+      listed.map(({ folder, path, status }) => [`${folder}/${path}`, status]),
+    );
   }
 
   /** The requests to a page of the peer. */

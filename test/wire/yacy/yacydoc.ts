@@ -30,7 +30,8 @@ function javaDate(ms: number): string {
 }
 
 function xml(document: Document | undefined): string {
-  const known = <T>(show: (document: Document) => T) => (document === undefined ? '' : show(document));
+  const known = <T>(show: (document: Document) => T) =>
+    document === undefined ? '' : show(document);
   const language = known(() => 'en');
   const none = known(() => 0);
   return `<?xml version="1.0" encoding="UTF-8"?>

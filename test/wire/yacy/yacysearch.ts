@@ -3,7 +3,10 @@ import type { Document, DocumentIndex } from './document-index.js';
 import { first, type ReadForm } from './form.js';
 import { wordsOf } from './push.js';
 
-/** `yacysearch.json`, as the templates of YaCy make it: words and `collection:` in the query, marks in the snippets. */
+/**
+ * `yacysearch.json`, as the templates of YaCy make it: words and `collection:` in the query, marks
+ * in the snippets.
+ */
 export function yacysearch(index: DocumentIndex, form: ReadForm): Answer {
   if (typeof form === 'string') return page('application/json', '{}');
   const query = first(form, 'query') ?? '';
@@ -18,9 +21,15 @@ export function yacysearch(index: DocumentIndex, form: ReadForm): Answer {
   const items = found.slice(0, most).map(({ hash, lastModified, size, text, title, url }) => ({
     title: escapedXml(title),
     link: escapedXml(url),
-    description: escapedXml(text.slice(0, 200)).replaceAll(words[0] ?? '', `<b>${words[0] ?? ''}</b>`),
+    description: escapedXml(text.slice(0, 200)).replaceAll(
+      words[0] ?? '',
+      `<b>${words[0] ?? ''}</b>`,
+    ),
     pubDate: new Date(lastModified).toUTCString(),
-    ...{ size: String(size), sizename: `${size} bytes`, guid: hash, host: new URL(url).host },
+    size: String(size),
+    sizename: `${size} bytes`,
+    guid: hash,
+    host: new URL(url).host,
   }));
   const counts = {
     totalResults: found.length.toLocaleString('de'),
