@@ -6,7 +6,12 @@ import { defineConfig } from 'vitest/config';
  * What is broken on purpose or looked at from outside, and takes minutes: kills, hostile peers,
  * systemd, a browser.
  */
-const LONG = ['test/fault/**/*.test.ts', 'test/browser/**/*.test.ts', 'test/systemd/boot.test.ts'];
+const LONG = [
+  'test/fault/**/*.test.ts',
+  'test/browser/**/*.test.ts',
+  'test/systemd/boot.test.ts',
+  'test/e2e/wall-clock.test.ts',
+];
 
 /** Other tests that start whole programs. */
 const PROGRAMS = ['test/e2e/**/*.test.ts', 'test/wire/**/*.test.ts', 'test/systemd/**/*.test.ts'];
