@@ -59,6 +59,8 @@ export class Desk {
   /** An hour ahead: every file that is written now is at rest. */
   readonly clock = new FakeClock(Date.now() + 3_600_000);
   known: Partial<MirrorRecord> = {};
+  /** What a person reads in the log. */
+  readonly said: string[] = [];
   table: TwoWayTable;
   /** Throw here, to end a run as a crash would. */
   onStep: (step: string) => unknown = () => {};
@@ -80,7 +82,11 @@ export class Desk {
 
   /** As after a restart. */
   open(): TwoWayTable {
-    const log: Logger = { ...silentLogger, debug: (_, step) => this.onStep(step) };
+    const log: Logger = {
+      ...silentLogger,
+      debug: (_, step) => this.onStep(step),
+      info: (_, message) => this.said.push(message),
+    };
     const deps: Partial<MirrorDeps> = {
       isListed: () => true,
       ask: (signal, work) => work(signal ?? new AbortController().signal),

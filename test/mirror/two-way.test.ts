@@ -116,6 +116,15 @@ describe('a two-way table of "k1 a=1 b=2; k2 a=3 b=4"', () => {
 });
 
 describe('a two-way table', () => {
+  it('says which edits it wrote to the peer, once', async () => {
+    const desk = await deskWith();
+    await desk.play('edit k1 a=x · edit k3 a=1 · run · run · edit k2 -');
+    expect(desk.said).toEqual([
+      'mirror T: wrote 2 rows of the table "T" to the peer (1 changed, 1 added)',
+      'mirror T: wrote 1 row of the table "T" to the peer (1 removed)',
+    ]);
+  });
+
   it.each(FORMATS)('is edited as %s, whatever ends its lines', async (format) => {
     const desk = await deskWith(
       { k1: { a: 'before "x", ü' }, k2: { a: 'line\nbreak' } },

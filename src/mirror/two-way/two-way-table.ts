@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { PeersyncError } from '../../lib/errors.js';
-import { numberText } from '../../lib/text.js';
+import { counted, numberText } from '../../lib/text.js';
 import { wallClockText } from '../../lib/units.js';
 import type { TableRow } from '../../peer/table.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quotedList } from '../errors.js';
@@ -332,7 +332,22 @@ export class TwoWayTable extends AnyTableMirror {
       await ask(signal, (signal) => peer.tables.deleteRows(source, group, { signal }));
       this.#step('rows were deleted');
     }
+    this.#logWritten(merged, theirs);
     return { ...merged, sinceBase };
+  }
+
+  /** Tells the person that their edit is in the peer. */
+  #logWritten({ set, deletes }: Outbound, theirs: Grid): void {
+    const changed = set.filter(({ pk }) => theirs.rows.has(pk)).length;
+    const counts = { changed, added: set.length - changed, removed: deletes.length };
+    const told = Object.entries(counts)
+      .filter(([, count]) => count > 0)
+      .map(([what, count]) => `${numberText(count)} ${what}`);
+    const rows = counted(set.length + deletes.length, 'row');
+    this.deps.log.info(
+      { event: 'mirror', mirror: this.name, ...counts },
+      `mirror ${this.name}: wrote ${rows} of ${this.what} to the peer (${told.join(', ')})`,
+    );
   }
 
   #checkDeletes(keys: readonly string[], most: number, { before, options }: Run): void {
