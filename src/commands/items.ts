@@ -88,7 +88,9 @@ export const whyCommand = define({
       parameters: { path },
     });
     answer(options, report, () => whyText(report, systemClock.now()));
-    return report.kind === 'absent' || report.status === 'outside' ? EXIT.failure : EXIT.done;
+    const isUnknown =
+      report.kind === 'absent' || (report.status === 'outside' && report.kind !== 'mirrored');
+    return isUnknown ? EXIT.failure : EXIT.done;
   },
 });
 
@@ -112,6 +114,7 @@ const KINDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
   link: 'a symbolic link, which is skipped',
   other: 'no regular file, and skipped',
   absent: 'there is no such file, and nothing is known of one',
+  mirrored: 'below the mirror root: it comes from the peer',
 };
 
 /** The report for a person, line by line. */
@@ -130,6 +133,7 @@ export function whyText(report: WhyReport, now: number): string[] {
       evidence && `${evidence.kind}: ${evidence.shown}, seen ${timeText(evidence.at, now)}`,
     ],
     ['rule', report.rule],
+    ['up to date', report.upToDateAt === undefined ? '' : timeText(report.upToDateAt, now)],
     ['document', report.url],
     ['collection', report.collection],
     [

@@ -147,9 +147,9 @@ export function wrongly(code: string, message: string, hint: string): PeersyncEr
   return new PeersyncError({ code, message, hint, exitCode: EXIT.usage });
 }
 
-/** A path in one of the configured folders. */
-export interface Located {
-  readonly folder: FolderConfig;
+/** A path in one of some folders, such as the configured ones. */
+export interface Located<F = FolderConfig> {
+  readonly folder: F;
   /** Relative to the folder; `''` is the folder itself. */
   readonly path: string;
 }
@@ -159,7 +159,10 @@ export interface Located {
  * configuration names: a shell that stands in a linked directory gives its files by their real
  * path. What a link in a folder leads to outside of it is in none.
  */
-export async function locate({ folders }: Config, file: string): Promise<Located | undefined> {
+export async function locate<F extends { readonly path: string }>(
+  { folders }: { readonly folders: readonly F[] },
+  file: string,
+): Promise<Located<F> | undefined> {
   const absolute = resolve(file);
   const [named, real] = await realOf(absolute);
   for (const folder of folders) {

@@ -26,6 +26,7 @@ import { isAbsence, look } from '../watch/lister.js';
 import { mountsAway } from '../watch/mounts.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate, wrongly } from './items.js';
+import { explainMirrored } from './mirrored.js';
 import { knownEmbedded, type Live } from './status.js';
 
 /** Everything that is known of one path. Times are ms since the epoch. */
@@ -36,10 +37,10 @@ export interface WhyReport {
   /** Of the file, or `ignored`, `unknown` or `outside`. */
   readonly status: Entry['status'] | 'ignored' | 'unknown' | 'outside';
   /**
-   * Set where it is no regular file, and `absent` where nothing is there, and nothing is known of
-   * it.
+   * Set where it is no regular file, `absent` where nothing is there and nothing is known of it,
+   * and `mirrored` below the mirror root.
    */
-  readonly kind?: NoFile | 'absent';
+  readonly kind?: NoFile | 'absent' | 'mirrored';
   /** Which rule takes the file or keeps it out. */
   readonly rule: string;
   readonly since?: number;
@@ -66,6 +67,8 @@ export interface WhyReport {
   /** What happens next, and when. */
   readonly next: string;
   readonly nextAt?: number | undefined;
+  /** When a mirrored file was last known to be what the peer has. */
+  readonly upToDateAt?: number | undefined;
 }
 
 /** What stands at a path and is no file. A link is one that is not followed. */
@@ -89,6 +92,10 @@ export async function explain(
 ): Promise<WhyReport> {
   const absolute = resolve(file);
   const { folder, path = '' } = (await locate(config, absolute)) ?? {};
+  const mirrored =
+    folder === undefined ? await explainMirrored(absolute, config, state, live) : undefined;
+  if (mirrored !== undefined)
+    return { file: absolute, status: 'outside', kind: 'mirrored', history: [], ...mirrored };
   if (folder === undefined)
     return {
       file: absolute,

@@ -178,5 +178,8 @@ it('what a person changes in a two-way table reaches the peer, also while the da
     () => /\n[0-9a-z]{12},7\n/.test(mirrored('tables/fees.csv')),
     'the new row has its key',
   );
+  const why = await site.run('why', site.path('mirror/tables/fees.csv'));
+  expect(why.code).toBe(0);
+  expect(why.stdout).toContain('The mirror "fees" writes it: the table "fees" of the peer.');
   await site.stop();
 });

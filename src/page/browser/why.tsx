@@ -23,6 +23,7 @@ const WORDS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport['kind']
   link: 'A symbolic link, which is skipped.',
   other: 'No regular file, and skipped.',
   absent: 'There is no such file, and nothing is known of one.',
+  mirrored: 'Below the mirror root: it comes from the peer.',
 };
 /** What is shown follows the file while it is on its way. */
 const FOLLOWED: ReadonlySet<string> = new Set(['pending', 'accepted', 'removing', 'unknown']);
@@ -143,6 +144,7 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
           of={{
             File: mono(report.file),
             Rule: report.rule,
+            'Up to date': report.upToDateAt && when(report.upToDateAt),
             Document: url,
             Collection: report.collection,
             Version: version && `${formatBytes(version.size)}, modified ${when(version.mtimeMs)}`,
