@@ -3,6 +3,7 @@ import { EXIT, type ExitCode } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
+import { formerFolderText } from '../report/former-folders.js';
 import { paceText } from '../report/pace.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { Condition, StatusReport } from '../report/status.js';
@@ -217,14 +218,19 @@ const COLUMNS = [
   'skipped',
 ] as const;
 
-function folderLines({ folders, items, uplink }: StatusReport, width?: number): string[] {
+function folderLines(report: StatusReport, width?: number): string[] {
+  const { folders, items, uplink } = report;
   const rows = [
     ['folder', ...COLUMNS, ''],
     ...folders.map(({ items: counts, name, watch }) => {
       return [safe(name), ...COLUMNS.map((status) => counts[status]), watch?.state ?? ''];
     }),
   ];
-  const lines = columns(withoutZeros(rows, width), width);
+  const former = report.formerFolders.flatMap((folder) => {
+    const { hint, message } = formerFolderText(folder);
+    return [safe(message), `  ${safe(hint)}`];
+  });
+  const lines = [...columns(withoutZeros(rows, width), width), ...former];
   const { timeToVisibleMs } = uplink ?? {};
   if (timeToVisibleMs === undefined || items.accepted === 0) return lines;
   return [

@@ -23,6 +23,7 @@ import { unseenAddresses } from '../uplink/unseen-addresses.js';
 import type { Uplink } from '../uplink/uplink.js';
 import { heldTrouble, unapprovedDeletes } from '../watch/deletions.js';
 import type { Watcher } from '../watch/watcher.js';
+import { formerFolders } from './former-folders.js';
 import { paceOf } from './pace.js';
 import { keptPause } from './pausing.js';
 import type { Statistics } from './statistics.js';
@@ -222,6 +223,8 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
       /** Removed files whose documents wait for `approve-deletes`. */
       return { ...folder, ...(held && { heldDeletes: held }) };
     }),
+    /** Folders that left the configuration, and whose documents the peer may still have. */
+    formerFolders: formerFolders(config, state),
     /** Why the peer may never show documents of some addresses. */
     unseenAddresses: unseenAddresses(state),
     /** The directory that the paths of mirrors are below. */

@@ -76,6 +76,7 @@ export function report(parts: Partial<StatusFacts> = {}): StatusReport {
     items: counts,
     pace: undefined,
     folders: [folder('inbox'), folder('notes')],
+    formerFolders: [],
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_000 },
     figures: {
       confirmedPerSecond: 17.4,

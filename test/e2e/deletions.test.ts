@@ -190,6 +190,9 @@ it('a folder that left the configuration keeps its documents until it is forgott
   expect((await site.run('once')).code).toBe(0);
   expect(await counts()).toEqual({ confirmed: 1, gone: 3 });
   expect(await shown(names.slice(0, 3))).toBe(3);
+  expect((await site.run('status')).stdout).toContain(
+    'The folder "inbox" is not in the configuration any more; the peer may still have 3 documents',
+  );
   expect((await site.run('forget', 'inbox', '--remove')).code).toBe(2);
   const forgotten = await site.run('forget', 'inbox', '--remove', '--yes');
   expect(forgotten.stdout).toBe('3 documents of the folder "inbox" to be removed from the peer.\n');

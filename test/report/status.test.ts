@@ -11,7 +11,7 @@ import {
   statusReport,
   statusSentence,
 } from '../../src/report/status.js';
-import { quarantined } from '../../src/state/entry.js';
+import { gone, quarantined } from '../../src/state/entry.js';
 import { folder, NO_ITEMS, NOW, queue, report, statusText } from '../commands/report.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -129,6 +129,23 @@ describe('a condition', () => {
     await state.commit();
     expect(seen()).toEqual([false, false, false, false, false]);
   });
+});
+
+it('a folder that left the configuration is told for as long as the peer may have its documents', async () => {
+  const { config, state, now } = await setUp();
+  const lines = () => statusText(statusReport(config, state, undefined, now), now).join('\n');
+  expect(lines()).not.toContain('any more');
+  const item = pendingRecord('a', 'my second');
+  state.put(gone(item, now));
+  state.put(pendingRecord('stays'));
+  expect(lines()).toContain(
+    'The folder "my second" is not in the configuration any more; the peer may still have 1 document of it.',
+  );
+  expect(lines()).toContain(
+    "`peersync forget 'my second' --remove` removes it, `peersync forget 'my second' --keep` leaves it there and forgets the folder.",
+  );
+  state.remove('my second', 'a');
+  expect(lines()).not.toContain('any more');
 });
 
 describe('a status whose lists are cut short', () => {

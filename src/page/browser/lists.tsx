@@ -2,6 +2,7 @@ import { useRef } from 'preact/hooks';
 import { numberText as count, counted, quoted, visible } from '../../lib/text.js';
 import { durationText, formatBytes } from '../../lib/units.js';
 import type { MirrorReport, MirrorTrouble } from '../../mirror/record.js';
+import { formerFolderText } from '../../report/former-folders.js';
 import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
 import type { FolderReport } from '../../report/status.js';
 import type { ApproveDeletesRequest, MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
@@ -18,7 +19,7 @@ import {
   STATUS_WORDS,
   Table,
 } from './parts.js';
-import { ago, ahead, duration, mirrorTroubles } from './words.js';
+import { ago, ahead, duration, mirrorTroubles, sentences } from './words.js';
 
 const SPANS = ['1h', '24h'].flatMap((span) =>
   ['p50', 'p95', 'p99'].map((share) => `${share}, ${span}`),
@@ -84,7 +85,7 @@ const WATCH_WORDS = {
 
 /** The folders, with how far their files came. */
 export function Folders({ model }: Props) {
-  const folders = model.status?.folders ?? [];
+  const { folders = [], formerFolders = [] } = model.status ?? {};
   const scan = async () => {
     const { scans } = await post<RescanAnswer>('/api/rescan');
     const files = scans.reduce((sum, scanned) => sum + scanned.files, 0);
@@ -151,6 +152,14 @@ export function Folders({ model }: Props) {
         keyOf={({ name }) => name}
         empty="No folder is watched. Name one under `folders` in the configuration, and its files become searchable."
       />
+      {formerFolders.map((folder) => {
+        const { hint, message } = formerFolderText(folder);
+        return (
+          <p key={folder.name} class="hint">
+            <Prose text={sentences(message, hint)} />
+          </p>
+        );
+      })}
     </>
   );
 }
