@@ -8,6 +8,7 @@ import { type Listen, parseListen } from '../config/url.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { isWildcard, shellWord, wildcard } from '../lib/text.js';
+import { howToPut } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import type { StateView } from '../state/state.js';
@@ -311,9 +312,10 @@ export async function* checkMirrored(
   { shares, tables }: Pick<MirrorConfig, 'shares' | 'tables'>,
   client: Pick<PeerClient, 'share' | 'shares' | 'tables'>,
 ): AsyncGenerator<Finding> {
-  const there = (isThere: boolean, what: string, name: string) => {
+  const there = (isThere: boolean, kind: 'table' | 'share', name: string) => {
+    const what = kind === 'table' ? 'table' : 'shared object';
     if (isThere) return `the peer has the ${what}`;
-    const hint = 'Mend its name in `mirror` (upper and lower case count), or put it there.';
+    const hint = `Mend its name in \`mirror\` (upper and lower case count), or put it there: ${howToPut(kind, name)}.`;
     throw new Wrong(`the peer has no ${what} "${name}"`, hint);
   };
   const matching = (pattern: string, listed: readonly string[], what: string) => {
@@ -342,7 +344,7 @@ export async function* checkMirrored(
         const isThere = await client
           .share(query, async () => true, { maxBytes: maxSize })
           .catch((error) => nameMaxSize(error, 'Raise its `maxSize`.'));
-        return there(isThere === true, 'shared object', data);
+        return there(isThere === true, 'share', data);
       }
       const group = c === undefined ? '' : `${c}/`;
       const names = (await client.shares())?.filter((each) => each.startsWith(group));

@@ -59,7 +59,7 @@ const ERRORS = {
   },
   MIRROR_NOTHING: {
     message: 'The peer does not have {what}.',
-    hint: 'Check its name in the configuration, or put it there; the peer is asked for it again.',
+    hint: 'Check its name in the configuration, or put it there: {detail}. The peer is asked for it again.',
   },
   MIRROR_TOO_MANY: {
     message: 'The pattern {what} matches more than {detail} of the peer.',
@@ -99,8 +99,16 @@ export class MirrorError extends PeersyncError {
   constructor(code: MirrorErrorCode, what: string, detail = '', cause?: unknown) {
     const { message, hint, exitCode = EXIT.failure }: Row = ERRORS[code];
     const facts = { what, detail };
-    super({ code, message: sentence(fill(message, facts)), hint, exitCode, details: facts, cause });
+    const texts = { message: sentence(fill(message, facts)), hint: fill(hint, facts) };
+    super({ code, ...texts, exitCode, details: facts, cause });
   }
+}
+
+/** How something comes into the peer, as the end of a sentence. @param name of the table */
+export function howToPut(kind: 'table' | 'share', name: string): string {
+  return kind === 'table'
+    ? `\`peersync table set ${shellWord(name)} --pk KEY COLUMN=VALUE\` sets its first row`
+    : 'the embedded peer takes it on its page "Shares" (/api/share.html)';
 }
 
 /**

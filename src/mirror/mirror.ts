@@ -6,7 +6,7 @@ import { counted, sentence } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import type { State } from '../state/state.js';
 import { ConflictFiles } from './conflict-files.js';
-import { type AlarmCode, MirrorAlarm, MirrorError, quoted } from './errors.js';
+import { type AlarmCode, howToPut, MirrorAlarm, MirrorError, quoted } from './errors.js';
 import type { Target } from './place.js';
 import { identityOf, type ListedPlan, matcherOf, type Plan, records } from './plan.js';
 import type { Conflict, Facts, Identity, MirrorRecord, MirrorReport } from './record.js';
@@ -189,7 +189,7 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
       // It was on the list, and went before it was read: what stands there is not ours.
       if (role === 'member' && !this.deps.isListed(kind, source))
         return { kind: 'over', changed: false };
-      throw new MirrorError('MIRROR_NOTHING', this.what);
+      throw new MirrorError('MIRROR_NOTHING', this.what, howToPut(kind, source));
     }
     const code = kind === 'table' ? 'TABLE_GONE' : 'SHARE_GONE';
     if (!accepted.includes(code)) throw this.alarm(code);

@@ -84,7 +84,7 @@ it('check says whether the peer has what is mirrored, and whether the files can 
   for (const line of [
     /^ok +state: .*state (will be made when it is needed|can be written)$/m,
     /^ok +mirror root: .*mirror will be made when it is needed$/m,
-    /^TROUBLE +mirror wages: the peer has no table "wages"\n +Mend its name/m,
+    /^TROUBLE +mirror wages: the peer has no table "wages"\n +Mend its name .* `peersync table set wages --pk KEY COLUMN=VALUE.*` sets its first row\.$/m,
     /^ok +mirror rota-\*: matches 1 table of the peer$/m,
     /^TROUBLE +mirror lists\/a.txt: the peer has no shared object "a.txt"$/m,
     /^ok +mirror big.txt: the peer has the shared object$/m,

@@ -151,7 +151,12 @@ describe('a mirrored table', () => {
     const { engine } = await mirrored(settings, { tables: { empty: {} } });
     expect(engine.status('empty')).toMatchObject({ rows: 0, changedAt: expect.any(Number) });
     expect(engine.read('tables/empty.csv')).toBe('pk\n');
-    expect(engine.status('none')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
+    expect(engine.status('none')).toMatchObject({
+      failure: {
+        code: 'MIRROR_NOTHING',
+        hint: 'Check its name in the configuration, or put it there: `peersync table set none --pk KEY COLUMN=VALUE` sets its first row. The peer is asked for it again.',
+      },
+    });
   });
 });
 
