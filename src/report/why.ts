@@ -191,9 +191,9 @@ function embedded({ peer }: Config, state: StateView, live: Live | undefined): b
 
 const UNLESS_RULE = 'Nothing, unless the rule is changed.';
 const HELD =
-  'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
+  'Its folder is held, and nothing counts as removed because of that; it goes on when the folder is back.';
 const heldMount = (path: string) =>
-  `The file system that was mounted on ${visible(path)} is not there, and nothing is concluded from that; it goes on when that is mounted.`;
+  `The file system that was mounted on ${visible(path)} is not there, and nothing counts as removed because of that; it goes on when that is mounted.`;
 
 /** What the state has of a file. */
 function known(entry: Entry) {

@@ -3,7 +3,7 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
 import { type FileStat, sameStat } from '../lib/file.js';
-import { numberText, quoted, shellWord, visible } from '../lib/text.js';
+import { counted, numberText, quoted, shellWord, visible } from '../lib/text.js';
 import {
   contentOf,
   type Entry,
@@ -367,7 +367,7 @@ export class Deletions {
     if (documents > 0)
       log.info(
         { event: 'removing', folder: folder.name, documents },
-        `${numberText(documents)} removed in folder ${quoted(folder.name)}: what the peer has of that is removed, too`,
+        removedText(documents, folder.name),
       );
     return isDone;
   }
@@ -444,4 +444,11 @@ export function heldTrouble(folder: string, { examples, files, of }: HeldDeletes
     message: `${numberText(files)} of ${numberText(of)} files of the folder ${quoted(folder)} were removed or emptied at once, such as ${examples.map(visible).join(', ')}; the peer keeps their documents until you approve that.`,
     hint: `\`peersync approve-deletes ${shellWord(folder)}\` removes the documents; files that come back end this.`,
   };
+}
+
+/** What the log says of removed files whose documents go. */
+function removedText(files: number, folder: string): string {
+  const [were, documents] =
+    files === 1 ? ['was', 'its document goes'] : ['were', 'their documents go'];
+  return `${counted(files, 'file')} ${were} removed from ${quoted(folder)}; ${documents}, too`;
 }

@@ -109,8 +109,8 @@ export interface FolderDeps extends WatchDeps {
   /** Whether the folder may be looked at. */
   readonly mayLook: () => boolean;
   /**
-   * Whether a path is on a file system below the root that is away: nothing is taken or concluded
-   * there.
+   * Whether a path is on a file system below the root that is away: nothing is taken
+   * there, and nothing counts as removed.
    */
   readonly isUnmounted: (path: string) => boolean;
   /**
@@ -225,7 +225,7 @@ export class Reconciler {
   }
 
   /**
-   * Files that were certainly not there a moment ago. Nothing is concluded while the root is not
+   * Files that were certainly not there a moment ago. None counts as removed while the root is not
    * certain.
    */
   async removed(entries: readonly Entry[]): Promise<void> {

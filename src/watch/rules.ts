@@ -416,7 +416,7 @@ export const trouble = {
    */
   rootMissing: (path: string, code: string, wasSeen: boolean) => ({
     code: 'FOLDER_MISSING',
-    message: `The folder ${visible(path)} is not there or cannot be read (${code}); nothing is concluded from that.`,
+    message: `The folder ${visible(path)} is not there or cannot be read (${code}); nothing counts as removed because of that.`,
     hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}. ${GOES_ON}`,
   }),
   mountAway: (path: string, folder: string) => ({

@@ -93,7 +93,7 @@ const AWAY = queue({
 const ROOT_GONE = trouble(
   'ROOT_MISSING',
   'Its directory /srv/library/usb is not there.',
-  'Mount it again, or create it; nothing is concluded from its absence.',
+  'Mount it again, or create it; nothing counts as removed because of that.',
 );
 const LATE = trouble(
   'TIME_TO_SEARCH',

@@ -21,6 +21,7 @@ describe('the document of a removed file', () => {
     await inbox.becomes({ a: 'removing', b: 'accepted' });
     const history = inbox.get('a')?.history.map(({ status }) => status);
     expect(history?.slice(-2)).toEqual(['gone', 'removing']);
+    expect(inbox.said('1 file was removed from "inbox"; its document goes, too')).toBe(1);
   });
 
   it('is to be removed when the file went while nothing watched', async () => {

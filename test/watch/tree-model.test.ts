@@ -458,7 +458,7 @@ async function play(tree: Tree, steps: readonly Step[]): Promise<void> {
     const outer = away.filter((path) => !away.some((other) => path.startsWith(`${other}/`)));
     for (const path of outer) expect(Object.keys(pick(known, [`${path}/`], true))).not.toEqual([]);
     expect(pick(known, hidden, false)).toEqual(pick(files, hidden, false));
-    // Nothing is concluded of what cannot be looked at.
+    // Nothing counts as removed that cannot be looked at.
     if (when === 'away' || when === 'running')
       expect(pick(known, hidden, true)).toEqual(pick(before, hidden, true));
   }
