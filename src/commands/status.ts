@@ -3,7 +3,6 @@ import { EXIT, type ExitCode } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
-import { formerFolderText } from '../report/former-folders.js';
 import { paceText } from '../report/pace.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { Condition, StatusReport } from '../report/status.js';
@@ -226,10 +225,10 @@ function folderLines(report: StatusReport, width?: number): string[] {
       return [safe(name), ...COLUMNS.map((status) => counts[status]), watch?.state ?? ''];
     }),
   ];
-  const former = report.formerFolders.flatMap((folder) => {
-    const { hint, message } = formerFolderText(folder);
-    return [safe(message), `  ${safe(hint)}`];
-  });
+  const former = report.formerFolders.flatMap(({ hint, message }) => [
+    safe(message),
+    `  ${safe(hint)}`,
+  ]);
   const lines = [...columns(withoutZeros(rows, width), width), ...former];
   const { timeToVisibleMs } = uplink ?? {};
   if (timeToVisibleMs === undefined || items.accepted === 0) return lines;

@@ -10,6 +10,10 @@ export interface FormerFolder {
    * by now.
    */
   readonly documents: number;
+  /** A whole sentence. */
+  readonly message: string;
+  /** What to do, in a whole sentence. */
+  readonly hint: string;
 }
 
 /** The folders that are not in the configuration any more and have records, by name. */
@@ -20,13 +24,13 @@ export function formerFolders({ folders }: Config, state: StateView): readonly F
     if (configured.has(name)) continue;
     const { accepted, confirmed, gone, pending, quarantined } = state.counts(name);
     const documents = accepted + confirmed + gone + pending + quarantined;
-    if (documents > 0) former.push({ name, documents });
+    if (documents > 0) former.push({ name, documents, ...textsOf(name, documents) });
   }
   return former;
 }
 
-/** What is told of such a folder: how it stands, and both ways to end that. */
-export function formerFolderText({ documents, name }: FormerFolder) {
+/** How such a folder stands, and both ways to end that. */
+function textsOf(name: string, documents: number) {
   const them = documents === 1 ? 'it' : 'them';
   const forget = `peersync forget ${shellWord(name)}`;
   return {

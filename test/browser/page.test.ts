@@ -30,6 +30,31 @@ describe.skipIf(CHROMIUM === undefined)(
   'the page of a running daemon',
   { timeout: LIMIT_MS },
   () => {
+    test('tells of a folder that left the configuration, and of an edit that was written to the peer', async () => {
+      const mirror = { tables: [{ table: 'prices', edit: true }] };
+      const status = { listen: '127.0.0.1:0' };
+      const site = await Site.begin({
+        status,
+        folders: [{ name: 'inbox' }, { name: 'second' }],
+        mirror,
+      });
+      site.drop('second/a.md');
+      await site.run('table', 'set', 'prices', '--pk', 'apple', 'price=3');
+      await site.run('once');
+      site.configure({ status, folders: [{ name: 'inbox' }], mirror });
+      writeFileSync(site.path('mirror/tables/prices.csv'), 'pk,price\napple,5\n');
+      const { page } = await visit(await pageOf(site));
+      await page.getByText('"second" is not in the configuration any more; the peer').waitFor();
+      await page.getByText(/^peersync forget second --keep -c \//).waitFor();
+      await page.getByText('wrote 1 row of the table "prices" to the peer (1 changed)').waitFor();
+
+      await page.locator('#why-path').fill(site.path('mirror/tables/prices.csv'));
+      await page.getByRole('button', { name: 'Explain' }).click();
+      await page.getByText('Below the mirror root: it comes from the peer.').waitFor();
+      await page.getByText('The mirror "prices" writes it: the table "prices"').waitFor();
+      await page.locator('#why-answer').getByText('Up to date').waitFor();
+    });
+
     test('shows a dropped file go from pending to confirmed, and explains it, without being loaded anew', async () => {
       const { page, site } = await visited();
       await page.getByRole('heading', { name: EMPTY }).waitFor();

@@ -2,7 +2,6 @@ import { useRef } from 'preact/hooks';
 import { numberText as count, counted, quoted, visible } from '../../lib/text.js';
 import { durationText, formatBytes } from '../../lib/units.js';
 import type { MirrorReport, MirrorTrouble } from '../../mirror/record.js';
-import { formerFolderText } from '../../report/former-folders.js';
 import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
 import type { FolderReport } from '../../report/status.js';
 import type { ApproveDeletesRequest, MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
@@ -152,14 +151,11 @@ export function Folders({ model }: Props) {
         keyOf={({ name }) => name}
         empty="No folder is watched. Name one under `folders` in the configuration, and its files become searchable."
       />
-      {formerFolders.map((folder) => {
-        const { hint, message } = formerFolderText(folder);
-        return (
-          <p key={folder.name} class="hint">
-            <Prose text={sentences(message, hint)} />
-          </p>
-        );
-      })}
+      {formerFolders.map(({ hint, message, name }) => (
+        <p key={name} class="hint">
+          <Prose text={sentences(message, hint)} />
+        </p>
+      ))}
     </>
   );
 }
