@@ -4,10 +4,10 @@ import { counted, sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { LANES, type Lane, type Outcome, type QueuePolicy } from './options.js';
 
-/** The outcomes that open the circuit when there are enough of them. */
+/** The outcomes that open the circuit once there are enough of them. `busy` is not among them. */
 export type TroubleKind = 'unreachable' | 'failing' | 'denied' | 'weak';
 
-/** What a peer in trouble does, as the end of a sentence that begins with it. */
+/** Describes each kind of trouble, as the end of a sentence whose subject is the peer. */
 export const TROUBLE_WORDS: Readonly<Record<TroubleKind, string>> = {
   unreachable: 'does not answer',
   failing: 'answers with errors',
@@ -15,12 +15,12 @@ export const TROUBLE_WORDS: Readonly<Record<TroubleKind, string>> = {
   weak: 'asks for the password in a way that is not safe',
 };
 
-/** What went wrong with the peer, in the words of the error that showed it. */
+/** A failure of the peer, with the message of the error that showed it. */
 export interface Trouble {
   readonly kind: TroubleKind;
   readonly code?: string | undefined;
   readonly message: string;
-  /** What a person can do about it, where the error says so. */
+  /** What to do about it, if the error says so. */
   readonly hint?: string | undefined;
 }
 
@@ -28,26 +28,26 @@ export interface Trouble {
 export interface CircuitStatus {
   readonly state: 'closed' | 'open' | 'half-open';
   /**
-   * Closed: since when the peer answers (or the queue was made). Else: since when it is in this
-   * kind of trouble.
+   * Closed: when the peer began to answer (or the queue was created). Otherwise: when this kind of
+   * trouble began.
    */
   readonly since: number;
-  /** Since when it is in trouble of any kind; only while not closed. */
+  /** When the outage began, in any kind of trouble. Set only while not closed. */
   readonly downSince?: number;
   readonly reason?: Trouble;
-  /** The lanes that the trouble holds back; empty while closed. */
+  /** Lanes that are held back. Empty while closed. */
   readonly held: readonly Lane[];
-  /** When one request may try again; only while open. */
+  /** Time of the next probe. Set only while open. */
   readonly nextProbeAt?: number | undefined;
-  /** Requests that failed since this kind of trouble began; 0 while closed. */
+  /** Number of requests that failed since this kind of trouble began; 0 while closed. */
   readonly tries: number;
 }
 
-/** Given to a request at its start and back with its outcome. */
+/** Returned by `started`, and passed to `ended` with the outcome. */
 export interface Ticket {
   readonly lane: Lane;
   readonly startedAt: number;
-  /** How often the circuit had opened when the request started. */
+  /** Number of times the circuit had opened when the request started. */
   readonly epoch: number;
 }
 
@@ -55,20 +55,20 @@ type Failure = Exclude<Outcome, { readonly kind: 'answered' | 'aborted' }>;
 type Kind = Failure['kind'];
 
 /**
- * While the circuit is not closed. `since` and `tries` are of this kind of trouble, `downSince` and
- * `downTries` of any kind.
+ * State while the circuit is not closed. `since` and `tries` count from the start of this kind of
+ * trouble, `downSince` and `downTries` from the start of the outage.
  */
 interface Outage {
   readonly kind: Kind;
-  /** What the last probe was rejected with. */
+  /** Error of the request that last opened the circuit. */
   error: unknown;
   readonly since: number;
   tries: number;
   readonly downSince: number;
   downTries: number;
-  /** The lanes that had the trouble. */
+  /** Lanes in which this trouble occurred. */
   readonly lanes: Set<Lane>;
-  /** Probes that failed one after the other. */
+  /** Number of probes that failed in a row. */
   step: number;
   probeAt: number;
   probe: Ticket | undefined;
@@ -77,34 +77,37 @@ interface Outage {
 }
 
 /**
- * The circuit breaker: holds requests back from a peer that is away, or that asks to be left alone.
+ * Circuit breaker: holds requests back from a peer that is down, or that asks to wait.
  *
- * - *Closed*: everything may start. Each trouble is a strike. An answer takes back the strikes of
- *   its lane, for one page of a peer may fail while others work, and the `unreachable` ones of all
- *   lanes. The circuit opens at `policy.openAfter` strikes, counted for the kind of the last one.
- * - *Open* until the backoff is over: nothing of the held lanes may start. `endWait` ends the
- *   backoff.
- * - *Half-open*: one request of the held lanes may start, as the *probe*; the circuit stays
- *   half-open until one comes. An answer to the probe closes the circuit and resets the backoff.
- *   Trouble opens it for longer, or from the first wait on if it is of another kind: then the peer
- *   is on its way back. An aborted probe leaves room for the next. So does a download, which may
- *   take long: a request of another lane that may start meanwhile is the probe in its place.
+ * - *Closed*: requests may start. Each failure is a strike. An answer clears the strikes of its
+ *   lane, because one page of a peer may fail while others work. It also clears the `unreachable`
+ *   strikes of all lanes. The circuit opens when the number of strikes reaches `policy.openAfter`
+ *   for the kind of the latest one.
+ * - *Open*: requests in the held lanes wait until the backoff is over. `endWait` ends the backoff.
+ * - *Half-open*, entered when the backoff is over: one request of a held lane may start, as the
+ *   *probe*. If it is answered, the circuit closes and the backoff is reset. If it fails in the
+ *   same way, the circuit opens for longer. If it fails in another way, the peer may be recovering,
+ *   and the backoff starts again from the first wait. If it is aborted, another probe may start.
+ *   While a download is the probe, a request of another lane may start and replaces it as the
+ *   probe, because downloads may take long.
  *
- * Held are all lanes if the peer is unreachable, and otherwise those that had the trouble: some
- * pages of a peer ask for no credentials and work while pushes fail. A lane that never had the
- * trouble neither waits for its end nor proves it. It is held from its own first such trouble on.
+ * If the peer is unreachable, all lanes are held. In other trouble, only lanes that had it are
+ * held, because some pages of a peer need no credentials and work while pushes fail. Answers in the
+ * other lanes do not close the circuit. Another lane is held from its own first failure of this
+ * kind on.
  *
- * A peer that is `busy` asks to be left alone, with a Retry-After or for a backoff of ours. That
- * opens the circuit for all lanes and is no trouble: the status is `closed`, `endWait` does not
- * shorten it, and once it is over everything may start.
+ * A peer that is `busy` asks to wait, by Retry-After or, without it, for our backoff. This holds
+ * all lanes but is not trouble: the status stays `closed`, `endWait` does not shorten the wait, and
+ * all lanes may start when it is over.
  *
- * `interactive` is never held. Whether the peer is reachable or busy shows there as anywhere; any
- * other trouble of a person's request concerns that request only.
+ * `interactive` is never held. Its requests count only if they show that the peer is reachable,
+ * unreachable or busy. Any other failure concerns that request only.
  *
- * A request that started before the circuit last opened proves nothing any more.
+ * The outcome of a request that started before the circuit last opened is ignored, except that a
+ * Retry-After still extends a wait.
  *
- * An outage is logged when it begins, when it turns into another kind, again after every
- * `logAgainMs`, and when it is over. All times are by one steady clock.
+ * An outage is logged when it begins, when its kind changes, every `logAgainMs`, and when it ends.
+ * All times come from one monotonic clock.
  */
 export class Breaker {
   #outage: Outage | undefined;
@@ -141,34 +144,31 @@ export class Breaker {
       : { state: 'half-open', ...rest };
   }
 
-  /** When the wait that the peer asked for is over; in the past where it asks for none. */
+  /** End of the wait that the peer asked for; in the past if it asked for none. */
   get pausedUntil(): number {
     return this.#outage?.kind === 'busy' ? this.#outage.probeAt : Number.NEGATIVE_INFINITY;
   }
 
-  /** When the held lanes may start something again; in the past while none is held. */
+  /** When the held lanes may start a request again; in the past if none is held. */
   get probeAt(): number {
     return this.#outage?.probeAt ?? Number.NEGATIVE_INFINITY;
   }
 
-  /**
-   * For how long the peer has been answering, in ms; 0 while it is in trouble with pushes or
-   * look-ups.
-   */
+  /** How long the peer has been answering, in ms; 0 while pushes or look-ups are in trouble. */
   answeringForMs(now: number): number {
     const isInTrouble =
       this.#trouble !== undefined && (this.holds('push') || this.holds('confirm'));
     return isInTrouble ? 0 : now - this.#closedSince;
   }
 
-  /** Whether requests of this lane are kept back. */
+  /** Whether requests of this lane are held back. */
   holds(lane: Lane): boolean {
     if (this.#outage === undefined || lane === 'interactive') return false;
     const { kind, lanes } = this.#outage;
     return kind === 'unreachable' || kind === 'busy' || lanes.has(lane);
   }
 
-  /** From when on a request of this lane may start: infinity while a probe is under way. */
+  /** Returns the earliest start of a request in this lane: Infinity while a probe is running. */
   admitsFrom(lane: Lane): number {
     if (this.#outage === undefined || !this.holds(lane)) return Number.NEGATIVE_INFINITY;
     const { probe, probeAt } = this.#outage;
@@ -176,12 +176,12 @@ export class Breaker {
     return isProbed ? Number.POSITIVE_INFINITY : probeAt;
   }
 
-  /** Ends the backoff now: somebody knows that the peer is back, or wants to know. */
+  /** Ends the backoff now. Called when the peer is known, or hoped, to be back. */
   endWait(now: number): void {
     if (this.#trouble) this.#trouble.probeAt = Math.min(this.#trouble.probeAt, now);
   }
 
-  /** A request starts; only where `admitsFrom` allows. */
+  /** Called when a request starts; only if `admitsFrom` allows it. */
   started(lane: Lane, now: number): Ticket {
     const ticket = { lane, startedAt: now, epoch: this.#epoch };
     if (this.#trouble && this.holds(lane)) this.#trouble.probe = ticket;
@@ -189,7 +189,9 @@ export class Breaker {
   }
 
   /**
-   * A request ended, with this error unless it was answered. @returns whether that ended a trouble
+   * Called when a request ended. `error` is set unless it was answered.
+   *
+   * @returns whether this closed a circuit that had been in trouble
    */
   ended(ticket: Ticket, outcome: Outcome, now: number, error?: unknown): boolean {
     const wasProbe = this.#outage?.probe === ticket;
@@ -222,7 +224,7 @@ export class Breaker {
     if (kind !== 'busy') this.#closedSince = now;
     const downMs = now - downSince;
     const text = `answers again after ${durationText(downMs)}; ${counted(tries, 'try', 'tries')}.`;
-    // A peer that was busy for a moment is not worth a second line.
+    // A short wait for a busy peer is not worth a second line.
     if (kind !== 'busy' || loggedAt > downSince)
       this.log.info({ downMs, tries }, `${this.peerName} ${text}`);
     return kind !== 'busy';
@@ -253,7 +255,7 @@ export class Breaker {
     if (!wasProbe && strikes.length < this.policy.openAfter[kind]) return;
     this.#strikes = [];
     this.#epoch += 1;
-    // It answers.
+    // A busy peer answers.
     if (kind === 'busy' && this.#trouble) this.#closedSince = now;
     const alike = strikes.filter((strike) => strike.kind === kind);
     const [since, tries] = [alike[0]?.at ?? now, alike.length];
@@ -274,14 +276,12 @@ export class Breaker {
     this.#open(outage, now, error, askedMs);
   }
 
-  /**
-   * @param askedMs how long the peer asks to be left alone; not more than 0 where it names no time
-   */
+  /** @param askedMs the Retry-After of the peer; 0 or less if it named none */
   #open(outage: Outage, now: number, error: unknown, askedMs: number): void {
     const { kind, since, step, tries } = outage;
     const { first, longest } = this.policy.waitMs[kind];
     const steadyMs = Math.min(longest, first * 2 ** Math.min(step, 30));
-    // Many who lost the same peer are not to come back together.
+    // Jitter: many clients that lost the same peer must not return at once.
     const waitMs = askedMs > 0 ? askedMs : steadyMs * (0.5 + this.policy.random() / 2);
     outage.error = error;
     outage.probeAt = now + waitMs;

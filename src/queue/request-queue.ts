@@ -17,27 +17,25 @@ import {
 } from './options.js';
 import { RateLimit } from './rate-limit.js';
 
-/**
- * The wake timer waits this long at most, in ms: timers stand still while the machine is suspended.
- */
+/** Longest delay of the wake timer, in ms. Timers stand still while the machine is suspended. */
 const LONGEST_TIMER_MS = 60_000;
-/** How long one request may run, in ms, unless somebody says otherwise. */
+/** Default time that one request may run, in ms. */
 const LONGEST_MS = 15 * 60_000;
-/** Shared objects and tables stream, and may take so many times as long as anything else. */
+/** Factor for `mirror` requests, which stream shared objects and tables and may take longer. */
 const STREAMING = 12;
-/** The median latency is that of so many answers. */
+/** Number of answers of which the median latency is taken. */
 const LATENCIES = 101;
 
-/** A pause that a person asked for. In ms since the epoch. */
+/** A pause that a person asked for. Times are in ms since the epoch. */
 export interface Paused {
   readonly since: number;
-  /** When it ends by itself. */
+  /** When the pause ends on its own. */
   readonly until?: number;
 }
 
 export interface LaneStatus {
   readonly started: number;
-  /** Ended with an error; aborted ones are not counted. */
+  /** Requests that ended with an error. Aborted requests are not counted. */
   readonly failed: number;
   readonly running: number;
   readonly waiting: number;
@@ -48,41 +46,41 @@ export interface LaneStatus {
 /** All times are in ms since the epoch, by our clock. */
 export interface QueueStatus {
   readonly circuit: CircuitStatus;
-  /** Nothing but `interactive` starts before this: the peer asked to wait. */
+  /** The peer asked to wait: only `interactive` requests start before this time. */
   readonly pausedUntil?: number | undefined;
   /**
-   * A person paused the work with the peer: nothing but `interactive` starts, until then or until
-   * it is resumed.
+   * A person paused the work: only `interactive` requests start until the pause ends or is resumed.
    */
   readonly paused?: Paused | undefined;
   /**
-   * Pushes and look-ups at a time: those that run, those the peer seems to bear, those configured.
+   * Pushes and look-ups at a time: running now, the current adaptive limit, and the configured
+   * maximum.
    */
   readonly concurrency: { readonly running: number; readonly limit: number; readonly max: number };
   readonly lanes: Readonly<Record<Lane, LaneStatus>>;
 }
 
 /**
- * One request: *waiting* in its lane until it starts or is aborted, then *running* until its work
- * ends.
+ * A request. It is *waiting* in its lane until it starts or is aborted, then *running* until its
+ * work ends.
  */
 interface Request {
-  /** What p-queue starts; settles what `run` returned when the work ends. */
+  /** Called by p-queue to start the request. Settles the promise of `run` when the work ends. */
   readonly perform: () => Promise<void>;
   readonly reject: (reason: unknown) => void;
   /**
-   * Takes it out of the queue, or asks its work to end; only where the caller may do that, for each
-   * costs time.
+   * Removes the request from the queue, or aborts its work. Set only if the caller passed a signal,
+   * because each controller costs time.
    */
   readonly ending: AbortController | undefined;
 }
 
-/** One lane with its figures. p-queue keeps its order and concurrency. */
+/** One lane and its statistics. p-queue keeps its order and concurrency. */
 class LaneQueue {
   readonly health: HealthCheck;
-  /** In the order of p-queue. */
+  /** In the order in which p-queue starts them. */
   readonly waiting = new Set<Request>();
-  /** In the order of their starts. */
+  /** Oldest first. */
   readonly running = new Set<Request>();
   readonly latencies: number[] = [];
   readonly rate = new RateLimit();
@@ -91,8 +89,8 @@ class LaneQueue {
   failed = 0;
 
   /**
-   * @param adaptive what the peer bears, in a lane that adapts
-   * @param onChange called when a request came to wait, or a slot became free
+   * @param adaptive the adaptive concurrency limit, in lanes that have one
+   * @param onChange called when a request was added or a slot became free
    */
   constructor(
     readonly name: Lane,
@@ -108,13 +106,14 @@ class LaneQueue {
     this.queue.on('add', onChange).on('next', onChange);
   }
 
-  /** How many requests may run at a time. */
+  /** Maximum number of requests that run at a time. */
   get slots(): number {
     return this.adaptive?.limit ?? this.queue.concurrency;
   }
 
   /**
-   * How many more may come to wait: as many as could start together, one while the rate is spent.
+   * Number of requests that may still be added: as many may wait as can start together, and only
+   * one while the rate limit is exhausted.
    */
   room(now: number): number {
     return (this.rate.nextAt > now ? 1 : this.slots) - this.waiting.size;
@@ -130,7 +129,7 @@ class LaneQueue {
     });
   }
 
-  /** From now on these hold. */
+  /** Applies new limits. */
   limit({ concurrency, requestsPerSecond }: LaneLimits): void {
     this.adaptive?.riseTo(concurrency);
     this.queue.concurrency = concurrency;
@@ -145,35 +144,35 @@ class LaneQueue {
 }
 
 /**
- * Every request to the peer passes through this queue.
+ * The queue of all requests to the peer.
  *
  * A request enters by `run` and waits in its lane, a p-queue that keeps its order and concurrency.
- * A p-queue is paused while one of these holds its lane back: the rate, the concurrency that the
- * peer seems to bear, the circuit breaker (which also knows the wait that the peer asked for), and
- * the pause that a person asked for. The start and the end of each request update these.
+ * The p-queue of a lane is paused while one of these holds the lane back: its rate limit, its
+ * adaptive concurrency limit, the circuit breaker (which also knows the wait that the peer asked
+ * for), or a person's pause. The start and the end of each request update these.
  *
- * - *Serving*: as above.
- * - *Paused* by a person, entered by `pause`: running requests may end, and only `interactive`
- *   starts. `resume` or its `until` ends it.
- * - *Stopping*, entered by `stop`: waiting requests are rejected with QUEUE_STOPPED and nothing
- *   more starts. Running requests may end within the grace, and are then aborted.
+ * - *Serving*, the initial mode: as above.
+ * - *Paused*, entered by `pause`: running requests finish, and only `interactive` requests start.
+ *   It ends by `resume` or at its `until`.
+ * - *Stopping*, entered by `stop`: waiting requests are rejected with QUEUE_STOPPED, and no more
+ *   start. Running requests may finish within the grace period and are then aborted.
  *
- * `interactive` passes pauses and the open circuit. Nobody has to keep a backlog here: a producer
- * awaits `ready` before each `run`.
+ * `interactive` requests ignore pauses and an open circuit. Producers keep no backlog here: they
+ * await `ready` before each `run`.
  */
 export class RequestQueue {
-  /** Of each lane: that requests which may start do start, and that running ones end. */
+  /** One health check per lane: requests that may start do start, and running requests end. */
   readonly health: readonly HealthCheck[];
   readonly #options: RequestQueueOptions;
   readonly #breaker: Breaker;
   readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
-  /** The same, in order of priority. */
+  /** The same lanes in order of priority. */
   readonly #byPriority: readonly LaneQueue[];
   /**
-   * Emits the name of a lane when a producer of it may go on, and `ended` when a request has ended.
+   * Emits the name of a lane when its producer may continue, and `ended` when a request has ended.
    */
   readonly #events = new EventEmitter().setMaxListeners(0);
-  /** Ends the requests that have none of their own. */
+  /** Aborts the requests that have no controller of their own. */
   readonly #ending = new AbortController();
   #paused: Paused | undefined;
   #isStopping = false;
@@ -197,10 +196,10 @@ export class RequestQueue {
   }
 
   /**
-   * Runs `work` when its lane's turn comes; settles as it does.
+   * Runs `work` when it is its turn in the lane; settles as `work` does.
    *
-   * `work` gets a signal that aborts with the caller's, or at the end of the grace when the queue
-   * stops, and has to end soon after.
+   * `work` receives a signal. It aborts with the caller's signal, or at the end of the grace period
+   * when the queue stops. `work` must end soon after.
    *
    * @throws QUEUE_STOPPED when the queue stops first; the signal's reason when it aborts first
    */
@@ -220,19 +219,18 @@ export class RequestQueue {
     });
     if (signal === undefined) return settled;
     const onAbort = () => ending?.abort(signal.reason);
-    // One signal may well end every request there is.
+    // One signal may abort every request in the queue.
     setMaxListeners(0, signal);
     signal.addEventListener('abort', onAbort);
     return settled.finally(() => signal.removeEventListener('abort', onAbort));
   }
 
   /**
-   * Resolves when a request of this lane would start at once, or as the next of its lane: not while
-   * the circuit or a pause holds the lane back, nor while as many wait already as could start
-   * together.
+   * Resolves when a request of this lane would start at once or as the next one. It waits while the
+   * circuit or a pause holds the lane back, and while as many requests wait as can start together.
    *
-   * Meant for one producer a lane that awaits it before each `run`; then no more than that many
-   * ever wait.
+   * Meant for one producer per lane that awaits it before each `run`. No more than that many
+   * requests then wait.
    *
    * @throws QUEUE_STOPPED when the queue stops; the signal's reason when it aborts first
    */
@@ -244,27 +242,24 @@ export class RequestQueue {
     }
   }
 
-  /** Whether `ready` would let a producer of this lane go on at this moment. */
+  /** Whether `ready` would resolve now. */
   hasRoom(name: Lane): boolean {
     const now = this.#options.clock.now();
     return !this.#isStopping && this.#admits(name, now) && this.#lanes[name].room(now) > 0;
   }
 
-  /** Whether anything runs or waits in this lane. */
+  /** Whether a request runs or waits in this lane. */
   isBusy(name: Lane): boolean {
     const { running, waiting } = this.#lanes[name];
     return running.size + waiting.size > 0;
   }
 
-  /** Whether a request waits in this lane that nothing holds back at this moment. */
+  /** Whether a request waits in this lane and may start now. */
   mayStart(name: Lane): boolean {
     return !this.#isStopping && this.#mayRun(this.#lanes[name], this.#options.clock.now());
   }
 
-  /**
-   * For how long the peer has been answering, in ms; 0 while it is in trouble with pushes or
-   * look-ups.
-   */
+  /** How long the peer has been answering, in ms; 0 while pushes or look-ups are in trouble. */
   get answeringForMs(): number {
     return this.#breaker.answeringForMs(this.#options.clock.now());
   }
@@ -287,18 +282,15 @@ export class RequestQueue {
   }
 
   /**
-   * Lets the next probe start at once, for a person who mended something; a wait that the peer
-   * asked for stands.
+   * Lets the next probe start at once. Called when a person has repaired something. A wait that the
+   * peer asked for still applies.
    */
   tryNow(): void {
     this.#breaker.endWait(this.#options.clock.now());
     this.#update();
   }
 
-  /**
-   * A person pauses the work: nothing but `interactive` starts any more. Called again, it replaces
-   * the pause before.
-   */
+  /** Pauses the work: only `interactive` requests start. Replaces an earlier pause. */
   pause(paused: Paused): void {
     this.#paused = paused;
     this.#update();
@@ -315,20 +307,17 @@ export class RequestQueue {
     this.#update();
   }
 
-  /**
-   * From now on other limits hold. Running requests go on and count, also where they are more than
-   * a lower limit allows.
-   */
+  /** Applies new limits. Running requests continue and count, even if they exceed a lower limit. */
   limit({ lanes }: QueueLimits): void {
     for (const lane of this.#byPriority) lane.limit(lanes[lane.name]);
     this.#update();
   }
 
   /**
-   * Ends all requests; resolves when every one is settled. Called again with a shorter grace, that
-   * one holds.
+   * Stops the queue; resolves when every request is settled. A second call with a shorter grace
+   * period shortens it.
    *
-   * @param graceMs how long running requests may go on before they are aborted
+   * @param graceMs how long running requests may go on before they are aborted, in ms
    */
   async stop(graceMs: number): Promise<void> {
     const reason = queueStopped();
@@ -351,7 +340,7 @@ export class RequestQueue {
     timer.cancel();
   }
 
-  /** p-queue starts this request. */
+  /** Called when p-queue starts the request. */
   async #perform<T>(
     lane: LaneQueue,
     request: Request,
@@ -365,7 +354,7 @@ export class RequestQueue {
     lane.running.add(request);
     lane.started += 1;
     if (lane.running.size === 1) lane.health.progress();
-    // Before its work, which may look at the queue.
+    // Before the work starts, because it may query the queue.
     this.#update();
     try {
       const value = await work(signal);
@@ -390,7 +379,7 @@ export class RequestQueue {
     const { adaptive, latencies, running, slots } = lane;
     const isFull = running.size >= slots;
     const [oldest] = running;
-    // Others that end say nothing of one that hangs.
+    // Only the oldest request counts: others that end do not show that it is not stuck.
     if (request === oldest) lane.health.progress();
     running.delete(request);
     if (this.#breaker.ended(ticket, outcome, now, error))
@@ -414,15 +403,14 @@ export class RequestQueue {
     return this.#waitsForRate(lane, now) && lane.rate.nextAt <= now;
   }
 
-  /** Whether a request waits in this lane that nothing but its rate may hold back. */
+  /** Whether a request waits in this lane and nothing but the rate limit may hold it back. */
   #waitsForRate({ name, running, slots, waiting }: LaneQueue, now: number): boolean {
     return waiting.size > 0 && slots > running.size && this.#admits(name, now);
   }
 
   /**
-   * Holds back what may not start, starts what may, lets the producers go on whose lanes have room,
-   * and sets the wake timer for the first moment at which time alone lets something start. Called
-   * whenever something changed.
+   * Pauses and starts the lanes, wakes the producers of lanes with room, and sets the wake timer to
+   * the next time at which a request may start without another event. Called after every change.
    */
   #update(): void {
     if (this.#isStopping) return;
@@ -445,7 +433,7 @@ export class RequestQueue {
       (time) => time > now && time < Number.POSITIVE_INFINITY,
     );
     if (ahead.length > 0) {
-      // A timer is in whole milliseconds, and one that fires too early would be for nothing.
+      // Rounded up: timers take whole milliseconds, and one that fires too early does nothing.
       const ms = Math.ceil(Math.min(...ahead, now + LONGEST_TIMER_MS) - now);
       this.#timer = clock.after(ms, () => this.#update());
     }

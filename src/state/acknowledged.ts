@@ -4,25 +4,25 @@ import { crc32 } from 'node:zlib';
 import { systemCode } from '../lib/errors.js';
 import type { OpenFile } from './directory.js';
 
-/** How far the newest journal was known to be on disk when somebody was last told so. */
+/** How much of the newest journal was known to be on disk at the last acknowledged write. */
 export interface Acknowledged {
   readonly generation: number;
-  /** In bytes from the beginning of that journal. */
+  /** In bytes from the start of that journal. */
   readonly end: number;
 }
 
 const NAME = 'acknowledged';
-/** Every text is as long as this, so that a new one replaces the one before in one write. */
+/** Texts are padded to this length, so that one write replaces the text before. */
 const TEXT_LENGTH = 40;
 const LENGTH = 8 + 1 + TEXT_LENGTH + 1;
 
 /**
- * Keeps in a small file how far the journal was acknowledged, which tells a torn end from a lost
- * one: what a crash tore was never acknowledged.
+ * Keeps in a small file how much of the journal was acknowledged. It tells a torn end from lost
+ * data: lines torn by a crash were never acknowledged.
  *
- * It is written after the journal is synced and before anybody is told, and it is not synced
- * itself. After `kill -9` it is exact. After a power cut it may be older: then a lost end may pass
- * for a torn one, but nothing else.
+ * The file is written after the journal is synced and before the write is acknowledged. It is not
+ * synced itself. After `kill -9` it is exact. After a power cut it may be older: then a lost end
+ * may pass for a torn one, and nothing worse.
  */
 export class AcknowledgedFile {
   #file: FileHandle | undefined;
@@ -52,7 +52,7 @@ export class AcknowledgedFile {
   }
 }
 
-/** Undefined where nothing tells: there is no such file, or it is damaged. */
+/** Reads the file `acknowledged`; undefined if it is missing or damaged. */
 export async function readAcknowledged(
   dir: string,
   open: OpenFile,

@@ -1,80 +1,82 @@
 import { type Encoding, type FileStat, fileStat, sameStat } from '../lib/file.js';
 import { visible } from '../lib/text.js';
 
-/** What the file contained when it was read. */
+/** The content of a file when it was read. */
 export interface Version extends FileStat {
-  /** Of the bytes on disk, lower-case hex. */
+  /** Hash of the bytes on disk, lower-case hex. */
   readonly sha256: string;
   readonly encoding: Encoding;
 }
 
-/** Names one record. Every Entry is a Place. */
+/** The key of a record: its folder and path. Every Entry is a Place. */
 export interface Place {
   readonly folder: string;
   /** Relative to the folder, `/` between names, exactly as on disk. */
   readonly path: string;
 }
 
-/**
- * A file as logs and commands spell it: `FOLDER/path`, with characters written out that would not
- * be seen.
- */
+/** Returns `FOLDER/path`, as logs and commands write it. Invisible characters are escaped. */
 export function placeName({ folder, path }: Place): string {
   return visible(`${folder}/${path}`);
 }
 
-/** Where a file's document goes: decided by the folder's rules. */
+/** The URL and collection of a file's document, set by the rules of the folder. */
 export interface Destination extends Place {
   readonly url: string;
   readonly collection: string;
 }
 
-/** The last version that the peer accepted, or may have accepted, as far as is known. */
+/** The last version that the peer accepted or may have accepted. */
 export interface Sent {
   /** The sha256 of the version on disk. */
   readonly sha256: string;
-  /** Bytes of the document's text as it travelled (UTF-8). */
+  /** Size of the document's text as it was sent, in bytes of UTF-8. */
   readonly size: number;
   /**
-   * sha256 of the document's text as it travelled; the same as `sha256` unless the file was
-   * converted.
+   * sha256 of the document's text as it was sent. Equals `sha256` unless the file was converted.
    */
   readonly digest: string;
   readonly url: string;
   readonly collection: string;
   /** When the request began, by our clock, in ms since the epoch. */
   readonly at: number;
-  /** When the push began, by the peer's clock (whole seconds), where its answers carry a date. */
+  /**
+   * When the push began, by the peer's clock (whole seconds). Set only if the peer's answers carry
+   * a date.
+   */
   readonly peerAt?: number;
   /**
-   * The file's last modification as it was told to the peer, in whole seconds (as ms since the
-   * epoch); only where the peer keeps it.
+   * The last modification that the push named, in whole seconds (as ms since the epoch). Set only
+   * if the peer keeps it.
    */
   readonly lastModified?: number;
   /**
-   * How many words it has, counted from 10 up to 100; only where the peer shows how many of them it
-   * indexed.
+   * Number of words of the document; counting stops at 100. Set only if there are at least 10 and
+   * the peer shows how many words it indexed.
    */
   readonly words?: number;
-  /** What read the text of a document, and how many words it found. */
+  /** The reader that extracted the text of a document, and the number of words it found. */
   readonly extracted?: { readonly reader: string; readonly words: number };
   /**
-   * The peer has it, or an earlier one, or none: a push or a removal that left later was never
-   * answered, or was not shown.
+   * A later push or removal was never answered, or its effect was not shown. The peer may have this
+   * version, an earlier one, or none.
    */
   readonly isUncertain?: true;
 }
 
-/** What showed that the peer has this version, strongest first. */
+/** The proof that the peer has this version. The kinds are listed strongest first. */
 export interface Evidence {
   readonly kind: 'digest' | 'lastModified' | 'loadDate' | 'size' | 'present';
   /** When it was seen, in ms since the epoch. */
   readonly at: number;
-  /** What the peer showed, in its own words. */
+  /** The value that the peer showed. */
   readonly shown: string;
 }
 
-/** Why something did not go on: one sentence what happened, one what to do, a stable code. */
+/**
+ * The reason of a failure: one sentence saying what happened, one saying what to do, and a stable
+ * code.
+ */
 export interface Trouble {
   readonly code: string;
   readonly message: string;
@@ -88,41 +90,40 @@ export interface HistoryEntry {
 }
 
 /**
- * What is known of one file of a folder, and the life of it.
+ * The record of one file of a folder, and its life cycle.
  *
  * An *item* is a file and the one document it becomes in the peer. Its status:
  *
- * - `pending`: this version is to be pushed; `inFlight` is set just before a push leaves, so that
- *   after a crash the item is looked up before it is pushed again.
- * - `accepted`: the peer answered a push of this version without an error for it. Proves nothing
- *   about search.
- * - `confirmed`: the peer showed this version; the evidence is kept.
- * - `quarantined`: cannot succeed without a change; the trouble says why.
- * - `gone`: its file was removed, and nothing is to be done about the document: the folder keeps
- *   it, the peer never had it, or it is not decided yet.
- * - `removing`: its file was removed, or is there and `keptOut`, and the document is to be removed
- *   from the peer; `requestedAt` is set just before the request leaves, so that after a crash the
+ * - `pending`: this version has to be pushed. `inFlight` is set just before a push is sent, so that
+ *   after a crash the document is looked up before it is pushed again.
+ * - `accepted`: the peer answered a push of this version without an error for it. That does not
+ *   prove that it is searchable.
+ * - `confirmed`: the peer showed this version. The evidence is kept.
+ * - `quarantined`: it cannot succeed without a change. The trouble says why.
+ * - `gone`: the file was removed and no removal of the document is planned. The folder keeps
+ *   documents, the peer never had this one, or the decision is still open.
+ * - `removing`: the document has to be removed from the peer, because its file was removed or is
+ *   `keptOut`. `requestedAt` is set just before the request is sent, so that after a crash the
  *   document is looked up first.
- * - `removed`: the peer showed that it does not have the document any more.
+ * - `removed`: the peer showed that it no longer has the document.
  *
- * A file that a rule keeps from the peer (empty, too large, not text) is `skipped`: no item, but
- * remembered, so that it is not read again until it changes. Where the peer was sent an older
- * version, that stays searchable until it is removed: the file is `removing` then, and skipped
- * again afterwards.
+ * A file that a rule keeps from the peer (empty, too large, not text) is `skipped`. It is no item,
+ * but its record saves reading it again until it changes. If the peer was sent an older version,
+ * that version stays searchable until it is removed: the file becomes `removing`, then skipped
+ * again.
  *
- * Every change of status is a function below, named after what happened; records are never changed
- * in place.
+ * Every change of status is a function below, named after the event. Records are immutable.
  */
 interface Core extends Place {
-  /** When the present status began, in ms since the epoch. */
+  /** When the current status began, in ms since the epoch. */
   readonly since: number;
-  /** The last changes of status, oldest first, the present one last. */
+  /** The latest changes of status, oldest first. The last one is the current status. */
   readonly history: readonly HistoryEntry[];
 }
 
 interface ItemCore extends Core, Destination {
   readonly sent?: Sent;
-  /** Failed pushes and unconfirmed acceptances of this version. */
+  /** Number of failed pushes and unconfirmed acceptances of this version. */
   readonly attempts: number;
   readonly trouble?: Trouble;
 }
@@ -130,9 +131,9 @@ interface ItemCore extends Core, Destination {
 export interface PendingItem extends ItemCore {
   readonly status: 'pending';
   readonly version: Version;
-  /** Not to be pushed before this, in ms since the epoch. */
+  /** Earliest time of the next push, in ms since the epoch. */
   readonly notBefore: number;
-  /** A push of this version left (`at` says when) and no answer to it was recorded. */
+  /** A push of this version was sent (at `at`) and no answer to it has been recorded. */
   readonly inFlight?: Sent;
 }
 export interface AcceptedItem extends ItemCore {
@@ -148,7 +149,7 @@ export interface ConfirmedItem extends ItemCore {
 }
 export interface QuarantinedItem extends ItemCore {
   readonly status: 'quarantined';
-  /** Without `sha256` where the file could not be read. */
+  /** Has no `sha256` if the file could not be read. */
   readonly version: Version | FileStat;
   readonly trouble: Trouble;
 }
@@ -159,12 +160,12 @@ export interface GoneItem extends ItemCore {
 export interface RemovingItem extends ItemCore {
   readonly status: 'removing';
   readonly version: Version | FileStat;
-  /** The removal is not to be asked for before this, in ms since the epoch. */
+  /** Earliest time of the next removal request, in ms since the epoch. */
   readonly notBefore: number;
-  /** When a request left whose effect the peer did not show yet, in ms since the epoch. */
+  /** When the removal was requested, in ms since the epoch. Unset once the attempt has failed. */
   readonly requestedAt?: number;
   /**
-   * Why its file, which is there, is kept out; the version is that file. Undefined where the file
+   * The reason why an existing file is kept out; `version` is then that file. Undefined if the file
    * was removed.
    */
   readonly keptOut?: Trouble;
@@ -173,13 +174,13 @@ export interface RemovedItem extends ItemCore {
   readonly status: 'removed';
   readonly version: Version | FileStat;
 }
-/** An item whose file is not there. */
+/** An item whose file was removed or is kept out. */
 export type AwayItem = GoneItem | RemovingItem | RemovedItem;
 export interface SkippedFile extends Core {
   readonly status: 'skipped';
   readonly version: FileStat;
   readonly trouble: Trouble;
-  /** What the peer still has of an earlier version. */
+  /** The older version that the peer still has. */
   readonly sent?: Sent;
 }
 
@@ -193,7 +194,7 @@ export function isItem(entry: Entry): entry is Item {
 
 const AWAY: ReadonlySet<Entry['status']> = new Set(['gone', 'removing', 'removed']);
 
-/** Whether a record in this status is of a file that is not there. */
+/** Whether this status is one of `AwayItem`. */
 export function isAwayStatus(status: Entry['status']): boolean {
   return AWAY.has(status);
 }
@@ -206,23 +207,23 @@ export function hasContent(version: Version | FileStat): version is Version {
   return 'sha256' in version;
 }
 
-/** The code of the trouble of a file that a rule of paths keeps out. */
+/** Code of the trouble of a file that a path rule excludes. */
 export const EXCLUDED = 'EXCLUDED';
 
-/** Whether a rule of paths keeps the file out, of which the peer was sent a document. */
+/** Whether a path rule excludes the file although the peer was sent a document for it. */
 export function isExcluded(entry: Entry): boolean {
   return entry.trouble?.code === EXCLUDED;
 }
 
-/** Why a file that is there is kept from the peer. */
+/** Returns the reason why an existing file is kept from the peer. */
 export function keptOutFor(entry: Entry | undefined): Trouble | undefined {
   if (entry?.status === 'skipped') return entry.trouble;
   return entry?.status === 'removing' ? entry.keptOut : undefined;
 }
 
 /**
- * Whether a file was skipped for this reason before, also where it was read anew in between because
- * it changed: then a person was told already.
+ * Whether the file was already skipped for this reason, even if it changed and was read again
+ * since. The user has then been told.
  */
 export function wasSkippedFor(before: Entry | undefined, why: Trouble): boolean {
   if (before === undefined || isMissing(before)) return false;
@@ -231,44 +232,49 @@ export function wasSkippedFor(before: Entry | undefined, why: Trouble): boolean 
   return last?.status === 'skipped' && last.note === why.message;
 }
 
-/** Whether the record is of a file that is not there. */
+/** Whether the file of this record was removed. */
 export function isMissing(entry: Entry): boolean {
   return isAway(entry) && keptOutFor(entry) === undefined;
 }
 
-/** The hash of what is in the file, or else of what the peer was sent of it. */
+/**
+ * Returns the hash of the file's content or, if that is unknown, of the content sent to the peer.
+ */
 export function contentOf({ version, sent }: Entry): string | undefined {
   return hasContent(version) ? version.sha256 : sent?.sha256;
 }
 
-/** Whether the peer has, or may have, what was sent to this address for the file. */
+/** Whether the peer has, or may have, a document of this file at `url`. */
 export function claims(entry: Entry, url: string): boolean {
   return entry.sent?.url === url || (entry.status === 'pending' && entry.inFlight?.url === url);
 }
 
 /**
- * Whether a file that is there has this URL for its document, or may have had it: what the peer has
- * there is not to be removed.
+ * Whether an existing file has, or may have had, its document at `url`. The document there must not
+ * be removed.
  */
 export function isLiveAt(entry: Entry, url: string): boolean {
   return !isAway(entry) && ((isItem(entry) && entry.url === url) || claims(entry, url));
 }
 
 /**
- * Two pushes of one document are kept apart by this, in ms: peers date what they load in whole
- * seconds, and clocks differ a little, so that the older version, of the same size, could be taken
- * for the newer.
+ * Minimum time between two pushes of one document, in ms. Peers date documents in whole seconds and
+ * clocks differ a little, so an older version of the same size could pass for the newer one.
  */
 const APART_MS = 3_000;
-/** How many changes of status a record remembers. */
+/** Number of status changes that a record keeps. */
 const HISTORY_LENGTH = 8;
 const LONGEST_NOTE = 300;
 
 /**
- * What the history notes where the work on a version begins: everything after it, up to the next of
- * these, is about the same work. Of the first group the moment is when the file came to rest, which
- * may be before it was found. Never reordered and never changed, only added to: the state on disk
- * holds positions in this list.
+ * Notes that mark the beginning of the work on a version. The entries that follow, up to the next
+ * beginning, belong to the same work.
+ *
+ * For `newFile`, `fileChanged`, `fileBack` and `sentBefore` the time is when the file came to rest,
+ * which may be before it was found.
+ *
+ * Entries may be added, but never changed or reordered: the state on disk stores positions in this
+ * list.
  */
 export const BEGINNINGS = {
   newFile: 'new file',
@@ -276,8 +282,8 @@ export const BEGINNINGS = {
   fileBack: 'the file is back',
   sentBefore: 'the peer was sent this before',
   /**
-   * Written until November 2026 for what was moved here with its directory, or had been kept out by
-   * a rule.
+   * Written until November 2026 for a file that was moved here with its directory, or that a rule
+   * used to exclude.
    */
   broughtIn: 'new file, older than its place here',
   takenAnew: 'taken anew, though the file is the same',
@@ -286,19 +292,19 @@ export const BEGINNINGS = {
   replaced: 'another file was pushed to its address',
 } as const;
 /**
- * Begins the note of an item that was lost after it was confirmed; the reason follows. It stands so
- * in the state on disk.
+ * Prefix of the note of an item that the peer lost after it was confirmed; the reason follows. It
+ * is stored in the state on disk and must not change.
  */
 const LOST_NOTE = 'confirmed before and missed now: ';
 /**
- * Begins the note of a new file that had another name before, which follows; and of a removed one
- * that has another name now.
+ * Prefixes of the notes of renamed files: the new file names the old one, and the removed file
+ * names the new one.
  */
 const RENAMED_FROM = 'renamed from ';
 const RENAMED_TO = 'renamed to ';
 const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
 
-/** Where in a history the present work begins; -1 where that is forgotten. */
+/** Returns the index at which the current work begins; -1 if the history no longer has it. */
 export function beginningOf(history: History): number {
   return history.findLastIndex(({ note }) => note !== undefined && isBeginning(note));
 }
@@ -307,7 +313,9 @@ function isBeginning(note: string): boolean {
   return ALL_BEGINNINGS.has(note) || note.startsWith(LOST_NOTE) || note.startsWith(RENAMED_FROM);
 }
 
-/** Whether an accepted item was not pushed for that, for the peer was sent it before. */
+/**
+ * Whether an item is `accepted` without a new push, because the peer was sent this version before.
+ */
 export function isRemembered({ history }: AcceptedItem): boolean {
   const note = history.at(-1)?.note;
   return note === BEGINNINGS.sentBefore || note === BEGINNINGS.takenAnewSentBefore;
@@ -315,7 +323,7 @@ export function isRemembered({ history }: AcceptedItem): boolean {
 
 type History = readonly HistoryEntry[];
 
-/** The history of a record that was `before`, with one more change of status. */
+/** Returns the history of `before` with one more change of status. */
 function next(
   before: Entry | undefined,
   status: Entry['status'],
@@ -327,7 +335,7 @@ function next(
   if (before === undefined) return [entry];
   const { history } = before;
   if (history.length < HISTORY_LENGTH) return [...history, entry];
-  // Where the present work begins is kept, however many attempts it takes.
+  // The beginning of the current work is kept, however many attempts follow.
   const begun = history[beginningOf(history)];
   const kept = history.slice(1 - HISTORY_LENGTH);
   if (begun === undefined || kept.includes(begun) || beginningOf([entry]) === 0)
@@ -335,7 +343,7 @@ function next(
   return [begun, ...kept.slice(1), entry];
 }
 
-/** The record of a document in another status from `at` on, with what `rest` says otherwise. */
+/** Returns the record in a new status from `at` on. `rest` adds and overrides fields. */
 function become<S extends Item['status'], V, R>(
   before: Entry | undefined,
   { folder, path, url, collection, version }: Destination & { readonly version: V },
@@ -360,11 +368,11 @@ function become<S extends Item['status'], V, R>(
 }
 
 /**
- * A file at rest was read. Unchanged content keeps its status; content that the peer accepted
- * before is looked up (`accepted`); anything else is `pending`.
+ * Called when a file at rest was read. Unchanged content keeps its status. Content that the peer
+ * accepted before becomes `accepted` and is looked up. Anything else becomes `pending`.
  *
- * @param restedAt since when it has been at rest; the work on it counts from then, unless it is the
- *   same file as before
+ * @param restedAt when the file came to rest. The work on it counts from then, unless the file
+ *   itself is unchanged
  */
 export function read(
   before: Entry | undefined,
@@ -379,7 +387,7 @@ export function read(
   const document = { ...to, version };
   const isTakenAnew = before !== undefined && !isAway(before) && sameStat(before.version, version);
   const begunAt = isTakenAnew ? now : restedAt;
-  // The peer, as far as is known, accepted just this content for just this document.
+  // As far as we know, the peer accepted this very content for this very document.
   if (sent !== undefined && sent.sha256 === version.sha256 && isAt(sent, to)) {
     const note = isTakenAnew ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
     return become(before, document, 'accepted', begunAt, note, { since: now, sent });
@@ -413,8 +421,8 @@ function isSame(item: Item, to: Destination, { sha256, encoding }: Version): boo
 }
 
 /**
- * When an older version came to the peer, as far as that matters: not where the peer tells versions
- * apart by digest.
+ * Returns when an older version reached the peer; -Infinity if that does not matter, because the
+ * peer tells versions apart by digest.
  */
 function landedAt(before: Entry | undefined): number {
   if (before?.status === 'accepted') return before.since;
@@ -427,28 +435,28 @@ function landedAt(before: Entry | undefined): number {
   );
 }
 
-/** A push of this version is about to leave; to be on disk before it does. */
+/** Called before a push of this version is sent. The record must be on disk first. */
 export function leaving(item: PendingItem, sent: Sent): PendingItem {
   return { ...item, inFlight: sent };
 }
 
 /**
- * The push certainly did not reach the peer, or the peer certainly refused it: it is not in flight
- * any more.
+ * Called when the push certainly did not reach the peer, or the peer certainly refused it. The item
+ * is no longer in flight.
  */
 export function returned(item: PendingItem, notBefore: number, trouble?: Trouble): PendingItem {
   const { inFlight: _, trouble: _before, ...rest } = item;
   return { ...rest, notBefore, ...(trouble ? { trouble } : {}) };
 }
 
-/** The peer accepted this version, or showed that a push in flight had reached it. */
+/** Called when the peer accepted this version, or showed that a push in flight had reached it. */
 export function accepted(item: PendingItem, sent: Sent, now: number, note?: string): AcceptedItem {
   return become(item, item, 'accepted', now, note, { attempts: item.attempts, sent });
 }
 
 /**
- * The peer accepted an older version of what changed, was removed or is skipped meanwhile:
- * remembered, so that going back to it costs no push.
+ * Called when the peer accepted an older version of a file that has since changed, been removed or
+ * been skipped. The version is recorded, so that going back to it costs no push.
  */
 export function overtaken(
   entry: Exclude<Entry, AcceptedItem | ConfirmedItem>,
@@ -460,9 +468,9 @@ export function overtaken(
 }
 
 /**
- * Another file is about to be pushed to this address, as a folder with another name, URL or place
- * took it over: whatever the peer was sent there for this one counts no more. To be on disk before
- * that push leaves.
+ * Called before another file is pushed to this URL, because a folder with another name, URL or path
+ * took it over. The version that the peer was sent there for this file no longer counts. The record
+ * must be on disk before that push is sent.
  */
 export function replaced(entry: Entry, url: string, now: number): Entry {
   if (entry.status === 'accepted' || entry.status === 'confirmed')
@@ -475,27 +483,28 @@ export function replaced(entry: Entry, url: string, now: number): Entry {
   return { ...known, notBefore: Math.max(known.notBefore, now + APART_MS) };
 }
 
-/** The peer showed this version. */
+/** Called when the peer showed this version. */
 export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): ConfirmedItem {
   const note = `${evidence.kind} ${evidence.shown}`;
   return become(item, item, 'confirmed', now, note, { sent: item.sent, evidence });
 }
 
-/** The peer does not show any more what it had shown: to be pushed again. */
+/** Called when the peer no longer shows a confirmed version. It is pushed again. */
 export function lostLater(item: ConfirmedItem, why: string, now: number): PendingItem {
   return again(item, `${LOST_NOTE}${why}`, now);
 }
 
 /**
- * The peer does not show what it was sent before, and nothing was pushed since: to be pushed now.
+ * Called when the peer does not show a version that it was sent before and that was not pushed
+ * again since. It is pushed now.
  */
 export function unremembered(item: AcceptedItem, why: string, now: number): PendingItem {
   return again(item, `sent before, and not shown now: ${why}`, now);
 }
 
 /**
- * One attempt failed (a refused push, or a confirmation that did not come): to be pushed again from
- * `notBefore` on.
+ * Called when an attempt failed: a push was refused, or a confirmation did not come. The item is
+ * pushed again from `notBefore` on.
  */
 export function failed(
   item: PendingItem | AcceptedItem,
@@ -513,22 +522,23 @@ export function failed(
 }
 
 /**
- * The peer accepted this version and lost it, which need not be its fault: to be pushed again, with
- * no attempt spent.
+ * Called when the peer accepted this version and lost it. It is pushed again without spending an
+ * attempt, because the item may not be at fault.
  */
 export function lost(item: AcceptedItem, trouble: Trouble, now: number): PendingItem {
   return again(item, trouble.message, now, { attempts: item.attempts, trouble });
 }
 
 /**
- * A person asked for another try. What was pending already waits no longer, and is as late as it
- * was. Asserts that the content is known; a file that was never read is read again instead.
+ * Called when a person asked for a retry. A pending item no longer waits; its age does not change.
+ *
+ * @throws if the file was never read; the caller has it read again instead
  */
 export function retried(item: Exclude<Item, AwayItem>, now: number): PendingItem {
   if (!hasContent(item.version))
     throw new Error(`retried: ${item.folder}/${item.path} was never read`);
   const known = { ...item, version: item.version };
-  // No beginning where it waited: the work goes on, only sooner.
+  // A pending item gets no new beginning: the same work goes on, only sooner.
   return item.status === 'pending'
     ? again(known, 'retry asked for while it waited', now, { since: item.since })
     : again(known, BEGINNINGS.retry, now);
@@ -538,10 +548,7 @@ function withoutSent<E extends Entry>({ sent: _, ...rest }: E): E {
   return rest as E;
 }
 
-/**
- * The version is to be pushed from now on, as if nothing of it had been sent, but for what `rest`
- * says.
- */
+/** Returns the item as `pending` from `now` on, with fresh attempts. `rest` overrides fields. */
 function again(
   item: Item & { readonly version: Version },
   note: string,
@@ -555,7 +562,7 @@ function again(
   });
 }
 
-/** Nothing but a change helps: of the file, of the configuration, or a person's `retry`. */
+/** Called when only a change helps: of the file, of the configuration, or a person's `retry`. */
 export function quarantined(
   before: Entry | undefined,
   to: Destination,
@@ -568,14 +575,14 @@ export function quarantined(
   return become(before, { ...to, version }, 'quarantined', now, trouble.message, rest);
 }
 
-/** A record of which there may be a document in the peer. */
+/** A record whose document may be in the peer. */
 export type WithDocument = Item | (SkippedFile & { readonly sent: Sent });
 
 export function mayHaveDocument(entry: Entry): entry is WithDocument {
   return isItem(entry) || entry.sent !== undefined;
 }
 
-/** The file was removed, or nobody asks for it any more. */
+/** Called when the file was removed, or no folder covers it any more. */
 export function gone(
   entry: Exclude<WithDocument, GoneItem | RemovedItem>,
   now: number,
@@ -585,23 +592,23 @@ export function gone(
   return become(entry, { ...entry, url, collection }, 'gone', now, note, sentOf(entry));
 }
 
-/** A file that is kept out, of which the peer was sent an older version. */
+/** A skipped file of which the peer was sent an older version. */
 export type SkippedWithDocument = SkippedFile & { readonly sent: Sent };
 
-/** The removed file has another name now, and its history says so. */
+/** Notes in the history of a removed file that it now has the name `to`. */
 export function renamedTo(item: AwayItem, to: Place): AwayItem {
   const at = item.history.findLastIndex(({ status }) => status === 'gone');
   return noted(item, at, `${RENAMED_TO}${placeName(to)}`);
 }
 
-/** Whether the file that was removed has another name now. */
+/** Whether the removed file now has another name. */
 export function isRenamed(item: AwayItem): boolean {
   return renameOf(item) !== undefined;
 }
 
 /**
- * `renamed to FOLDER/path` of a removed file that has another name now, `renamed from FOLDER/path`
- * of one that had another name.
+ * Returns `renamed to FOLDER/path` for a removed file that now has another name, or `renamed from
+ * FOLDER/path` for a file that had another name before.
  */
 export function renameOf(entry: Entry): string | undefined {
   const { history } = entry;
@@ -612,14 +619,14 @@ export function renameOf(entry: Entry): string | undefined {
   return note.startsWith(isMissing(entry) ? RENAMED_TO : RENAMED_FROM) ? note : undefined;
 }
 
-/** The new file had another name before, and its history says so. */
+/** Notes in the history of a new file that it had the name `from` before. */
 export function renamedFrom(entry: Entry, from: Place): Entry {
   const isNew = (note?: string) => note === BEGINNINGS.newFile || note === BEGINNINGS.fileBack;
   const at = entry.history.findLastIndex(({ note }) => isNew(note));
   return noted(entry, at, `${RENAMED_FROM}${placeName(from)}`);
 }
 
-/** The record with another note at one place of its history; -1 for none. */
+/** Replaces the note at one index of the history; -1 changes nothing. */
 function noted<E extends Entry>(entry: E, at: number, note: string): E {
   const cut = note.slice(0, LONGEST_NOTE);
   return {
@@ -629,8 +636,8 @@ function noted<E extends Entry>(entry: E, at: number, note: string): E {
 }
 
 /**
- * The document that the peer was sent is to be removed from there, or once more, as it came back.
- * The file of a skipped one is there, and is skipped again afterwards.
+ * Called when the document has to be removed from the peer, or removed again because it reappeared.
+ * A skipped file still exists; it is skipped again afterwards.
  */
 export function removing(
   item: GoneItem | RemovedItem | SkippedWithDocument,
@@ -644,7 +651,7 @@ export function removing(
   return become(item, document, 'removing', now, note, { ...rest, keptOut: item.trouble });
 }
 
-/** The file changed while its document is being removed, and is kept out as before. */
+/** Called when the file changed while its document is being removed, and is still kept out. */
 export function stillKeptOut(
   item: RemovingItem,
   version: FileStat,
@@ -653,12 +660,15 @@ export function stillKeptOut(
   return { ...item, version, keptOut };
 }
 
-/** A request to remove the document is about to leave; to be on disk before it does. */
+/** Called before a removal request is sent. The record must be on disk first. */
 export function removalLeft(item: RemovingItem, now: number): RemovingItem {
   return { ...item, requestedAt: now };
 }
 
-/** The removal was not shown, or not even answered: to be asked for again from `notBefore` on. */
+/**
+ * Called when the removal did not show, or was not answered. It is requested again from `notBefore`
+ * on.
+ */
 export function removalFailed(
   item: RemovingItem,
   trouble: Trouble,
@@ -669,7 +679,8 @@ export function removalFailed(
 }
 
 /**
- * The peer showed that it does not have the document any more: nothing of what it was sent counts.
+ * Called when the peer showed that it no longer has the document. The record of the sent version is
+ * dropped.
  */
 export function removed(item: RemovingItem, now: number, note?: string): RemovedItem | SkippedFile {
   const { folder, path, keptOut, version } = item;
@@ -679,7 +690,7 @@ export function removed(item: RemovingItem, now: number, note?: string): Removed
   return { folder, path, version: stat, status: 'skipped', trouble: keptOut, since: now, history };
 }
 
-/** A rule keeps the file, as it is now, from the peer. */
+/** Called when a rule keeps the present version of the file from the peer. */
 export function skipped(
   before: Entry | undefined,
   { folder, path }: Place,
@@ -706,8 +717,8 @@ function certainlySent(entry: Entry | undefined): Sent | undefined {
 }
 
 /**
- * A push or a removal that left and was never answered may have reached the peer after the recorded
- * push: then nothing is certain.
+ * Returns the last version sent, marked as uncertain if a later push or removal was never answered:
+ * that one may have reached the peer.
  */
 function sentOf(entry: Entry | undefined): { readonly sent?: Sent } {
   if (entry?.status === 'pending' && entry.inFlight !== undefined)

@@ -25,43 +25,39 @@ export type Json =
   | readonly Json[]
   | { readonly [name: string]: Json | undefined };
 
-/** Everything that survives a restart: what lowdb holds in `data`. */
+/** Everything that survives a restart. lowdb holds it in `data`. */
 export class StateData {
   readonly entries = new Entries();
   /** Small values by name: folder identities, what was learned of the peer. */
   readonly meta = new Map<string, Json>();
-  /** What is not on disk yet. */
+  /** Changes that are not on disk yet. */
   readonly changes = new Changes();
   /** The records as they are on disk. */
   readonly committed = new CommittedEntries(this.entries, this.changes);
-  /** What the last write failed with; undefined when it did not. */
+  /** The error of the last write; undefined if it succeeded. */
   failure?: PeersyncError | undefined;
 }
 
 /**
- * The small value that tells when the state was last opened with something lost that had been on
- * disk, in ms since the epoch.
+ * Name of the small value that records when opening the state last found that data had been lost
+ * from disk, in ms since the epoch.
  */
 export const REPAIRED_META = 'repairedAt';
 
-/** The numbers of the state. */
 const STATE_POLICY = {
   /**
-   * The journals since the last snapshot are compacted when they are larger than this, in bytes,
-   * and than that snapshot.
+   * Compaction starts when the journals since the last snapshot are larger than this and larger
+   * than the snapshot. In bytes.
    */
   compactMinBytes: 16 * 1024 * 1024,
-  /**
-   * How much is encoded without a pause, in characters (128 Ki cost about 1 ms of the event loop).
-   */
+  /** Text encoded in one go, in characters. 128 Ki take about 1 ms of the event loop. */
   writeBytes: 128 * 1024,
 };
 /**
- * How much may wait for the disk, so that the syncs of commits do not stand behind a whole
- * snapshot.
+ * Bytes written between two syncs. It keeps the sync of a commit from waiting for a whole snapshot.
  */
 const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
-/** How much is read and taken in without a pause, in bytes: 2 ms of the event loop. */
+/** Bytes read and applied in one go. They take about 2 ms of the event loop. */
 const READ_BYTES = 128 * 1024;
 
 export interface AdapterOptions {
@@ -70,24 +66,33 @@ export interface AdapterOptions {
   readonly policy?: Partial<typeof STATE_POLICY>;
   /** @default open of node:fs/promises */
   readonly open?: OpenFile;
-  /** Commits wait out a full disk until this ends the waiting; without it they fail. */
+  /**
+   * With this signal, commits wait while the disk is full, until it aborts. Without it they fail.
+   */
   readonly waitsUntil?: AbortSignal | undefined;
 }
 
 /**
- * Keeps what lowdb holds on disk, at a cost that follows what changed and not what is stored.
+ * Keeps the data of lowdb on disk. A write costs as much as what changed, not as much as what is
+ * stored.
  *
- * Generation n is the changes in `journal-n`, which follow on those of the generation before or,
- * where there is one, on `snapshot-n`. Generation 1 follows on nothing.
+ * The files of generation n are `journal-n` and, after a compaction, `snapshot-n`. The journal
+ * holds the changes since the snapshot of its own generation or, if there is none, since the
+ * journal of the generation before. Generation 1 starts from nothing.
  *
- * `write` appends what changed to the newest journal and syncs once for all who wait. A journal
- * that has grown large is *compacted*: the next generation's journal begins, and while the work
- * goes on in it, its snapshot is written from the live data. Then what is older than the snapshot
- * before goes; that one, with the journals since, stays as the fallback. A journal that the disk
- * spoiled is left behind the same way. The file `acknowledged` tells how far the newest journal was
- * known to be on disk.
+ * - *Appending*: `write` appends the changes to the newest journal. Callers that wait at the same
+ *   time share one sync.
+ * - *Compacting*, entered when the journals have grown large, when reading repaired something, and
+ *   by `compact`: the journal of the next generation begins. New changes go there while the
+ *   snapshot is written from the live data. When the snapshot is on disk, everything older than the
+ *   snapshot before it is removed. That one stays, with the journals since, as the fallback.
+ * - *Replacing a spoiled journal*, entered when a sync or a truncation failed: the next write
+ *   begins the journal of a new generation.
+ * - *Lost*, entered by `lose`: no write succeeds until `writeAnew`.
  *
- * One process at a time may use a directory; that is what `lockState` is for.
+ * The file `acknowledged` says how much of the newest journal was known to be on disk.
+ *
+ * The caller holds the lock of the directory (`lockState`): only one process may use it at a time.
  */
 export class JournalAdapter implements Adapter<StateData> {
   readonly #dir: string;
@@ -96,28 +101,28 @@ export class JournalAdapter implements Adapter<StateData> {
   readonly #open: OpenFile;
   readonly #acknowledged: AcknowledgedFile;
   readonly #closing = new AbortController();
-  /** One sentence for each repair that reading made. */
+  /** One sentence for each repair made by `read`. */
   readonly repairs: string[] = [];
-  /** Called with how long it took to bring changes to the disk, in seconds. */
+  /** Called after each sync with its duration, in seconds. */
   onSync: (seconds: number) => void = () => {};
 
   #journal: LinesFile | undefined;
-  /** So many URL bases stand in the present journal. */
+  /** Number of URL bases written to the present journal since it was opened. */
   #basesWritten = 0;
   #files: StateSizes = { base: 1, generation: 0, snapshotBytes: 0, journalBytes: 0 };
   /**
-   * A journal larger than this is compacted: larger than the snapshot, and after a failure than it
-   * was then. In bytes.
+   * Compaction starts when the journals are larger than this, in bytes. After a failed compaction
+   * they have to grow further first.
    */
   #compactAbove = 0;
   #compaction: Promise<void> | undefined;
   #compactions = 0;
-  /** Why nothing may be written to the directory any more. */
+  /** Why writes are refused; set by `lose`. */
   #lost: StateError | undefined;
 
-  /** What touches the journal happens one after the other; this is the last of it. */
+  /** The last operation on the journal. Each waits for the one before it. */
   #last: Promise<void> = Promise.resolve();
-  /** The write that has not begun yet: who comes now joins it. */
+  /** The write that has not started yet. New callers of `write` join it. */
   #group: Promise<void> | undefined;
 
   constructor(dir: string, options: AdapterOptions) {
@@ -129,8 +134,8 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   /**
-   * Sizes in bytes: the changes since the last snapshot, and that. How often there was one since
-   * the state was opened.
+   * Returns the sizes of the journals and the snapshot in bytes, and the number of compactions
+   * since the state was opened.
    */
   figures() {
     const compacting = this.#compaction !== undefined;
@@ -138,8 +143,10 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   /**
-   * Reads the directory, created if it is not there, and repairs what a crash left behind. To be
-   * called once.
+   * Reads the directory and repairs what a crash left behind. Creates the directory if it is
+   * missing. Called once.
+   *
+   * @throws StateError
    */
   async read(): Promise<StateData> {
     try {
@@ -180,8 +187,8 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   /**
-   * On disk before anything else, for what shows the loss may be gone by the next start. Where the
-   * disk is full, a later write has it.
+   * Records the time of the loss at once: the damage that shows it may be gone at the next start.
+   * If the disk is full, a later write saves it.
    */
   async #noteLoss(data: StateData): Promise<void> {
     data.meta.set(REPAIRED_META, this.#options.clock.now());
@@ -192,7 +199,7 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   /**
-   * Resolves when all changes of `data` so far are on disk; they are then no changes any more.
+   * Resolves when all changes of `data` so far are on disk. They leave `data.changes`.
    *
    * @throws StateError STATE_FULL or STATE_UNWRITABLE: the changes are kept, and a later write
    *   tries again
@@ -206,8 +213,8 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   /**
-   * Rewrites everything into a new generation; resolves when that is on disk. Joins a compaction
-   * under way.
+   * Writes all data into a new generation, and resolves when it is on disk. Joins a compaction that
+   * is running.
    */
   async compact(data: StateData): Promise<void> {
     this.#compaction ??= this.#compact(data).finally(() => {
@@ -216,7 +223,7 @@ export class JournalAdapter implements Adapter<StateData> {
     await this.#compaction;
   }
 
-  /** Gives up a compaction under way and closes the journal. Does not write. */
+  /** Aborts a running compaction and closes the journal. Does not write. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#compaction?.catch(() => undefined);
@@ -250,12 +257,15 @@ export class JournalAdapter implements Adapter<StateData> {
     if (this.#files.journalBytes > this.#compactAbove) this.#startCompaction(data);
   }
 
-  /** The directory is not this state's any more: no write succeeds until `writeAnew`. */
+  /**
+   * Called when the directory no longer belongs to this state. Makes every write fail until
+   * `writeAnew`.
+   */
   lose(reason: StateError): void {
     this.#lost = reason;
   }
 
-  /** Writes everything into the directory, which has no state in it. */
+  /** Writes all data into the directory, which must not contain a state. */
   async writeAnew(data: StateData): Promise<void> {
     await this.#compaction?.catch(() => undefined);
     await this.#inTurn(async () => {
@@ -268,8 +278,8 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   /**
-   * A journal that was removed or replaced is left, and everything is written into a new
-   * generation.
+   * Checks that the journal is still in the directory. If it was removed or replaced, writes all
+   * data into a new generation, in the background.
    */
   async checkJournal(data: StateData): Promise<void> {
     await this.#inTurn(async () => {
@@ -286,7 +296,7 @@ export class JournalAdapter implements Adapter<StateData> {
     });
   }
 
-  /** Begins the journal of a new generation, and leaves the one before. */
+  /** Begins the journal of a new generation and closes the one before. */
   async #begin(): Promise<LinesFile> {
     if (this.#lost !== undefined) throw this.#lost;
     const generation = this.#files.generation + 1;
@@ -301,7 +311,10 @@ export class JournalAdapter implements Adapter<StateData> {
     return journal;
   }
 
-  /** A failure costs nothing now: the earlier value stays, as after a power cut. */
+  /**
+   * Records how much of the journal is on disk. A failure does no harm: the earlier value stays, as
+   * after a power cut.
+   */
   async #acknowledge(generation: number, end: number): Promise<void> {
     try {
       await this.#acknowledged.write({ generation, end });
@@ -313,7 +326,10 @@ export class JournalAdapter implements Adapter<StateData> {
     }
   }
 
-  /** In the background: a failure is told, and tried again when the journal has grown further. */
+  /**
+   * Compacts in the background. A failure is logged, and compaction is tried again when the
+   * journals have grown further.
+   */
   #startCompaction(data: StateData): void {
     if (this.#closing.signal.aborted || this.#compaction !== undefined) return;
     this.compact(data).catch(async (error: unknown) => {
@@ -349,7 +365,10 @@ export class JournalAdapter implements Adapter<StateData> {
     }
   }
 
-  /** Makes a file of lines, which exists whole or not at all, and can be appended to. */
+  /**
+   * Creates a journal or a snapshot that lines can be appended to. After a crash the file exists
+   * complete or not at all.
+   */
   async #create(peersync: 'journal' | 'snapshot', generation: number, texts: Iterable<string>) {
     const path = pathOf(this.#dir, peersync, generation);
     const created = this.#options.clock.now();
@@ -379,9 +398,9 @@ export class JournalAdapter implements Adapter<StateData> {
 /** A file that lines are appended to. */
 class LinesFile {
   /**
-   * A sync failed, or a cut did: the kernel may have dropped what it could not write and report
-   * success the next time, so nothing may be appended any more and the successor repeats what is
-   * not known to be durable.
+   * Set when a sync or a truncation failed. The kernel may have dropped the data and report success
+   * for the next sync, so nothing more is appended. The next journal repeats the changes that are
+   * not known to be on disk.
    */
   isSpoiled = false;
 
@@ -393,8 +412,8 @@ class LinesFile {
   ) {}
 
   /**
-   * Appends lines, which may be made meanwhile: when it resolves they are on disk, when it rejects
-   * none of them counts.
+   * Appends lines, which may be generated while it writes. When it resolves, all of them are on
+   * disk. When it rejects, none of them counts.
    */
   async append(lines: Iterable<string>): Promise<void> {
     let [end, synced, chunk] = [this.end, this.end, ''];
@@ -419,7 +438,7 @@ class LinesFile {
     }
   }
 
-  /** @returns where the text ends in the file */
+  /** @returns the position in the file at which the text ends */
   async #write(text: string, position: number): Promise<number> {
     const bytes = Buffer.from(text);
     let done = 0;
@@ -438,29 +457,30 @@ class LinesFile {
 }
 
 /**
- * How the lines of a file are framed, and what they mean: raised whenever a line of before would be
- * misread.
+ * Versions of the line format and of the record schema. They are raised whenever older lines would
+ * be misread.
  */
 const VERSIONS = { format: 1, schema: 2 };
 
 /**
- * Journal and snapshot have one format. A line is the CRC-32 of its text in eight hex digits, a
- * space, the text, a newline. The texts are
+ * Frames one line of a journal or a snapshot: the CRC-32 of the text in eight hex digits, a space,
+ * the text, a newline. The texts are
  *
- * - a header, which opens every file: `{"peersync":"journal",…}`;
- * - a footer, which closes what a file was made with, all of a snapshot: `{"records":…,"sum":…}`;
- * - `"folder","path",[record]`, and `["-","folder","path"]` for one that is removed;
- * - `["m","name",value]` for a small value; without a value it is removed;
- * - `["u",number,"collection","url"]` for a URL base, which may come behind the records of it in a
- *   snapshot.
+ * - a header, the first line of every file: `{"peersync":"journal",…}`;
+ * - a footer, which ends the lines that the file was created with (in a snapshot, all lines):
+ *   `{"records":…,"sum":…}`;
+ * - `"folder","path",[record]` for a record, and `["-","folder","path"]` for one that was removed;
+ * - `["m","name",value]` for a small value, without `value` if it was removed;
+ * - `["u",number,"collection","url"]` for a URL base. In a snapshot it may follow the records that
+ *   use it.
  */
 export function lineOf(text: string, checksum = crc32(text)): string {
   return `${checksum.toString(16).padStart(8, '0')} ${text}\n`;
 }
 
 /**
- * The lines of a file so far: how many, and the sum of their checksums, which catches sound lines
- * at a wrong place.
+ * Running totals of the lines of a file: their number, and a sum of their checksums. The sum
+ * detects intact lines that are missing or in the wrong order.
  */
 class Seal {
   #lines = 0;
@@ -492,8 +512,8 @@ function baseRows(bases: UrlBases, from: number, to = bases.length): readonly st
 }
 
 /**
- * The changed records as they are by now, each behind its URL base where that is new in this
- * journal.
+ * Yields the changed records in their latest version. A URL base that is new in this journal
+ * precedes the first record that uses it.
  */
 function* changedLines({ changes, entries, meta }: StateData, from: number): Iterable<string> {
   const { bases } = entries;
@@ -502,17 +522,17 @@ function* changedLines({ changes, entries, meta }: StateData, from: number): Ite
     const [name = '', path] = change.split('\0');
     const row =
       path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
-    // A crash may cut the journal off behind any line, and new bases come while it is written.
+    // A crash may cut the journal after any line, and new bases appear while it is written.
     const rows = baseRows(bases, next);
     next = bases.length;
     for (const base of rows) yield lineOf(base);
     yield lineOf(row);
   }
-  // Twice, so that one damaged line costs no more than itself.
+  // Written twice, so that one damaged line costs no more than itself.
   for (const base of baseRows(bases, from, next)) yield lineOf(base);
 }
 
-/** The texts as lines, between header and footer. */
+/** Yields the header, the texts and a footer as framed lines. */
 function* sealed(header: string, texts: Iterable<string>): Iterable<string> {
   const seal = new Seal();
   seal.add(crc32(header));
@@ -526,8 +546,8 @@ function* sealed(header: string, texts: Iterable<string>): Iterable<string> {
 }
 
 /**
- * The texts of a snapshot, made while the data goes on changing: what changes meanwhile may be in
- * it or not, and has to be in the journal of the same generation.
+ * Yields the texts of a snapshot while the data goes on changing. A change made meanwhile may be
+ * missing from the snapshot, so the journal of the same generation must contain it.
  */
 function* everything({ entries, meta }: StateData, signal: AbortSignal): Iterable<string> {
   for (const name of meta.keys()) yield metaRow(name, meta);
@@ -535,31 +555,30 @@ function* everything({ entries, meta }: StateData, signal: AbortSignal): Iterabl
     signal.throwIfAborted();
     yield recordRow(folder, joinPath(directory, name), line);
   }
-  // At the end, as new ones may have come meanwhile.
+  // At the end: new bases may have appeared meanwhile.
   yield* baseRows(entries.bases, 0);
 }
 
 /** The files that make up the state, and their sizes in bytes. */
 interface StateSizes {
-  /** The generation that a reader has to begin with: all files from it on are needed. */
+  /** The generation that reading starts from. All files from it on are needed. */
   base: number;
-  /** The newest one; 0 where there is none. */
+  /** The newest generation; 0 if there is none. */
   generation: number;
-  /** 0 without one. */
+  /** 0 if there is no snapshot. */
   snapshotBytes: number;
-  /** Of the sound parts of all journals since the base. */
+  /** Total size of the intact parts of all journals since `base`. */
   journalBytes: number;
 }
 
 /**
- * Reads the state in `dir` and writes nothing: the newest sound snapshot, then the journals from
- * its generation on. What is sound in a damaged snapshot is read too, before the one that it falls
- * back to.
+ * Reads the state in `dir` without writing: the newest intact snapshot, then the journals from its
+ * generation on. From a damaged snapshot it applies the intact lines, then falls back to the
+ * snapshot before it.
  *
- * @returns the data, the sizes of its files, one sentence for each damage that was read around, the
- *   names of files that were never finished, what was found in the journal of the newest
- *   generation, and whether anything may be lost that had been on disk: a torn end of the newest
- *   journal is no loss where it is known that it was never acknowledged
+ * @returns the data, the sizes of its files, one sentence for each damage that was worked around,
+ *   the names of unfinished files, the scan of the newest journal, and whether data that had been
+ *   on disk may be lost. A torn end of the newest journal is no loss if it was never acknowledged
  * @throws StateError STATE_NEWER, STATE_DAMAGED (nothing is readable), STATE_UNREADABLE,
  *   STATE_NOT_A_DIRECTORY
  */
@@ -570,7 +589,7 @@ export async function loadState(dir: string, open: OpenFile) {
 }
 
 async function load(dir: string, open: OpenFile) {
-  // Before the journals, which a daemon may append to meanwhile.
+  // Read before the journals: a daemon may append to them meanwhile.
   const acknowledged = await readAcknowledged(dir, open);
   const { journal: journals, snapshot: snapshots, unfinished } = await listStateFiles(dir);
   const data = new StateData();
@@ -636,21 +655,21 @@ async function load(dir: string, open: OpenFile) {
 }
 
 const NEWLINE = 0x0a;
-/** The length of a checksum and the space behind it. */
+/** Length of the checksum and the space after it. */
 const PREFIX = 9;
 
 /**
- * Reads a file of lines in one pass, a part at a time.
+ * Reads a file of framed lines in one pass, chunk by chunk.
  *
- * @param onText is called for the text of each sound line but a footer
- * @returns how long it is, where the last sound line ends (what follows is torn), how many lines
- *   with a wrong checksum have sound lines after them, and whether it ends with a footer that is
- *   true of it
+ * @param onText called with the text of each intact line except footers
+ * @returns the size of the file, the end of the last intact line (the rest is torn), the number of
+ *   damaged lines before it, and whether the file ends with a footer that matches its lines
  */
 async function readLines(path: string, open: OpenFile, onText: (text: string) => void) {
   const file = await open(path, 'r');
   const seal = new Seal();
-  // Damaged lines since the last sound one: torn if nothing sound follows.
+  // `doubtful` counts the damaged lines since the last intact one. They are a torn end if no intact
+  // line follows.
   let [bytes, soundBytes, damaged, doubtful, isSealed] = [0, 0, 0, 0, false];
   let rest = Buffer.alloc(0);
   for await (const chunk of file.createReadStream({ highWaterMark: READ_BYTES })) {
@@ -682,9 +701,9 @@ async function readLines(path: string, open: OpenFile, onText: (text: string) =>
 }
 
 /**
- * Takes in what the text of a line says.
+ * Applies the text of one line to `data`.
  *
- * @throws StateError STATE_NEWER for the header of a later version
+ * @throws StateError STATE_NEWER if it is the header of a later version
  */
 function take(data: StateData, text: string, dir: string): void {
   if (text.startsWith('"')) takeRecord(data.entries, text);
@@ -710,7 +729,7 @@ function takeRecord(entries: Entries, text: string): void {
   } else entries.set(text.slice(1, middle), text.slice(middle + 3, end), text.slice(end + 2));
 }
 
-/** Of a header; a footer has no version. */
+/** Checks the version in a header. A footer has none. */
 function checkVersion(line: Readonly<Partial<typeof VERSIONS>>, dir: string): void {
   const { format, schema } = { ...VERSIONS, ...line };
   if (schema < VERSIONS.schema)
@@ -720,10 +739,7 @@ function checkVersion(line: Readonly<Partial<typeof VERSIONS>>, dir: string): vo
   throw new StateError('STATE_NEWER', dir, detail);
 }
 
-/**
- * Forgets the items whose URL base is lost, and returns how many: it stands twice where it is first
- * used, and once in each later file.
- */
+/** Deletes the records whose URL base is missing; returns the count. */
 async function dropUnreadable({ entries }: StateData): Promise<number> {
   let [looked, dropped] = [0, 0];
   for (const [folder, directory, name, line] of entries.lines()) {
@@ -731,7 +747,7 @@ async function dropUnreadable({ entries }: StateData): Promise<number> {
     if (looked % 5_000 === 0) await nextTurn();
     const base = baseOf(line);
     if (Number.isNaN(base) || entries.bases[base] !== undefined) continue;
-    // The number is not given again: the lines with it are in the journal until the next snapshot.
+    // The number is not reused: the journal has lines with it until the next snapshot.
     entries.bases.length = Math.max(entries.bases.length, base + 1);
     entries.delete(folder, joinPath(directory, name));
     dropped += 1;

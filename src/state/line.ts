@@ -11,32 +11,29 @@ import {
 } from './entry.js';
 
 /**
- * A record as one line of text, the same in memory and on disk: a JSON array of positions, from
- * which the record's place (folder and path) is left out, and everything that follows from
- * something else.
+ * A record as one line of text, the same in memory and on disk: a JSON array of positions. It
+ * leaves out the folder and the path, and every value that follows from another one.
  *
- * The status stands near the beginning, so that it is read without parsing. Moments count from
- * `since`. `null` stands for what is not there, or follows; at the end it is left away.
+ * The status is near the beginning, so that it can be read without parsing. Times are relative to
+ * `since`. `null` stands for a value that is absent or follows from another; trailing ones are
+ * dropped.
  */
 type Row = readonly [
   size: number,
   mtimeMs: number,
-  /** `''` when the same as mtimeMs. */
+  /** `''` if it equals mtimeMs. */
   ctimeMs: number | '',
   ino: number,
-  /** A letter of CODES; for an item the number of its URL base follows. */
+  /** A letter of CODES. For an item, the number of its URL base follows. */
   status: string,
   since: number,
   history: HistoryRow,
   sha256?: string | null,
   encoding?: number | null,
   sent?: SentRow | null,
-  /**
-   * Of a confirmed item its evidence; of a pending one what it waits for, and of one that is
-   * removed.
-   */
+  /** The evidence of a confirmed item, or the schedule of a pending item or of a removal. */
   detail?: EvidenceRow | WaitRow | RemovalRow | null,
-  /** Only where it is not its base and its path. */
+  /** Present only if the URL is not the base followed by the path. */
   url?: string | null,
   attempts?: number | null,
   trouble?: TroubleRow | null,
@@ -45,7 +42,7 @@ type SentRow = readonly [
   at: number,
   peerAt?: number | null,
   size?: number | null,
-  /** True for the file's own, in whole seconds. */
+  /** True if it is the mtime of the file, in whole seconds. */
   lastModified?: number | true | null,
   words?: number | null,
   digest?: string | null,
@@ -56,7 +53,7 @@ type SentRow = readonly [
   found?: number | null,
   isUncertain?: 1 | null,
 ];
-/** A number stands for the date that was shown. */
+/** A number in `shown` is a date, relative to `since`. */
 type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
 type WaitRow = readonly [notBefore?: number | null, inFlight?: SentRow | null];
 type RemovalRow = readonly [
@@ -66,12 +63,11 @@ type RemovalRow = readonly [
 ];
 type TroubleRow = readonly [code: string, message: string, hint: string];
 /**
- * Status, moment and note of each change; of the last one, where it is the present status, only the
- * note.
+ * Status, time and note of each change. If the last change is the current status, only its note.
  */
 type HistoryRow = readonly (number | string)[];
 
-// None of these lists is ever reordered: the state on disk holds positions in them.
+// Entries of these lists keep their order: the state on disk stores positions in them.
 const STATUSES = [
   'pending',
   'accepted',
@@ -85,15 +81,16 @@ const STATUSES = [
 const CODES = 'pacqgord';
 const KINDS = ['digest', 'lastModified', 'loadDate', 'size', 'present'] as const;
 const NOTES: readonly (string | undefined)[] = Object.values(BEGINNINGS);
-/** The note that the evidence gives. */
+/** Stands for the note that follows from the evidence. */
 const EVIDENCE_NOTE = -2;
 const NO_NOTE = -1;
 
 /**
- * Where documents go: the part of their URLs before the paths of their files, and their collection.
+ * The destination that many documents share: the part of their URLs before the path of the file,
+ * and the collection.
  */
 export interface UrlBase {
-  /** Undefined for URLs that do not end with the path. */
+  /** Undefined if the URL does not end with the path. */
   readonly url: string | undefined;
   readonly collection: string;
 }
@@ -101,14 +98,14 @@ export interface UrlBase {
 /** The few bases that all items share, by number. A number never changes its meaning. */
 export type UrlBases = (UrlBase | undefined)[];
 
-/** The number of the base, a new one where it is not known yet. */
+/** Returns the number of a base; adds the base if it is new. */
 function numberOf(bases: UrlBases, url: string | undefined, collection: string): number {
   const known = bases.findIndex((base) => base?.collection === collection && base.url === url);
   if (known !== -1) return known;
   return bases.push({ url: url === undefined ? url : ownCopy(url), collection }) - 1;
 }
 
-/** The text by itself: a part that is cut out of another text keeps the whole of it in memory. */
+/** Copies a text. V8 keeps the whole text in memory as long as a part of it is referenced. */
 export function ownCopy(text: string): string {
   return JSON.parse(JSON.stringify(text)) as string;
 }
@@ -119,24 +116,24 @@ export function statusOf(line: string): Entry['status'] {
   return status;
 }
 
-/** The number of an item's base; NaN for a file that is skipped. */
+/** Returns the number of an item's base; NaN for a skipped file. */
 export function baseOf(line: string): number {
   return Number.parseInt(line.slice(codeAt(line) + 1), 10);
 }
 
-/** When the status began, in ms since the epoch. */
+/** Returns when the status began, in ms since the epoch. */
 export function sinceOf(line: string): number {
   return Number.parseInt(line.slice(line.indexOf(',', codeAt(line)) + 1), 10);
 }
 
-/** Whether a line is of a skipped file of which the peer was never sent anything. */
+/** Whether the line is of a skipped file that the peer was never sent. */
 export function isSkippedUnsent(line: string): boolean {
   return statusOf(line) === 'skipped' && line.includes(NOTHING_BEFORE_TROUBLE);
 }
 
 /**
- * The row of a skipped file that was never sent has nothing between its history and its trouble.
- * Within a text the quote is escaped.
+ * Text between the history and the trouble of a skipped file that was never sent. It cannot occur
+ * within a string, where the quote is escaped.
  */
 const NOTHING_BEFORE_TROUBLE = ',null,null,null,null,null,null,["';
 
@@ -181,7 +178,7 @@ export function encode(entry: Entry, bases: UrlBases): string {
   );
 }
 
-/** Without what is undefined at the end; elsewhere that becomes null in JSON. */
+/** Drops trailing undefined values. JSON turns the others into null. */
 function trimmed(row: readonly unknown[]): readonly unknown[] | undefined {
   const length = 1 + row.findLastIndex((value) => value !== undefined);
   return length === 0 ? undefined : row.slice(0, length);
@@ -203,7 +200,7 @@ function historyRow(entry: Entry): HistoryRow {
   return row;
 }
 
-/** What the history notes of a confirmation; see `confirmed`. */
+/** Returns the note of a confirmation in the history; see `confirmed`. */
 function noteOf({ kind, shown }: Evidence): string {
   return `${kind} ${shown}`.slice(0, 300);
 }
@@ -263,19 +260,25 @@ function troubleOf([code, message, hint]: TroubleRow): Trouble {
   return { code, message, hint };
 }
 
-/** A date as `Date` writes it becomes a number, which counts from `since`. */
+/**
+ * Returns a date in the format of `toISOString` as a number relative to `since`, and any other text
+ * unchanged.
+ */
 function dateOf(shown: string, since: number): string | number {
   const date = Date.parse(shown);
   return !Number.isNaN(date) && new Date(date).toISOString() === shown ? date - since : shown;
 }
 
-/** What a peer that has the version shows of it; of other kinds it is a date. */
+/**
+ * Returns the value that a peer with this version usually shows, for the kinds whose value is no
+ * date.
+ */
 function usuallyShown(kind: Evidence['kind'], sent: Sent): string {
   if (kind === 'size') return `${sent.size} bytes`;
   return kind === 'present' ? sent.url : `sha256 ${sent.digest}`;
 }
 
-/** 43 characters instead of 64; anything but a hash stays readable. */
+/** Shortens a hash from 64 to 43 characters. Any other text is kept, after a `#`. */
 function packHash(hash: string): string {
   const bytes = Buffer.from(hash, 'hex');
   return hash.length === 64 && bytes.length === 32 ? bytes.toString('base64url') : `#${hash}`;
@@ -287,7 +290,7 @@ function unpackHash(packed: string): string {
     : Buffer.from(packed, 'base64url').toString('hex');
 }
 
-/** A record whose fields are still being added. */
+/** A record under construction. */
 type Unfinished = {
   -readonly [Field in keyof Entry]: Entry[Field];
 } & {
@@ -302,7 +305,7 @@ type Unfinished = {
     | 'evidence']?: unknown;
 };
 
-/** The record of which the line was made. A fresh object each time. */
+/** Parses a line that `encode` made. Returns a new object each time. */
 export function decode(line: string, folder: string, path: string, bases: UrlBases): Entry {
   const row = JSON.parse(line) as Row;
   const [size, mtimeMs, ctime, ino, code, since, changes, hash, encoding, sent, ...rest] = row;
@@ -385,7 +388,7 @@ function sentOf(row: SentRow, entry: Unfinished): Sent {
   return sent;
 }
 
-/** @param evidence the note of it */
+/** @param evidence the note that the evidence gives */
 function historyOf(row: HistoryRow, entry: Unfinished, evidence?: string): readonly HistoryEntry[] {
   const history: HistoryEntry[] = [];
   for (let i = 0; i < row.length; i += 3) {
