@@ -3,44 +3,41 @@ import type { Encoding } from '../lib/file.js';
 import { isSigned, SIGNATURE_BYTES } from './signatures.js';
 
 /**
- * Control characters that text hardly contains: all of C0 but BEL to CR, SUB (the end of old DOS
- * files) and ESC.
+ * Marks the control characters that text rarely contains: C0 except BEL to CR, SUB (the end of old
+ * DOS files) and ESC.
  */
 const CONTROL = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte !== 0x1a && byte !== 0x1b ? 1 : 0,
 );
 
-/** Where binary files tell themselves: the beginning that git looks at. */
+/** Size of the beginning in which git looks for signs of a binary file, in bytes. */
 const WINDOW_BYTES = 8_000;
-/**
- * The share of control characters from which on bytes are no text, as in `isbinaryfile`: one in
- * ten.
- */
+/** Largest share of control characters in text, as in `isbinaryfile`. */
 const MOST_CONTROLS = 0.1;
 /**
- * Bytes that are not valid UTF-8 are no text with a control character in the beginning that
- * WHATWG's MIME sniffing reads.
+ * Size of the beginning that WHATWG's MIME sniffing reads, in bytes. If bytes are not valid UTF-8,
+ * a control character in it means that they are not text.
  */
 const SNIFFED_BYTES = 1_445;
-/** Behind that they may have this share of them. */
+/** Largest share of control characters after that beginning. */
 const MOST_CONTROLS_BEHIND = 0.01;
 
 /** The longest UTF-8 sequence, in bytes. */
 const LONGEST_SEQUENCE = 4;
 
 /**
- * Finds out how a file is encoded, from its bytes in pieces of any size:
+ * Detects the encoding of a file from its bytes, in pieces of any size:
  *
- * - a file that begins with the signature of a type (see signatures.ts): `binary`;
- * - `utf-16le` or `utf-16be` by its byte order mark, `utf-8` where all of it is valid UTF-8. Both
- *   only if at most one character in ten is a control character, in the first 8,000 bytes and in
- *   all;
- * - anything else is `windows-1252`, in which every byte means something, only without control
- *   characters in the first 1,445 bytes, and with at most one in a hundred behind them;
+ * - `binary` if it begins with the signature of a type (see signatures.ts);
+ * - `utf-16le` or `utf-16be` by its byte order mark, `utf-8` if all of it is valid UTF-8. In both
+ *   cases at most one character in ten may be a control character, in the first 8,000 bytes and in
+ *   the whole file;
+ * - `windows-1252`, in which every byte has a meaning, if the first 1,445 bytes contain no control
+ *   characters and at most one byte in a hundred after them is one;
  * - `binary` otherwise.
  */
 export class EncodingDetector {
-  /** The first piece, as long as it is shorter than a signature. */
+  /** The first piece, while it is shorter than a signature. */
   #begin: Buffer = Buffer.alloc(0);
   #size = 0;
   #isBegun = false;
@@ -51,10 +48,10 @@ export class EncodingDetector {
   #controlsInWindow = 0;
   #controlsSniffed = 0;
   #validUtf8 = true;
-  /** The beginning of a UTF-8 sequence, or of a UTF-16 unit, whose end is yet to come. */
+  /** An incomplete UTF-8 sequence or UTF-16 unit at the end of the last piece. */
   #cut: Buffer = Buffer.alloc(0);
 
-  /** Takes the next piece. The piece is not kept. */
+  /** Processes the next piece. Keeps no reference to it. */
   write(piece: Buffer): void {
     if (piece.length === 0) return;
     this.#size += piece.length;
@@ -66,7 +63,7 @@ export class EncodingDetector {
     if (this.#size >= SIGNATURE_BYTES) this.#start();
   }
 
-  /** What it was; for no bytes at all `utf-8`. */
+  /** Returns the encoding; `utf-8` for an empty file. */
   end(): Encoding {
     if (!this.#isBegun) this.#start();
     if (this.#signed) return 'binary';
@@ -135,7 +132,7 @@ export class EncodingDetector {
   }
 }
 
-/** How many of the first `end` bytes are control characters. */
+/** Counts the control characters in the first `end` bytes. */
 function controlsIn(bytes: Buffer, end: number): number {
   let controls = 0;
   for (let i = Math.min(bytes.length, end) - 1; i >= 0; i -= 1)
@@ -149,7 +146,10 @@ function markOf(head: Buffer): 'utf-16le' | 'utf-16be' | undefined {
   return undefined;
 }
 
-/** How many bytes the UTF-8 sequence has that begins with `lead`; 1 for a byte that begins none. */
+/**
+ * Returns the length in bytes of the UTF-8 sequence that begins with `lead`; 1 if no sequence
+ * begins with it.
+ */
 function sequenceLength(lead: number): number {
   if (lead >= 0xc2 && lead <= 0xdf) return 2;
   if (lead >= 0xe0 && lead <= 0xef) return 3;
@@ -157,7 +157,7 @@ function sequenceLength(lead: number): number {
   return 1;
 }
 
-/** How many bytes at the end of `bytes` begin a sequence that is not complete. */
+/** Returns the number of bytes at the end of `bytes` that begin an incomplete sequence. */
 function cutLength(bytes: Buffer): number {
   for (let length = 1; length < LONGEST_SEQUENCE && length <= bytes.length; length += 1) {
     const lead = bytes[bytes.length - length] ?? 0;
@@ -168,23 +168,24 @@ function cutLength(bytes: Buffer): number {
 }
 
 export interface Decoder {
-  /** As TextDecoder's; without arguments it ends the stream. */
+  /** Like `TextDecoder.decode`. Without arguments it ends the stream. */
   decode(chunk?: Uint8Array, options?: { readonly stream?: boolean }): string;
 }
 
-/** What turns the bytes of a text file into text; a byte order mark is left out. */
+/** Returns a decoder of text files. It drops a byte order mark. */
 export function decoderOf(encoding: Encoding): Decoder {
   if (encoding === 'binary' || encoding === 'document')
     throw new Error(`${encoding} content has no text of its own`);
   return encoding === 'windows-1252' ? windows1252 : new TextDecoder(encoding);
 }
 
-/** What the bytes 0x80 to 0x9F stand for (WHATWG Encoding, index windows-1252). */
+/** Characters of the bytes 0x80 to 0x9F (WHATWG Encoding, index windows-1252). */
 const WINDOWS_1252_HIGH = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
 
 /**
- * Text in windows-1252 that was decoded as ISO 8859-1, which has controls there that nobody writes.
- * Node's TextDecoder does so in some versions (seen in 20.20).
+ * Corrects windows-1252 text that was decoded as ISO 8859-1. That encoding has control characters
+ * at 0x80 to 0x9F, which nobody writes. Some versions of Node's TextDecoder decode windows-1252
+ * that way (seen in 20.20).
  */
 export function fromLatin1(text: string): string {
   return text.replace(/[\u0080-\u009f]/g, (c) => WINDOWS_1252_HIGH.charAt(c.charCodeAt(0) - 0x80));

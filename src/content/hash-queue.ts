@@ -3,19 +3,16 @@ import { HealthCheck } from '../lib/health.js';
 import type { ReadOrder } from './open.js';
 import { type Fingerprint, fingerprint, fingerprintNow } from './reader.js';
 
-/**
- * Reads many small files at once, away from the event loop. Rejects when the reading itself broke
- * down.
- */
+/** Reads many small files together, off the event loop. Rejects if the worker itself failed. */
 export type ReadGroup = (orders: readonly ReadOrder[]) => Promise<readonly Fingerprint[]>;
 
-/** So many small files in one group: their answers are handed on without a pause. */
+/** Maximum number of small files in a group. Their results are delivered in one go. */
 const GROUP_MOST = 64;
-/** So many groups are under way, so that the thread has the next one when it ends one. */
+/** Number of groups in progress, so that the thread has the next one when it finishes one. */
 const GROUPS_AT_ONCE = 2;
-/** Files up to this many bytes are read in groups. */
+/** Largest file that is read in a group, in bytes. */
 const SMALL_BYTES = 1024 * 1024;
-/** One piece of a file: a disk that is far away may take long for it. In ms. */
+/** Longest time for reading one piece of a large file, in ms. A remote disk may be slow. */
 const LONGEST_PIECE_MS = 15 * 60_000;
 
 interface Waiting {
@@ -25,10 +22,11 @@ interface Waiting {
 }
 
 /**
- * Reads files at rest: small ones in groups in a thread, large ones a few at once, piece by piece.
+ * Reads files at rest: small files in groups in a worker thread, large ones a few at a time, piece
+ * by piece.
  */
 export class HashQueue {
-  /** Of large files; what is read in groups is the thread's. */
+  /** Watches the reading of large files. Groups are watched by the worker thread. */
   readonly health = new HealthCheck('reading', 'files that wait are not read', {
     limitMs: LONGEST_PIECE_MS,
   });
@@ -38,15 +36,15 @@ export class HashQueue {
 
   constructor(
     private readonly readGroup: ReadGroup,
-    /** How many large files are read at once. */
+    /** Number of large files read at a time. */
     readers: number,
-    /** From so many files that wait on there is no room for more. */
+    /** Number of waiting files from which on `room` waits. */
     private readonly crowd: number,
   ) {
     this.#large = new PQueue({ concurrency: readers });
   }
 
-  /** Whether so many files wait that scans wait, too. */
+  /** Whether so many files wait that scans should pause. */
   get isCrowded(): boolean {
     return this.#large.size >= this.crowd || this.#groups.size >= this.crowd / GROUP_MOST;
   }
@@ -58,8 +56,8 @@ export class HashQueue {
   }
 
   /**
-   * Resolves to what the file is, and to undefined when it was not wanted any more before it was
-   * read.
+   * Resolves to the fingerprint of the file, or to undefined if it is no longer wanted when its
+   * turn comes.
    */
   async read(order: ReadOrder, isWanted: () => boolean): Promise<Fingerprint | undefined> {
     if (order.stat.size > SMALL_BYTES) {
@@ -73,15 +71,15 @@ export class HashQueue {
   }
 
   async #readSmall(): Promise<void> {
-    // Files that arrive in one go are one group.
+    // Files that arrive together form one group.
     await Promise.resolve();
     const group: Waiting[] = [];
     for (const waiting of this.#small.splice(0, GROUP_MOST))
       if (waiting.isWanted()) group.push(waiting);
       else waiting.resolve();
     const orders = group.map(({ order }) => order);
-    // The thread may break down, which it says itself; nothing is lost but a moment of the event
-    // loop. A stop ends it, too.
+    // If the thread fails, it reports that itself, and the files are read here; this only blocks
+    // the event loop for a moment. A stop of the daemon ends the thread, too.
     const readHere = () =>
       group.map(({ order, isWanted }) => (isWanted() ? fingerprintNow(order) : undefined));
     const found = orders.length === 0 ? [] : await this.readGroup(orders).catch(readHere);

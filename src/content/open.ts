@@ -4,37 +4,37 @@ import { messageOf, systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat, sameStat } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
 
-/** Checks that what was opened is the file of the user that was meant; see `lib/descriptor.ts`. */
+/** Checks that an opened file is the user's file that was meant; see `lib/descriptor.ts`. */
 
-/** Codes that say nothing of the file. */
+/** System error codes that say nothing about the file. */
 const PASSING = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN', 'EINTR', 'EBUSY', 'ESTALE']);
 
 /** Why a file could not be read as expected. */
 export type Refusal =
-  /** It was written, moved or replaced meanwhile. */
+  /** The file was written, moved or replaced meanwhile. */
   | { readonly kind: 'raced' }
-  /** The system lacked something for a moment (open files, memory); to be tried again. */
+  /** The system was short of something for a moment (open files, memory). Try again. */
   | { readonly kind: 'busy' }
   | { readonly kind: 'vanished' }
   | { readonly kind: 'notRegular' }
-  /**
-   * `code` is the system's (EACCES, EIO), or the message of an error that the system does not know.
-   */
+  /** `code` is a system error code (EACCES, EIO), or the message of an error without one. */
   | { readonly kind: 'unreadable'; readonly code: string };
 
-/** A file to be read, and the stat that it had at rest. */
+/** A file to read, and its stat when it was found at rest. */
 export interface ReadOrder {
-  /** Absolute, links resolved unless `linksWithin` is given. */
+  /** Absolute path; links are resolved unless `linksWithin` is given. */
   readonly file: string;
   readonly stat: FileStat;
   /**
-   * An absolute path, links resolved: links are followed as long as they lead to a file in this
-   * directory. @default none is followed
+   * Absolute path of a directory, links resolved. Links are followed if they lead to a file in this
+   * directory.
+   *
+   * @default no link is followed
    */
   readonly linksWithin?: string | undefined;
 }
 
-/** Thrown for a file that is not as expected. */
+/** Thrown if a file is not as expected. */
 export class ReadRefused extends Error {
   constructor(readonly refusal: Refusal) {
     super(
@@ -44,8 +44,8 @@ export class ReadRefused extends Error {
 }
 
 /**
- * Checks right after a file was opened that it is the one at the path that was meant, as it was at
- * rest.
+ * Checks, right after opening, that the file is still the one at the path and has not changed since
+ * it was found at rest.
  *
  * @param found the stat of the descriptor
  * @throws ReadRefused
@@ -56,25 +56,31 @@ export function checkOpened(fd: number, path: string, found: Stats, meant: FileS
 }
 
 /**
- * @throws ReadRefused for what is no regular file, or another one or another version than `meant`
+ * Checks that a stat is that of the expected file.
+ *
+ * @throws ReadRefused if it is not a regular file, or differs from `meant`
  */
 export function checkStat(found: Stats, meant: FileStat): void {
   if (!found.isFile()) throw new ReadRefused({ kind: 'notRegular' });
   if (!sameStat(fileStat(found), meant)) throw new ReadRefused({ kind: 'raced' });
 }
 
-/** The path itself where it lies in the directory. @throws ReadRefused */
+/**
+ * Returns the path if it is in the directory.
+ *
+ * @throws ReadRefused otherwise
+ */
 export function within(directory: string, path: string): string {
   if (!isWithin(path, directory)) throw new ReadRefused({ kind: 'notRegular' });
   return path;
 }
 
-/** Explains why reading a file failed. */
+/** Returns why reading a file failed. */
 export function refusalFor(error: unknown): Refusal {
   if (error instanceof ReadRefused) return error.refusal;
   const code = systemCode(error);
   if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'vanished' };
-  // A link, and a socket or a device without a driver.
+  // ELOOP: a link. ENXIO and ENODEV: a socket, or a device without a driver.
   if (code === 'ELOOP' || code === 'ENXIO' || code === 'ENODEV') return { kind: 'notRegular' };
   if (code !== undefined && PASSING.has(code)) return { kind: 'busy' };
   return { kind: 'unreadable', code: code ?? messageOf(error) };

@@ -1,7 +1,7 @@
-/** Bytes of the beginning of a file in which a private key is looked for. */
+/** Number of bytes at the beginning of a file that are searched for a private key. */
 export const KEY_BYTES = 65_536;
 
-/** Words of which every private key has one. Looking for them costs 2 µs for a file of 4 KB. */
+/** Every private key contains one of these words. The search takes 2 µs for a file of 4 KB. */
 const WORDS = [
   'PRIVATE KEY',
   'AGE-SECRET-KEY-1',
@@ -14,7 +14,7 @@ const KEYS: readonly RegExp[] = [
   // A PEM, OpenSSH, SSH2, OpenPGP or PuTTY file begins with its kind; a PEM may have a certificate
   // first.
   /^\s*(?:-{4,5} ?BEGIN (?:[\s\S]*-----BEGIN )?[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}|PuTTY-User-Key-File-\d)/,
-  // Anywhere else it is a key only with its letters behind it: a manual may show the line alone.
+  // Elsewhere it is a key only if its base64 text follows: a manual may quote the line alone.
   /-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}(?:\\[rn]|\s|[\w-]+: ?[^\n]*\n)*[A-Za-z0-9+/=]{40}/,
   /AGE-SECRET-KEY-1[0-9A-Z]{50}/,
   // WireGuard
@@ -24,20 +24,20 @@ const KEYS: readonly RegExp[] = [
 ];
 
 /**
- * Whether a file holds a private key: PEM, OpenSSH, SSH2, OpenPGP, PuTTY, age, WireGuard or a JSON
- * Web Key, in UTF-8 or UTF-16.
+ * Whether a file contains a private key: PEM, OpenSSH, SSH2, OpenPGP, PuTTY, age, WireGuard or a
+ * JSON Web Key, in UTF-8 or UTF-16.
  *
  * @param head the first `KEY_BYTES` of the file, or all of a shorter one
  */
 export function holdsPrivateKey(head: Uint8Array): boolean {
   const bytes = withoutZeros(Buffer.from(head.buffer, head.byteOffset, head.byteLength));
   if (!WORDS.some((word) => bytes.includes(word))) return false;
-  // A byte order mark, and what is not seen, may stand before the first line.
+  // A byte order mark and invisible characters may precede the first line.
   const text = bytes.toString('utf8').replace(/^[\ufffd\ufeff\u200b]+/, '');
   return KEYS.some((key) => key.test(text));
 }
 
-/** Makes ASCII of ASCII in UTF-16. */
+/** Converts ASCII in UTF-16 to ASCII. */
 function withoutZeros(bytes: Buffer): Buffer {
   const head = bytes.subarray(0, KEY_BYTES);
   const isUtf16 = head.subarray(0, 4).includes(0);

@@ -17,18 +17,20 @@ import { holdsPrivateKey, KEY_BYTES } from './private-key.js';
 import { documentKind } from './signatures.js';
 
 /**
- * The one reader of files that belong to the user.
+ * The one reader of the user's files.
  *
- * A file is opened without following a link and without waiting for a pipe or device. The open file
- * has to be the one at the path that was meant (see open.ts), and its stat the expected one. It is
- * read, and its stat is compared again. What raced a write or a replacement means nothing and is
- * not used. `readWhole` is for a small file in a worker, `pieces` for a file of any size;
- * `fingerprintNow` and `fingerprint` hash what they read.
+ * A file is opened without following links and without waiting for a pipe or a device. The open
+ * file must be the one at the path that was meant (see open.ts), with the expected stat. The stat
+ * is compared again after reading. If a write or a replacement raced the reading, the content is
+ * discarded.
+ *
+ * `readWhole` reads a small file in a worker, and `pieces` a file of any size. `fingerprintNow` and
+ * `fingerprint` hash them.
  */
 
-/** Hashing is half again as fast with pieces of this size as with a stream's 64 KiB. */
+/** Size of a piece, in bytes. Hashing is half as fast again as with the 64 KiB of a stream. */
 const PIECE_BYTES = 1_048_576;
-/** What a file contained. */
+/** The result of reading a file: its version, or why it could not be read. */
 export type Fingerprint =
   | {
       readonly kind: 'version';
@@ -37,11 +39,11 @@ export type Fingerprint =
     }
   | Refusal;
 
-/** Memory for one file; used again for the next. */
+/** Buffer for one file, reused for the next. */
 let scratch = Buffer.alloc(0);
 
 /**
- * Reads a file that fits into memory, synchronously: for a worker. The bytes are good until the
+ * Reads a file that fits into memory, synchronously: for a worker. The bytes are valid until the
  * next call.
  */
 export function readWhole({ file, stat, linksWithin }: ReadOrder): Buffer | Refusal {
@@ -57,7 +59,8 @@ export function readWhole({ file, stat, linksWithin }: ReadOrder): Buffer | Refu
         if (bytes === 0) return { kind: 'raced' };
         size += bytes;
       }
-      // The same inode at the path, unchanged, is the one that was read: one look shows both.
+      // One lstat is enough: if the path still has this inode and it is unchanged, it is the file
+      // that was read.
       checkStat(lstatSync(path), stat);
       return scratch.subarray(0, size);
     } finally {
@@ -69,11 +72,11 @@ export function readWhole({ file, stat, linksWithin }: ReadOrder): Buffer | Refu
 }
 
 /**
- * The bytes of a file of any size, in pieces that are good until the next one is asked for. The
- * last one comes only when the file has proved to be unchanged: who has all of them has one
- * version.
+ * Yields a file of any size in pieces. Each piece is valid until the next one is requested. The
+ * last piece comes only after the file proved to be unchanged, so a caller that has all pieces has
+ * one consistent version.
  *
- * @throws what `refusalFor` tells the meaning of
+ * @throws an error that `refusalFor` explains
  */
 export async function* pieces(
   { file, stat, linksWithin }: ReadOrder,
@@ -100,7 +103,7 @@ export async function* pieces(
   }
 }
 
-/** Hashes a small file and finds its encoding, synchronously: for a worker. */
+/** Hashes a small file and detects its encoding, synchronously: for a worker. */
 export function fingerprintNow(order: ReadOrder): Fingerprint {
   const bytes = readWhole(order);
   if (!Buffer.isBuffer(bytes)) return bytes;
@@ -116,9 +119,9 @@ export function fingerprintNow(order: ReadOrder): Fingerprint {
 }
 
 /**
- * Hashes a file of any size and finds its encoding.
+ * Hashes a file of any size and detects its encoding.
  *
- * @param onPiece called whenever a piece was read
+ * @param onPiece called after each piece is read
  */
 export async function fingerprint(
   order: ReadOrder,
@@ -144,8 +147,8 @@ export async function fingerprint(
 
 function encodingOf(file: string, head: Uint8Array, detector: EncodingDetector): Encoding {
   const encoding = detector.end();
-  // Of what is text by its bytes a message alone is a document. Most files are not looked at any
-  // more.
+  // E-mail messages are the only documents that are text. Most other text files need no further
+  // check.
   if (encoding !== 'binary' && !/\.eml$/i.test(file)) return encoding;
   return documentKind(file, head) === undefined ? encoding : 'document';
 }

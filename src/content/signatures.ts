@@ -2,21 +2,26 @@ import mime from 'mime';
 import type { DocumentKind } from '../lib/file.js';
 
 /**
- * How many bytes of the beginning of a file tell its type; a ZIP lists what is inside within them.
+ * Number of bytes at the beginning of a file that show its type. A ZIP lists its first entries
+ * there.
  */
 export const HEAD_BYTES = 4096;
-/** How many bytes of the beginning tell whether it is a type with a signature at all. */
+/** Number of bytes at the beginning that show whether the file has a signature at all. */
 export const SIGNATURE_BYTES = 264;
 
 interface Signature {
   /** In Latin-1; `?` stands for any byte. */
   readonly begin: string;
   readonly type: string;
-  /** Where it stands. @default 0 */
+  /**
+   * Offset of the signature.
+   *
+   * @default 0
+   */
   readonly at?: number;
-  /** White space and a byte order mark may stand before it. */
+  /** White space and a byte order mark may precede it. */
   readonly isText?: boolean;
-  /** Many kinds of file begin so. What is inside, or else the name, tells them apart. */
+  /** Many file types begin like this. The entries inside, or else the name, distinguish them. */
   readonly isContainer?: boolean;
 }
 
@@ -42,32 +47,36 @@ const SIGNATURES: readonly Signature[] = [
   { begin: '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', type: 'application/msword', isContainer: true },
 ];
 
-/** Where the name of an entry begins behind its signature. */
+/** Offset of the name of an entry after its signature. */
 const ENTRY_NAME = 26;
 
 const OFFICE = 'application/vnd.openxmlformats-officedocument';
-/** The directory that a package of Office Open XML has, by what it is. */
+/** Type of a package of Office Open XML, by its main directory. */
 const PACKAGES: Readonly<Record<string, string>> = {
   word: `${OFFICE}.wordprocessingml.document`,
   xl: `${OFFICE}.spreadsheetml.sheet`,
   ppt: `${OFFICE}.presentationml.presentation`,
 };
-/** What each such package has. */
+/** Names that every such package contains. */
 const PACKAGE = /\[Content_Types\]\.xml|_rels\/|docProps\//;
 
-/** What a file is by its first bytes, whatever else it contains. */
+/** The type of a file by its first bytes. */
 export interface Signed {
   readonly type: string;
-  /** The bytes do not tell more than what it is packed in, and the name may. */
+  /** The bytes show only the container format. The name may show more. */
   readonly isContainer: boolean;
 }
 
-/** Whether a file that begins so is of a type with a signature, and therefore no text. */
+/** Whether the beginning of a file has a known signature. The file is then not text. */
 export function isSigned(head: Uint8Array): boolean {
   return signatureOf(latin1(head.subarray(0, SIGNATURE_BYTES))) !== undefined;
 }
 
-/** @param head the first `HEAD_BYTES` of the file, or all of a shorter one */
+/**
+ * Returns the type of a file with a known signature.
+ *
+ * @param head the first `HEAD_BYTES` of the file, or all of a shorter one
+ */
 export function signedType(head: Uint8Array): Signed | undefined {
   const begin = latin1(head);
   const signature = signatureOf(begin);
@@ -78,7 +87,7 @@ export function signedType(head: Uint8Array): Signed | undefined {
 }
 
 function signatureOf(head: string): Signature | undefined {
-  // Readers of what is written as text skip a byte order mark and white space before it.
+  // Readers of text formats skip a byte order mark and white space before the signature.
   const text = head.replace(/^(\xef\xbb\xbf)?\s*/, '');
   return SIGNATURES.find(({ begin, at = 0, isText = false }) => {
     if (begin.includes('?')) return [...begin].every((byte, i) => byte === '?' || byte === head[i]);
@@ -87,13 +96,14 @@ function signatureOf(head: string): Signature | undefined {
 }
 
 /**
- * OpenDocument and EPUB name their type in the first entry, which is stored; Office Open XML shows
- * it by a directory, which other archives may have as well.
+ * Returns the type of a ZIP by its entries. OpenDocument and EPUB store their type uncompressed in
+ * the first entry. Office Open XML is recognised by a directory, which other archives may have as
+ * well.
  */
 function typeInside(zip: string): string | undefined {
   for (const entry of zip.split('PK\x03\x04').slice(1)) {
     const named = entry.slice(ENTRY_NAME);
-    // Its size may stand behind it, after another signature.
+    // The size of the entry may follow it, after another signature.
     const type = /^mimetype([\w.+-]+\/[\w.+-]+?)(?:PK\W|$)/.exec(named)?.[1];
     if (type !== undefined) return type;
     const directory = /^(word|xl|ppt)\//.exec(named)?.[1];
@@ -104,7 +114,7 @@ function typeInside(zip: string): string | undefined {
 
 const OPEN_DOCUMENT = 'application/vnd.oasis.opendocument';
 
-/** By media type. */
+/** Kinds of document by media type. */
 const KINDS: Readonly<Record<string, DocumentKind>> = {
   'application/pdf': 'pdf',
   [`${OFFICE}.wordprocessingml.document`]: 'word',
@@ -125,23 +135,24 @@ const KINDS: Readonly<Record<string, DocumentKind>> = {
 };
 
 /**
- * How a message begins: two header fields, of which the first may go on in lines that begin with a
- * blank.
+ * Matches the beginning of an e-mail: two header fields. The first may continue on lines that begin
+ * with a blank.
  */
 const HEADERS = /^(?:From [^\n]*\n)?[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*[!-9;-~]+:/;
 
 /**
- * What kind of document a file is, by its first bytes first and its name second.
+ * Returns the kind of a document: by its first bytes, then by its name.
  *
  * @param head the first `HEAD_BYTES` of the file, or all of a shorter one
- * @returns undefined for what no reader reads
+ * @returns undefined if no reader reads this kind of file
  */
 export function documentKind(name: string, head: Uint8Array): DocumentKind | undefined {
   const begin = head.subarray(0, HEAD_BYTES);
   const signed = signedType(begin);
   if (signed !== undefined && !signed.isContainer) return KINDS[signed.type];
   const kind = KINDS[mime.getType(`/${name}`) ?? ''];
-  // A message has no signature; anything else that has none is only called so.
+  // A message has no signature, so its headers are checked. Any other file without a signature only
+  // has the name of a document.
   if (kind === 'mail') return HEADERS.test(latin1(begin)) ? kind : undefined;
   return signed === undefined ? undefined : kind;
 }

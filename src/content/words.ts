@@ -2,14 +2,14 @@ import type { Encoding } from '../lib/file.js';
 import { HtmlParser } from '../lib/html-parser.js';
 import { decoderOf } from './encoding.js';
 
-/** The code of what is said of a text without words. */
+/** Code for a text without words. */
 export const NO_WORDS = 'NO_WORDS';
 
-/** So many words are counted, and no more. */
+/** Counting stops at this number of words. */
 export const MOST_WORDS = 100;
 
 const [BLANK, LETTER] = [1, 2];
-/** What each byte of UTF-8 is: ASCII white space, an ASCII letter or digit, or neither. */
+/** Class of each byte of UTF-8: ASCII white space, ASCII letter or digit, or neither. */
 const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte);
   if (/[\b\t\n\v\f\r ]/.test(character)) return BLANK;
@@ -17,33 +17,36 @@ const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 const [AMPERSAND, SEMICOLON, HASH] = [0x26, 0x3b, 0x23];
 const ANY = /[\p{L}\p{N}]/u;
-/** What is not shown of a page. */
+/** Elements of a page that are not shown. */
 const HIDDEN = new Set(['script', 'style']);
-/** Elements whose text a peer may leave out: it gives no words that must be there. */
+/** Elements whose text a peer may leave out. Their words are not counted. */
 const ASIDE = new Set(['title', 'noscript', 'template']);
 /**
- * Attributes by which a page may be found, beside the content of `meta` elements that describe it.
+ * Attributes whose text may make a page findable, besides the content of `meta` elements that
+ * describe it.
  */
 const SHOWN = new Set(['alt', 'title', 'value', 'placeholder', 'label', 'summary', 'aria-label']);
 const NOT_DESCRIBED = /^(viewport|generator|robots|theme-color|format-detection|referrer)$/i;
 
-/** Counts the words of a text that comes in pieces, up to `most`. */
+/** Counts the words of a text that arrives in pieces, up to a maximum. */
 export interface WordCounter {
   write(bytes: Uint8Array): void;
-  /** How many words there are; undefined where there are none, nor any beside the text. */
+  /**
+   * Returns the number of words; undefined if there is nothing to find, in the text or beside it.
+   */
   end(): number | undefined;
 }
 
 /**
- * Words of plain text in UTF-8: what stands between white space and has a letter or a digit; those
- * of an entity (`&nbsp;`, a blank) do not count. YaCy shows at least as many: it counts the blanks
- * of a text.
+ * Counts the words of plain text in UTF-8. A word is text between white space that contains a
+ * letter or a digit. Entities (`&nbsp;` is a blank) do not count. YaCy reports at least as many,
+ * because it counts the blanks of a text.
  */
 export class PlainWords implements WordCounter {
   readonly #most: number;
   #isWord = false;
   #isEntity = false;
-  /** An entity may be a letter. */
+  /** An entity may stand for a letter. */
   #hasEntity = false;
   #words = 0;
 
@@ -85,16 +88,16 @@ export class PlainWords implements WordCounter {
 }
 
 /**
- * Words of a page: those of its text. A title or a description alone gives no words, but is
- * something to find.
+ * Counts the words in the text of a page. A page with only a title or a description has no words
+ * but can be found: `end` returns 0.
  */
 export class HtmlWords implements WordCounter {
   readonly #decoder: ReturnType<typeof decoderOf>;
   readonly #plain = new PlainWords();
   readonly #parser: HtmlParser;
-  /** The element whose text is read. */
+  /** The element whose text is being read. */
   #element = '';
-  /** How many elements whose text does not count are open. */
+  /** Number of open elements whose text does not count. */
   #aside = 0;
   #any = false;
 

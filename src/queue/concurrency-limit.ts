@@ -1,53 +1,55 @@
-/** How fast the smoothed latency follows: about the last five answers. */
+/** Smoothing factor of the latency: it follows about the last five answers. */
 const FOLLOW = 0.2;
-/** Latency counts as slow above this multiple of its smoothed minimum … */
+/** Latency is slow above this multiple of its smoothed minimum … */
 const SLOW_FACTOR = 3;
-/** … and this much over it, in ms, so that the noise of a near peer does not count. */
+/** … plus this many ms, so that the noise of a nearby peer does not count. */
 const SLOW_SLACK_MS = 100;
 const CUT_SLOW = 0.7;
 const CUT_REFUSED = 0.5;
 /**
- * However slow a peer becomes, it gets two requests at a time: while one is answered, it works on
- * the other. Fewer only where it refuses.
+ * Lowest limit for a slow peer: it works on the second request while the first is answered. Only
+ * refusals reduce the limit to one.
  */
 const LEAST_SLOW = 2;
 
 /**
- * How many requests of a lane the peer bears at a time, from 1 to `max`.
+ * Adaptive concurrency limit: how many requests of a lane the peer can handle at a time, from 1 to
+ * `max`.
  *
- * - *Rising*, at the start and after an outage: one more with each answer, from 1 up.
- * - *Steady*, from the first cut on: one more each time that all slots have been answered.
- * - A *cut*, to 0.7 (and not below two) for latency well above its smoothed minimum, to 0.5 for a
- *   refusal. Requests that were under way at a cut cause no further one: they say nothing about the
- *   new limit.
+ * - *Rising*, at the start and after an outage (`restart`): from 1 up, by one with each answer.
+ * - *Steady*, from the first cut on: by one each time that all slots have been answered.
  *
- * With two requests at a time or fewer, latency is the peer's own. There, and only there, the
- * minimum is learned anew: bodies that grew a hundredfold cost one dip, not the speed of the day,
- * and a slow rise is never mistaken for the normal.
+ * The limit rises only while all slots are in use. It is *cut* to 0.7 (not below two) when latency
+ * is well above its smoothed minimum, and to 0.5 for a refusal. Requests that were running at a cut
+ * cause no further cut, because they say nothing about the new limit.
+ *
+ * At two requests at a time or fewer, latency is the peer's own. Only there may the learned minimum
+ * rise. Bodies that grow a hundredfold then cost one dip and not the speed of the day, and a slow
+ * rise of latency is not taken for normal.
  */
 export class ConcurrencyLimit {
   #limit = 1;
   #max = 1;
   #isRising = true;
   #cutAt = Number.NEGATIVE_INFINITY;
-  /** The smoothed minimum of the latency, in ms. */
+  /** Smoothed minimum of the latency, in ms. */
   #leastMs: number | undefined;
-  /** The smoothed latency since the last cut, in ms. */
+  /** Smoothed latency since the last cut, in ms. */
   #recentMs: number | undefined;
 
   get limit(): number {
     return Math.floor(this.#limit);
   }
 
-  /** Up to how many it may rise from now on. */
+  /** Sets the maximum, to which the limit may rise. */
   riseTo(max: number): void {
     this.#max = max;
     this.#limit = Math.min(this.#limit, max);
   }
 
   /**
-   * A request that started at `startedAt` was answered now; `isFull` says whether all slots were in
-   * use.
+   * Called when a request that started at `startedAt` was answered. `isFull` says whether all slots
+   * were in use.
    */
   answered(startedAt: number, now: number, isFull: boolean): void {
     if (this.#isSlow(now - startedAt)) this.#cut(CUT_SLOW, LEAST_SLOW, startedAt, now);
@@ -55,12 +57,12 @@ export class ConcurrencyLimit {
       this.#limit = Math.min(this.#max, this.#limit + (this.#isRising ? 1 : 1 / this.#limit));
   }
 
-  /** A request that started at `startedAt` was refused, or not answered at all. */
+  /** Called when a request that started at `startedAt` was refused, or not answered at all. */
   refused(startedAt: number, now: number): void {
     this.#cut(CUT_REFUSED, 1, startedAt, now);
   }
 
-  /** The peer was away: what it bears is found out from one request on. */
+  /** Called after an outage. The limit rises from one again. */
   restart(): void {
     this.#limit = 1;
     this.#isRising = true;

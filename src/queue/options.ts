@@ -3,17 +3,17 @@ import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 
 /**
- * The lanes of the queue, first the one that goes first.
+ * The lanes of the queue, in order of priority.
  *
- * - `interactive`: a person waits for it. It passes the others, a pause, and an open circuit.
- * - `confirm`: look-ups of what the peer shows.
- * - `push`: documents on their way to the peer. How many of these, and of look-ups, run at a time
- *   adapts to what the peer bears.
- * - `removal`: documents on their way out of the peer. A peer that fails at these alone goes on
- *   getting others.
- * - `mirror`: downloads. They may take long and wait for our own disk, so their latency says
+ * - `interactive`: a person waits for the answer. It overtakes the other lanes and ignores pauses
+ *   and an open circuit.
+ * - `confirm`: look-ups of what the peer shows. Like `push`, it has an adaptive concurrency limit.
+ * - `push`: documents sent to the peer.
+ * - `removal`: removals of documents from the peer. A peer that fails only at these still receives
+ *   documents.
+ * - `mirror`: downloads. They may take long and wait for the local disk, so their latency says
  *   nothing about the peer.
- * - `audit`: look-ups of what was confirmed long ago.
+ * - `audit`: look-ups of documents confirmed long ago.
  */
 export const LANES = ['interactive', 'confirm', 'push', 'removal', 'mirror', 'audit'] as const;
 export type Lane = (typeof LANES)[number];
@@ -24,9 +24,12 @@ export function eachLane<T>(make: (lane: Lane) => T): Record<Lane, T> {
 }
 
 export interface LaneLimits {
-  /** Starts a second, at most; more than 0, may be a fraction. From 10,000 on there is no limit. */
+  /**
+   * Maximum number of starts per second; above 0, may be a fraction. From 10,000 on there is no
+   * limit.
+   */
   readonly requestsPerSecond: number;
-  /** Requests of this lane at a time, at most; 1 or more. */
+  /** Maximum number of requests of this lane that run at a time; 1 or more. */
   readonly concurrency: number;
 }
 
@@ -34,24 +37,24 @@ export interface LaneLimits {
 export interface QueueLimits {
   readonly lanes: Readonly<Record<Lane, LaneLimits>>;
   /**
-   * How long one request may run before something is wrong with it, in ms; mirror requests twelve
+   * How long one request may run before the health check fails, in ms; `mirror` requests twelve
    * times as long.
    */
   readonly longestMs?: number;
 }
 
-/** Every number the queue decides by; the unit stands in the name. */
+/** The policy of the queue. Units are in the names. */
 export const DEFAULT_POLICY = {
   /**
-   * Troubles without an answer in between (see Breaker), counted over all lanes, that open the
-   * circuit when the last one is of this kind. One reset connection happens to every peer, so
-   * `unreachable` waits for the second; a refused password is no accident.
+   * Number of strikes that open the circuit when the latest one is of this kind; counted over all
+   * lanes (see Breaker). One reset connection is normal, so `unreachable` takes two; a refused
+   * password is no accident.
    */
   openAfter: { unreachable: 2, failing: 5, denied: 1, weak: 1, busy: 1 },
   /**
-   * First and longest wait before a probe, doubled by each that fails, in ms; shortened by up to
-   * half at random. Peers lock out those who insist on refused credentials. A peer that is busy may
-   * name another wait (Retry-After).
+   * First and longest wait before a probe, in ms. Each failed probe doubles the wait; jitter
+   * shortens it by up to half. `denied` starts higher because peers lock out clients that repeat
+   * refused credentials. A busy peer may name its own wait (Retry-After).
    */
   waitMs: {
     unreachable: { first: 1000, longest: 60_000 },
@@ -60,20 +63,16 @@ export const DEFAULT_POLICY = {
     weak: { first: 5000, longest: 300_000 },
     busy: { first: 1000, longest: 60_000 },
   },
-  /** From 0 to 1, for jitter. */
+  /** Returns a random number from 0 to 1, for jitter. */
   random: Math.random,
-  /**
-   * Trouble that lasts, and a peer that goes on asking to wait, are logged again after this long.
-   */
+  /** Interval at which lasting trouble, or a peer that stays busy, is logged again. */
   logAgainMs: 3_600_000,
-  /** Longest Retry-After that is believed. */
+  /** Longest Retry-After that is honoured. */
   retryAfterMaxMs: 3_600_000,
 };
 export type QueuePolicy = Readonly<typeof DEFAULT_POLICY>;
 
-/**
- * What the end of a request says about the peer; whoever makes the queue reads it from the error.
- */
+/** What the result of a request says about the peer. */
 export type Outcome =
   /** The peer works, whatever it said to this request. */
   | { readonly kind: 'answered' }
@@ -85,25 +84,25 @@ export type Outcome =
   | { readonly kind: 'busy'; readonly retryAfterMs?: number }
   /** The peer refused the credentials. */
   | { readonly kind: 'denied' }
-  /** The peer asks for the password in a way that shows it to others: it was not sent. */
+  /** The peer asks for the password in an unsafe way. The password was not sent. */
   | { readonly kind: 'weak' }
   /** The request was aborted by its caller; says nothing about the peer. */
   | { readonly kind: 'aborted' };
 
 export interface RequestQueueOptions extends QueueLimits {
-  /** What the error of a request says about the peer. */
+  /** Returns what an error says about the peer. */
   readonly classify: (error: unknown) => Outcome;
-  /** Deviations from `DEFAULT_POLICY`. */
+  /** Overrides of `DEFAULT_POLICY`. */
   readonly policy?: Partial<QueuePolicy>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What the peer is called in the log. */
+  /** Name of the peer in the log. */
   readonly peerName: string;
 }
 
 /**
- * The error of every request that the stop of the queue overtakes. The errors of requests pass
- * through it unchanged.
+ * Returns the error of a request that had not started when the queue stopped. Errors of the
+ * requests themselves pass through the queue unchanged.
  */
 export function queueStopped(): PeersyncError {
   return new PeersyncError({

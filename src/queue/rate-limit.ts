@@ -1,36 +1,36 @@
-/** From this rate on there is no limit. */
+/** Rates from this one on are unlimited. In requests per second. */
 const UNLIMITED_RATE = 10_000;
 /**
- * Above this rate the starts of a lane come in groups, so many groups a second: timers fire a
- * millisecond late, and with one start a timer a rate of 1,000 would become 500.
+ * Above this rate, requests start in groups: this many groups per second. Timers fire a millisecond
+ * late, so one start per timer would turn a rate of 1,000 into 500.
  */
 const GROUPS_PER_SECOND = 20;
 /**
- * The clock tells whole milliseconds: two moments may be closer to each other than it says by this,
- * in ms.
+ * The clock counts whole milliseconds, so two times may be closer than it shows by this much, in
+ * ms.
  */
 const ROUNDED_MS = 1;
 
 /**
- * Says from when on a lane may start its next request, so that its rate is kept.
+ * Rate limiter of a lane: two sliding windows over the starts.
  *
- * Two windows slide over the starts. In a second there are never more than the rate allows. In a
- * twentieth of a second there is never more than one group, which makes the starts even. A time
- * without starts is not made up for.
+ * A window of one second never has more starts than the rate allows. A window of a twentieth of a
+ * second never has more than one group, which spreads the starts evenly. Idle time is not made up
+ * for.
  *
- * All times are by one steady clock: a wall clock that is set changes nothing.
+ * All times come from one monotonic clock, so setting the wall clock changes nothing.
  */
 export class RateLimit {
-  /** When the last requests started, oldest first: at least as many as a second allows. */
+  /** Times of the latest starts, oldest first: at least as many as one second allows. */
   readonly #starts: number[] = [];
   #perSecond = Number.POSITIVE_INFINITY;
 
-  /** From now on this rate holds. Earlier starts still count. */
+  /** Sets the rate, in requests per second. Earlier starts still count. */
   limit(perSecond: number): void {
     this.#perSecond = perSecond;
   }
 
-  /** When the next request may start, in ms; in the past where it may start at once. */
+  /** Earliest start of the next request, in ms; in the past if it may start at once. */
   get nextAt(): number {
     if (!this.#isLimited) return Number.NEGATIVE_INFINITY;
     return Math.max(this.#endOfWindow(this.#group), this.#endOfWindow(this.#second) + ROUNDED_MS);
@@ -40,7 +40,7 @@ export class RateLimit {
     if (!this.#isLimited) return;
     this.#starts.push(now);
     const superfluous = this.#starts.length - this.#second;
-    // Not one at a time, which would move all others each time.
+    // Removed in bulk: removing one at a time would move all others each time.
     if (superfluous > this.#second) this.#starts.splice(0, superfluous);
   }
 
@@ -48,7 +48,7 @@ export class RateLimit {
     return this.#perSecond < UNLIMITED_RATE;
   }
 
-  /** How many may start in a second; one in a longer time where the rate is lower than that. */
+  /** Starts per second. At a rate below 1, it is one start in a longer window. */
   get #second(): number {
     return Math.max(1, Math.floor(this.#perSecond));
   }
@@ -57,7 +57,7 @@ export class RateLimit {
     return Math.max(1, Math.floor(this.#perSecond / GROUPS_PER_SECOND));
   }
 
-  /** When the window that allows so many starts is open for another one. */
+  /** Returns when a window with this many starts has room for another one. */
   #endOfWindow(starts: number): number {
     const first = this.#starts.at(-starts);
     return first === undefined

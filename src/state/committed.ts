@@ -5,19 +5,23 @@ import { type Counts, EntriesReader, noCounts, type Placed } from './entries-rea
 import type { Entry, Place } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';
 
-/** Sees each change of a record that has reached the disk. Must not throw. */
+/** Called for each change of a record that has reached the disk. Must not throw. */
 export type CommitListener = (after: Entry | undefined, before: Entry | undefined) => void;
 
-/** So many changes are counted as written without a pause. */
+/** Number of changes processed in one go after a write. */
 const SLICE = 1_000;
 
 /**
- * Which records and small values are not on disk as they are in memory, and of a record the line
- * that is there: undefined where there is none.
+ * The records and small values that differ from the disk and, for a record, its line on disk
+ * (undefined if there is none).
  *
- * A change *waits* from when it is made. A write takes all that wait; they are *being written*
- * until it has ended, and then on disk, or they wait again. The row that is written is made late:
- * it says what the record is by then.
+ * A change is
+ *
+ * - *waiting*, from the moment it is made;
+ * - *being written*, once a write has begun. A write takes all waiting changes;
+ * - removed from here when the write succeeds, or waiting again when it fails.
+ *
+ * The row of a change is generated late and contains the latest version of the record.
  */
 export class Changes {
   #waiting = new Map<string, string | undefined>();
@@ -27,7 +31,7 @@ export class Changes {
     return this.#waiting.size + this.#writing.size;
   }
 
-  /** @param key `folder\0path` of a record, or the name of a small value */
+  /** @param key `folder\0path` for a record, or the name of a small value */
   add(key: string, onDisk?: string): void {
     if (!this.#waiting.has(key)) this.#waiting.set(key, onDisk);
   }
@@ -36,7 +40,7 @@ export class Changes {
     return this.#writing.has(key) || this.#waiting.has(key);
   }
 
-  /** The line on disk of a record that has changed. */
+  /** Returns the line that a changed record has on disk. */
   onDisk(key: string): string | undefined {
     return this.#writing.has(key) ? this.#writing.get(key) : this.#waiting.get(key);
   }
@@ -46,13 +50,16 @@ export class Changes {
     for (const key of this.#waiting.keys()) if (!this.#writing.has(key)) yield key;
   }
 
-  /** All that wait are being written from now on. */
+  /** Begins a write of all waiting changes. */
   take(): void {
     this.#writing = this.#waiting;
     this.#waiting = new Map();
   }
 
-  /** What is being written, each as its row is made: that has in it what has changed meanwhile. */
+  /**
+   * Yields the keys being written. Consume a key as its row is generated: the row includes the
+   * changes made until then, which stop waiting.
+   */
   *taken(): Iterable<string> {
     for (const key of this.#writing.keys()) {
       this.#waiting.delete(key);
@@ -60,7 +67,7 @@ export class Changes {
     }
   }
 
-  /** The write failed. */
+  /** Ends a failed write: its changes wait again. */
   giveBack(): void {
     for (const [key, line] of this.#waiting)
       if (!this.#writing.has(key)) this.#writing.set(key, line);
@@ -69,8 +76,9 @@ export class Changes {
   }
 
   /**
-   * The write succeeded: so many changes are over. @returns them, each with the line that was on
-   * disk before
+   * Removes up to `most` changes of a successful write.
+   *
+   * @returns the changes removed, each with the line that was on disk before
    */
   *written(most: number): Iterable<readonly [key: string, before: string | undefined]> {
     let left = most;
@@ -88,13 +96,13 @@ export class Changes {
 }
 
 /**
- * The records as they are on disk, which is what people are told: a kill makes none of it untrue.
- * They are those in memory, but for the changes that are not on disk.
+ * The records as they are on disk. Status and reports show these, so that a kill makes no statement
+ * untrue. They are the records in memory, except for the changes that are not on disk yet.
  */
 export class CommittedEntries extends EntriesReader {
   readonly bases: UrlBases;
   readonly #listeners = new Set<CommitListener>();
-  /** By how much the counts in memory are ahead of those on disk, by folder. */
+  /** Counts in memory minus counts on disk, by folder. */
   readonly #ahead = new Map<string, Record<Entry['status'], number>>();
 
   constructor(
@@ -105,7 +113,7 @@ export class CommittedEntries extends EntriesReader {
     this.bases = inMemory.bases;
   }
 
-  /** A record was changed in memory. */
+  /** Called when a record was changed in memory. */
   changed(
     folder: string,
     path: string,
@@ -117,14 +125,15 @@ export class CommittedEntries extends EntriesReader {
   }
 
   /**
-   * Calls `listener` for each change of a record that reaches the disk; returns how to stop that.
+   * Calls `listener` for each change of a record that reaches the disk. Returns a function that
+   * unsubscribes.
    */
   onCommit(listener: CommitListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** The changes that were being written are on disk. */
+  /** Called when the changes being written are on disk. */
   async written(): Promise<void> {
     while (this.changes.isWriting) {
       for (const [key, before] of this.changes.written(SLICE)) this.#written(key, before);
@@ -150,7 +159,7 @@ export class CommittedEntries extends EntriesReader {
   }
 
   *lines(folder?: string, directory = ''): Iterable<Placed> {
-    // First, so that whoever goes on behind one of them leaves nothing out.
+    // First, so that a reader that continues after one of them skips nothing.
     yield* this.#forgotten(folder, directory);
     for (const placed of this.inMemory.lines(folder, directory)) {
       const key = this.changes.size === 0 ? '' : keyOf(placed[0], joinPath(placed[1], placed[2]));
@@ -212,7 +221,7 @@ export class CommittedEntries extends EntriesReader {
     }
   }
 
-  /** Those that are on disk, and not in memory any more. */
+  /** Yields the records that are on disk and no longer in memory. */
   *#forgotten(wanted: string | undefined, below: string): Iterable<Placed> {
     for (const key of this.changes.keys()) {
       const line = this.changes.onDisk(key);

@@ -6,12 +6,12 @@ import { isOpenToOthers } from '../lib/file.js';
 import { describeHolder, type Holder, isHere, type Lock, readLock, takeLock } from '../lib/lock.js';
 import { shellWord } from '../lib/text.js';
 
-/** How files are opened; a parameter so that a test can let a disk fail. */
+/** The function that opens files. A parameter, so that tests can simulate disk failures. */
 export type OpenFile = typeof open;
 
 /**
- * By code: what happened and what to do. `{dir}` is the directory, `{word}` the same as a shell
- * takes it, and `{detail}` says who, what or why.
+ * Message and hint by code. `{dir}` is the directory, `{word}` the same quoted for a shell, and
+ * `{detail}` names the user, process or reason.
  */
 const TABLE = {
   STATE_LOCKED: [
@@ -60,9 +60,11 @@ const TABLE = {
   ],
 } as const satisfies Readonly<Record<string, readonly [message: string, hint: string]>>;
 
-/** Why the state cannot be used or kept; `code` says which, `details.dir` where. */
+/**
+ * Why the state cannot be used or saved. `code` says which error, `details.dir` which directory.
+ */
 export class StateError extends PeersyncError {
-  /** @param hint what to do, where that is known better than the table knows it */
+  /** @param hint replaces the hint of the table */
   constructor(
     code: keyof typeof TABLE,
     dir: string,
@@ -92,9 +94,9 @@ const BY_SYSTEM_CODE: Readonly<Record<string, keyof typeof TABLE>> = {
 };
 
 /**
- * The StateError for an error met while the state in `dir` was read or written; a StateError stays
- * what it is. What no system call said of reading is the content's fault. A file that its owner
- * keeps from this user is said to be that owner's.
+ * Returns the StateError for an error that occurred while reading or writing the state in `dir`. A
+ * StateError is returned unchanged. A read error without a system code is taken for damaged
+ * content. If a file is not accessible, the error names its owner.
  */
 export async function stateError(
   error: unknown,
@@ -127,8 +129,8 @@ export function pathOf(dir: string, kind: 'journal' | 'snapshot', generation: nu
 }
 
 /**
- * The files of a state directory by generation, oldest first (see `JournalAdapter`), and the names
- * of those that were never finished. A directory that does not exist has none.
+ * Lists the generations of the journals and snapshots in a state directory, oldest first (see
+ * `JournalAdapter`), and the names of unfinished files. A directory that does not exist has none.
  */
 export async function listStateFiles(dir: string) {
   const names = await readdir(dir).catch((error: unknown) => {
@@ -147,11 +149,11 @@ export async function listStateFiles(dir: string) {
 }
 
 /**
- * Takes the state directory `dir`, created if need be, for this process.
+ * Locks the state directory `dir` for this process. Creates it if needed.
  *
- * Root is kept from the state of another user: its files would be root's, and unreadable for
- * whoever they are for. Some file systems give all that is written to one user; whose the lock
- * became shows that.
+ * Root may not use the state of another user: it would write files that the user cannot read. Some
+ * file systems assign all files to one user; the owner of the lock file shows that, and root may
+ * then use the state.
  *
  * @throws StateError STATE_LOCKED, STATE_LOCKED_ELSEWHERE, STATE_OPEN_TO_OTHERS,
  *   STATE_OF_ANOTHER_USER, STATE_UNWRITABLE, STATE_FULL, STATE_NOT_A_DIRECTORY
@@ -179,14 +181,14 @@ export async function lockState(dir: string, { clock }: { readonly clock: Clock 
   }
 }
 
-/** Who works with the state in `dir`, if anybody living does. */
+/** Returns the living process that uses the state in `dir`, if any. */
 export async function stateHolder(dir: string): Promise<Holder | undefined> {
   return await readLock(join(dir, 'lock'));
 }
 
 /**
- * Whose the newest journal is, which is root in a container that was given a directory of the
- * host's; that of the directory where there is no journal yet.
+ * Returns the owner of the newest journal or, without a journal, of the directory. In a container,
+ * root may own the journal in a directory of a user of the host.
  */
 async function ownerOfState(dir: string) {
   const newest = (await listStateFiles(dir)).journal.at(-1);
@@ -194,8 +196,8 @@ async function ownerOfState(dir: string) {
 }
 
 /**
- * The user whose the file or directory is, or what a link leads to, named as `sudo -u` takes it
- * (`#1000` where there is no name); undefined where that cannot be found out.
+ * Returns the owner of a file or directory; follows links. The name is written as `sudo -u` accepts
+ * it (`#1000` if the user has no name). Undefined if the owner cannot be determined.
  */
 async function ownerOf(path: string) {
   const uid = (await stat(path).catch(() => undefined))?.uid;

@@ -7,62 +7,67 @@ import { decode, statusOf, type UrlBases } from './line.js';
 /** How many records have each status. */
 export type Counts = Readonly<Record<Entry['status'], number>>;
 
-/** Which records a pass is about: all where nothing is given. */
+/** Selects records; all of them if nothing is given. */
 export interface Selection {
   readonly folder?: string | undefined;
-  /** Only what is below this directory of the folder. */
+  /** Only records below this directory of the folder. */
   readonly directory?: string | undefined;
   readonly status?: readonly Entry['status'][];
-  /** Only those whose line, not parsed yet, is as this says. */
+  /** Only records whose unparsed line passes this test. */
   readonly where?: (line: string) => boolean;
 }
 
-/** A record as text, and where it belongs. */
+/** A record as text, with its location. */
 export type Placed = readonly [folder: string, directory: string, name: string, line: string];
 
-/** So many records are looked at in a slice. */
+/** Number of records in a slice. */
 const SLICE = 1_000;
 
 /**
- * Everything that is asked of records, over a few primitives: `Entries` has those of the records in
- * memory, `CommittedEntries` those of what is on disk.
+ * The queries on records, built on a few primitives. `Entries` implements the primitives for the
+ * records in memory, `CommittedEntries` for those on disk.
  *
- * A record is parsed as it is asked for, each time into a new object: compare what it contains.
- * Iterables are live: they may be followed while records change. A pass over all of 1,000,000
- * records takes 2 s where each is parsed, and 0.1 s where their status leaves them out: use
- * `slices` for it.
+ * Each query parses a record into a new object: compare contents, not references. Iterables are
+ * live: records may change while you iterate. A pass over 1,000,000 records takes 2 s if each is
+ * parsed, and 0.1 s if the status excludes them; use `slices` for it.
  */
 export abstract class EntriesReader {
   abstract readonly bases: UrlBases;
 
-  /** The record as text; `statusOf` reads its status without parsing it. */
+  /** Returns the record as text; `statusOf` reads its status without parsing it. */
   abstract line(folder: string, path: string): string | undefined;
 
-  /** Everything, all of one folder, or what is below one directory of it, as it stands here. */
+  /**
+   * Yields all records, those of one folder, or those below one directory of it, in no particular
+   * order.
+   */
   abstract lines(folder?: string, directory?: string): Iterable<Placed>;
 
-  /** The files directly in `directory`, each with its record as text. */
+  /** Yields the files directly in `directory`, with their records as text. */
   abstract linesIn(
     folder: string,
     directory: string,
   ): Iterable<readonly [name: string, line: string]>;
 
   /**
-   * The names of the directories directly in `directory` that have records in memory in or below
-   * them.
+   * Returns the names of the directories directly in `directory` that have records in memory, at
+   * any depth.
    */
   abstract knownDirectories(folder: string, directory: string): Iterable<string>;
 
-  /** The paths of records that neither `linesIn` nor `knownDirectories` leads to. */
+  /** Returns the paths of the records that a walk by `linesIn` and `knownDirectories` may miss. */
   abstract forgottenPaths(folder: string): Promise<string[]>;
 
-  /** Of one folder, or of all. */
+  /** Counts the records of one folder, or of all. */
   abstract counts(folder?: string): Counts;
 
-  /** The names of the folders that have records. */
+  /** Returns the names of the folders that have records. */
   abstract folders(): Iterable<string>;
 
-  /** Where the quarantined ones are, at a cost of their number; perhaps others as well. */
+  /**
+   * Yields the keys of the quarantined records, in time proportional to their number. May yield
+   * others too.
+   */
   abstract quarantinedPlaces(): Iterable<Place>;
 
   get size(): number {
@@ -74,20 +79,23 @@ export abstract class EntriesReader {
     return line === undefined ? undefined : decode(line, folder, path, this.bases);
   }
 
-  /** The records of all files below `directory`, at a cost of its directories and its records. */
+  /** Yields the records below `directory`, in time proportional to its directories and records. */
   underDirectory(folder: string, directory: string): Iterable<Entry> {
     return parsed(this.lines(folder, directory), this.bases);
   }
 
-  /** All records, or all of one folder, or those with one of the statuses, without a pause. */
+  /**
+   * Yields all records, those of one folder, or those with one of the statuses, without yielding to
+   * the event loop.
+   */
   all(folder?: string, ...status: Entry['status'][]): Iterable<Entry> {
     return parsed(this.lines(folder), this.bases, { status });
   }
 
   /**
-   * The chosen records, in slices that take a few milliseconds each; the event loop turns between
-   * two. Iterate each slice as it comes: a record is read when its turn comes, so that it is never
-   * an older one.
+   * Yields the selected records in slices of a few milliseconds; the event loop runs between two.
+   * Consume each slice before you ask for the next: each record is read when its turn comes, in its
+   * latest version.
    */
   async *slices(selection: Selection = {}): AsyncGenerator<Iterable<Entry>> {
     const lines = this.lines(selection.folder, selection.directory)[Symbol.iterator]();
@@ -105,7 +113,7 @@ export abstract class EntriesReader {
     }
   }
 
-  /** The quarantined ones, at a cost of their number. */
+  /** Yields the quarantined items, in time proportional to their number. */
   *quarantined(): Iterable<QuarantinedItem> {
     for (const { folder, path } of this.quarantinedPlaces()) {
       const entry = this.get(folder, path);
@@ -114,7 +122,7 @@ export abstract class EntriesReader {
   }
 
   /**
-   * The record of another file that is there, and has this URL for its document or may have had it.
+   * Returns the record of another existing file that has, or may have had, its document at `url`.
    */
   ownerOf(url: string, except: Place): Entry | undefined {
     for (const entry of this.mayBeAt(url))
@@ -124,7 +132,8 @@ export abstract class EntriesReader {
   }
 
   /**
-   * The records of all files, of any folder, that have or ever had this URL, and of some others.
+   * Yields the records of all files, in any folder, that have or ever had this URL. May yield
+   * others too.
    */
   *mayBeAt(url: string): Iterable<Entry> {
     const seen = new Set<string>();

@@ -7,29 +7,29 @@ import { LineStore } from './line-store.js';
 export type { Counts } from './entries-reader.js';
 export type { Place } from './entry.js';
 
-/** The records as readers see them. */
+/** A read-only view of the records. */
 export type EntriesView = Omit<Entries, 'put' | 'set' | 'delete'>;
 
 interface Folder {
-  /** By path; those with records in or below them, and the folder itself. */
+  /** Directories by path: the folder itself, and each directory that has records at any depth. */
   readonly directories: Map<string, Directory>;
   readonly counts: Record<Entry['status'], number>;
-  /** Paths relative to the folder. */
+  /** Paths of quarantined items, relative to the folder. */
   readonly quarantined: Set<string>;
 }
 
 interface Directory {
-  /** Where the lines are kept, by the name of the file. */
+  /** Numbers of the lines in the `LineStore`, by file name. */
   readonly lines: Map<string, number>;
-  /** The names of the directories in it. */
+  /** Names of the directories directly in it. */
   directories?: Set<string>;
 }
 
-/** So many bytes a record grows by until it is confirmed. */
+/** How much a record grows until it is confirmed, in bytes, by status. */
 const ROOM: Partial<Record<Entry['status'], number>> = { pending: 48, accepted: 28 };
 /**
- * The only copy of the records in memory, a line each, by folder, directory and name: about 230
- * bytes for a confirmed one. A directory or a folder without records is not kept.
+ * The only copy of the records in memory: a line each, by folder, directory and name. A confirmed
+ * item takes about 230 bytes. Directories and folders without records are dropped.
  */
 export class Entries extends EntriesReader {
   readonly bases: UrlBases = [];
@@ -41,13 +41,13 @@ export class Entries extends EntriesReader {
     return at === undefined ? undefined : this.#lines.get(at);
   }
 
-  /** @returns the line that was there before, and that of now */
+  /** @returns the line before and the new line */
   put(entry: Entry): readonly [before: string | undefined, line: string] {
     const line = encode(entry, this.bases);
     return [this.set(entry.folder, entry.path, line), line];
   }
 
-  /** @returns the line that was there before */
+  /** @returns the line before */
   set(folderName: string, path: string, line: string): string | undefined {
     let folder = this.#folders.get(folderName);
     if (folder === undefined) {
@@ -67,7 +67,7 @@ export class Entries extends EntriesReader {
     return before;
   }
 
-  /** @returns the line that was there */
+  /** @returns the line that was removed */
   delete(folderName: string, path: string): string | undefined {
     const folder = this.#folders.get(folderName);
     const directory = folder?.directories.get(directoryOf(path));
@@ -82,7 +82,7 @@ export class Entries extends EntriesReader {
     return before;
   }
 
-  /** The names of the files directly in `directory` that have records. */
+  /** Returns the names of the files directly in `directory` that have records. */
   names(folder: string, directory: string): Iterable<string> {
     return this.#directory(folder, directory)?.lines.keys() ?? [];
   }
@@ -131,7 +131,7 @@ export class Entries extends EntriesReader {
   }
 }
 
-/** The record comes (1) or goes (-1). */
+/** Counts a record that was added (1) or removed (-1). */
 function count(folder: Folder, path: string, status: Entry['status'], by: 1 | -1): void {
   folder.counts[status] += by;
   if (status !== 'quarantined') return;
@@ -139,7 +139,7 @@ function count(folder: Folder, path: string, status: Entry['status'], by: 1 | -1
   else folder.quarantined.delete(path);
 }
 
-/** The directory, made where it is not known, with those that it stands in. */
+/** Returns the directory; creates it and its parents if they are missing. */
 function directoryIn(folder: Folder, path: string): Directory {
   const known = folder.directories.get(path);
   if (known !== undefined) return known;
@@ -153,7 +153,7 @@ function directoryIn(folder: Folder, path: string): Directory {
   return made;
 }
 
-/** Removes the directory, and those that it stands in, as far as nothing is left in them. */
+/** Removes the directory and its parents, as long as they are empty. */
 function removeEmpty(folder: Folder, path: string): void {
   const directory = folder.directories.get(path);
   if ((directory?.lines.size ?? 0) + (directory?.directories?.size ?? 0) > 0) return;
@@ -163,7 +163,7 @@ function removeEmpty(folder: Folder, path: string): void {
   removeEmpty(folder, directoryOf(path));
 }
 
-/** The directory and all that stand in it, at any depth, with their paths. */
+/** Yields the directory and all directories below it, with their paths. */
 function* below(folder: Folder | undefined, path: string): Iterable<readonly [string, Directory]> {
   const directory = folder?.directories.get(path);
   if (directory === undefined) return;

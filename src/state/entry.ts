@@ -74,8 +74,8 @@ export interface Evidence {
 }
 
 /**
- * The reason of a failure: one sentence saying what happened, one saying what to do, and a stable
- * code.
+ * Why an item failed or a file is kept out: one sentence saying what happened, one saying what to
+ * do, and a stable code.
  */
 export interface Trouble {
   readonly code: string;
@@ -582,7 +582,7 @@ export function mayHaveDocument(entry: Entry): entry is WithDocument {
   return isItem(entry) || entry.sent !== undefined;
 }
 
-/** Called when the file was removed, or no folder covers it any more. */
+/** Called when the file was removed, or its folder left the configuration. */
 export function gone(
   entry: Exclude<WithDocument, GoneItem | RemovedItem>,
   now: number,

@@ -1,22 +1,25 @@
-/** Texts are kept in steps of so many bytes. */
+/** Slots are a multiple of this size, in bytes. */
 const UNIT = 16;
-/** Before each text stand its length in bytes and the units of its place, 4 bytes each. */
+/**
+ * Header of a slot: the length of its text in bytes and the size of the slot in units, 4 bytes
+ * each.
+ */
 const HEADER = 8;
 const SLAB_UNITS = 65_536;
 
 /**
- * Keeps lines of text outside of the heap of V8, by number. A million strings that change a few
- * times each leave a heap full of holes and keep its collector busy: 427 MB of heap for 289 MB of
- * strings, and pauses of 50 to 90 ms. Here a line is written over itself while it fits, and the
- * place of one that went is taken by the next of its size.
+ * Stores lines of text by number, outside the heap of V8. A million strings that change a few times
+ * each fragment the heap and keep the garbage collector busy: 427 MB of heap for 289 MB of strings,
+ * and pauses of 50 to 90 ms. Here a line is overwritten in its slot while it fits, and a freed slot
+ * is reused for the next line of its size.
  *
- * Memory is taken 1 MiB at a time and never given back.
+ * Memory is allocated 1 MiB at a time and never freed.
  */
 export class LineStore {
   readonly #slabs: Buffer[] = [];
-  /** Free places by their units. */
+  /** Free slots by their size in units. */
   readonly #free = new Map<number, number[]>();
-  /** Units taken of the last slab. */
+  /** Units used in the last slab. */
   #taken = SLAB_UNITS;
 
   get(at: number): string {
@@ -26,9 +29,9 @@ export class LineStore {
   }
 
   /**
-   * @param room how much the line is likely to grow, in bytes, where it needs a place
+   * @param room how much the line is likely to grow, in bytes, if it needs a new slot
    * @param at the number of the line that it replaces
-   * @returns the number of the line, until it is put anew or removed
+   * @returns the number of the line, valid until the line is replaced or removed
    */
   put(line: string, room: number, at?: number): number {
     const bytes = Buffer.byteLength(line);
@@ -50,7 +53,10 @@ export class LineStore {
     else free.push(at);
   }
 
-  /** A free place, or a new one at the end; a slab for itself where it is larger than one. */
+  /**
+   * Returns a free slot of this size, or a new one at the end. A slot larger than a slab gets a
+   * slab of its own.
+   */
   #take(units: number): number {
     const free = this.#free.get(units)?.pop();
     if (free !== undefined) return free;
@@ -75,7 +81,7 @@ export class LineStore {
   }
 }
 
-/** Of a place in its slab, in bytes. */
+/** Returns the offset of a slot in its slab, in bytes. */
 function offsetOf(at: number): number {
   return UNIT * (at % SLAB_UNITS);
 }

@@ -4,22 +4,22 @@ import type { EntriesReader } from './entries-reader.js';
 import type { Entry, Place } from './entry.js';
 import { decode, statusOf } from './line.js';
 
-/** So many names are collected, sorted or merged without a pause: 2 to 3 ms. */
+/** Number of names collected, sorted or merged in one go: 2 to 3 ms. */
 const RUN = 4_096;
-/** So many records are read in a slice. */
+/** Number of records read in a slice. */
 const SLICE = 1_000;
 
-/** The records that are asked for: all where nothing is given. */
+/** Selects records; all of them if nothing is given. */
 interface Chosen {
   readonly folder?: string | undefined;
   readonly status?: Entry['status'] | undefined;
 }
 
-/** Says when the event loop is to turn: after so many steps of a walk. */
+/** Counts the steps of a walk and tells when the event loop should run. */
 class Pace {
   #steps = 0;
 
-  /** Counts one more step. @returns whether it is time for a pause */
+  /** Counts a step. Returns whether it is time to yield to the event loop. */
   step(): boolean {
     this.#steps = (this.#steps + 1) % RUN;
     return this.#steps === 0;
@@ -27,8 +27,7 @@ class Pace {
 }
 
 /**
- * A directory whose children are passed: names of files, and names of directories with a slash at
- * the end, in order.
+ * A directory that is being walked. `children` are sorted; names of directories end with a slash.
  */
 interface Passing {
   readonly path: string;
@@ -37,12 +36,12 @@ interface Passing {
 }
 
 /**
- * The chosen records by folder and by path, in slices that take a few milliseconds each; the event
- * loop turns between two.
+ * Yields the selected records sorted by folder and path, in slices of a few milliseconds; the event
+ * loop runs between two.
  *
- * Paths are ordered as whole texts, as `LC_ALL=C sort` has them. The names of one directory are
- * sorted at a time, and kept with those of the directories that it stands in. A record is read when
- * its turn comes, so that it is never an older one.
+ * Paths are compared as whole texts, as `LC_ALL=C sort` does. Only the names in the current
+ * directory and its ancestors are sorted and kept in memory. Each record is read when its turn
+ * comes, in its latest version.
  */
 export async function* sortedEntries(
   entries: EntriesReader,
@@ -63,9 +62,7 @@ export async function* sortedEntries(
   }
 }
 
-/**
- * The paths of a folder in their order, those that are on disk alone among them, some at a time.
- */
+/** Yields the paths of a folder in order, including those that exist only on disk, in slices. */
 async function* sortedPaths(
   entries: EntriesReader,
   folder: string,
@@ -77,7 +74,7 @@ async function* sortedPaths(
     const slice: string[] = [];
     for (const path of paths) {
       for (let next = forgotten[at]; next !== undefined && next <= path; next = forgotten[at]) {
-        // It may be in memory again.
+        // The path may be in memory again.
         if (next !== path) slice.push(next);
         at += 1;
         if (slice.length >= 2 * SLICE) yield slice.splice(0);
@@ -89,10 +86,7 @@ async function* sortedPaths(
   for (; at < forgotten.length; at += SLICE) yield forgotten.slice(at, at + SLICE);
 }
 
-/**
- * The paths with a record in memory, in their order: directory by directory, and into each where
- * its turn comes.
- */
+/** Yields the paths with a record in memory, in order: a depth-first walk of the directories. */
 async function* walk(
   entries: EntriesReader,
   folder: string,
@@ -119,7 +113,7 @@ async function* walk(
   if (paths.length > 0) yield paths;
 }
 
-/** What stands directly in a directory, in order. */
+/** Returns the sorted names of the files and directories directly in a directory. */
 async function childrenOf(
   entries: EntriesReader,
   { folder, path: directory }: Place,
@@ -139,8 +133,8 @@ async function childrenOf(
 }
 
 /**
- * Sorts the names in place, or into another list where they are many: sorted runs are merged, two
- * by two.
+ * Sorts a list of names: in place if it is short, and otherwise by merging sorted runs into another
+ * list.
  */
 async function sortNames(names: string[]): Promise<string[]> {
   if (names.length <= RUN) return names.sort();
@@ -158,8 +152,8 @@ async function sortNames(names: string[]): Promise<string[]> {
 }
 
 /**
- * Merges the sorted runs of `from` that begin at `start` and at `start + width` into the same place
- * of `to`.
+ * Merges the sorted runs of `from` that begin at `start` and `start + width` into the same range of
+ * `to`.
  */
 async function merge(
   from: readonly string[],

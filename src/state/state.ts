@@ -17,23 +17,23 @@ import {
 } from './journal.js';
 import { sinceOf, statusOf } from './line.js';
 
-/** Sees each change of a record as it is made, before it is on disk. Must not throw. */
+/** Called for each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (
   after: Entry | undefined,
   statusBefore: Entry['status'] | undefined,
   place: Place,
 ) => void;
 
-/** What a reader sees of the state. */
+/** A read-only view of the state. */
 export class StateView<Records extends EntriesReader = EntriesReader> {
-  /** @param repairs one sentence for each damage that was found when the state was read */
+  /** @param repairs one sentence for each damage found when the state was read */
   constructor(
     readonly entries: Records,
     protected readonly data: StateData,
     readonly repairs: readonly string[],
   ) {}
 
-  /** What keeps the last changes from the disk, until they are on it. */
+  /** The error that keeps the latest changes from the disk; undefined once they are saved. */
   get failure(): PeersyncError | undefined {
     return this.data.failure;
   }
@@ -42,60 +42,64 @@ export class StateView<Records extends EntriesReader = EntriesReader> {
     return this.entries.get(folder, path);
   }
 
-  /** Of one folder, or of all. */
+  /** Counts the records of one folder, or of all. */
   counts(folder?: string): Counts {
     return this.entries.counts(folder);
   }
 
-  /** A small value that was kept under this name. */
+  /** Returns the small value saved under this name. */
   meta(name: string): Json | undefined {
     return this.data.meta.get(name);
   }
 
   /**
-   * When the state was last opened with something lost that had been on disk, in ms since the
-   * epoch: what it says of documents may be from before. Undefined where that never happened.
+   * When opening the state last found that data had been lost from disk, in ms since the epoch.
+   * Records may then be older than the documents in the peer. Undefined if that never happened.
    */
   get repairedAt(): number | undefined {
     const at = this.data.meta.get(REPAIRED_META);
     return typeof at === 'number' ? at : undefined;
   }
 
-  /** The names of all small values that begin like this. */
+  /** Returns the names of all small values that begin with `prefix`. */
   metaNames(prefix: string): readonly string[] {
     return [...this.data.meta.keys()].filter((name) => name.startsWith(prefix));
   }
 }
 
-/** A commit waits for the one before it, and for a disk that has much to write. In ms. */
+/**
+ * Longest time for a commit, in ms. It waits for the commit before it, and the disk may be busy.
+ */
 const LONGEST_COMMIT_MS = 5 * 60_000;
-/** Between two tries of a commit that waits for space, in ms. */
+/** Time between two attempts of a commit that waits for disk space, in ms. */
 const TRY_AGAIN_MS = 5_000;
 const HOLDS =
   'Free some space there. What you asked holds already, but a stop before there is space would forget it.';
-/** How often a reader starts over when the daemon's compaction removes a file under its hands. */
+/**
+ * Number of attempts to read the state. The daemon's compaction may remove a file while it is read.
+ */
 const READ_ATTEMPTS = 10;
 
 /**
- * What peersync knows, in memory for everyone to see, and on disk for after a restart.
+ * Everything peersync knows: in memory while it runs, on disk across restarts.
  *
- * `put` and its kind change memory at once and tell the listeners; `commit` resolves when all
- * changes so far are on disk. Whoever acts on a change commits it first. Close it to commit what is
- * left; it is of no use afterwards.
+ * `put`, `remove` and `setMeta` change memory at once; `put` and `remove` call the listeners.
+ * `commit` resolves when all changes so far are on disk. Commit a change before you act on it.
+ * `close` commits the rest; do not use the state afterwards.
  */
 export class State extends StateView<EntriesView> {
   readonly health = new HealthCheck('state', 'what is known is not brought to the disk', {
     limitMs: LONGEST_COMMIT_MS,
   });
   /**
-   * The same as it is on disk, for all that people and programs are told. Small values are those in
-   * memory.
+   * The state as it is on disk, for everything that is shown to people and programs. Its small
+   * values are those in memory.
    */
   readonly committed: StateView;
   readonly #listeners = new Set<ChangeListener>();
-  /** A commit found the disk full, and none has succeeded since. */
+  /** Set while the disk is full: a commit failed and none has succeeded since. */
   #isWaiting = false;
-  /** The time until the next try, which all commits wait out together. */
+  /** The delay before the next attempt, shared by all waiting commits. */
   #pause: Promise<void> | undefined;
 
   private constructor(
@@ -108,8 +112,8 @@ export class State extends StateView<EntriesView> {
   }
 
   /**
-   * Opens the state in `dir`, creating it where there is none and repairing what a crash left
-   * behind. The caller holds the lock of the directory.
+   * Opens the state in `dir`. Creates it if there is none, and repairs what a crash left behind.
+   * The caller holds the lock of the directory.
    *
    * @throws StateError
    */
@@ -121,8 +125,8 @@ export class State extends StateView<EntriesView> {
   }
 
   /**
-   * Reads the state in `dir` as it is now, without lock, repair or write: also while a daemon works
-   * on it. A directory without state reads as an empty one.
+   * Reads the state in `dir` without locking, repairing or writing. A daemon may use it at the same
+   * time. A directory without state reads as an empty state.
    *
    * @throws StateError
    */
@@ -138,31 +142,33 @@ export class State extends StateView<EntriesView> {
     }
   }
 
-  /** For `status` and the metrics; `unsaved` are changes that are not on disk yet. */
+  /**
+   * Figures for `status` and the metrics. `unsaved` counts the changes that are not on disk yet.
+   */
   figures() {
     const { committed, changes, failure } = this.data;
     return { records: committed.size, unsaved: changes.size, failure, ...this.adapter.figures() };
   }
 
-  /** Is called with how long each sync of changes took, in seconds. */
+  /** Called after each sync with its duration, in seconds. */
   set onSync(listener: (seconds: number) => void) {
     this.adapter.onSync = listener;
   }
 
-  /** Puts a record in the place of the one before. In memory; see `commit`. */
+  /** Adds a record or replaces it, in memory; see `commit`. */
   put(entry: Entry): void {
     const [before, line] = this.data.entries.put(entry);
     if (before !== line) this.#changed(entry, entry, before, line);
   }
 
-  /** Forgets a file. In memory; see `commit`. */
+  /** Removes the record of a file, in memory; see `commit`. */
   remove(folder: string, path: string): void {
     const before = this.data.entries.delete(folder, path);
     if (before !== undefined) this.#changed({ folder, path }, undefined, before, undefined);
   }
 
   /**
-   * Keeps a small value under a name, or forgets it when `value` is undefined. In memory; see
+   * Saves a small value under a name, or removes it if `value` is undefined. In memory; see
    * `commit`.
    */
   setMeta(name: string, value: Json | undefined): void {
@@ -173,12 +179,14 @@ export class State extends StateView<EntriesView> {
   }
 
   /**
-   * Resolves when all changes so far are on disk. Many may wait at once: they share one sync.
-   * Nothing acts on what is not on disk, so where it waits out a full disk, everything simply waits
-   * meanwhile; it says so once, and when there is space.
+   * Resolves when all changes so far are on disk. Commits that wait at the same time share one
+   * sync.
    *
-   * @param whose a person is told of a full disk instead of waiting; what was asked holds, and is
-   *   written when there is space
+   * If the disk is full, a commit waits until there is space, and so does the work that depends on
+   * it. The wait is logged once when it begins and once when it ends.
+   *
+   * @param whose `person` fails at once with STATE_FULL instead of waiting; the change still
+   *   applies and is saved when there is space
    * @throws StateError STATE_FULL or STATE_UNWRITABLE: nothing is lost, and a later commit tries
    *   again
    */
@@ -199,7 +207,7 @@ export class State extends StateView<EntriesView> {
         if (!this.#isWaiting) log.error({ event: 'full', code }, `${message} ${hint}`);
         this.#isWaiting = true;
         if (whose === 'person') {
-          // What is not written in the end, `close` says.
+          // `close` reports changes that are never written.
           this.commit().catch(() => {});
           throw new PeersyncError({ code, message, hint: HOLDS });
         }
@@ -210,26 +218,26 @@ export class State extends StateView<EntriesView> {
     }
   }
 
-  /** Calls `listener` for each change of a record from now on; returns how to stop that. */
+  /** Calls `listener` for each change of a record. Returns a function that unsubscribes. */
   onChange(listener: ChangeListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
   /**
-   * Calls `listener` for each change of a record that reaches the disk from now on; returns how to
-   * stop that.
+   * Calls `listener` for each change of a record that reaches the disk. Returns a function that
+   * unsubscribes.
    */
   onCommit(listener: CommitListener): () => void {
     return this.data.committed.onCommit(listener);
   }
 
   /**
-   * Forgets the files that were removed, and the documents, more than `ms` ago, and returns how
-   * many.
+   * Removes the records that have been `gone` or `removed` for more than `ms`; returns their
+   * number.
    *
-   * @param isUndecided whether it is still to be decided what becomes of the document: then it is
-   *   not forgotten
+   * @param isUndecided whether the removal of the document is still undecided; such records are
+   *   kept
    */
   async forgetGone(ms: number, isUndecided = (_: AwayItem) => false): Promise<number> {
     const limit = this.options.clock.now() - ms;
@@ -247,34 +255,38 @@ export class State extends StateView<EntriesView> {
   }
 
   /**
-   * Rewrites the journal into a snapshot now; it happens by itself when the journal has grown
-   * large.
+   * Compacts the journal into a snapshot now. Compaction also starts by itself when the journal has
+   * grown large.
    */
   compact(): Promise<void> {
     return this.adapter.compact(this.data);
   }
 
-  /** The directory was removed, or another peersync has it: no commit succeeds any more. */
+  /**
+   * Called when the directory was removed or another peersync uses it. Makes every commit fail
+   * until `writeAnew`.
+   */
   lose(reason: StateError): void {
     this.adapter.lose(reason);
   }
 
   /**
-   * Writes everything into the directory anew, which has no state in it; the caller holds its lock.
+   * Writes the whole state into the directory, which must not contain one. The caller holds its
+   * lock.
    */
   writeAnew(): Promise<void> {
     return this.adapter.writeAnew(this.data);
   }
 
   /**
-   * Writes everything anew in the background where the journal was removed from the directory, or
-   * replaced.
+   * Checks that the journal is still in the directory. If it was removed or replaced, writes the
+   * whole state anew in the background.
    */
   checkJournal(): Promise<void> {
     return this.adapter.checkJournal(this.data);
   }
 
-  /** Commits what is left, and closes even if that fails. */
+  /** Commits the remaining changes, and closes even if that fails. */
   async close(): Promise<void> {
     try {
       await this.low.write();

@@ -5,27 +5,28 @@ import { readHtml } from './html.js';
 import { DocumentError, dateOf, type Reader, TextCollector } from './reader.js';
 
 /**
- * Documents that are ZIP archives of XML files: Office Open XML, OpenDocument and EPUB. Their text
- * is read as a stream of elements, because a tree of a large sheet would fill the memory.
+ * Readers of documents that are ZIP archives of XML files: Office Open XML, OpenDocument and EPUB.
+ * They read XML as a stream of elements, because the tree of a large sheet would fill the memory.
  */
 
 /** The entries of an archive, by name. */
 type Entries = Readonly<Record<string, Uint8Array>>;
 
 /**
- * Bytes that are unpacked from one archive: with its text they fit into the memory that
+ * Maximum number of bytes unpacked from one archive. With its text, they fit into the memory that
  * `document-process.ts` allows.
  */
 const MOST_UNPACKED = 200_000_000;
 
 /**
- * Unpacks the entries that are wanted. @throws DocumentError DOCUMENT_TOO_LARGE for an archive that
- * would fill the memory
+ * Unpacks the entries whose names match.
+ *
+ * @throws DocumentError DOCUMENT_TOO_LARGE for an archive that would fill the memory
  */
 function unpacked(bytes: Uint8Array, wanted: RegExp): Entries {
   let size = 0;
   return unzipSync(bytes, {
-    // What an entry has more than it says is not unpacked.
+    // An entry is unpacked only up to its declared size.
     filter: ({ name, originalSize }) => {
       if (!wanted.test(name)) return false;
       size += originalSize;
@@ -36,7 +37,7 @@ function unpacked(bytes: Uint8Array, wanted: RegExp): Entries {
   });
 }
 
-/** @throws DocumentError DOCUMENT_BROKEN without it */
+/** @throws DocumentError DOCUMENT_BROKEN if there is no such entry */
 function entry(entries: Entries, name: string): Uint8Array {
   const found = entries[name];
   if (found === undefined) throw new DocumentError('DOCUMENT_BROKEN', `it has no ${name} in it`);
@@ -44,8 +45,8 @@ function entry(entries: Entries, name: string): Uint8Array {
 }
 
 /**
- * The content of a whole XML file. Entities that it defines itself are left as they are, so that
- * they cannot multiply.
+ * Parses a whole XML file. Entities that the file defines are not expanded, so that they cannot
+ * multiply.
  */
 function readXml(
   bytes: Uint8Array | undefined,
@@ -60,7 +61,7 @@ function readXml(
   parser.end();
 }
 
-/** The name of an element without its prefix, which some programs choose themselves. */
+/** Returns the name of an element without its prefix, which the writing program may choose. */
 const bare = (name: string) => name.slice(name.indexOf(':') + 1);
 
 const FIELDS = new Set([
@@ -74,7 +75,7 @@ const FIELDS = new Set([
   'meta:creation-date',
 ]);
 
-/** What the file tells of itself: of each element what stands in the first one. */
+/** Returns the metadata of a document: the text of the first element of each kind. */
 function properties(bytes: Uint8Array | undefined) {
   const found = new Map<string, string>();
   let open: string | undefined;
@@ -100,24 +101,27 @@ function properties(bytes: Uint8Array | undefined) {
 
 const words = (text: string) => new Set(text.split(' '));
 /**
- * Which elements of a format stand for what, by their names; with the prefix where another one has
+ * The meaning of the elements of a format, by name. A name has its prefix if another element has
  * the same name.
  */
 interface Marks {
-  /** The text in these counts. */
+  /** Elements that contain text of the document. */
   readonly text: ReadonlySet<string>;
-  /** These end a line where they end, and one that is begun where they begin within another one. */
+  /**
+   * Elements that are lines of their own: their end ends a line, and so does their start within
+   * another one.
+   */
   readonly paragraphs: ReadonlySet<string>;
-  /** What stands for itself. */
+  /** Elements that stand for characters. */
   readonly signs: ReadonlyMap<string, string>;
   /**
-   * What is in these is not read: properties, deleted text, who remarked something and when, what
-   * stands there twice.
+   * Elements whose content is skipped: properties, deleted text, authors and dates of comments,
+   * duplicates.
    */
   readonly hidden: ReadonlySet<string>;
 }
 
-/** Word, and slides, drawings, charts and remarks of all. */
+/** Word documents; also slides, drawings, charts and comments of all Office formats. */
 const OPEN_XML: Marks = {
   text: words('t v text'),
   paragraphs: words('p pt text comment'),
@@ -143,7 +147,7 @@ function addText(bytes: Uint8Array | undefined, into: TextCollector, marks: Mark
       if (is(name, marks.text)) counts += 1;
       into.add(marks.signs.get(bare(name)) ?? '');
       if (!is(name, marks.paragraphs)) return;
-      // A text box or a note stands in the paragraph that it belongs to.
+      // A text box or a note is inside the paragraph that it belongs to.
       if (open > 0) into.add('\n');
       open += 1;
     },
@@ -161,17 +165,19 @@ function addText(bytes: Uint8Array | undefined, into: TextCollector, marks: Mark
   });
 }
 
-/** What tells of the document, and is no part of its text. */
+/** Files with metadata, which is not part of the text. */
 const ABOUT = /^(docProps\/core|meta|META-INF\/manifest|xl\/(workbook|sharedStrings|styles))\.xml$/;
-/** What stands beside the body: headers, notes, remarks, drawings and charts. */
+/** Files with text outside the body: headers, notes, comments, drawings and charts. */
 const BESIDE =
   /^(word\/(header|footer|footnotes|endnotes|comments)\d*|(word|ppt|xl)\/(diagrams\/data|charts\/chart|drawings\/drawing|comments)\d+|ppt\/(notesSlides|comments)\/[^/]+|styles)\.xml$/;
 const { compare } = new Intl.Collator('en', { numeric: true });
 
 /**
- * @param body the files of its text, which is read in the order of the numbers in their names
- * @param begin is given the entries before the text is read, and returns what reads each file of
- *   the body
+ * Makes the reader of an office format.
+ *
+ * @param body matches the files with the text, read in the order of the numbers in their names
+ * @param begin called with the entries before the text is read; returns the function that reads
+ *   each file of the body
  */
 function office(
   name: string,
@@ -183,7 +189,7 @@ function office(
   return {
     name,
     read: (bytes) => {
-      // The container of what a password protects, and of all documents before 2007.
+      // The signature of OLE2: a document with a password, or one from before Office 2007.
       if (bytes[0] === 0xd0 && bytes[1] === 0xcf)
         throw encrypted('it has a password, or is of a version before 2007');
       const entries = unpacked(bytes, wanted);
@@ -212,10 +218,10 @@ function encrypted(why = 'it is encrypted'): DocumentError {
 
 export const word = office('Word', /^word\/document\d*\.xml$/, OPEN_XML);
 export const slides = office('PowerPoint', /^ppt\/slides\/[^/]+\.xml$/, OPEN_XML);
-/** Texts, sheets and presentations. */
+/** Text documents, sheets and presentations. */
 export const openDocument = office('OpenDocument', /^content\.xml$/, OPEN_DOCUMENT);
 
-/** Excel: the names of the sheets, then sheet by sheet, a line a row. */
+/** Excel: the names of the sheets, then the sheets, one line per row. */
 export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, (entries, into) => {
   let firstDay = Date.UTC(1899, 11, 30);
   readXml(entry(entries, 'xl/workbook.xml'), {
@@ -256,7 +262,7 @@ export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, 
   };
 });
 
-/** Texts that cells name by their number. How they are pronounced (`rPh`) is left out. */
+/** Returns the texts that cells refer to by number, without their phonetic readings (`rPh`). */
 function sharedStrings(bytes: Uint8Array | undefined): string[] {
   const strings: string[] = [];
   let [current, isText, isSpoken] = ['', false, false];
@@ -280,7 +286,7 @@ function sharedStrings(bytes: Uint8Array | undefined): string[] {
   return strings;
 }
 
-/** Whether a number is shown as a day, by the number of its style. */
+/** Returns, for each cell style, whether it shows a number as a date. */
 function dayStyles(bytes: Uint8Array | undefined): boolean[] {
   const codes = new Map<string, string>();
   const days: boolean[] = [];
@@ -290,7 +296,7 @@ function dayStyles(bytes: Uint8Array | undefined): boolean[] {
       const name = bare(tag);
       if (name === 'numFmt') codes.set(numFmtId, formatCode.replace(/"[^"]*"|\[[^\]]*\]|\\./g, ''));
       else if (name === 'cellXfs') isOfCells = true;
-      // Formats that each program knows: 14 to 17 and 22 are days.
+      // Built-in number formats: 14 to 17 and 22 are dates.
       else if (name === 'xf' && isOfCells)
         days.push(/^(1[4-7]|22)$/.test(numFmtId) || /[dy]/i.test(codes.get(numFmtId) ?? ''));
     },
@@ -301,7 +307,7 @@ function dayStyles(bytes: Uint8Array | undefined): boolean[] {
   return days;
 }
 
-/** Books: pages of HTML, in the order in which they are read. */
+/** Books: pages of HTML, in reading order. */
 export const epub: Reader = {
   name: 'EPUB',
   read: (bytes) => {
@@ -320,7 +326,7 @@ export const epub: Reader = {
         else if (bare(name) === 'itemref') order.push(idref);
       },
     });
-    // Fonts may be encrypted in a book that everybody can read.
+    // Encrypted fonts do not make a book unreadable; encrypted pages do.
     const hidden = Buffer.from(entries['META-INF/encryption.xml'] ?? []).toString();
     const text = new TextCollector();
     for (const id of order) {

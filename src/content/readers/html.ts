@@ -7,7 +7,7 @@ const INLINE = new Set(
     ' ',
   ),
 );
-/** `<meta name>` by what it tells. */
+/** Names of `<meta>` elements that hold the author or the date. */
 const AUTHOR = new Set(['author', 'dc.creator', 'dcterms.creator']);
 const DATE = new Set([
   'date',
@@ -18,8 +18,8 @@ const DATE = new Set([
 ]);
 
 /**
- * The text of a page as a reader sees it, a line a block; scripts, styles and pictures are left
- * out.
+ * Returns the text of a page as a reader sees it, one line per block. Scripts, styles and pictures
+ * are left out.
  */
 export function readHtml(html: string): Extract {
   const text: string[] = [];
@@ -53,7 +53,7 @@ export function readHtml(html: string): Extract {
       else text.push(part);
     },
   };
-  // Pages of books are XHTML, where `<title/>` and `<script/>` are whole.
+  // Pages of books are XHTML, in which `<title/>` and `<script/>` are complete elements.
   const parser = new HtmlParser(handler, { recognizeSelfClosing: true });
   parser.write(html);
   parser.end();

@@ -1,14 +1,14 @@
 import { DocumentError, type Extract, type Reader, TextCollector } from './reader.js';
 
-/** PDF, page by page. Fonts and pictures are not drawn, and nothing in the file is run. */
+/** PDF, page by page. Fonts and pictures are not drawn, and no code in the file is run. */
 export const pdf: Reader = {
   name: 'PDF',
   read: async (bytes, _depth, enough): Promise<Extract> => {
     const { getDocument, PDFDateString, VerbosityLevel } = await pdfJs();
     let missing: string | undefined;
     /**
-     * Code tables for old fonts of Asian scripts; they are larger than all of peersync, and not
-     * shipped.
+     * Stands in for the code tables (CMaps) of old fonts of Asian scripts. They are larger than all
+     * of peersync and not shipped.
      */
     class CMapReaderFactory {
       async fetch({ name }: { readonly name: string }): Promise<never> {
@@ -18,7 +18,8 @@ export const pdf: Reader = {
     }
     const task = getDocument({
       CMapReaderFactory,
-      // PDF.js takes the memory of an array that is all of it, and copies a part of one.
+      // PDF.js takes over the memory of an array that covers its whole buffer, and copies it
+      // otherwise.
       data: new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength),
       disableFontFace: true,
       isEvalSupported: false,
@@ -32,7 +33,7 @@ export const pdf: Reader = {
       for (let number = 1; number <= document.numPages && text.length <= enough; number += 1) {
         const page = await document.getPage(number);
         const { items } = await page.getTextContent();
-        // A soft hyphen in a PDF is one that is shown.
+        // A soft hyphen in a PDF is a visible one.
         for (const item of items)
           if ('str' in item)
             text.add(item.str.replaceAll('\u00ad', '-') + (item.hasEOL ? '\n' : ''));
@@ -58,7 +59,7 @@ export const pdf: Reader = {
       const date = PDFDateString.toDateObject(
         field('ModDate') ?? field('CreationDate') ?? '',
       )?.getTime();
-      // Words that are divided at the end of a line are in one again.
+      // Joins words that were hyphenated at the end of a line.
       const whole = text.end().replace(/(\p{Ll})-\n(\p{Ll})/gu, '$1$2');
       return {
         text: whole,
@@ -77,7 +78,7 @@ export const pdf: Reader = {
   },
 };
 
-/** A remark, a link, or a field that is filled in. */
+/** A comment, a link, or a form field. */
 interface Annotation {
   readonly contentsObj?: { readonly str: string };
   readonly fieldType?: string;
@@ -85,13 +86,13 @@ interface Annotation {
 }
 
 /**
- * The part of PDF.js that reads text, in its build for older engines, which Node 20 is. Its worker
- * runs in this thread, which is one of its own already.
+ * Loads the text extraction of PDF.js, in the legacy build, which Node 20 needs. Its worker runs in
+ * this thread, which is already separate from the daemon.
  */
 async function pdfJs() {
   /**
-   * What it looks for as soon as it is loaded, and uses only to draw: it would take it from a
-   * native package of 30 MB.
+   * Stands in for classes that PDF.js looks up when it is loaded and uses only to draw. It would
+   * otherwise load a native package of 30 MB.
    */
   class Unused {}
   const globals: Record<string, unknown> = globalThis as never;

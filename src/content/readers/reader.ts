@@ -1,31 +1,32 @@
-/** What a document says, and what it tells of itself. */
+/** The text and the metadata of a document. */
 export interface Extract {
   readonly text: string;
   readonly title?: string | undefined;
   readonly author?: string | undefined;
-  /** When it was written or last changed, in ms since the epoch. */
+  /** When the document was last changed or, if unknown, written, in ms since the epoch. */
   readonly date?: number | undefined;
-  /** As in BCP 47: `de`, `en-GB`. */
+  /** A BCP 47 tag: `de`, `en-GB`. */
   readonly language?: string | undefined;
 }
 
 /**
- * Reads one format. A new format is one of these, and a line in `readers.ts` and `signatures.ts`.
+ * The reader of one format. To add a format, write a Reader and add a line each to `readers.ts` and
+ * `signatures.ts`.
  */
 export interface Reader {
-  /** As `peersync why` names it. */
+  /** Name in `peersync why`. */
   readonly name: string;
   /**
-   * Reads a whole file. What is no text in it (pictures, sound) is left out.
+   * Reads a whole file. Content other than text (pictures, sound) is left out.
    *
-   * @param depth in how many other documents it is, as the attachment of a message
-   * @param enough characters after which the rest may be left out
-   * @throws DocumentError for what it can name; any other error means that the file is damaged
+   * @param depth how many other documents this one is nested in, as the attachment of a message
+   * @param enough number of characters after which the rest may be left out
+   * @throws DocumentError for a known cause; any other error means that the file is damaged
    */
   read(bytes: Uint8Array, depth: number, enough: number): Promise<Extract> | Extract;
 }
 
-/** Characters of one document; more is no document that anybody reads. */
+/** Maximum number of characters of one document. Nobody reads longer ones. */
 const MOST_TEXT = 32_000_000;
 
 /** Why a document was not read. */
@@ -38,12 +39,12 @@ export class DocumentError extends Error {
   }
 }
 
-/** Gathers text, as much as one document may have. */
+/** Collects the text of one document, up to `MOST_TEXT` characters. */
 export class TextCollector {
   readonly #pieces: string[] = [];
   #length = 0;
 
-  /** Characters that were gathered. */
+  /** Number of characters collected. */
   get length(): number {
     return this.#length;
   }
@@ -60,8 +61,8 @@ export class TextCollector {
   }
 
   /**
-   * With whole words, no blanks at the ends of lines, and no more than one empty line between two
-   * others.
+   * Returns the text without soft hyphens and trailing blanks, with at most one empty line in a
+   * row.
    */
   end(): string {
     const lines = this.#pieces.join('').replaceAll('\u00ad', '').split('\n');
@@ -73,7 +74,7 @@ export class TextCollector {
   }
 }
 
-/** A date as documents write it; undefined where it is none. */
+/** Parses a date of a document, in ms since the epoch; undefined if it is not a date. */
 export function dateOf(text: string | undefined): number | undefined {
   const at = Date.parse(text ?? '');
   return Number.isNaN(at) ? undefined : at;

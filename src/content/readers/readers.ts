@@ -8,8 +8,8 @@ import { DocumentError, dateOf, type Extract, type Reader, TextCollector } from 
 import { rtf } from './rtf.js';
 
 /**
- * E-mail: who wrote to whom, the text, and what is attached where that is text or a reader reads
- * it.
+ * E-mail: sender and recipients, the text, and the attachments that are text or that a reader
+ * reads.
  */
 const mail: Reader = {
   name: 'e-mail',
@@ -23,7 +23,7 @@ const mail: Reader = {
     people('From', from === undefined ? [] : [from]);
     people('To', to);
     people('Cc', cc);
-    // Newsletters have an empty text beside their page.
+    // Newsletters have an empty plain text beside their HTML.
     text.add(`\n${message.text?.trim() || readHtml(html).text}\n`);
     for (const { content, filename, mimeType } of attachments) {
       const name = filename ?? '';
@@ -45,7 +45,7 @@ const mail: Reader = {
   },
 };
 
-/** A message holds documents, which may be messages; deeper ones are left out. */
+/** Maximum nesting of messages in messages. Attachments below it are left out. */
 const MOST_DEPTH = 3;
 
 function person({ name, address = '', group = [] }: Address): string {
@@ -64,16 +64,16 @@ const READERS: Readonly<Record<DocumentKind, Reader>> = {
   mail,
 };
 
-/** A document that was read, and by what. */
+/** A document that was read, with the name of its reader. */
 export type ReadDocument = Extract & { readonly reader: string };
 
 /**
- * Reads a document. What is damaged may take any time and memory: meant for a process that can be
- * ended.
+ * Reads a document. A damaged one may take any time and memory: call it in a process that can be
+ * killed.
  *
- * @param depth in how many other documents it is
- * @param enough characters after which the rest may be left out
- * @returns undefined for what no reader reads
+ * @param depth how many other documents this one is nested in
+ * @param enough number of characters after which the rest may be left out
+ * @returns undefined if no reader reads this kind of file
  * @throws DocumentError
  */
 export async function readDocument(
@@ -90,7 +90,7 @@ export async function readDocument(
   } catch (error) {
     if (error instanceof DocumentError) throw error;
     const why = error instanceof Error ? error.message : String(error);
-    // It becomes a part of a sentence.
+    // The message becomes part of a sentence.
     throw new DocumentError('DOCUMENT_BROKEN', `it is damaged (${why.replace(/[.!?\s]+$/, '')})`);
   }
 }

@@ -18,7 +18,7 @@ const CHARSETS: Readonly<Record<number, string>> = {
   222: 'windows-874',
   238: 'windows-1250',
 };
-/** Code pages that TextDecoder has under another name than `windows-N`. */
+/** Code pages that TextDecoder knows by a name other than `windows-N`. */
 const CODE_PAGES: Readonly<Record<number, string>> = {
   866: 'ibm866',
   932: 'shift_jis',
@@ -28,16 +28,16 @@ const CODE_PAGES: Readonly<Record<number, string>> = {
   10000: 'macintosh',
   65001: 'utf-8',
 };
-/** Groups whose text is not the document's. */
+/** Groups whose text is not part of the document. */
 const HIDDEN = new Set(
   (
     'fonttbl colortbl stylesheet pict object objdata themedata colorschememapping datastore latentstyles fldinst xmlnstbl ' +
     'listtable listoverridetable rsidtbl generator filetbl revtbl info bkmkstart bkmkend nonshppict'
   ).split(' '),
 );
-/** Groups within hidden ones whose text is the document's: text boxes and remarks. */
+/** Groups within hidden ones whose text is part of the document: text boxes and comments. */
 const SHOWN = /^(shptxt|annotation)$/;
-/** Groups whose text stands apart from that around them. */
+/** Groups whose text is separate from the text around them. */
 const APART = /^(shptxt|annotation|footnote|header[flr]?|footer[flr]?)$/;
 const SIGNS: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -70,21 +70,22 @@ const SIGNS: ReadonlyMap<string, string> = new Map(
     '}': '}',
   }),
 );
-/** A group, a control word with its number, a byte, a control sign, or text. */
+/** Matches a brace, a control word with its number, a byte, a control symbol, or text. */
 const TOKEN = /([{}])|\\([a-z]+)(-?\d+)? ?|\\'([0-9a-f]{2})|\\([^a-z])|([^\\{}\r\n]+)|[\r\n]+/giy;
 
-/** What a group takes over from the one around it. */
+/** The state that a group inherits from the group around it. */
 interface Group {
   isHidden: boolean;
-  /** Whether its text stands apart from that around it. */
+  /** Whether its text is separate from the text around it. */
   isApart: boolean;
-  /** How many characters stand behind `\u` for readers that do not know it. */
+  /** Number of fallback characters after `\u`, for readers that do not know it. */
   spare: number;
   encoding: string;
 }
 
 /**
- * Rich Text Format 1.9.1: the text with its paragraphs and cells, in the code pages of its fonts.
+ * Rich Text Format 1.9.1: the text with its paragraphs and cells, decoded by the code pages of its
+ * fonts.
  */
 export const rtf: Reader = {
   name: 'RTF',
@@ -104,7 +105,7 @@ class RtfReading {
   #font = 0;
   #isNew = false;
 
-  /** @param ansi the code page of fonts that name none */
+  /** @param ansi the code page of fonts that specify none */
   constructor(
     readonly rtf: string,
     private ansi = 'windows-1252',
@@ -188,7 +189,9 @@ class RtfReading {
     if (!this.#group.isHidden && text !== '') this.#text.add(text);
   }
 
-  /** Of the group `info`, which is a small part of the beginning. */
+  /**
+   * Returns the metadata in the group `info`, which is near the beginning of the file and small.
+   */
   #info(): Omit<Extract, 'text'> {
     const info = /\{\\info([\s\S]{0,4096})/.exec(this.rtf.slice(0, 1_000_000))?.[1] ?? '';
     const field = (name: string) => {
