@@ -6,21 +6,21 @@ import { isSigned, SIGNATURE_BYTES } from './signatures.js';
  * Marks the control characters that text rarely contains: C0 except BEL to CR, SUB (the end of old
  * DOS files) and ESC.
  */
-const CONTROL = Uint8Array.from({ length: 256 }, (_, byte) =>
+const IS_CONTROL = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte !== 0x1a && byte !== 0x1b ? 1 : 0,
 );
 
 /** Size of the beginning in which git looks for signs of a binary file, in bytes. */
 const WINDOW_BYTES = 8_000;
 /** Largest share of control characters in text, as in `isbinaryfile`. */
-const MOST_CONTROLS = 0.1;
+const MAX_CONTROL_SHARE = 0.1;
 /**
  * Size of the beginning that WHATWG's MIME sniffing reads, in bytes. If bytes are not valid UTF-8,
  * a control character in it means that they are not text.
  */
 const SNIFFED_BYTES = 1_445;
 /** Largest share of control characters after that beginning. */
-const MOST_CONTROLS_BEHIND = 0.01;
+const MAX_CONTROL_SHARE_AFTER = 0.01;
 
 /** The longest UTF-8 sequence, in bytes. */
 const LONGEST_SEQUENCE = 4;
@@ -73,12 +73,12 @@ export class EncodingDetector {
     }
     if (this.#validUtf8 && this.#cut.length === 0) return this.#isText(1) ? 'utf-8' : 'binary';
     const isText =
-      this.#controlsSniffed === 0 && this.#controls <= this.#size * MOST_CONTROLS_BEHIND;
+      this.#controlsSniffed === 0 && this.#controls <= this.#size * MAX_CONTROL_SHARE_AFTER;
     return isText ? 'windows-1252' : 'binary';
   }
 
   #isText(bytesPerCharacter: number): boolean {
-    const most = MOST_CONTROLS / bytesPerCharacter;
+    const most = MAX_CONTROL_SHARE / bytesPerCharacter;
     return (
       this.#controls <= this.#size * most &&
       this.#controlsInWindow <= Math.min(this.#size, WINDOW_BYTES) * most
@@ -123,7 +123,7 @@ export class EncodingDetector {
     const end = units.length - (units.length % 2);
     const [high, low] = encoding === 'utf-16le' ? [1, 0] : [0, 1];
     for (let i = 0; i < end; i += 2) {
-      if (units[i + high] !== 0 || CONTROL[units[i + low] ?? 0] !== 1) continue;
+      if (units[i + high] !== 0 || IS_CONTROL[units[i + low] ?? 0] !== 1) continue;
       this.#controls += 1;
       if (this.#read + i < WINDOW_BYTES) this.#controlsInWindow += 1;
     }
@@ -136,7 +136,7 @@ export class EncodingDetector {
 function controlsIn(bytes: Buffer, end: number): number {
   let controls = 0;
   for (let i = Math.min(bytes.length, end) - 1; i >= 0; i -= 1)
-    controls += CONTROL[bytes[i] ?? 0] ?? 0;
+    controls += IS_CONTROL[bytes[i] ?? 0] ?? 0;
   return controls;
 }
 

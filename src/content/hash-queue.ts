@@ -7,13 +7,13 @@ import { type Fingerprint, fingerprint, fingerprintNow } from './reader.js';
 export type ReadGroup = (orders: readonly ReadOrder[]) => Promise<readonly Fingerprint[]>;
 
 /** Maximum number of small files in a group. Their results are delivered in one go. */
-const GROUP_MOST = 64;
+const MAX_GROUP_SIZE = 64;
 /** Number of groups in progress, so that the thread has the next one when it finishes one. */
-const GROUPS_AT_ONCE = 2;
+const CONCURRENT_GROUPS = 2;
 /** Largest file that is read in a group, in bytes. */
-const SMALL_BYTES = 1024 * 1024;
+const MAX_SMALL_BYTES = 1024 * 1024;
 /** Longest time for reading one piece of a large file, in ms. A remote disk may be slow. */
-const LONGEST_PIECE_MS = 15 * 60_000;
+const MAX_PIECE_MS = 15 * 60_000;
 
 interface Waiting {
   readonly order: ReadOrder;
@@ -28,10 +28,10 @@ interface Waiting {
 export class HashQueue {
   /** Watches the reading of large files. Groups are watched by the worker thread. */
   readonly health = new HealthCheck('reading', 'files that wait are not read', {
-    limitMs: LONGEST_PIECE_MS,
+    limitMs: MAX_PIECE_MS,
   });
   readonly #large: PQueue;
-  readonly #groups = new PQueue({ concurrency: GROUPS_AT_ONCE });
+  readonly #groups = new PQueue({ concurrency: CONCURRENT_GROUPS });
   readonly #small: Waiting[] = [];
 
   constructor(
@@ -39,20 +39,23 @@ export class HashQueue {
     /** Number of large files read at a time. */
     readers: number,
     /** Number of waiting files from which on `room` waits. */
-    private readonly crowd: number,
+    private readonly backpressureAt: number,
   ) {
     this.#large = new PQueue({ concurrency: readers });
   }
 
   /** Whether so many files wait that scans should pause. */
   get isCrowded(): boolean {
-    return this.#large.size >= this.crowd || this.#groups.size >= this.crowd / GROUP_MOST;
+    return (
+      this.#large.size >= this.backpressureAt ||
+      this.#groups.size >= this.backpressureAt / MAX_GROUP_SIZE
+    );
   }
 
   /** Resolves when more files may be added. */
   async room(): Promise<void> {
-    await this.#large.onSizeLessThan(this.crowd);
-    await this.#groups.onSizeLessThan(this.crowd / GROUP_MOST);
+    await this.#large.onSizeLessThan(this.backpressureAt);
+    await this.#groups.onSizeLessThan(this.backpressureAt / MAX_GROUP_SIZE);
   }
 
   /**
@@ -60,12 +63,12 @@ export class HashQueue {
    * turn comes.
    */
   async read(order: ReadOrder, isWanted: () => boolean): Promise<Fingerprint | undefined> {
-    if (order.stat.size > SMALL_BYTES) {
+    if (order.stat.size > MAX_SMALL_BYTES) {
       const read = () => this.health.during(() => fingerprint(order, () => this.health.progress()));
       return await this.#large.add(async () => (isWanted() ? await read() : undefined));
     }
     return await new Promise((resolve) => {
-      const isFirst = this.#small.push({ order, isWanted, resolve }) % GROUP_MOST === 1;
+      const isFirst = this.#small.push({ order, isWanted, resolve }) % MAX_GROUP_SIZE === 1;
       if (isFirst) void this.#groups.add(() => this.#readSmall());
     });
   }
@@ -74,15 +77,15 @@ export class HashQueue {
     // Files that arrive together form one group.
     await Promise.resolve();
     const group: Waiting[] = [];
-    for (const waiting of this.#small.splice(0, GROUP_MOST))
+    for (const waiting of this.#small.splice(0, MAX_GROUP_SIZE))
       if (waiting.isWanted()) group.push(waiting);
       else waiting.resolve();
     const orders = group.map(({ order }) => order);
     // If the thread fails, it reports that itself, and the files are read here; this only blocks
     // the event loop for a moment. A stop of the daemon ends the thread, too.
-    const readHere = () =>
+    const readWithoutThread = () =>
       group.map(({ order, isWanted }) => (isWanted() ? fingerprintNow(order) : undefined));
-    const found = orders.length === 0 ? [] : await this.readGroup(orders).catch(readHere);
+    const found = orders.length === 0 ? [] : await this.readGroup(orders).catch(readWithoutThread);
     for (const [i, { resolve }] of group.entries()) resolve(found[i]);
   }
 }

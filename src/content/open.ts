@@ -7,7 +7,15 @@ import { isWithin } from '../lib/text.js';
 /** Checks that an opened file is the user's file that was meant; see `lib/descriptor.ts`. */
 
 /** System error codes that say nothing about the file. */
-const PASSING = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN', 'EINTR', 'EBUSY', 'ESTALE']);
+const TRANSIENT_CODES = new Set([
+  'EMFILE',
+  'ENFILE',
+  'ENOMEM',
+  'EAGAIN',
+  'EINTR',
+  'EBUSY',
+  'ESTALE',
+]);
 
 /** Why a file could not be read as expected. */
 export type Refusal =
@@ -82,6 +90,6 @@ export function refusalFor(error: unknown): Refusal {
   if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'vanished' };
   // ELOOP: a link. ENXIO and ENODEV: a socket, or a device without a driver.
   if (code === 'ELOOP' || code === 'ENXIO' || code === 'ENODEV') return { kind: 'notRegular' };
-  if (code !== undefined && PASSING.has(code)) return { kind: 'busy' };
+  if (code !== undefined && TRANSIENT_CODES.has(code)) return { kind: 'busy' };
   return { kind: 'unreadable', code: code ?? messageOf(error) };
 }

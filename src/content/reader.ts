@@ -88,16 +88,16 @@ export async function* pieces(
     checkOpened(handle.fd, path, await handle.stat(), stat);
     const bytes = Math.min(pieceBytes, stat.size);
     let [buffer, other] = [Buffer.allocUnsafeSlow(bytes), Buffer.allocUnsafeSlow(bytes)];
-    let held: Buffer | undefined;
+    let previous: Buffer | undefined;
     for (let size = 0; size < stat.size; [buffer, other] = [other, buffer]) {
       const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
       size += bytesRead;
       if (bytesRead === 0 || size > stat.size) throw new ReadRefused({ kind: 'raced' });
-      if (held !== undefined) yield held;
-      held = buffer.subarray(0, bytesRead);
+      if (previous !== undefined) yield previous;
+      previous = buffer.subarray(0, bytesRead);
     }
     checkStat(await lstat(path), stat);
-    if (held !== undefined) yield held;
+    if (previous !== undefined) yield previous;
   } finally {
     await handle.close();
   }

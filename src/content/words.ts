@@ -10,22 +10,30 @@ export const MOST_WORDS = 100;
 
 const [BLANK, LETTER] = [1, 2];
 /** Class of each byte of UTF-8: ASCII white space, ASCII letter or digit, or neither. */
-const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
+const BYTE_CLASSES = Uint8Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte);
   if (/[\b\t\n\v\f\r ]/.test(character)) return BLANK;
   return /[A-Za-z0-9]/.test(character) ? LETTER : 0;
 });
 const [AMPERSAND, SEMICOLON, HASH] = [0x26, 0x3b, 0x23];
-const ANY = /[\p{L}\p{N}]/u;
+const LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
 /** Elements of a page that are not shown. */
-const HIDDEN = new Set(['script', 'style']);
+const NOT_SHOWN = new Set(['script', 'style']);
 /** Elements whose text a peer may leave out. Their words are not counted. */
-const ASIDE = new Set(['title', 'noscript', 'template']);
+const UNCOUNTED = new Set(['title', 'noscript', 'template']);
 /**
  * Attributes whose text may make a page findable, besides the content of `meta` elements that
  * describe it.
  */
-const SHOWN = new Set(['alt', 'title', 'value', 'placeholder', 'label', 'summary', 'aria-label']);
+const FINDABLE_ATTRIBUTES = new Set([
+  'alt',
+  'title',
+  'value',
+  'placeholder',
+  'label',
+  'summary',
+  'aria-label',
+]);
 const NOT_DESCRIBED = /^(viewport|generator|robots|theme-color|format-detection|referrer)$/i;
 
 /** Counts the words of a text that arrives in pieces, up to a maximum. */
@@ -58,17 +66,17 @@ export class PlainWords implements WordCounter {
     for (let i = 0; i < bytes.length && this.#words < this.#most; i += 1) {
       const byte = bytes[i] ?? 0;
       if (this.#isEntity) {
-        this.#isEntity = KINDS[byte] === LETTER || byte === HASH;
+        this.#isEntity = BYTE_CLASSES[byte] === LETTER || byte === HASH;
         if (this.#isEntity || byte === SEMICOLON) continue;
       }
-      if (KINDS[byte] === BLANK) this.#endWord();
+      if (BYTE_CLASSES[byte] === BLANK) this.#endWord();
       else if (this.#isWord) continue;
       else if (byte === AMPERSAND) this.#isEntity = this.#hasEntity = true;
-      else if (KINDS[byte] === LETTER) this.#isWord = true;
+      else if (BYTE_CLASSES[byte] === LETTER) this.#isWord = true;
       else if (byte >= 0x80) {
         let end = i + 1;
         while ((bytes[end] ?? 0) >= 0x80) end += 1;
-        this.#isWord = ANY.test(
+        this.#isWord = LETTER_OR_DIGIT.test(
           Buffer.from(bytes.buffer, bytes.byteOffset + i, end - i).toString(),
         );
         i = end - 1;
@@ -98,33 +106,33 @@ export class HtmlWords implements WordCounter {
   /** The element whose text is being read. */
   #element = '';
   /** Number of open elements whose text does not count. */
-  #aside = 0;
-  #any = false;
+  #uncountedDepth = 0;
+  #isFindable = false;
 
   constructor(encoding: Encoding) {
     this.#decoder = decoderOf(encoding);
     this.#parser = new HtmlParser({
       onopentag: (name, attributes) => {
         this.#element = name;
-        if (ASIDE.has(name)) this.#aside += 1;
+        if (UNCOUNTED.has(name)) this.#uncountedDepth += 1;
         this.#count(' ');
-        this.#any ||= Object.entries(attributes).some(
-          ([attribute, value]) => SHOWN.has(attribute) && ANY.test(value),
+        this.#isFindable ||= Object.entries(attributes).some(
+          ([attribute, value]) => FINDABLE_ATTRIBUTES.has(attribute) && LETTER_OR_DIGIT.test(value),
         );
         const described = NOT_DESCRIBED.test(attributes.name ?? '')
           ? undefined
           : attributes.content;
         const isNamed = attributes.name !== undefined || attributes.property !== undefined;
-        this.#any ||= name === 'meta' && isNamed && ANY.test(described ?? '');
+        this.#isFindable ||= name === 'meta' && isNamed && LETTER_OR_DIGIT.test(described ?? '');
       },
       onclosetag: (name) => {
         this.#element = '';
-        if (ASIDE.has(name)) this.#aside -= 1;
+        if (UNCOUNTED.has(name)) this.#uncountedDepth -= 1;
         this.#count(' ');
       },
       ontext: (text) => {
-        if (HIDDEN.has(this.#element)) return;
-        if (this.#aside > 0) this.#any ||= ANY.test(text);
+        if (NOT_SHOWN.has(this.#element)) return;
+        if (this.#uncountedDepth > 0) this.#isFindable ||= LETTER_OR_DIGIT.test(text);
         else this.#count(text);
       },
     });
@@ -137,7 +145,7 @@ export class HtmlWords implements WordCounter {
   end(): number | undefined {
     this.#parser.write(this.#decoder.decode());
     this.#parser.end();
-    return this.#plain.end() ?? (this.#any ? 0 : undefined);
+    return this.#plain.end() ?? (this.#isFindable ? 0 : undefined);
   }
 
   #count(text: string): void {

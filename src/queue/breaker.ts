@@ -69,7 +69,7 @@ interface Outage {
   /** Lanes in which this trouble occurred. */
   readonly lanes: Set<Lane>;
   /** Number of probes that failed in a row. */
-  step: number;
+  failedProbes: number;
   probeAt: number;
   probe: Ticket | undefined;
   /** When it was last logged. */
@@ -233,21 +233,21 @@ export class Breaker {
   #failed(ticket: Ticket, outcome: Failure, now: number, error: unknown, wasProbe: boolean): void {
     const { kind } = outcome;
     const before = this.#outage;
-    const isSame = before?.kind === kind;
-    const wasTried = wasProbe || (kind === 'busy' && ticket.startedAt >= this.probeAt);
-    const askedMs =
+    const isSameKind = before?.kind === kind;
+    const wasProbed = wasProbe || (kind === 'busy' && ticket.startedAt >= this.probeAt);
+    const retryAfterMs =
       kind === 'busy' ? Math.min(outcome.retryAfterMs || 0, this.policy.retryAfterMaxMs) : 0;
     if (before) {
       before.downTries += 1;
-      if (isSame) before.tries += 1;
-      if (askedMs > 0) before.probeAt = Math.max(before.probeAt, now + askedMs);
+      if (isSameKind) before.tries += 1;
+      if (retryAfterMs > 0) before.probeAt = Math.max(before.probeAt, now + retryAfterMs);
     }
     if (ticket.epoch !== this.#epoch) return;
-    if (before && isSame) {
+    if (before && isSameKind) {
       before.lanes.add(ticket.lane);
-      if (!wasTried) return;
-      before.step += 1;
-      this.#open(before, now, error, askedMs);
+      if (!wasProbed) return;
+      before.failedProbes += 1;
+      this.#open(before, now, error, retryAfterMs);
       return;
     }
     const strikes = [...this.#strikes, { lane: ticket.lane, kind, at: now }];
@@ -257,8 +257,8 @@ export class Breaker {
     this.#epoch += 1;
     // A busy peer answers.
     if (kind === 'busy' && this.#trouble) this.#closedSince = now;
-    const alike = strikes.filter((strike) => strike.kind === kind);
-    const [since, tries] = [alike[0]?.at ?? now, alike.length];
+    const sameKind = strikes.filter((strike) => strike.kind === kind);
+    const [since, tries] = [sameKind[0]?.at ?? now, sameKind.length];
     const { downSince = since, downTries = tries, lanes = [] } = before ?? {};
     const outage: Outage = {
       kind,
@@ -268,21 +268,21 @@ export class Breaker {
       downTries,
       lanes: new Set([...lanes, ...strikes.map(({ lane }) => lane)]),
       error: undefined,
-      step: 0,
+      failedProbes: 0,
       probeAt: now,
       probe: undefined,
       loggedAt: Number.NEGATIVE_INFINITY,
     };
-    this.#open(outage, now, error, askedMs);
+    this.#open(outage, now, error, retryAfterMs);
   }
 
-  /** @param askedMs the Retry-After of the peer; 0 or less if it named none */
-  #open(outage: Outage, now: number, error: unknown, askedMs: number): void {
-    const { kind, since, step, tries } = outage;
+  /** @param retryAfterMs the Retry-After of the peer; 0 or less if it named none */
+  #open(outage: Outage, now: number, error: unknown, retryAfterMs: number): void {
+    const { kind, since, failedProbes, tries } = outage;
     const { first, longest } = this.policy.waitMs[kind];
-    const steadyMs = Math.min(longest, first * 2 ** Math.min(step, 30));
+    const backoffMs = Math.min(longest, first * 2 ** Math.min(failedProbes, 30));
     // Jitter: many clients that lost the same peer must not return at once.
-    const waitMs = askedMs > 0 ? askedMs : steadyMs * (0.5 + this.policy.random() / 2);
+    const waitMs = retryAfterMs > 0 ? retryAfterMs : backoffMs * (0.5 + this.policy.random() / 2);
     outage.error = error;
     outage.probeAt = now + waitMs;
     this.#outage = outage;
@@ -290,11 +290,11 @@ export class Breaker {
     outage.loggedAt = now;
     const isBusy = kind === 'busy';
     const what = isBusy ? 'asks to wait' : TROUBLE_WORDS[kind];
-    const still = step === 0 ? what : `still ${what} after ${durationText(now - since)}`;
+    const still = failedProbes === 0 ? what : `still ${what} after ${durationText(now - since)}`;
     const hint = error instanceof PeersyncError && !isBusy ? ` ${sentence(error.hint)}` : '';
     const next = isBusy ? 'Going on' : 'Work waits and nothing is lost; next try';
     const text = `${still}: ${sentence(messageOf(error))}${hint} ${next} in ${durationText(waitMs)}.`;
     const fields = { kind, code: systemCode(error), tries, waitMs: Math.round(waitMs) };
-    this.log[isBusy && step === 0 ? 'info' : 'warn'](fields, `${this.peerName} ${text}`);
+    this.log[isBusy && failedProbes === 0 ? 'info' : 'warn'](fields, `${this.peerName} ${text}`);
   }
 }

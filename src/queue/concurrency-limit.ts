@@ -1,16 +1,16 @@
 /** Smoothing factor of the latency: it follows about the last five answers. */
-const FOLLOW = 0.2;
+const SMOOTHING = 0.2;
 /** Latency is slow above this multiple of its smoothed minimum … */
 const SLOW_FACTOR = 3;
 /** … plus this many ms, so that the noise of a nearby peer does not count. */
 const SLOW_SLACK_MS = 100;
-const CUT_SLOW = 0.7;
-const CUT_REFUSED = 0.5;
+const SLOW_CUT = 0.7;
+const REFUSAL_CUT = 0.5;
 /**
  * Lowest limit for a slow peer: it works on the second request while the first is answered. Only
  * refusals reduce the limit to one.
  */
-const LEAST_SLOW = 2;
+const MIN_WHEN_SLOW = 2;
 
 /**
  * Adaptive concurrency limit: how many requests of a lane the peer can handle at a time, from 1 to
@@ -33,7 +33,7 @@ export class ConcurrencyLimit {
   #isRising = true;
   #cutAt = Number.NEGATIVE_INFINITY;
   /** Smoothed minimum of the latency, in ms. */
-  #leastMs: number | undefined;
+  #minimumMs: number | undefined;
   /** Smoothed latency since the last cut, in ms. */
   #recentMs: number | undefined;
 
@@ -42,7 +42,7 @@ export class ConcurrencyLimit {
   }
 
   /** Sets the maximum, to which the limit may rise. */
-  riseTo(max: number): void {
+  setMax(max: number): void {
     this.#max = max;
     this.#limit = Math.min(this.#limit, max);
   }
@@ -52,14 +52,14 @@ export class ConcurrencyLimit {
    * were in use.
    */
   answered(startedAt: number, now: number, isFull: boolean): void {
-    if (this.#isSlow(now - startedAt)) this.#cut(CUT_SLOW, LEAST_SLOW, startedAt, now);
+    if (this.#isSlow(now - startedAt)) this.#cut(SLOW_CUT, MIN_WHEN_SLOW, startedAt, now);
     else if (isFull)
       this.#limit = Math.min(this.#max, this.#limit + (this.#isRising ? 1 : 1 / this.#limit));
   }
 
   /** Called when a request that started at `startedAt` was refused, or not answered at all. */
   refused(startedAt: number, now: number): void {
-    this.#cut(CUT_REFUSED, 1, startedAt, now);
+    this.#cut(REFUSAL_CUT, 1, startedAt, now);
   }
 
   /** Called after an outage. The limit rises from one again. */
@@ -69,11 +69,11 @@ export class ConcurrencyLimit {
   }
 
   #isSlow(ms: number): boolean {
-    const leastMs = this.#leastMs ?? ms;
-    const isMinimum = ms < leastMs || this.limit <= LEAST_SLOW;
-    this.#leastMs = isMinimum ? smoothed(leastMs, ms) : leastMs;
+    const minimumMs = this.#minimumMs ?? ms;
+    const isMinimum = ms < minimumMs || this.limit <= MIN_WHEN_SLOW;
+    this.#minimumMs = isMinimum ? smoothed(minimumMs, ms) : minimumMs;
     this.#recentMs = smoothed(this.#recentMs ?? ms, ms);
-    return this.#recentMs > this.#leastMs * SLOW_FACTOR + SLOW_SLACK_MS;
+    return this.#recentMs > this.#minimumMs * SLOW_FACTOR + SLOW_SLACK_MS;
   }
 
   #cut(factor: number, least: number, startedAt: number, now: number): void {
@@ -86,5 +86,5 @@ export class ConcurrencyLimit {
 }
 
 function smoothed(before: number, ms: number): number {
-  return before + (ms - before) * FOLLOW;
+  return before + (ms - before) * SMOOTHING;
 }

@@ -9,7 +9,7 @@ const GROUPS_PER_SECOND = 20;
  * The clock counts whole milliseconds, so two times may be closer than it shows by this much, in
  * ms.
  */
-const ROUNDED_MS = 1;
+const CLOCK_ROUNDING_MS = 1;
 
 /**
  * Rate limiter of a lane: two sliding windows over the starts.
@@ -33,15 +33,18 @@ export class RateLimit {
   /** Earliest start of the next request, in ms; in the past if it may start at once. */
   get nextAt(): number {
     if (!this.#isLimited) return Number.NEGATIVE_INFINITY;
-    return Math.max(this.#endOfWindow(this.#group), this.#endOfWindow(this.#second) + ROUNDED_MS);
+    return Math.max(
+      this.#endOfWindow(this.#groupStarts),
+      this.#endOfWindow(this.#windowStarts) + CLOCK_ROUNDING_MS,
+    );
   }
 
   started(now: number): void {
     if (!this.#isLimited) return;
     this.#starts.push(now);
-    const superfluous = this.#starts.length - this.#second;
+    const excess = this.#starts.length - this.#windowStarts;
     // Removed in bulk: removing one at a time would move all others each time.
-    if (superfluous > this.#second) this.#starts.splice(0, superfluous);
+    if (excess > this.#windowStarts) this.#starts.splice(0, excess);
   }
 
   get #isLimited(): boolean {
@@ -49,11 +52,11 @@ export class RateLimit {
   }
 
   /** Starts per second. At a rate below 1, it is one start in a longer window. */
-  get #second(): number {
+  get #windowStarts(): number {
     return Math.max(1, Math.floor(this.#perSecond));
   }
 
-  get #group(): number {
+  get #groupStarts(): number {
     return Math.max(1, Math.floor(this.#perSecond / GROUPS_PER_SECOND));
   }
 

@@ -18,13 +18,13 @@ import {
 import { RateLimit } from './rate-limit.js';
 
 /** Longest delay of the wake timer, in ms. Timers stand still while the machine is suspended. */
-const LONGEST_TIMER_MS = 60_000;
+const MAX_TIMER_MS = 60_000;
 /** Default time that one request may run, in ms. */
-const LONGEST_MS = 15 * 60_000;
+const DEFAULT_LONGEST_MS = 15 * 60_000;
 /** Factor for `mirror` requests, which stream shared objects and tables and may take longer. */
-const STREAMING = 12;
+const MIRROR_FACTOR = 12;
 /** Number of answers of which the median latency is taken. */
-const LATENCIES = 101;
+const LATENCY_SAMPLES = 101;
 
 /** A pause that a person asked for. Times are in ms since the epoch. */
 export interface Paused {
@@ -131,7 +131,7 @@ class LaneQueue {
 
   /** Applies new limits. */
   limit({ concurrency, requestsPerSecond }: LaneLimits): void {
-    this.adaptive?.riseTo(concurrency);
+    this.adaptive?.setMax(concurrency);
     this.queue.concurrency = concurrency;
     this.rate.limit(requestsPerSecond);
   }
@@ -179,14 +179,14 @@ export class RequestQueue {
   #timer: Timer | undefined;
 
   constructor(options: RequestQueueOptions) {
-    const { longestMs = LONGEST_MS, clock, log, peerName } = options;
+    const { longestMs = DEFAULT_LONGEST_MS, clock, log, peerName } = options;
     this.#options = options;
     const policy = { ...DEFAULT_POLICY, ...options.policy };
     this.#breaker = new Breaker(policy, log, peerName, clock.now());
     this.#lanes = eachLane((name) => {
       const adaptive = name === 'confirm' || name === 'push' ? new ConcurrencyLimit() : undefined;
       const busy = () => this.mayStart(name) || this.#lanes[name].running.size > 0;
-      const limitMs = name === 'mirror' ? longestMs * STREAMING : longestMs;
+      const limitMs = name === 'mirror' ? longestMs * MIRROR_FACTOR : longestMs;
       return new LaneQueue(name, adaptive, () => this.#update(), { busy, limitMs });
     });
     this.#byPriority = LANES.map((name) => this.#lanes[name]);
@@ -386,7 +386,7 @@ export class RequestQueue {
       for (const each of this.#byPriority) each.adaptive?.restart();
     if (outcome.kind === 'answered') {
       latencies.push(now - ticket.startedAt);
-      if (latencies.length > LATENCIES) latencies.shift();
+      if (latencies.length > LATENCY_SAMPLES) latencies.shift();
       adaptive?.answered(ticket.startedAt, now, isFull);
     } else if (outcome.kind !== 'aborted') adaptive?.refused(ticket.startedAt, now);
     this.#update();
@@ -428,13 +428,15 @@ export class RequestQueue {
         this.#events.emit(name);
     }
     this.#timer?.cancel();
-    const byRate = this.#byPriority.filter((lane) => this.#waitsForRate(lane, now));
-    const ahead = [this.#breaker.probeAt, until, ...byRate.map(({ rate }) => rate.nextAt)].filter(
-      (time) => time > now && time < Number.POSITIVE_INFINITY,
-    );
-    if (ahead.length > 0) {
+    const rateLimited = this.#byPriority.filter((lane) => this.#waitsForRate(lane, now));
+    const wakeTimes = [
+      this.#breaker.probeAt,
+      until,
+      ...rateLimited.map(({ rate }) => rate.nextAt),
+    ].filter((time) => time > now && time < Number.POSITIVE_INFINITY);
+    if (wakeTimes.length > 0) {
       // Rounded up: timers take whole milliseconds, and one that fires too early does nothing.
-      const ms = Math.ceil(Math.min(...ahead, now + LONGEST_TIMER_MS) - now);
+      const ms = Math.ceil(Math.min(...wakeTimes, now + MAX_TIMER_MS) - now);
       this.#timer = clock.after(ms, () => this.#update());
     }
   }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { directoryOf, joinPath } from '../lib/file.js';
 import type { Entries } from './entries.js';
-import { type Counts, EntriesReader, noCounts, type Placed } from './entries-reader.js';
+import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
 import type { Entry, Place } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';
 
@@ -51,7 +51,7 @@ export class Changes {
   }
 
   /** Begins a write of all waiting changes. */
-  take(): void {
+  beginWrite(): void {
     this.#writing = this.#waiting;
     this.#waiting = new Map();
   }
@@ -60,7 +60,7 @@ export class Changes {
    * Yields the keys being written. Consume a key as its row is generated: the row includes the
    * changes made until then, which stop waiting.
    */
-  *taken(): Iterable<string> {
+  *keysBeingWritten(): Iterable<string> {
     for (const key of this.#writing.keys()) {
       this.#waiting.delete(key);
       yield key;
@@ -68,7 +68,7 @@ export class Changes {
   }
 
   /** Ends a failed write: its changes wait again. */
-  giveBack(): void {
+  abortWrite(): void {
     for (const [key, line] of this.#waiting)
       if (!this.#writing.has(key)) this.#writing.set(key, line);
     this.#waiting = this.#writing;
@@ -80,7 +80,7 @@ export class Changes {
    *
    * @returns the changes removed, each with the line that was on disk before
    */
-  *written(most: number): Iterable<readonly [key: string, before: string | undefined]> {
+  *finishWrite(most: number): Iterable<readonly [key: string, before: string | undefined]> {
     let left = most;
     for (const change of this.#writing) {
       if (left === 0) return;
@@ -103,7 +103,7 @@ export class CommittedEntries extends EntriesReader {
   readonly bases: UrlBases;
   readonly #listeners = new Set<CommitListener>();
   /** Counts in memory minus counts on disk, by folder. */
-  readonly #ahead = new Map<string, Record<Entry['status'], number>>();
+  readonly #uncommittedCounts = new Map<string, Record<Entry['status'], number>>();
 
   constructor(
     private readonly inMemory: Entries,
@@ -114,7 +114,7 @@ export class CommittedEntries extends EntriesReader {
   }
 
   /** Called when a record was changed in memory. */
-  changed(
+  recordChange(
     folder: string,
     path: string,
     before: string | undefined,
@@ -134,14 +134,14 @@ export class CommittedEntries extends EntriesReader {
   }
 
   /** Called when the changes being written are on disk. */
-  async written(): Promise<void> {
+  async afterWrite(): Promise<void> {
     while (this.changes.isWriting) {
-      for (const [key, before] of this.changes.written(SLICE)) this.#written(key, before);
+      for (const [key, before] of this.changes.finishWrite(SLICE)) this.#afterChange(key, before);
       if (this.changes.isWriting) await nextTurn();
     }
   }
 
-  #written(key: string, lineBefore: string | undefined): void {
+  #afterChange(key: string, lineBefore: string | undefined): void {
     const [folder = '', path] = key.split('\0');
     if (path === undefined) return;
     const line = this.line(folder, path);
@@ -158,9 +158,9 @@ export class CommittedEntries extends EntriesReader {
     return this.changes.has(key) ? this.changes.onDisk(key) : this.inMemory.line(folder, path);
   }
 
-  *lines(folder?: string, directory = ''): Iterable<Placed> {
+  *lines(folder?: string, directory = ''): Iterable<PlacedLine> {
     // First, so that a reader that continues after one of them skips nothing.
-    yield* this.#forgotten(folder, directory);
+    yield* this.#linesOnDiskOnly(folder, directory);
     for (const placed of this.inMemory.lines(folder, directory)) {
       const key = this.changes.size === 0 ? '' : keyOf(placed[0], joinPath(placed[1], placed[2]));
       if (!this.changes.has(key)) yield placed;
@@ -183,7 +183,7 @@ export class CommittedEntries extends EntriesReader {
     return this.inMemory.knownDirectories(folder, directory);
   }
 
-  async forgottenPaths(folder: string): Promise<string[]> {
+  async pathsOnDiskOnly(folder: string): Promise<string[]> {
     const paths: string[] = [];
     let passed = 0;
     for (const key of this.changes.keys()) {
@@ -198,7 +198,7 @@ export class CommittedEntries extends EntriesReader {
 
   counts(folder?: string): Counts {
     const counts = { ...this.inMemory.counts(folder) };
-    for (const [name, ahead] of this.#ahead) {
+    for (const [name, ahead] of this.#uncommittedCounts) {
       if (folder !== undefined && name !== folder) continue;
       for (const status of Object.keys(ahead) as Entry['status'][]) counts[status] -= ahead[status];
     }
@@ -208,7 +208,7 @@ export class CommittedEntries extends EntriesReader {
   *folders(): Iterable<string> {
     const inMemory = new Set(this.inMemory.folders());
     yield* inMemory;
-    for (const name of this.#ahead.keys()) if (!inMemory.has(name)) yield name;
+    for (const name of this.#uncommittedCounts.keys()) if (!inMemory.has(name)) yield name;
   }
 
   *quarantinedPlaces(): Iterable<Place> {
@@ -222,7 +222,7 @@ export class CommittedEntries extends EntriesReader {
   }
 
   /** Yields the records that are on disk and no longer in memory. */
-  *#forgotten(wanted: string | undefined, below: string): Iterable<Placed> {
+  *#linesOnDiskOnly(wanted: string | undefined, below: string): Iterable<PlacedLine> {
     for (const key of this.changes.keys()) {
       const line = this.changes.onDisk(key);
       const [folder = '', path = ''] = key.split('\0');
@@ -235,10 +235,10 @@ export class CommittedEntries extends EntriesReader {
   }
 
   #count(folder: string, before: string | undefined, after: string | undefined, by: 1 | -1): void {
-    let ahead = this.#ahead.get(folder);
+    let ahead = this.#uncommittedCounts.get(folder);
     if (ahead === undefined) {
-      ahead = noCounts();
-      this.#ahead.set(folder, ahead);
+      ahead = zeroCounts();
+      this.#uncommittedCounts.set(folder, ahead);
     }
     if (before !== undefined) ahead[statusOf(before)] -= by;
     if (after !== undefined) ahead[statusOf(after)] += by;

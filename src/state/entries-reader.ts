@@ -18,7 +18,7 @@ export interface Selection {
 }
 
 /** A record as text, with its location. */
-export type Placed = readonly [folder: string, directory: string, name: string, line: string];
+export type PlacedLine = readonly [folder: string, directory: string, name: string, line: string];
 
 /** Number of records in a slice. */
 const SLICE = 1_000;
@@ -41,7 +41,7 @@ export abstract class EntriesReader {
    * Yields all records, those of one folder, or those below one directory of it, in no particular
    * order.
    */
-  abstract lines(folder?: string, directory?: string): Iterable<Placed>;
+  abstract lines(folder?: string, directory?: string): Iterable<PlacedLine>;
 
   /** Yields the files directly in `directory`, with their records as text. */
   abstract linesIn(
@@ -56,7 +56,7 @@ export abstract class EntriesReader {
   abstract knownDirectories(folder: string, directory: string): Iterable<string>;
 
   /** Returns the paths of the records that a walk by `linesIn` and `knownDirectories` may miss. */
-  abstract forgottenPaths(folder: string): Promise<string[]>;
+  abstract pathsOnDiskOnly(folder: string): Promise<string[]>;
 
   /** Counts the records of one folder, or of all. */
   abstract counts(folder?: string): Counts;
@@ -153,7 +153,7 @@ export abstract class EntriesReader {
 }
 
 function* parsed(
-  lines: Iterable<Placed>,
+  lines: Iterable<PlacedLine>,
   bases: UrlBases,
   { status = [], where }: Selection = {},
 ): Iterable<Entry> {
@@ -164,7 +164,7 @@ function* parsed(
   }
 }
 
-export function noCounts(): Record<Entry['status'], number> {
+export function zeroCounts(): Record<Entry['status'], number> {
   return {
     pending: 0,
     accepted: 0,

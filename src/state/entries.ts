@@ -1,7 +1,7 @@
 import { directoryOf, joinPath } from '../lib/file.js';
-import { type Counts, EntriesReader, noCounts, type Placed } from './entries-reader.js';
+import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
 import type { Entry, Place } from './entry.js';
-import { encode, ownCopy, statusOf, type UrlBases } from './line.js';
+import { detachedCopy, encode, statusOf, type UrlBases } from './line.js';
 import { LineStore } from './line-store.js';
 
 export type { Counts } from './entries-reader.js';
@@ -26,7 +26,7 @@ interface Directory {
 }
 
 /** How much a record grows until it is confirmed, in bytes, by status. */
-const ROOM: Partial<Record<Entry['status'], number>> = { pending: 48, accepted: 28 };
+const GROWTH_BYTES: Partial<Record<Entry['status'], number>> = { pending: 48, accepted: 28 };
 /**
  * The only copy of the records in memory: a line each, by folder, directory and name. A confirmed
  * item takes about 230 bytes. Directories and folders without records are dropped.
@@ -51,7 +51,7 @@ export class Entries extends EntriesReader {
   set(folderName: string, path: string, line: string): string | undefined {
     let folder = this.#folders.get(folderName);
     if (folder === undefined) {
-      folder = { directories: new Map(), counts: noCounts(), quarantined: new Set() };
+      folder = { directories: new Map(), counts: zeroCounts(), quarantined: new Set() };
       this.#folders.set(folderName, folder);
     }
     const { lines } = directoryIn(folder, directoryOf(path));
@@ -61,8 +61,8 @@ export class Entries extends EntriesReader {
     if (before !== undefined) count(folder, path, statusOf(before), -1);
     const status = statusOf(line);
     count(folder, path, status, 1);
-    const to = this.#lines.put(line, ROOM[status] ?? 0, at);
-    if (at === undefined) lines.set(ownCopy(name), to);
+    const to = this.#lines.put(line, GROWTH_BYTES[status] ?? 0, at);
+    if (at === undefined) lines.set(detachedCopy(name), to);
     else if (to !== at) lines.set(name, to);
     return before;
   }
@@ -96,7 +96,7 @@ export class Entries extends EntriesReader {
     return this.#directory(folder, directory)?.directories ?? [];
   }
 
-  async forgottenPaths(): Promise<string[]> {
+  async pathsOnDiskOnly(): Promise<string[]> {
     return [];
   }
 
@@ -110,15 +110,15 @@ export class Entries extends EntriesReader {
   }
 
   counts(folder?: string): Counts {
-    const sum = noCounts();
+    const sum = zeroCounts();
     for (const name of folder === undefined ? this.#folders.keys() : [folder]) {
-      const counts = this.#folders.get(name)?.counts ?? noCounts();
+      const counts = this.#folders.get(name)?.counts ?? zeroCounts();
       for (const status of Object.keys(sum) as Entry['status'][]) sum[status] += counts[status];
     }
     return sum;
   }
 
-  *lines(folder?: string, directory = ''): Iterable<Placed> {
+  *lines(folder?: string, directory = ''): Iterable<PlacedLine> {
     for (const each of folder === undefined ? this.#folders.keys() : [folder]) {
       for (const [path, { lines }] of below(this.#folders.get(each), directory)) {
         for (const [name, at] of lines) yield [each, path, name, this.#lines.get(at)];
@@ -135,7 +135,7 @@ export class Entries extends EntriesReader {
 function count(folder: Folder, path: string, status: Entry['status'], by: 1 | -1): void {
   folder.counts[status] += by;
   if (status !== 'quarantined') return;
-  if (by === 1) folder.quarantined.add(ownCopy(path));
+  if (by === 1) folder.quarantined.add(detachedCopy(path));
   else folder.quarantined.delete(path);
 }
 
@@ -144,11 +144,11 @@ function directoryIn(folder: Folder, path: string): Directory {
   const known = folder.directories.get(path);
   if (known !== undefined) return known;
   const made = { lines: new Map() };
-  folder.directories.set(ownCopy(path), made);
+  folder.directories.set(detachedCopy(path), made);
   if (path !== '') {
     const outer = directoryIn(folder, directoryOf(path));
     outer.directories ??= new Set();
-    outer.directories.add(ownCopy(nameOf(path)));
+    outer.directories.add(detachedCopy(nameOf(path)));
   }
   return made;
 }

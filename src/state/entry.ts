@@ -261,10 +261,10 @@ export function isLiveAt(entry: Entry, url: string): boolean {
  * Minimum time between two pushes of one document, in ms. Peers date documents in whole seconds and
  * clocks differ a little, so an older version of the same size could pass for the newer one.
  */
-const APART_MS = 3_000;
+const MIN_PUSH_GAP_MS = 3_000;
 /** Number of status changes that a record keeps. */
 const HISTORY_LENGTH = 8;
-const LONGEST_NOTE = 300;
+const MAX_NOTE_LENGTH = 300;
 
 /**
  * Notes that mark the beginning of the work on a version. The entries that follow, up to the next
@@ -302,7 +302,7 @@ const LOST_NOTE = 'confirmed before and missed now: ';
  */
 const RENAMED_FROM = 'renamed from ';
 const RENAMED_TO = 'renamed to ';
-const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
+const BEGINNING_NOTES: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
 
 /** Returns the index at which the current work begins; -1 if the history no longer has it. */
 export function beginningOf(history: History): number {
@@ -310,7 +310,7 @@ export function beginningOf(history: History): number {
 }
 
 function isBeginning(note: string): boolean {
-  return ALL_BEGINNINGS.has(note) || note.startsWith(LOST_NOTE) || note.startsWith(RENAMED_FROM);
+  return BEGINNING_NOTES.has(note) || note.startsWith(LOST_NOTE) || note.startsWith(RENAMED_FROM);
 }
 
 /**
@@ -324,27 +324,27 @@ export function isRemembered({ history }: AcceptedItem): boolean {
 type History = readonly HistoryEntry[];
 
 /** Returns the history of `before` with one more change of status. */
-function next(
+function historyWith(
   before: Entry | undefined,
   status: Entry['status'],
   at: number,
   note?: string,
 ): History {
   const entry: HistoryEntry =
-    note === undefined ? { status, at } : { status, at, note: note.slice(0, LONGEST_NOTE) };
+    note === undefined ? { status, at } : { status, at, note: note.slice(0, MAX_NOTE_LENGTH) };
   if (before === undefined) return [entry];
   const { history } = before;
   if (history.length < HISTORY_LENGTH) return [...history, entry];
   // The beginning of the current work is kept, however many attempts follow.
-  const begun = history[beginningOf(history)];
+  const beginning = history[beginningOf(history)];
   const kept = history.slice(1 - HISTORY_LENGTH);
-  if (begun === undefined || kept.includes(begun) || beginningOf([entry]) === 0)
+  if (beginning === undefined || kept.includes(beginning) || beginningOf([entry]) === 0)
     return [...kept, entry];
-  return [begun, ...kept.slice(1), entry];
+  return [beginning, ...kept.slice(1), entry];
 }
 
 /** Returns the record in a new status from `at` on. `rest` adds and overrides fields. */
-function become<S extends Item['status'], V, R>(
+function withStatus<S extends Item['status'], V, R>(
   before: Entry | undefined,
   { folder, path, url, collection, version }: Destination & { readonly version: V },
   status: S,
@@ -352,7 +352,7 @@ function become<S extends Item['status'], V, R>(
   note: string | undefined,
   rest: R,
 ) {
-  const history = next(before, status, at, note);
+  const history = historyWith(before, status, at, note);
   return {
     folder,
     path,
@@ -381,39 +381,39 @@ export function read(
   now: number,
   restedAt = now,
 ): Item {
-  if (before !== undefined && isItem(before) && !isAway(before) && isSame(before, to, version))
+  if (before !== undefined && isItem(before) && !isAway(before) && isUnchanged(before, to, version))
     return { ...before, version } as Item;
   const sent = certainlySent(before);
   const document = { ...to, version };
-  const isTakenAnew = before !== undefined && !isAway(before) && sameStat(before.version, version);
-  const begunAt = isTakenAnew ? now : restedAt;
+  const isSameFile = before !== undefined && !isAway(before) && sameStat(before.version, version);
+  const workBeganAt = isSameFile ? now : restedAt;
   // As far as we know, the peer accepted this very content for this very document.
-  if (sent !== undefined && sent.sha256 === version.sha256 && isAt(sent, to)) {
-    const note = isTakenAnew ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
-    return become(before, document, 'accepted', begunAt, note, { since: now, sent });
+  if (sent !== undefined && sent.sha256 === version.sha256 && isSameDestination(sent, to)) {
+    const note = isSameFile ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
+    return withStatus(before, document, 'accepted', workBeganAt, note, { since: now, sent });
   }
-  let note: string = isTakenAnew ? BEGINNINGS.takenAnew : BEGINNINGS.fileChanged;
+  let note: string = isSameFile ? BEGINNINGS.takenAnew : BEGINNINGS.fileChanged;
   if (before === undefined) note = BEGINNINGS.newFile;
   else if (isAway(before)) note = BEGINNINGS.fileBack;
-  const notBefore = Math.max(now, landedAt(before) + APART_MS);
-  return become(before, document, 'pending', begunAt, note, {
+  const notBefore = Math.max(now, olderVersionArrivedAt(before) + MIN_PUSH_GAP_MS);
+  return withStatus(before, document, 'pending', workBeganAt, note, {
     since: now,
     notBefore,
     ...sentOf(before),
   });
 }
 
-function isAt(
+function isSameDestination(
   there: Pick<Destination, 'url' | 'collection'>,
   { url, collection }: Destination,
 ): boolean {
   return there.url === url && there.collection === collection;
 }
 
-function isSame(item: Item, to: Destination, { sha256, encoding }: Version): boolean {
+function isUnchanged(item: Item, to: Destination, { sha256, encoding }: Version): boolean {
   const { version } = item;
   return (
-    isAt(item, to) &&
+    isSameDestination(item, to) &&
     hasContent(version) &&
     version.sha256 === sha256 &&
     version.encoding === encoding
@@ -424,7 +424,7 @@ function isSame(item: Item, to: Destination, { sha256, encoding }: Version): boo
  * Returns when an older version reached the peer; -Infinity if that does not matter, because the
  * peer tells versions apart by digest.
  */
-function landedAt(before: Entry | undefined): number {
+function olderVersionArrivedAt(before: Entry | undefined): number {
   if (before?.status === 'accepted') return before.since;
   if (before?.status === 'confirmed' && before.evidence.kind === 'digest')
     return Number.NEGATIVE_INFINITY;
@@ -451,7 +451,7 @@ export function returned(item: PendingItem, notBefore: number, trouble?: Trouble
 
 /** Called when the peer accepted this version, or showed that a push in flight had reached it. */
 export function accepted(item: PendingItem, sent: Sent, now: number, note?: string): AcceptedItem {
-  return become(item, item, 'accepted', now, note, { attempts: item.attempts, sent });
+  return withStatus(item, item, 'accepted', now, note, { attempts: item.attempts, sent });
 }
 
 /**
@@ -464,7 +464,7 @@ export function overtaken(
   now: number,
 ): Entry {
   if (entry.status !== 'pending') return { ...entry, sent };
-  return { ...entry, sent, notBefore: Math.max(entry.notBefore, now + APART_MS) };
+  return { ...entry, sent, notBefore: Math.max(entry.notBefore, now + MIN_PUSH_GAP_MS) };
 }
 
 /**
@@ -474,24 +474,26 @@ export function overtaken(
  */
 export function replaced(entry: Entry, url: string, now: number): Entry {
   if (entry.status === 'accepted' || entry.status === 'confirmed')
-    return withoutSent(again(entry, BEGINNINGS.replaced, now, { notBefore: now + APART_MS }));
+    return withoutSent(
+      backToPending(entry, BEGINNINGS.replaced, now, { notBefore: now + MIN_PUSH_GAP_MS }),
+    );
   const { sent } = entry;
   const rest = withoutSent(entry);
   const kept = (sent?.url === url ? rest : entry) as typeof entry;
   if (kept.status !== 'pending' || kept.inFlight?.url !== url) return kept;
   const { inFlight: _, ...known } = kept;
-  return { ...known, notBefore: Math.max(known.notBefore, now + APART_MS) };
+  return { ...known, notBefore: Math.max(known.notBefore, now + MIN_PUSH_GAP_MS) };
 }
 
 /** Called when the peer showed this version. */
 export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): ConfirmedItem {
   const note = `${evidence.kind} ${evidence.shown}`;
-  return become(item, item, 'confirmed', now, note, { sent: item.sent, evidence });
+  return withStatus(item, item, 'confirmed', now, note, { sent: item.sent, evidence });
 }
 
 /** Called when the peer no longer shows a confirmed version. It is pushed again. */
 export function lostLater(item: ConfirmedItem, why: string, now: number): PendingItem {
-  return again(item, `${LOST_NOTE}${why}`, now);
+  return backToPending(item, `${LOST_NOTE}${why}`, now);
 }
 
 /**
@@ -499,7 +501,7 @@ export function lostLater(item: ConfirmedItem, why: string, now: number): Pendin
  * again since. It is pushed now.
  */
 export function unremembered(item: AcceptedItem, why: string, now: number): PendingItem {
-  return again(item, `sent before, and not shown now: ${why}`, now);
+  return backToPending(item, `sent before, and not shown now: ${why}`, now);
 }
 
 /**
@@ -512,12 +514,12 @@ export function failed(
   notBefore: number,
   now: number,
 ): PendingItem {
-  const goesOn = item.status === 'pending' ? { since: item.since, history: item.history } : {};
-  return again(item, trouble.message, now, {
+  const sameWork = item.status === 'pending' ? { since: item.since, history: item.history } : {};
+  return backToPending(item, trouble.message, now, {
     attempts: item.attempts + 1,
     notBefore,
     trouble,
-    ...goesOn,
+    ...sameWork,
   });
 }
 
@@ -526,7 +528,7 @@ export function failed(
  * attempt, because the item may not be at fault.
  */
 export function lost(item: AcceptedItem, trouble: Trouble, now: number): PendingItem {
-  return again(item, trouble.message, now, { attempts: item.attempts, trouble });
+  return backToPending(item, trouble.message, now, { attempts: item.attempts, trouble });
 }
 
 /**
@@ -540,8 +542,8 @@ export function retried(item: Exclude<Item, AwayItem>, now: number): PendingItem
   const known = { ...item, version: item.version };
   // A pending item gets no new beginning: the same work goes on, only sooner.
   return item.status === 'pending'
-    ? again(known, 'retry asked for while it waited', now, { since: item.since })
-    : again(known, BEGINNINGS.retry, now);
+    ? backToPending(known, 'retry asked for while it waited', now, { since: item.since })
+    : backToPending(known, BEGINNINGS.retry, now);
 }
 
 function withoutSent<E extends Entry>({ sent: _, ...rest }: E): E {
@@ -549,15 +551,15 @@ function withoutSent<E extends Entry>({ sent: _, ...rest }: E): E {
 }
 
 /** Returns the item as `pending` from `now` on, with fresh attempts. `rest` overrides fields. */
-function again(
+function backToPending(
   item: Item & { readonly version: Version },
   note: string,
   now: number,
   rest: Partial<PendingItem> = {},
 ): PendingItem {
-  return become(item, item, 'pending', now, note, {
+  return withStatus(item, item, 'pending', now, note, {
     notBefore: now,
-    ...uncertainly(sentOf(item)),
+    ...markedUncertain(sentOf(item)),
     ...rest,
   });
 }
@@ -572,7 +574,7 @@ export function quarantined(
 ): QuarantinedItem {
   const attempts = before !== undefined && isItem(before) ? before.attempts : 0;
   const rest = { trouble, attempts, ...sentOf(before) };
-  return become(before, { ...to, version }, 'quarantined', now, trouble.message, rest);
+  return withStatus(before, { ...to, version }, 'quarantined', now, trouble.message, rest);
 }
 
 /** A record whose document may be in the peer. */
@@ -589,7 +591,7 @@ export function gone(
   note = 'the file was removed',
 ): GoneItem {
   const { url, collection } = isItem(entry) ? entry : entry.sent;
-  return become(entry, { ...entry, url, collection }, 'gone', now, note, sentOf(entry));
+  return withStatus(entry, { ...entry, url, collection }, 'gone', now, note, sentOf(entry));
 }
 
 /** A skipped file of which the peer was sent an older version. */
@@ -598,7 +600,7 @@ export type SkippedWithDocument = SkippedFile & { readonly sent: Sent };
 /** Notes in the history of a removed file that it now has the name `to`. */
 export function renamedTo(item: AwayItem, to: Place): AwayItem {
   const at = item.history.findLastIndex(({ status }) => status === 'gone');
-  return noted(item, at, `${RENAMED_TO}${placeName(to)}`);
+  return withNote(item, at, `${RENAMED_TO}${placeName(to)}`);
 }
 
 /** Whether the removed file now has another name. */
@@ -623,12 +625,12 @@ export function renameOf(entry: Entry): string | undefined {
 export function renamedFrom(entry: Entry, from: Place): Entry {
   const isNew = (note?: string) => note === BEGINNINGS.newFile || note === BEGINNINGS.fileBack;
   const at = entry.history.findLastIndex(({ note }) => isNew(note));
-  return noted(entry, at, `${RENAMED_FROM}${placeName(from)}`);
+  return withNote(entry, at, `${RENAMED_FROM}${placeName(from)}`);
 }
 
 /** Replaces the note at one index of the history; -1 changes nothing. */
-function noted<E extends Entry>(entry: E, at: number, note: string): E {
-  const cut = note.slice(0, LONGEST_NOTE);
+function withNote<E extends Entry>(entry: E, at: number, note: string): E {
+  const cut = note.slice(0, MAX_NOTE_LENGTH);
   return {
     ...entry,
     history: entry.history.map((change, i) => (i === at ? { ...change, note: cut } : change)),
@@ -647,8 +649,8 @@ export function removing(
   const { url, collection } = isItem(item) ? (item.sent ?? item) : item.sent;
   const rest = { notBefore: now, ...sentOf(item) };
   const document = { ...item, url, collection };
-  if (item.status !== 'skipped') return become(item, document, 'removing', now, note, rest);
-  return become(item, document, 'removing', now, note, { ...rest, keptOut: item.trouble });
+  if (item.status !== 'skipped') return withStatus(item, document, 'removing', now, note, rest);
+  return withStatus(item, document, 'removing', now, note, { ...rest, keptOut: item.trouble });
 }
 
 /** Called when the file changed while its document is being removed, and is still kept out. */
@@ -684,8 +686,8 @@ export function removalFailed(
  */
 export function removed(item: RemovingItem, now: number, note?: string): RemovedItem | SkippedFile {
   const { folder, path, keptOut, version } = item;
-  if (keptOut === undefined) return become(item, item, 'removed', now, note, {});
-  const history = next(item, 'skipped', now, note);
+  if (keptOut === undefined) return withStatus(item, item, 'removed', now, note, {});
+  const history = historyWith(item, 'skipped', now, note);
   const stat = fileStat(version);
   return { folder, path, version: stat, status: 'skipped', trouble: keptOut, since: now, history };
 }
@@ -698,7 +700,7 @@ export function skipped(
   trouble: Trouble,
   now: number,
 ): SkippedFile {
-  const history = next(before, 'skipped', now, trouble.message);
+  const history = historyWith(before, 'skipped', now, trouble.message);
   return {
     folder,
     path,
@@ -722,11 +724,11 @@ function certainlySent(entry: Entry | undefined): Sent | undefined {
  */
 function sentOf(entry: Entry | undefined): { readonly sent?: Sent } {
   if (entry?.status === 'pending' && entry.inFlight !== undefined)
-    return uncertainly({ sent: entry.inFlight });
+    return markedUncertain({ sent: entry.inFlight });
   if (entry?.sent === undefined) return {};
-  return entry.status === 'removing' ? uncertainly(entry) : { sent: entry.sent };
+  return entry.status === 'removing' ? markedUncertain(entry) : { sent: entry.sent };
 }
 
-function uncertainly({ sent }: { readonly sent?: Sent }): { readonly sent?: Sent } {
+function markedUncertain({ sent }: { readonly sent?: Sent }): { readonly sent?: Sent } {
   return sent === undefined ? {} : { sent: { ...sent, isUncertain: true } };
 }

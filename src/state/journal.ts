@@ -118,12 +118,12 @@ export class JournalAdapter implements Adapter<StateData> {
   #compaction: Promise<void> | undefined;
   #compactions = 0;
   /** Why writes are refused; set by `lose`. */
-  #lost: StateError | undefined;
+  #refusal: StateError | undefined;
 
   /** The last operation on the journal. Each waits for the one before it. */
-  #last: Promise<void> = Promise.resolve();
+  #lastOperation: Promise<void> = Promise.resolve();
   /** The write that has not started yet. New callers of `write` join it. */
-  #group: Promise<void> | undefined;
+  #nextWrite: Promise<void> | undefined;
 
   constructor(dir: string, options: AdapterOptions) {
     this.#dir = dir;
@@ -159,9 +159,9 @@ export class JournalAdapter implements Adapter<StateData> {
       this.#files = sizes;
       this.#compactAbove = Math.max(this.#policy.compactMinBytes, sizes.snapshotBytes);
       this.repairs.push(...repairs);
-      if (newest === undefined) await this.#begin();
+      if (newest === undefined) await this.#beginJournal();
       else {
-        const torn = newest.bytes - newest.soundBytes;
+        const torn = newest.bytes - newest.intactBytes;
         if (torn > 0)
           this.repairs.push(
             `The last ${torn} bytes of journal-${sizes.generation} were torn and cut off.`,
@@ -170,13 +170,13 @@ export class JournalAdapter implements Adapter<StateData> {
           pathOf(this.#dir, 'journal', sizes.generation),
           constants.O_RDWR | constants.O_NOFOLLOW,
         );
-        this.#journal = new LinesFile(file, this.#policy.writeBytes, newest.soundBytes);
-        await file.truncate(newest.soundBytes);
+        this.#journal = new LinesFile(file, this.#policy.writeBytes, newest.intactBytes);
+        await file.truncate(newest.intactBytes);
         await file.sync();
       }
       for (const repair of this.repairs)
         this.#options.log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
-      if (hasLost) await this.#noteLoss(data);
+      if (hasLost) await this.#recordLoss(data);
       if (repairs.length > 0) this.#startCompaction(data);
       return data;
     } catch (error) {
@@ -190,7 +190,7 @@ export class JournalAdapter implements Adapter<StateData> {
    * Records the time of the loss at once: the damage that shows it may be gone at the next start.
    * If the disk is full, a later write saves it.
    */
-  async #noteLoss(data: StateData): Promise<void> {
+  async #recordLoss(data: StateData): Promise<void> {
     data.meta.set(REPAIRED_META, this.#options.clock.now());
     data.changes.add(REPAIRED_META);
     await this.#writeChanges(data).catch((error: unknown) => {
@@ -205,11 +205,11 @@ export class JournalAdapter implements Adapter<StateData> {
    *   tries again
    */
   write(data: StateData): Promise<void> {
-    this.#group ??= this.#inTurn(() => {
-      this.#group = undefined;
+    this.#nextWrite ??= this.#serialize(() => {
+      this.#nextWrite = undefined;
       return this.#writeChanges(data);
     });
-    return this.#group;
+    return this.#nextWrite;
   }
 
   /**
@@ -227,7 +227,7 @@ export class JournalAdapter implements Adapter<StateData> {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#compaction?.catch(() => undefined);
-    await this.#inTurn(async () => {
+    await this.#serialize(async () => {
       await this.#acknowledged.close();
       await this.#journal?.file.close();
     });
@@ -236,10 +236,11 @@ export class JournalAdapter implements Adapter<StateData> {
   async #writeChanges(data: StateData): Promise<void> {
     if (data.changes.size === 0) return;
     if (this.#closing.signal.aborted) throw new Error('The state was changed after it was closed.');
-    data.changes.take();
+    data.changes.beginWrite();
     try {
-      if (this.#lost !== undefined) throw this.#lost;
-      const journal = this.#journal?.isSpoiled === false ? this.#journal : await this.#begin();
+      if (this.#refusal !== undefined) throw this.#refusal;
+      const journal =
+        this.#journal?.isSpoiled === false ? this.#journal : await this.#beginJournal();
       const [bases, before] = [data.entries.bases.length, journal.end];
       const started = this.#options.clock.now();
       await journal.append(changedLines(data, this.#basesWritten));
@@ -249,11 +250,11 @@ export class JournalAdapter implements Adapter<StateData> {
       this.#basesWritten = bases;
       data.failure = undefined;
     } catch (error) {
-      data.changes.giveBack();
+      data.changes.abortWrite();
       data.failure = await stateError(error, this.#dir, 'write');
       throw data.failure;
     }
-    await data.committed.written();
+    await data.committed.afterWrite();
     if (this.#files.journalBytes > this.#compactAbove) this.#startCompaction(data);
   }
 
@@ -262,17 +263,17 @@ export class JournalAdapter implements Adapter<StateData> {
    * `writeAnew`.
    */
   lose(reason: StateError): void {
-    this.#lost = reason;
+    this.#refusal = reason;
   }
 
   /** Writes all data into the directory, which must not contain a state. */
   async writeAnew(data: StateData): Promise<void> {
     await this.#compaction?.catch(() => undefined);
-    await this.#inTurn(async () => {
+    await this.#serialize(async () => {
       await this.#journal?.file.close().catch(() => undefined);
       this.#journal = undefined;
       this.#files = { base: 1, generation: 0, snapshotBytes: 0, journalBytes: 0 };
-      this.#lost = undefined;
+      this.#refusal = undefined;
     });
     await this.compact(data);
   }
@@ -282,7 +283,7 @@ export class JournalAdapter implements Adapter<StateData> {
    * data into a new generation, in the background.
    */
   async checkJournal(data: StateData): Promise<void> {
-    await this.#inTurn(async () => {
+    await this.#serialize(async () => {
       const journal = this.#journal;
       if (journal === undefined || journal.isSpoiled || this.#closing.signal.aborted) return;
       const { generation } = this.#files;
@@ -297,10 +298,10 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   /** Begins the journal of a new generation and closes the one before. */
-  async #begin(): Promise<LinesFile> {
-    if (this.#lost !== undefined) throw this.#lost;
+  async #beginJournal(): Promise<LinesFile> {
+    if (this.#refusal !== undefined) throw this.#refusal;
     const generation = this.#files.generation + 1;
-    const journal = await this.#create('journal', generation, []);
+    const journal = await this.#createFile('journal', generation, []);
     await this.#acknowledged.close();
     await this.#acknowledge(generation, journal.end);
     await this.#journal?.file.close().catch(() => undefined);
@@ -342,15 +343,15 @@ export class JournalAdapter implements Adapter<StateData> {
 
   async #compact(data: StateData): Promise<void> {
     let journalsBefore = 0;
-    await this.#inTurn(async () => {
+    await this.#serialize(async () => {
       journalsBefore = this.#files.journalBytes;
-      await this.#begin();
+      await this.#beginJournal();
     });
     const { base: fallback, generation } = this.#files;
-    const snapshot = await this.#create(
+    const snapshot = await this.#createFile(
       'snapshot',
       generation,
-      everything(data, this.#closing.signal),
+      snapshotTexts(data, this.#closing.signal),
     );
     await snapshot.file.close();
     this.#files.base = generation;
@@ -369,7 +370,7 @@ export class JournalAdapter implements Adapter<StateData> {
    * Creates a journal or a snapshot that lines can be appended to. After a crash the file exists
    * complete or not at all.
    */
-  async #create(peersync: 'journal' | 'snapshot', generation: number, texts: Iterable<string>) {
+  async #createFile(peersync: 'journal' | 'snapshot', generation: number, texts: Iterable<string>) {
     const path = pathOf(this.#dir, peersync, generation);
     const created = this.#options.clock.now();
     const header = JSON.stringify({ peersync, ...VERSIONS, generation, created });
@@ -377,7 +378,7 @@ export class JournalAdapter implements Adapter<StateData> {
     const file = await this.#open(`${path}.tmp`, 'wx', 0o600);
     const made = new LinesFile(file, this.#policy.writeBytes);
     try {
-      await made.append(sealed(header, texts));
+      await made.append(framedLines(header, texts));
       await rename(`${path}.tmp`, path);
       await syncDirectory(this.#dir, this.#open);
       return made;
@@ -388,9 +389,9 @@ export class JournalAdapter implements Adapter<StateData> {
     }
   }
 
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.#last.then(work);
-    this.#last = done.catch(() => undefined);
+  #serialize(work: () => Promise<void>): Promise<void> {
+    const done = this.#lastOperation.then(work);
+    this.#lastOperation = done.catch(() => undefined);
     return done;
   }
 }
@@ -482,7 +483,7 @@ export function lineOf(text: string, checksum = crc32(text)): string {
  * Running totals of the lines of a file: their number, and a sum of their checksums. The sum
  * detects intact lines that are missing or in the wrong order.
  */
-class Seal {
+class LineTotals {
   #lines = 0;
   #sum = 0;
 
@@ -518,7 +519,7 @@ function baseRows(bases: UrlBases, from: number, to = bases.length): readonly st
 function* changedLines({ changes, entries, meta }: StateData, from: number): Iterable<string> {
   const { bases } = entries;
   let next = from;
-  for (const change of changes.taken()) {
+  for (const change of changes.keysBeingWritten()) {
     const [name = '', path] = change.split('\0');
     const row =
       path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
@@ -533,23 +534,23 @@ function* changedLines({ changes, entries, meta }: StateData, from: number): Ite
 }
 
 /** Yields the header, the texts and a footer as framed lines. */
-function* sealed(header: string, texts: Iterable<string>): Iterable<string> {
-  const seal = new Seal();
-  seal.add(crc32(header));
+function* framedLines(header: string, texts: Iterable<string>): Iterable<string> {
+  const totals = new LineTotals();
+  totals.add(crc32(header));
   yield lineOf(header);
   for (const text of texts) {
     const checksum = crc32(text);
-    seal.add(checksum);
+    totals.add(checksum);
     yield lineOf(text, checksum);
   }
-  yield lineOf(seal.footer());
+  yield lineOf(totals.footer());
 }
 
 /**
  * Yields the texts of a snapshot while the data goes on changing. A change made meanwhile may be
  * missing from the snapshot, so the journal of the same generation must contain it.
  */
-function* everything({ entries, meta }: StateData, signal: AbortSignal): Iterable<string> {
+function* snapshotTexts({ entries, meta }: StateData, signal: AbortSignal): Iterable<string> {
   for (const name of meta.keys()) yield metaRow(name, meta);
   for (const [folder, directory, name, line] of entries.lines()) {
     signal.throwIfAborted();
@@ -598,12 +599,12 @@ async function load(dir: string, open: OpenFile) {
   const first = Math.max(1, Math.min(last, ...snapshots, ...journals));
   const sizes: StateSizes = { base: first, generation: last, snapshotBytes: 0, journalBytes: 0 };
   let newest: Awaited<ReturnType<typeof readLines>> | undefined;
-  let soundBytes = 0;
+  let intactBytes = 0;
   const read = async (kind: 'journal' | 'snapshot', generation: number) => {
     const found = await readLines(pathOf(dir, kind, generation), open, (text) =>
-      take(data, text, dir),
+      applyLine(data, text, dir),
     );
-    soundBytes += found.soundBytes;
+    intactBytes += found.intactBytes;
     return found;
   };
   for (const generation of snapshots.toReversed()) {
@@ -630,18 +631,18 @@ async function load(dir: string, open: OpenFile) {
         `journal-${generation} has ${counted(found.damaged, 'damaged line')}; the files they told of are looked at again.`,
       );
     const end = acknowledged?.generation === generation ? acknowledged.end : 0;
-    if (found.soundBytes === 0)
+    if (found.intactBytes === 0)
       repairs.push(`journal-${generation} is empty; its changes are lost.`);
-    else if (found.soundBytes < end)
+    else if (found.intactBytes < end)
       repairs.push(
-        `journal-${generation} lacks its last ${counted(end - found.soundBytes, 'byte')}; those changes are lost.`,
+        `journal-${generation} lacks its last ${counted(end - found.intactBytes, 'byte')}; those changes are lost.`,
       );
-    sizes.journalBytes += found.soundBytes;
+    sizes.journalBytes += found.intactBytes;
     if (generation === last) newest = found;
   }
   if (acknowledged !== undefined && acknowledged.generation > last)
     repairs.push(`journal-${acknowledged.generation} is missing; its changes are lost.`);
-  if (soundBytes === 0 && last > 0)
+  if (intactBytes === 0 && last > 0)
     throw new StateError('STATE_DAMAGED', dir, 'none of its files has a sound header');
   if (repairs.length > 0) {
     const dropped = await dropUnreadable(data);
@@ -649,7 +650,7 @@ async function load(dir: string, open: OpenFile) {
     if (dropped > 0)
       repairs.push(`The URL base of ${counted(dropped, 'file')} is lost; ${are} new again.`);
   }
-  const isTorn = newest !== undefined && newest.soundBytes < newest.bytes;
+  const isTorn = newest !== undefined && newest.intactBytes < newest.bytes;
   const hasLost = repairs.length > 0 || (isTorn && acknowledged?.generation !== last);
   return { data, repairs, unfinished, newest, hasLost, ...sizes };
 }
@@ -667,10 +668,10 @@ const PREFIX = 9;
  */
 async function readLines(path: string, open: OpenFile, onText: (text: string) => void) {
   const file = await open(path, 'r');
-  const seal = new Seal();
-  // `doubtful` counts the damaged lines since the last intact one. They are a torn end if no intact
-  // line follows.
-  let [bytes, soundBytes, damaged, doubtful, isSealed] = [0, 0, 0, 0, false];
+  const totals = new LineTotals();
+  // `possiblyTorn` counts the damaged lines since the last intact one. They are a torn end if no
+  // intact line follows.
+  let [bytes, intactBytes, damaged, possiblyTorn, endsWithFooter] = [0, 0, 0, 0, false];
   let rest = Buffer.alloc(0);
   for await (const chunk of file.createReadStream({ highWaterMark: READ_BYTES })) {
     const part = Buffer.concat([rest, chunk]);
@@ -684,20 +685,20 @@ async function readLines(path: string, open: OpenFile, onText: (text: string) =>
       const text = line.slice(PREFIX);
       const checksum = crc32(part.subarray(start + PREFIX, end));
       if (Number(`0x${line.slice(0, PREFIX - 1)}`) === checksum) {
-        damaged += doubtful;
-        doubtful = 0;
-        soundBytes = bytes + end + 1;
-        isSealed = text.startsWith('{') && text === seal.footer();
-        seal.add(checksum);
-        if (!isSealed) onText(text);
-      } else doubtful += 1;
+        damaged += possiblyTorn;
+        possiblyTorn = 0;
+        intactBytes = bytes + end + 1;
+        endsWithFooter = text.startsWith('{') && text === totals.footer();
+        totals.add(checksum);
+        if (!endsWithFooter) onText(text);
+      } else possiblyTorn += 1;
       start = end + 1;
     }
     bytes += start;
     rest = part.subarray(start);
   }
   bytes += rest.length;
-  return { bytes, soundBytes, damaged, isWhole: isSealed };
+  return { bytes, intactBytes, damaged, isWhole: endsWithFooter };
 }
 
 /**
@@ -705,13 +706,13 @@ async function readLines(path: string, open: OpenFile, onText: (text: string) =>
  *
  * @throws StateError STATE_NEWER if it is the header of a later version
  */
-function take(data: StateData, text: string, dir: string): void {
-  if (text.startsWith('"')) takeRecord(data.entries, text);
+function applyLine(data: StateData, text: string, dir: string): void {
+  if (text.startsWith('"')) applyRecord(data.entries, text);
   else if (text.startsWith('{')) checkVersion(JSON.parse(text), dir);
-  else takeRow(data, JSON.parse(text));
+  else applyRow(data, JSON.parse(text));
 }
 
-function takeRow({ entries, meta }: StateData, row: readonly [kind: string, ...string[]]): void {
+function applyRow({ entries, meta }: StateData, row: readonly [kind: string, ...string[]]): void {
   const [kind, first = '', second = '', url] = row;
   if (kind === '-') entries.delete(first, second);
   else if (kind === 'u')
@@ -721,7 +722,7 @@ function takeRow({ entries, meta }: StateData, row: readonly [kind: string, ...s
   else throw new Error(`a record has the unknown status ${JSON.stringify(kind)}`);
 }
 
-function takeRecord(entries: Entries, text: string): void {
+function applyRecord(entries: Entries, text: string): void {
   const [middle, end] = [text.indexOf('","'), text.indexOf('",[')];
   if (text.includes('\\')) {
     const [folder, path, record] = JSON.parse(`[${text}]`);

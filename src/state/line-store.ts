@@ -1,10 +1,10 @@
 /** Slots are a multiple of this size, in bytes. */
-const UNIT = 16;
+const UNIT_BYTES = 16;
 /**
  * Header of a slot: the length of its text in bytes and the size of the slot in units, 4 bytes
  * each.
  */
-const HEADER = 8;
+const HEADER_BYTES = 8;
 const SLAB_UNITS = 65_536;
 
 /**
@@ -20,12 +20,12 @@ export class LineStore {
   /** Free slots by their size in units. */
   readonly #free = new Map<number, number[]>();
   /** Units used in the last slab. */
-  #taken = SLAB_UNITS;
+  #usedUnits = SLAB_UNITS;
 
   get(at: number): string {
     const slab = this.#slabOf(at);
-    const start = offsetOf(at) + HEADER;
-    return slab.toString('utf8', start, start + slab.readUInt32LE(start - HEADER));
+    const start = offsetOf(at) + HEADER_BYTES;
+    return slab.toString('utf8', start, start + slab.readUInt32LE(start - HEADER_BYTES));
   }
 
   /**
@@ -36,13 +36,13 @@ export class LineStore {
   put(line: string, room: number, at?: number): number {
     const bytes = Buffer.byteLength(line);
     let to = at;
-    if (to === undefined || HEADER + bytes > UNIT * this.#unitsOf(to)) {
+    if (to === undefined || HEADER_BYTES + bytes > UNIT_BYTES * this.#unitsOf(to)) {
       if (to !== undefined) this.remove(to);
-      to = this.#take(Math.ceil((HEADER + bytes + room) / UNIT));
+      to = this.#allocate(Math.ceil((HEADER_BYTES + bytes + room) / UNIT_BYTES));
     }
     const slab = this.#slabOf(to);
     slab.writeUInt32LE(bytes, offsetOf(to));
-    slab.write(line, offsetOf(to) + HEADER);
+    slab.write(line, offsetOf(to) + HEADER_BYTES);
     return to;
   }
 
@@ -57,15 +57,15 @@ export class LineStore {
    * Returns a free slot of this size, or a new one at the end. A slot larger than a slab gets a
    * slab of its own.
    */
-  #take(units: number): number {
+  #allocate(units: number): number {
     const free = this.#free.get(units)?.pop();
     if (free !== undefined) return free;
-    if (this.#taken + units > SLAB_UNITS) {
-      this.#slabs.push(Buffer.allocUnsafeSlow(UNIT * Math.max(SLAB_UNITS, units)));
-      this.#taken = 0;
+    if (this.#usedUnits + units > SLAB_UNITS) {
+      this.#slabs.push(Buffer.allocUnsafeSlow(UNIT_BYTES * Math.max(SLAB_UNITS, units)));
+      this.#usedUnits = 0;
     }
-    const at = (this.#slabs.length - 1) * SLAB_UNITS + this.#taken;
-    this.#taken += units;
+    const at = (this.#slabs.length - 1) * SLAB_UNITS + this.#usedUnits;
+    this.#usedUnits += units;
     this.#slabOf(at).writeUInt32LE(units, offsetOf(at) + 4);
     return at;
   }
@@ -83,5 +83,5 @@ export class LineStore {
 
 /** Returns the offset of a slot in its slab, in bytes. */
 function offsetOf(at: number): number {
-  return UNIT * (at % SLAB_UNITS);
+  return UNIT_BYTES * (at % SLAB_UNITS);
 }

@@ -24,7 +24,7 @@ type Row = readonly [
   /** `''` if it equals mtimeMs. */
   ctimeMs: number | '',
   ino: number,
-  /** A letter of CODES. For an item, the number of its URL base follows. */
+  /** A letter of STATUS_LETTERS. For an item, the number of its URL base follows. */
   status: string,
   since: number,
   history: HistoryRow,
@@ -78,8 +78,8 @@ const STATUSES = [
   'removing',
   'removed',
 ] as const;
-const CODES = 'pacqgord';
-const KINDS = ['digest', 'lastModified', 'loadDate', 'size', 'present'] as const;
+const STATUS_LETTERS = 'pacqgord';
+const EVIDENCE_KINDS = ['digest', 'lastModified', 'loadDate', 'size', 'present'] as const;
 const NOTES: readonly (string | undefined)[] = Object.values(BEGINNINGS);
 /** Stands for the note that follows from the evidence. */
 const EVIDENCE_NOTE = -2;
@@ -99,19 +99,19 @@ export interface UrlBase {
 export type UrlBases = (UrlBase | undefined)[];
 
 /** Returns the number of a base; adds the base if it is new. */
-function numberOf(bases: UrlBases, url: string | undefined, collection: string): number {
+function baseNumber(bases: UrlBases, url: string | undefined, collection: string): number {
   const known = bases.findIndex((base) => base?.collection === collection && base.url === url);
   if (known !== -1) return known;
-  return bases.push({ url: url === undefined ? url : ownCopy(url), collection }) - 1;
+  return bases.push({ url: url === undefined ? url : detachedCopy(url), collection }) - 1;
 }
 
 /** Copies a text. V8 keeps the whole text in memory as long as a part of it is referenced. */
-export function ownCopy(text: string): string {
+export function detachedCopy(text: string): string {
   return JSON.parse(JSON.stringify(text)) as string;
 }
 
 export function statusOf(line: string): Entry['status'] {
-  const status = STATUSES[CODES.indexOf(line.charAt(codeAt(line)))];
+  const status = STATUSES[STATUS_LETTERS.indexOf(line.charAt(codeAt(line)))];
   if (status === undefined) throw new Error(`a record has an unknown status: ${line}`);
   return status;
 }
@@ -128,14 +128,14 @@ export function sinceOf(line: string): number {
 
 /** Whether the line is of a skipped file that the peer was never sent. */
 export function isSkippedUnsent(line: string): boolean {
-  return statusOf(line) === 'skipped' && line.includes(NOTHING_BEFORE_TROUBLE);
+  return statusOf(line) === 'skipped' && line.includes(UNSENT_BEFORE_TROUBLE);
 }
 
 /**
  * Text between the history and the trouble of a skipped file that was never sent. It cannot occur
  * within a string, where the quote is escaped.
  */
-const NOTHING_BEFORE_TROUBLE = ',null,null,null,null,null,null,["';
+const UNSENT_BEFORE_TROUBLE = ',null,null,null,null,null,null,["';
 
 function codeAt(line: string): number {
   let comma = -1;
@@ -147,19 +147,19 @@ export function encode(entry: Entry, bases: UrlBases): string {
   const { version, since, status, sent, trouble } = entry;
   const { size, mtimeMs, ctimeMs, ino } = version;
   const content = hasContent(version) ? version : undefined;
-  let code = CODES.charAt(STATUSES.indexOf(status));
+  let code = STATUS_LETTERS.charAt(STATUSES.indexOf(status));
   let [url, attempts]: [string?, number?] = [];
   if (entry.status !== 'skipped') {
     const path = encodePath(entry.path);
     const before = entry.url.endsWith(path)
       ? entry.url.slice(0, entry.url.length - path.length)
       : undefined;
-    code += numberOf(bases, before, entry.collection);
+    code += baseNumber(bases, before, entry.collection);
     if (before === undefined) url = entry.url;
     if (entry.attempts > 0) attempts = entry.attempts;
   }
   return JSON.stringify(
-    trimmed([
+    withoutTrailingUndefined([
       size,
       mtimeMs,
       ctimeMs === mtimeMs ? '' : ctimeMs,
@@ -179,14 +179,14 @@ export function encode(entry: Entry, bases: UrlBases): string {
 }
 
 /** Drops trailing undefined values. JSON turns the others into null. */
-function trimmed(row: readonly unknown[]): readonly unknown[] | undefined {
+function withoutTrailingUndefined(row: readonly unknown[]): readonly unknown[] | undefined {
   const length = 1 + row.findLastIndex((value) => value !== undefined);
   return length === 0 ? undefined : row.slice(0, length);
 }
 
 function historyRow(entry: Entry): HistoryRow {
   const { history, status, since } = entry;
-  const evidence = entry.status === 'confirmed' ? noteOf(entry.evidence) : undefined;
+  const evidence = entry.status === 'confirmed' ? evidenceNote(entry.evidence) : undefined;
   const row: (number | string)[] = [];
   for (const change of history) {
     const { note } = change;
@@ -201,7 +201,7 @@ function historyRow(entry: Entry): HistoryRow {
 }
 
 /** Returns the note of a confirmation in the history; see `confirmed`. */
-function noteOf({ kind, shown }: Evidence): string {
+function evidenceNote({ kind, shown }: Evidence): string {
   return `${kind} ${shown}`.slice(0, 300);
 }
 
@@ -209,7 +209,7 @@ function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
   const { at, peerAt, size, lastModified, words, digest, sha256, url, collection, extracted } =
     sent;
   const isOfVersion = hasContent(version) && sha256 === version.sha256;
-  return trimmed([
+  return withoutTrailingUndefined([
     at - since,
     peerAt === undefined ? undefined : peerAt - since,
     size === version.size ? undefined : size,
@@ -233,12 +233,12 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
   const { since } = entry;
   if (entry.status === 'confirmed') {
     const { kind, at, shown } = entry.evidence;
-    const kept = shown === usuallyShown(kind, entry.sent) ? undefined : dateOf(shown, since);
-    return trimmed([KINDS.indexOf(kind), at - since, kept]);
+    const kept = shown === expectedShown(kind, entry.sent) ? undefined : packDate(shown, since);
+    return withoutTrailingUndefined([EVIDENCE_KINDS.indexOf(kind), at - since, kept]);
   }
   if (entry.status === 'removing') {
     const { keptOut, notBefore, requestedAt } = entry;
-    return trimmed([
+    return withoutTrailingUndefined([
       notBefore === since ? undefined : notBefore,
       requestedAt === undefined ? undefined : requestedAt - since,
       keptOut && troubleRow(keptOut),
@@ -246,7 +246,7 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
   }
   if (entry.status !== 'pending') return undefined;
   const { notBefore, inFlight } = entry;
-  return trimmed([
+  return withoutTrailingUndefined([
     notBefore === since ? undefined : notBefore,
     inFlight && sentRow(inFlight, entry),
   ]);
@@ -264,7 +264,7 @@ function troubleOf([code, message, hint]: TroubleRow): Trouble {
  * Returns a date in the format of `toISOString` as a number relative to `since`, and any other text
  * unchanged.
  */
-function dateOf(shown: string, since: number): string | number {
+function packDate(shown: string, since: number): string | number {
   const date = Date.parse(shown);
   return !Number.isNaN(date) && new Date(date).toISOString() === shown ? date - since : shown;
 }
@@ -273,7 +273,7 @@ function dateOf(shown: string, since: number): string | number {
  * Returns the value that a peer with this version usually shows, for the kinds whose value is no
  * date.
  */
-function usuallyShown(kind: Evidence['kind'], sent: Sent): string {
+function expectedShown(kind: Evidence['kind'], sent: Sent): string {
   if (kind === 'size') return `${sent.size} bytes`;
   return kind === 'present' ? sent.url : `sha256 ${sent.digest}`;
 }
@@ -344,11 +344,11 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
     if (keptOut) entry.keptOut = troubleOf(keptOut);
   } else if (status === 'confirmed' && entry.sent) {
     const [number, at, kept] = detail as EvidenceRow;
-    const kind = KINDS[number] ?? 'present';
+    const kind = EVIDENCE_KINDS[number] ?? 'present';
     const date = typeof kept === 'number' ? new Date(since + kept).toISOString() : kept;
-    const evidence = { kind, at: since + at, shown: date ?? usuallyShown(kind, entry.sent) };
+    const evidence = { kind, at: since + at, shown: date ?? expectedShown(kind, entry.sent) };
     entry.evidence = evidence;
-    note = noteOf(evidence);
+    note = evidenceNote(evidence);
   }
   entry.history = historyOf(changes, entry, note);
   return entry as Entry;

@@ -10,7 +10,7 @@ const RUN = 4_096;
 const SLICE = 1_000;
 
 /** Selects records; all of them if nothing is given. */
-interface Chosen {
+interface SortedSelection {
   readonly folder?: string | undefined;
   readonly status?: Entry['status'] | undefined;
 }
@@ -29,7 +29,7 @@ class Pace {
 /**
  * A directory that is being walked. `children` are sorted; names of directories end with a slash.
  */
-interface Passing {
+interface WalkedDirectory {
   readonly path: string;
   readonly children: readonly string[];
   next: number;
@@ -45,7 +45,7 @@ interface Passing {
  */
 export async function* sortedEntries(
   entries: EntriesReader,
-  { folder, status }: Chosen = {},
+  { folder, status }: SortedSelection = {},
 ): AsyncGenerator<readonly Entry[]> {
   for (const name of folder === undefined ? [...entries.folders()].sort() : [folder]) {
     if (status !== undefined && entries.counts(name)[status] === 0) continue;
@@ -66,14 +66,14 @@ export async function* sortedEntries(
 async function* sortedPaths(
   entries: EntriesReader,
   folder: string,
-  status: Chosen['status'],
+  status: SortedSelection['status'],
 ): AsyncGenerator<readonly string[]> {
-  const forgotten = await sortNames(await entries.forgottenPaths(folder));
+  const onDiskOnly = await sortNames(await entries.pathsOnDiskOnly(folder));
   let at = 0;
   for await (const paths of walk(entries, folder, status)) {
     const slice: string[] = [];
     for (const path of paths) {
-      for (let next = forgotten[at]; next !== undefined && next <= path; next = forgotten[at]) {
+      for (let next = onDiskOnly[at]; next !== undefined && next <= path; next = onDiskOnly[at]) {
         // The path may be in memory again.
         if (next !== path) slice.push(next);
         at += 1;
@@ -83,17 +83,17 @@ async function* sortedPaths(
     }
     yield slice;
   }
-  for (; at < forgotten.length; at += SLICE) yield forgotten.slice(at, at + SLICE);
+  for (; at < onDiskOnly.length; at += SLICE) yield onDiskOnly.slice(at, at + SLICE);
 }
 
 /** Yields the paths with a record in memory, in order: a depth-first walk of the directories. */
 async function* walk(
   entries: EntriesReader,
   folder: string,
-  status: Chosen['status'],
+  status: SortedSelection['status'],
 ): AsyncGenerator<readonly string[]> {
   const pace = new Pace();
-  const enter = async (path: string): Promise<Passing> => {
+  const enter = async (path: string): Promise<WalkedDirectory> => {
     const children = await childrenOf(entries, { folder, path }, status, pace);
     return { path, children, next: 0 };
   };
@@ -117,7 +117,7 @@ async function* walk(
 async function childrenOf(
   entries: EntriesReader,
   { folder, path: directory }: Place,
-  status: Chosen['status'],
+  status: SortedSelection['status'],
   pace: Pace,
 ): Promise<readonly string[]> {
   const children: string[] = [];

@@ -70,10 +70,10 @@ export class StateView<Records extends EntriesReader = EntriesReader> {
 /**
  * Longest time for a commit, in ms. It waits for the commit before it, and the disk may be busy.
  */
-const LONGEST_COMMIT_MS = 5 * 60_000;
+const MAX_COMMIT_MS = 5 * 60_000;
 /** Time between two attempts of a commit that waits for disk space, in ms. */
-const TRY_AGAIN_MS = 5_000;
-const HOLDS =
+const RETRY_MS = 5_000;
+const FULL_DISK_HINT =
   'Free some space there. What you asked holds already, but a stop before there is space would forget it.';
 /**
  * Number of attempts to read the state. The daemon's compaction may remove a file while it is read.
@@ -89,7 +89,7 @@ const READ_ATTEMPTS = 10;
  */
 export class State extends StateView<EntriesView> {
   readonly health = new HealthCheck('state', 'what is known is not brought to the disk', {
-    limitMs: LONGEST_COMMIT_MS,
+    limitMs: MAX_COMMIT_MS,
   });
   /**
    * The state as it is on disk, for everything that is shown to people and programs. Its small
@@ -98,9 +98,9 @@ export class State extends StateView<EntriesView> {
   readonly committed: StateView;
   readonly #listeners = new Set<ChangeListener>();
   /** Set while the disk is full: a commit failed and none has succeeded since. */
-  #isWaiting = false;
+  #isDiskFull = false;
   /** The delay before the next attempt, shared by all waiting commits. */
-  #pause: Promise<void> | undefined;
+  #retryDelay: Promise<void> | undefined;
 
   private constructor(
     private readonly low: Low<StateData>,
@@ -193,26 +193,26 @@ export class State extends StateView<EntriesView> {
   async commit(whose: 'work' | 'person' = 'work'): Promise<void> {
     const { clock, log, waitsUntil } = this.options;
     for (;;) {
-      if (whose === 'work' && this.#pause !== undefined) await this.#pause;
+      if (whose === 'work' && this.#retryDelay !== undefined) await this.#retryDelay;
       try {
         await this.health.during(() => this.low.write());
-        if (this.#isWaiting)
+        if (this.#isDiskFull)
           log.info({ event: 'space' }, 'there is space for the state again; the work goes on');
-        this.#isWaiting = false;
+        this.#isDiskFull = false;
         return;
       } catch (error) {
         const { failure } = this;
         if (failure?.code !== 'STATE_FULL' || waitsUntil?.aborted !== false) throw error;
         const { code, message, hint } = failure;
-        if (!this.#isWaiting) log.error({ event: 'full', code }, `${message} ${hint}`);
-        this.#isWaiting = true;
+        if (!this.#isDiskFull) log.error({ event: 'full', code }, `${message} ${hint}`);
+        this.#isDiskFull = true;
         if (whose === 'person') {
           // `close` reports changes that are never written.
           this.commit().catch(() => {});
-          throw new PeersyncError({ code, message, hint: HOLDS });
+          throw new PeersyncError({ code, message, hint: FULL_DISK_HINT });
         }
-        this.#pause ??= clock.sleep(TRY_AGAIN_MS, waitsUntil).finally(() => {
-          this.#pause = undefined;
+        this.#retryDelay ??= clock.sleep(RETRY_MS, waitsUntil).finally(() => {
+          this.#retryDelay = undefined;
         });
       }
     }
@@ -301,7 +301,7 @@ export class State extends StateView<EntriesView> {
     lineBefore: string | undefined,
     lineAfter: string | undefined,
   ): void {
-    this.data.committed.changed(place.folder, place.path, lineBefore, lineAfter);
+    this.data.committed.recordChange(place.folder, place.path, lineBefore, lineAfter);
     if (this.#listeners.size === 0) return;
     const before = lineBefore === undefined ? undefined : statusOf(lineBefore);
     for (const listener of this.#listeners) listener(after, before, place);

@@ -31,13 +31,13 @@ function refuses(times = 1): number {
 }
 
 test('the limit rises by one with each answer, up to the most, and only where all slots are in use', () => {
-  limit.riseTo(4);
+  limit.setMax(4);
   expect(answers(50, 50, false).at(-1)).toBe(1);
   expect(answers(5, 50)).toEqual([2, 3, 4, 4, 4]);
 });
 
 test('it halves at a refusal, once for all requests that were under way, and never below one', () => {
-  limit.riseTo(16);
+  limit.setMax(16);
   answers(20, 50);
   const startedAt = now;
   now += 50;
@@ -48,7 +48,7 @@ test('it halves at a refusal, once for all requests that were under way, and nev
 });
 
 test('after a cut it rises slowly: by one each time that all slots were answered; after an outage it starts from one', () => {
-  limit.riseTo(16);
+  limit.setMax(16);
   answers(20, 50);
   refuses();
   expect(answers(6, 50).at(-1)).toBe(8);
@@ -58,7 +58,7 @@ test('after a cut it rises slowly: by one each time that all slots were answered
 });
 
 test('it stays near what the peer bears where more only makes it slower', () => {
-  limit.riseTo(64);
+  limit.setMax(64);
   const bears = 4;
   const seen = answers(2000, () => 200 * Math.max(1, limit.limit / bears)).slice(500);
   expect(Math.max(...seen)).toBeLessThan(40);
@@ -66,14 +66,14 @@ test('it stays near what the peer bears where more only makes it slower', () => 
 });
 
 test('the noise of a near peer is no slowness, and answers that take longer for good become the normal', () => {
-  limit.riseTo(8);
+  limit.setMax(8);
   expect(answers(200, (i) => (i % 5 === 0 ? 60 : 1)).at(-1)).toBe(8);
   expect(answers(5, 2000).at(-1)).toBeLessThan(8);
   expect(answers(200, 2000).at(-1)).toBe(8);
 });
 
 test('a peer that is slow keeps two slots, and one that refuses does not', () => {
-  limit.riseTo(16);
+  limit.setMax(16);
   answers(20, 20);
   expect(Math.min(...answers(30, (i) => 20 * 2 ** i))).toBe(2);
   expect(refuses(3)).toBe(1);

@@ -16,7 +16,7 @@ type Entries = Readonly<Record<string, Uint8Array>>;
  * Maximum number of bytes unpacked from one archive. With its text, they fit into the memory that
  * `document-process.ts` allows.
  */
-const MOST_UNPACKED = 200_000_000;
+const MAX_UNPACKED_BYTES = 200_000_000;
 
 /**
  * Unpacks the entries whose names match.
@@ -30,8 +30,8 @@ function unpacked(bytes: Uint8Array, wanted: RegExp): Entries {
     filter: ({ name, originalSize }) => {
       if (!wanted.test(name)) return false;
       size += originalSize;
-      if (size <= MOST_UNPACKED) return true;
-      const why = `it unpacks to more than ${MOST_UNPACKED / 1e6} million bytes`;
+      if (size <= MAX_UNPACKED_BYTES) return true;
+      const why = `it unpacks to more than ${MAX_UNPACKED_BYTES / 1e6} million bytes`;
       throw new DocumentError('DOCUMENT_TOO_LARGE', why);
     },
   });
@@ -62,7 +62,7 @@ function readXml(
 }
 
 /** Returns the name of an element without its prefix, which the writing program may choose. */
-const bare = (name: string) => name.slice(name.indexOf(':') + 1);
+const localName = (name: string) => name.slice(name.indexOf(':') + 1);
 
 const FIELDS = new Set([
   'dc:title',
@@ -104,7 +104,7 @@ const words = (text: string) => new Set(text.split(' '));
  * The meaning of the elements of a format, by name. A name has its prefix if another element has
  * the same name.
  */
-interface Marks {
+interface ElementRoles {
   /** Elements that contain text of the document. */
   readonly text: ReadonlySet<string>;
   /**
@@ -113,7 +113,7 @@ interface Marks {
    */
   readonly paragraphs: ReadonlySet<string>;
   /** Elements that stand for characters. */
-  readonly signs: ReadonlyMap<string, string>;
+  readonly literals: ReadonlyMap<string, string>;
   /**
    * Elements whose content is skipped: properties, deleted text, authors and dates of comments,
    * duplicates.
@@ -122,31 +122,32 @@ interface Marks {
 }
 
 /** Word documents; also slides, drawings, charts and comments of all Office formats. */
-const OPEN_XML: Marks = {
+const OPEN_XML: ElementRoles = {
   text: words('t v text'),
   paragraphs: words('p pt text comment'),
-  signs: new Map(
+  literals: new Map(
     Object.entries({ tab: '\t', ptab: '\t', br: '\n', cr: '\n', noBreakHyphen: '-', den: '/' }),
   ),
   hidden: words('pPr rPr sectPr rt Fallback numCache'),
 };
-const OPEN_DOCUMENT: Marks = {
+const OPEN_DOCUMENT: ElementRoles = {
   text: words('p h'),
   paragraphs: words('p h svg:title svg:desc'),
-  signs: new Map(Object.entries({ tab: '\t', 'line-break': '\n', s: ' ' })),
+  literals: new Map(Object.entries({ tab: '\t', 'line-break': '\n', s: ' ' })),
   hidden: words('tracked-changes note-citation ruby-text dc:creator dc:date meta:creator-initials'),
 };
 
-function addText(bytes: Uint8Array | undefined, into: TextCollector, marks: Marks): void {
+function addText(bytes: Uint8Array | undefined, into: TextCollector, roles: ElementRoles): void {
   let [counts, hidden, open] = [0, 0, 0];
-  const is = (name: string, those: ReadonlySet<string>) => those.has(bare(name)) || those.has(name);
+  const is = (name: string, those: ReadonlySet<string>) =>
+    those.has(localName(name)) || those.has(name);
   readXml(bytes, {
     onopentag: (name) => {
-      if (is(name, marks.hidden)) hidden += 1;
+      if (is(name, roles.hidden)) hidden += 1;
       if (hidden > 0) return;
-      if (is(name, marks.text)) counts += 1;
-      into.add(marks.signs.get(bare(name)) ?? '');
-      if (!is(name, marks.paragraphs)) return;
+      if (is(name, roles.text)) counts += 1;
+      into.add(roles.literals.get(localName(name)) ?? '');
+      if (!is(name, roles.paragraphs)) return;
       // A text box or a note is inside the paragraph that it belongs to.
       if (open > 0) into.add('\n');
       open += 1;
@@ -155,20 +156,21 @@ function addText(bytes: Uint8Array | undefined, into: TextCollector, marks: Mark
       if (counts > 0 && hidden === 0) into.add(text);
     },
     onclosetag: (name) => {
-      if (hidden === 0 && is(name, marks.text)) counts -= 1;
-      if (hidden === 0 && is(name, marks.paragraphs)) {
+      if (hidden === 0 && is(name, roles.text)) counts -= 1;
+      if (hidden === 0 && is(name, roles.paragraphs)) {
         open -= 1;
         into.add('\n');
       }
-      if (is(name, marks.hidden)) hidden -= 1;
+      if (is(name, roles.hidden)) hidden -= 1;
     },
   });
 }
 
 /** Files with metadata, which is not part of the text. */
-const ABOUT = /^(docProps\/core|meta|META-INF\/manifest|xl\/(workbook|sharedStrings|styles))\.xml$/;
+const METADATA_FILES =
+  /^(docProps\/core|meta|META-INF\/manifest|xl\/(workbook|sharedStrings|styles))\.xml$/;
 /** Files with text outside the body: headers, notes, comments, drawings and charts. */
-const BESIDE =
+const SECONDARY_FILES =
   /^(word\/(header|footer|footnotes|endnotes|comments)\d*|(word|ppt|xl)\/(diagrams\/data|charts\/chart|drawings\/drawing|comments)\d+|ppt\/(notesSlides|comments)\/[^/]+|styles)\.xml$/;
 const { compare } = new Intl.Collator('en', { numeric: true });
 
@@ -182,10 +184,12 @@ const { compare } = new Intl.Collator('en', { numeric: true });
 function office(
   name: string,
   body: RegExp,
-  marks: Marks,
+  roles: ElementRoles,
   begin: (entries: Entries, into: TextCollector) => typeof addText = () => addText,
 ): Reader {
-  const wanted = new RegExp([body, BESIDE, ABOUT].map(({ source }) => `(?:${source})`).join('|'));
+  const wanted = new RegExp(
+    [body, SECONDARY_FILES, METADATA_FILES].map(({ source }) => `(?:${source})`).join('|'),
+  );
   return {
     name,
     read: (bytes) => {
@@ -201,9 +205,9 @@ function office(
         throw new DocumentError('DOCUMENT_BROKEN', 'it has no text or table in it');
       const text = new TextCollector();
       const add = begin(entries, text);
-      for (const each of bodies) add(entries[each], text, marks);
-      for (const each of names.filter((each) => BESIDE.test(each)))
-        addText(entries[each], text, marks);
+      for (const each of bodies) add(entries[each], text, roles);
+      for (const each of names.filter((each) => SECONDARY_FILES.test(each)))
+        addText(entries[each], text, roles);
       return {
         text: text.end(),
         ...properties(entries['docProps/core.xml'] ?? entries['meta.xml']),
@@ -226,17 +230,17 @@ export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, 
   let firstDay = Date.UTC(1899, 11, 30);
   readXml(entry(entries, 'xl/workbook.xml'), {
     onopentag: (name, { date1904, name: sheet }) => {
-      if (bare(name) === 'sheet' && sheet !== undefined) into.add(`${sheet}\n`);
+      if (localName(name) === 'sheet' && sheet !== undefined) into.add(`${sheet}\n`);
       if (date1904 === '1' || date1904 === 'true') firstDay = Date.UTC(1904, 0, 1);
     },
   });
   const shared = sharedStrings(entries['xl/sharedStrings.xml']);
-  const days = dayStyles(entries['xl/styles.xml']);
+  const isDate = dateStyles(entries['xl/styles.xml']);
   const shown = (type: string, style: string, value: string): string => {
     if (type === 's') return shared[Number(value)] ?? '';
     const at = new Date(firstDay + Math.round(Number(value) * 86_400) * 1_000);
     if (type !== '' && type !== 'n') return value;
-    if (!days[Number(style)] || Number.isNaN(at.getTime())) return value;
+    if (!isDate[Number(style)] || Number.isNaN(at.getTime())) return value;
     return at
       .toISOString()
       .slice(0, Number.isInteger(Number(value)) ? 10 : 16)
@@ -246,7 +250,7 @@ export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, 
     let [type, style, value, isValue] = ['', '', '', false];
     readXml(bytes, {
       onopentag: (tag, { s = '0', t = '' }) => {
-        const name = bare(tag);
+        const name = localName(tag);
         if (name === 'c') [type, style, value] = [t, s, ''];
         isValue = name === 'v' || name === 't';
       },
@@ -255,8 +259,8 @@ export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, 
       },
       onclosetag: (tag) => {
         isValue = false;
-        if (bare(tag) === 'row') into.add('\n');
-        if (bare(tag) === 'c' && value !== '') into.add(`${shown(type, style, value)}\t`);
+        if (localName(tag) === 'row') into.add('\n');
+        if (localName(tag) === 'c' && value !== '') into.add(`${shown(type, style, value)}\t`);
       },
     });
   };
@@ -265,21 +269,21 @@ export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, 
 /** Returns the texts that cells refer to by number, without their phonetic readings (`rPh`). */
 function sharedStrings(bytes: Uint8Array | undefined): string[] {
   const strings: string[] = [];
-  let [current, isText, isSpoken] = ['', false, false];
+  let [current, isText, isPhonetic] = ['', false, false];
   readXml(bytes, {
     onopentag: (tag) => {
-      const name = bare(tag);
+      const name = localName(tag);
       if (name === 'si') current = '';
-      else if (name === 'rPh') isSpoken = true;
-      else if (name === 't') isText = !isSpoken;
+      else if (name === 'rPh') isPhonetic = true;
+      else if (name === 't') isText = !isPhonetic;
     },
     ontext: (text) => {
       if (isText) current += text;
     },
     onclosetag: (tag) => {
-      const name = bare(tag);
+      const name = localName(tag);
       if (name === 'si') strings.push(current);
-      else if (name === 'rPh') isSpoken = false;
+      else if (name === 'rPh') isPhonetic = false;
       else if (name === 't') isText = false;
     },
   });
@@ -287,24 +291,24 @@ function sharedStrings(bytes: Uint8Array | undefined): string[] {
 }
 
 /** Returns, for each cell style, whether it shows a number as a date. */
-function dayStyles(bytes: Uint8Array | undefined): boolean[] {
+function dateStyles(bytes: Uint8Array | undefined): boolean[] {
   const codes = new Map<string, string>();
-  const days: boolean[] = [];
-  let isOfCells = false;
+  const isDate: boolean[] = [];
+  let isInCellFormats = false;
   readXml(bytes, {
     onopentag: (tag, { formatCode = '', numFmtId = '' }) => {
-      const name = bare(tag);
+      const name = localName(tag);
       if (name === 'numFmt') codes.set(numFmtId, formatCode.replace(/"[^"]*"|\[[^\]]*\]|\\./g, ''));
-      else if (name === 'cellXfs') isOfCells = true;
+      else if (name === 'cellXfs') isInCellFormats = true;
       // Built-in number formats: 14 to 17 and 22 are dates.
-      else if (name === 'xf' && isOfCells)
-        days.push(/^(1[4-7]|22)$/.test(numFmtId) || /[dy]/i.test(codes.get(numFmtId) ?? ''));
+      else if (name === 'xf' && isInCellFormats)
+        isDate.push(/^(1[4-7]|22)$/.test(numFmtId) || /[dy]/i.test(codes.get(numFmtId) ?? ''));
     },
     onclosetag: (tag) => {
-      if (bare(tag) === 'cellXfs') isOfCells = false;
+      if (localName(tag) === 'cellXfs') isInCellFormats = false;
     },
   });
-  return days;
+  return isDate;
 }
 
 /** Books: pages of HTML, in reading order. */
@@ -315,15 +319,16 @@ export const epub: Reader = {
     let root = '';
     readXml(entry(entries, 'META-INF/container.xml'), {
       onopentag: (name, attributes) => {
-        if (bare(name) === 'rootfile' && root === '') root = attributes['full-path'] ?? '';
+        if (localName(name) === 'rootfile' && root === '') root = attributes['full-path'] ?? '';
       },
     });
     const pages = new Map<string, string>();
     const order: string[] = [];
     readXml(entry(entries, root), {
       onopentag: (name, { href = '', id = '', idref = '' }) => {
-        if (bare(name) === 'item') pages.set(id, posix.join(posix.dirname(root), decoded(href)));
-        else if (bare(name) === 'itemref') order.push(idref);
+        if (localName(name) === 'item')
+          pages.set(id, posix.join(posix.dirname(root), decoded(href)));
+        else if (localName(name) === 'itemref') order.push(idref);
       },
     });
     // Encrypted fonts do not make a book unreadable; encrypted pages do.

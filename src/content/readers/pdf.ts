@@ -3,7 +3,7 @@ import { DocumentError, type Extract, type Reader, TextCollector } from './reade
 /** PDF, page by page. Fonts and pictures are not drawn, and no code in the file is run. */
 export const pdf: Reader = {
   name: 'PDF',
-  read: async (bytes, _depth, enough): Promise<Extract> => {
+  read: async (bytes, _depth, enoughCharacters): Promise<Extract> => {
     const { getDocument, PDFDateString, VerbosityLevel } = await pdfJs();
     let missing: string | undefined;
     /**
@@ -30,7 +30,11 @@ export const pdf: Reader = {
     try {
       const document = await task.promise;
       const text = new TextCollector();
-      for (let number = 1; number <= document.numPages && text.length <= enough; number += 1) {
+      for (
+        let number = 1;
+        number <= document.numPages && text.length <= enoughCharacters;
+        number += 1
+      ) {
         const page = await document.getPage(number);
         const { items } = await page.getTextContent();
         // A soft hyphen in a PDF is a visible one.

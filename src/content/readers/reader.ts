@@ -20,14 +20,14 @@ export interface Reader {
    * Reads a whole file. Content other than text (pictures, sound) is left out.
    *
    * @param depth how many other documents this one is nested in, as the attachment of a message
-   * @param enough number of characters after which the rest may be left out
+   * @param enoughCharacters number of characters after which the rest may be left out
    * @throws DocumentError for a known cause; any other error means that the file is damaged
    */
-  read(bytes: Uint8Array, depth: number, enough: number): Promise<Extract> | Extract;
+  read(bytes: Uint8Array, depth: number, enoughCharacters: number): Promise<Extract> | Extract;
 }
 
 /** Maximum number of characters of one document. Nobody reads longer ones. */
-const MOST_TEXT = 32_000_000;
+const MAX_CHARACTERS = 32_000_000;
 
 /** Why a document was not read. */
 export class DocumentError extends Error {
@@ -39,7 +39,7 @@ export class DocumentError extends Error {
   }
 }
 
-/** Collects the text of one document, up to `MOST_TEXT` characters. */
+/** Collects the text of one document, up to `MAX_CHARACTERS` characters. */
 export class TextCollector {
   readonly #pieces: string[] = [];
   #length = 0;
@@ -52,10 +52,10 @@ export class TextCollector {
   /** @throws DocumentError DOCUMENT_TOO_LARGE */
   add(text: string): void {
     this.#length += text.length;
-    if (this.#length > MOST_TEXT)
+    if (this.#length > MAX_CHARACTERS)
       throw new DocumentError(
         'DOCUMENT_TOO_LARGE',
-        `it has more than ${MOST_TEXT / 1e6} million characters`,
+        `it has more than ${MAX_CHARACTERS / 1e6} million characters`,
       );
     this.#pieces.push(text);
   }

@@ -28,7 +28,7 @@ const mail: Reader = {
     for (const { content, filename, mimeType } of attachments) {
       const name = filename ?? '';
       text.add(`\n${name}\n`);
-      if (typeof content === 'string' || depth >= MOST_DEPTH) continue;
+      if (typeof content === 'string' || depth >= MAX_DEPTH) continue;
       const within = new Uint8Array(content);
       const read = await readDocument(within, name, depth + 1).catch(() => undefined);
       if (read !== undefined) text.add(`${read.title ?? ''}\n${read.text}\n`);
@@ -46,7 +46,7 @@ const mail: Reader = {
 };
 
 /** Maximum nesting of messages in messages. Attachments below it are left out. */
-const MOST_DEPTH = 3;
+const MAX_DEPTH = 3;
 
 function person({ name, address = '', group = [] }: Address): string {
   if (group.length > 0) return `${name}: ${group.map(person).join(', ')}`;
@@ -72,7 +72,7 @@ export type ReadDocument = Extract & { readonly reader: string };
  * killed.
  *
  * @param depth how many other documents this one is nested in
- * @param enough number of characters after which the rest may be left out
+ * @param enoughCharacters number of characters after which the rest may be left out
  * @returns undefined if no reader reads this kind of file
  * @throws DocumentError
  */
@@ -80,13 +80,13 @@ export async function readDocument(
   bytes: Uint8Array,
   name: string,
   depth = 0,
-  enough = Number.POSITIVE_INFINITY,
+  enoughCharacters = Number.POSITIVE_INFINITY,
 ): Promise<ReadDocument | undefined> {
   const kind = documentKind(name, bytes);
   if (kind === undefined) return undefined;
   const reader = READERS[kind];
   try {
-    return { reader: reader.name, ...(await reader.read(bytes, depth, enough)) };
+    return { reader: reader.name, ...(await reader.read(bytes, depth, enoughCharacters)) };
   } catch (error) {
     if (error instanceof DocumentError) throw error;
     const why = error instanceof Error ? error.message : String(error);

@@ -38,8 +38,8 @@ const HIDDEN = new Set(
 /** Groups within hidden ones whose text is part of the document: text boxes and comments. */
 const SHOWN = /^(shptxt|annotation)$/;
 /** Groups whose text is separate from the text around them. */
-const APART = /^(shptxt|annotation|footnote|header[flr]?|footer[flr]?)$/;
-const SIGNS: ReadonlyMap<string, string> = new Map(
+const SEPARATE = /^(shptxt|annotation|footnote|header[flr]?|footer[flr]?)$/;
+const LITERALS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     par: '\n',
     line: '\n',
@@ -77,9 +77,9 @@ const TOKEN = /([{}])|\\([a-z]+)(-?\d+)? ?|\\'([0-9a-f]{2})|\\([^a-z])|([^\\{}\r
 interface Group {
   isHidden: boolean;
   /** Whether its text is separate from the text around it. */
-  isApart: boolean;
+  isSeparate: boolean;
   /** Number of fallback characters after `\u`, for readers that do not know it. */
-  spare: number;
+  fallbackLength: number;
   encoding: string;
 }
 
@@ -98,19 +98,19 @@ export const rtf: Reader = {
 class RtfReading {
   readonly #text = new TextCollector();
   readonly #fonts = new Map<number, string>();
-  readonly #around: Group[] = [];
+  readonly #outerGroups: Group[] = [];
   #group: Group;
   #bytes: number[] = [];
   #skip = 0;
   #font = 0;
-  #isNew = false;
+  #isGroupStart = false;
 
   /** @param ansi the code page of fonts that specify none */
   constructor(
     readonly rtf: string,
     private ansi = 'windows-1252',
   ) {
-    this.#group = { isHidden: false, isApart: false, spare: 1, encoding: ansi };
+    this.#group = { isHidden: false, isSeparate: false, fallbackLength: 1, encoding: ansi };
   }
 
   read(): Extract {
@@ -124,7 +124,7 @@ class RtfReading {
       else this.#token(brace, word, number, sign, text);
     }
     this.#flush();
-    if (this.#around.length > 0)
+    if (this.#outerGroups.length > 0)
       throw new DocumentError('DOCUMENT_BROKEN', 'it ends within a group');
     return { text: this.#text.end(), ...this.#info() };
   }
@@ -135,33 +135,33 @@ class RtfReading {
       return;
     }
     this.#flush();
-    const isFirst = this.#isNew;
-    this.#isNew = brace === '{' || sign === '*';
+    const isFirst = this.#isGroupStart;
+    this.#isGroupStart = brace === '{' || sign === '*';
     if (brace === '{') {
-      this.#around.push(this.#group);
-      this.#group = { ...this.#group, isApart: false };
+      this.#outerGroups.push(this.#group);
+      this.#group = { ...this.#group, isSeparate: false };
     } else if (brace === '}') {
-      if (this.#group.isApart) this.#add('\n');
-      this.#group = this.#around.pop() ?? this.#group;
+      if (this.#group.isSeparate) this.#add('\n');
+      this.#group = this.#outerGroups.pop() ?? this.#group;
       this.#skip = 0;
     } else if (sign === '*') this.#group.isHidden = true;
     else if (word === 'bin') TOKEN.lastIndex += Math.max(0, Number(number ?? 0));
     else if (word !== undefined)
       this.#word(word, number === undefined ? undefined : Number(number), isFirst);
-    else if (sign !== undefined) this.#add(SIGNS.get(sign) ?? '');
+    else if (sign !== undefined) this.#add(LITERALS.get(sign) ?? '');
   }
 
   #word(word: string, number: number | undefined, isFirst: boolean): void {
     const group = this.#group;
     if (isFirst && HIDDEN.has(word)) group.isHidden = true;
-    else if (isFirst && APART.test(word)) {
+    else if (isFirst && SEPARATE.test(word)) {
       group.isHidden &&= !SHOWN.test(word);
-      group.isApart = true;
+      group.isSeparate = true;
       this.#add('\n');
     } else if (word === 'u' && number !== undefined) {
       this.#add(String.fromCharCode(number & 0xffff));
-      this.#skip = group.spare;
-    } else if (word === 'uc') group.spare = number ?? 1;
+      this.#skip = group.fallbackLength;
+    } else if (word === 'uc') group.fallbackLength = number ?? 1;
     else if (word === 'ansicpg')
       group.encoding = this.ansi = CODE_PAGES[number ?? 0] ?? `windows-${number}`;
     else if (word === 'f' || word === 'deff') {
@@ -170,11 +170,11 @@ class RtfReading {
     } else if (word === 'fcharset') {
       const encoding = CHARSETS[number ?? 0];
       if (encoding !== undefined) this.#fonts.set(this.#font, encoding);
-    } else this.#add(SIGNS.get(word) ?? '');
+    } else this.#add(LITERALS.get(word) ?? '');
   }
 
   #byte(byte: number): void {
-    this.#isNew = false;
+    this.#isGroupStart = false;
     if (this.#skip > 0) this.#skip -= 1;
     else if (!this.#group.isHidden) this.#bytes.push(byte);
   }
