@@ -24,8 +24,8 @@ import {
 } from './fields.js';
 import { isLoopback, parseListen } from './url.js';
 
-// A description says what the value is, then when to change it. It is shown by editors and stands
-// in src/config/README.md.
+// A description first says what the value is, and then when to change it. Editors show it, and
+// src/config/README.md contains it.
 
 const peer = section('The search service that documents go to.', {
   url: peerUrl()
@@ -88,8 +88,6 @@ const peer = section('The search service that documents go to.', {
   error:
     '"auto" or "standard", which the embedded peer speaks: give the URL of your YaCy peer in peer.url',
 });
-
-/** Ignored unless a folder says otherwise; shown to the user as the default of `ignore`. */
 
 const rule = z
   .strictObject({
@@ -212,13 +210,13 @@ const target = (description: string) =>
     .optional()
     .describe(`Where the file stands below \`mirror.root\`${description}`);
 
-/** Refuses a path that leaves out what tells its files apart. */
+/** Returns the error for a path without the variable that keeps its files apart. */
 const telling = (variable: string, files: string) => ({
   path: ['path'],
   error: `a path with "${variable}" in it: each ${files} needs a file of its own`,
 });
 
-/** Whether a path has no variables but these. */
+/** Whether a path has no other variables than these. */
 const hasOnly = (target: string | undefined, ...variables: readonly string[]) =>
   [...(target ?? '').matchAll(/\{\w*\}/g)].every(([variable]) => variables.includes(variable));
 
@@ -394,7 +392,7 @@ const citations = z
     path: given ?? 'citations/{folder}/{path}.json',
   }));
 
-/** The `mirror` of the configuration file. */
+/** The `mirror` section of the configuration file. */
 export const mirrorSchema = section('What comes from the peer.', {
   root: directory('./data/mirror').describe(
     'The directory below which everything mirrored from the peer is written. Point it where the readers of these files look.',
@@ -524,8 +522,9 @@ const log = section('What peersync says while it runs.', {
 });
 
 /**
- * The whole configuration: validation, defaults, JSON Schema and documentation come from this. Its
- * output still has relative paths and folders without a name or URL; loading completes them.
+ * The schema of the whole configuration. Validation, defaults, JSON Schema and documentation come
+ * from it. Its output may still have relative paths, and folders without a name or URL: loading
+ * completes them.
  */
 export const configSchema = z
   .strictObject({
@@ -555,7 +554,7 @@ export const configSchema = z
   })
   .meta({ title: 'peersync configuration' });
 
-/** The part of a JSON Schema that this room reads. */
+/** The part of a JSON Schema that we read. */
 export interface JsonSchema {
   readonly description?: string;
   readonly default?: unknown;
@@ -566,12 +565,15 @@ export interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[];
 }
 
-/** The JSON Schema (draft 2020-12) of the configuration file as a person writes it. */
+/** Returns the JSON Schema (draft 2020-12) of the configuration file. */
 export function jsonSchema(): JsonSchema {
   return z.toJSONSchema(configSchema, { io: 'input' }) as JsonSchema;
 }
 
-/** What is known of the key at `path`, such as `['folders', 0, 'settle']`. */
+/**
+ * Returns the schema of the key at `path`, such as `['folders', 0, 'settle']`; undefined for an
+ * unknown key.
+ */
 export function describeKey(
   root: JsonSchema,
   path: readonly PropertyKey[],

@@ -1,8 +1,8 @@
-/** Work that does not go on by itself any more. */
+/** A loop that has stopped making progress. */
 export interface Stuck {
-  /** Of the health check. */
+  /** The name of the health check. */
   readonly name: string;
-  /** What is not done, as the beginning of a sentence. */
+  /** The work that is not being done, as the beginning of a sentence. */
   readonly what: string;
   /** When it last made progress, in ms since the epoch. */
   readonly since: number;
@@ -10,30 +10,40 @@ export interface Stuck {
 
 export interface HealthOptions {
   /**
-   * Whether there is something to do and no reason to wait: a time that has not come, a peer that
-   * is away, a request under way. @default while anything is `during`
+   * Returns whether the loop has work that it could do now. A loop is not busy while it waits for a
+   * time, for a peer that is away, or for a request under way. @default whether a `during` is
+   * running
    */
   readonly busy?: () => boolean;
-  /** Whether what it is `during` has a reason to wait that people are told of. @default never */
+  /**
+   * Returns whether the work in `during` waits for a reason that people are shown. @default never
+   */
   readonly waits?: () => boolean;
-  /** How long it may be busy without progress, in ms. @default that of the watchdog */
+  /** How long the loop may be busy without progress, in ms. @default the limit of the watchdog */
   readonly limitMs?: number;
 }
 
 /**
- * Whether the work of a loop goes on. The watchdog asks; a loop calls `progress` at each step, or
- * does its work `during` it.
+ * Shows whether a loop makes progress. The loop calls `progress` at each step, or runs its work in
+ * `during`. The watchdog calls `look` at intervals.
+ *
+ * - *Idle*: `busy` is false, because there is no work or a reason to wait. The time without
+ *   progress is 0.
+ * - *Busy*: `busy` is true. The time without progress grows until the next progress.
  */
 export class HealthCheck {
   /**
-   * Of the last look, by the clock of whoever looks: when it was not busy, or had made progress. In
-   * ms.
+   * The last time at which `look` found the loop idle or with new progress, in ms by the clock of
+   * the caller.
    */
   lastProgressAt = 0;
-  #progressed = true;
-  #underWay = 0;
+  #hasProgress = true;
+  #running = 0;
 
-  /** @param what what is not done while it stands still, as the beginning of a sentence */
+  /**
+   * @param what the work that is not done while the loop stands still, as the beginning of a
+   *   sentence
+   */
   constructor(
     readonly name: string,
     readonly what: string,
@@ -43,27 +53,30 @@ export class HealthCheck {
   get busy(): boolean {
     const { busy, waits } = this.options;
     if (waits?.() === true) return false;
-    return busy?.() ?? this.#underWay > 0;
+    return busy?.() ?? this.#running > 0;
   }
 
   progress(): void {
-    this.#progressed = true;
+    this.#hasProgress = true;
   }
 
   async during<T>(work: () => Promise<T>): Promise<T> {
-    this.#underWay += 1;
+    this.#running += 1;
     try {
       return await work();
     } finally {
-      this.#underWay -= 1;
-      this.#progressed = true;
+      this.#running -= 1;
+      this.#hasProgress = true;
     }
   }
 
-  /** @returns for how long it has been busy without progress, in ms */
+  /**
+   * @param now ms by the clock of the caller @returns how long the loop has been busy without
+   *   progress, in ms
+   */
   look(now: number): number {
-    if (this.#progressed || !this.busy) this.lastProgressAt = now;
-    this.#progressed = false;
+    if (this.#hasProgress || !this.busy) this.lastProgressAt = now;
+    this.#hasProgress = false;
     return now - this.lastProgressAt;
   }
 }

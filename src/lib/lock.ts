@@ -7,62 +7,71 @@ import { type Clock, systemClock, type Timer } from './clock.js';
 import { systemCode } from './errors.js';
 import { listenOn, openSocketPath, type SocketPath } from './socket.js';
 
-/** Who holds a lock. That it lives is asked at its socket; pid and host are mainly for people. */
+/**
+ * The holder of a lock. Its socket shows whether it is alive. The pid and the host are mainly for
+ * people.
+ */
 export interface Holder {
   readonly pid: number;
   readonly host: string;
   /** When it took the lock, in ms since the epoch. */
   readonly since: number;
   /**
-   * When the process started, in the kernel's ticks since the boot; tells a process from a later
-   * one with its pid. Linux only.
+   * When the process started, in ticks of the kernel since boot. Distinguishes the process from a
+   * later one with the same pid. Linux only.
    */
   readonly started?: string;
-  /** Names the run of the kernel, which all containers of a machine share. Linux only. */
+  /** The boot ID of the kernel. All containers of a machine share it. Linux only. */
   readonly boot?: string;
-  /** Names what the pid counts in. Linux only. */
+  /** The PID namespace of `pid`. Linux only. */
   readonly pidNamespace?: string;
-  /** No two holders have the same. */
+  /** Unique for each holder. */
   readonly nonce: string;
 }
 
 export interface Lock {
   readonly holder: Holder;
   /**
-   * Called every 5 s with whether the lock is still this holder's: it is not where it was removed,
-   * with its directory perhaps, or taken.
+   * Called every 5 s. `isOwn` is false if the lock, or its directory, was removed, or if another
+   * process took the lock.
    */
   onBeat: (isOwn: boolean) => void;
-  /** Lets the next one in. */
+  /** Releases the lock. */
   release(): Promise<void>;
 }
 
-/** How long to wait for someone who is replacing a dead holder at this moment. */
+/** How long to wait before the next attempt while another process replaces a dead holder, in ms. */
 const RETRY_MS = 5;
-/** Whoever has been replacing a dead holder for so long is named as the one who has the lock. */
-const PATIENCE_MS = 30_000;
-/** How often a holder shows that it lives, and looks whether the lock is still its own, in ms. */
-const BEAT_MS = 5_000;
-/** A holder that cannot be asked and has not shown for so long that it lives is dead, in ms. */
-const SILENT_MS = 60_000;
-/** How often a holder that cannot be asked is looked at, in ms. */
-const LOOK_MS = 1_000;
+/**
+ * How long another process may take to replace a dead holder, in ms. After that it is reported as
+ * the holder.
+ */
+const REPLACE_TIMEOUT_MS = 30_000;
+/** How often a holder writes its heartbeat and checks that it still has the lock, in ms. */
+const HEARTBEAT_MS = 5_000;
+/**
+ * How old a heartbeat must be before its holder counts as dead, in ms. Only for holders that cannot
+ * be asked.
+ */
+const DEAD_AFTER_MS = 60_000;
+/** How often the heartbeat of such a holder is checked, in ms. */
+const POLL_MS = 1_000;
 
 /**
- * Takes the lock that is the file `path`, in a directory that is there, for this process.
+ * Takes the lock file `path` for this process. Its directory must exist.
  *
- * The file has the holder's name and appears whole or not at all (link). A holder that is dead is
- * replaced: by whoever holds a second lock that is named after the dead one, so that nobody can
- * replace the replacement. What is no holder's name, as a power cut or another program leaves it,
- * is replaced in the same way.
+ * The file contains the holder. It is created by `link`, so it is never seen half-written. If the
+ * holder is dead, one process replaces the file: the process that takes a second lock, whose name
+ * is a hash of the dead holder. Nobody can therefore replace the replacement. A file without a
+ * valid holder, as a power cut or another program leaves it, is replaced in the same way.
  *
- * A holder listens on a socket beside the lock, whose connections the kernel takes for as long as
- * the process lives, also when it is stopped or busy, and from all containers of the machine. One
- * of another machine, or of before a boot, cannot be asked: it is dead when it has not written to
- * the file for a minute, which is waited for.
+ * A holder listens on a socket beside the lock. The kernel accepts connections there as long as the
+ * process lives, even if it is stopped or busy, and from all containers of the machine. A holder on
+ * another machine, or from before a reboot, cannot be asked. It counts as dead after a minute
+ * without a heartbeat, and `takeLock` waits for that.
  *
- * @param held what is thrown when somebody living has the lock, in the words of what it guards
- * @throws that, or the system's error where the directory cannot be written
+ * @param held returns the error to throw if the lock has a living holder
+ * @throws that error, or the error of the system if the directory cannot be written
  */
 export async function takeLock(
   path: string,
@@ -97,38 +106,39 @@ function heldLock(
   }: { holder: Holder; stopListening: (() => void) | undefined; clock: Clock },
 ): Lock {
   let timer: Timer | undefined;
-  let isOver = false;
+  let isReleased = false;
   const lock: Lock = {
     holder,
     onBeat: () => {},
     async release() {
-      isOver = true;
+      isReleased = true;
       timer?.cancel();
-      // Before nobody listens any more, so that whoever asks finds no dead holder.
+      // Remove the lock before the socket closes. Otherwise another process could find a dead
+      // holder.
       if ((await contentOf(path).catch(() => undefined)) === text) await rm(path, { force: true });
       stopListening?.();
     },
   };
-  const beat = async () => {
-    const isOwn = await showLife(path, text);
-    if (isOver) return;
-    plan();
+  const heartbeat = async () => {
+    const isOwn = await writeHeartbeat(path, text);
+    if (isReleased) return;
+    scheduleHeartbeat();
     lock.onBeat(isOwn);
   };
-  const plan = () => {
-    timer = clock.after(BEAT_MS, () => void beat(), { background: true });
+  const scheduleHeartbeat = () => {
+    timer = clock.after(HEARTBEAT_MS, () => void heartbeat(), { background: true });
   };
-  plan();
+  scheduleHeartbeat();
   return lock;
 }
 
 /**
- * Writes the lock once more, which gives it a new time.
+ * Writes the heartbeat: the same text again, which updates the time of the file.
  *
- * @returns false where the file is not this holder's, or not there; an error of the disk says
- *   nothing of that
+ * @returns false if the file is missing, or is not this holder's; true after an error of the disk,
+ *   which proves neither
  */
-async function showLife(path: string, text: string): Promise<boolean> {
+async function writeHeartbeat(path: string, text: string): Promise<boolean> {
   try {
     const file = await open(path, 'r+');
     try {
@@ -144,36 +154,37 @@ async function showLife(path: string, text: string): Promise<boolean> {
   }
 }
 
-/** Who holds the lock `path`, if anybody living does. */
+/** Returns the holder of the lock `path` if it is alive. */
 export async function readLock(path: string): Promise<Holder | undefined> {
   const text = await contentOf(path);
   const holder = text === undefined ? undefined : parse(text);
   if (holder === undefined) return undefined;
-  const lives =
-    (await askedLife(path, holder)) ?? systemClock.wall() - (await beatOf(path)) < SILENT_MS;
-  return lives ? holder : undefined;
+  const isLiving =
+    (await askKernel(path, holder)) ??
+    systemClock.wall() - (await heartbeatOf(path)) < DEAD_AFTER_MS;
+  return isLiving ? holder : undefined;
 }
 
-/** Whether the holder is a process of this machine, of which it is known whether it lives. */
+/** Whether the holder runs on a machine of this name. */
 export function isHere({ host }: Holder): boolean {
   return host === hostname();
 }
 
-/** `pid 7, since …`, with the machine where that is another one. */
+/** Returns `pid 7, since …`, with the host if it is another machine. */
 export function describeHolder(holder: Holder): string {
   const where = isHere(holder) ? '' : ` on ${holder.host}`;
   return `pid ${holder.pid}${where}, since ${new Date(holder.since).toISOString()}`;
 }
 
-/** Makes `path` a link to `own`, unless somebody living has it, who is returned then. */
+/** Links `own` as `path`. Returns the holder if a living one has the lock. */
 async function claim(path: string, own: string, clock: Clock): Promise<Holder | undefined> {
-  const patientUntil = clock.now() + PATIENCE_MS;
+  const giveUpAt = clock.now() + REPLACE_TIMEOUT_MS;
   for (;;) {
-    if (await linked(own, path)) return undefined;
+    if (await tryLink(own, path)) return undefined;
     const found = await contentOf(path);
     if (found === undefined) continue;
     const holder = parse(found);
-    if (holder !== undefined && (await lives(path, holder, own, clock))) return holder;
+    if (holder !== undefined && (await isAlive(path, holder, own, clock))) return holder;
     const guard = `${path}.${createHash('sha256').update(found).digest('hex').slice(0, 16)}`;
     const rival = await claim(guard, own, clock);
     if (rival === undefined) {
@@ -185,13 +196,13 @@ async function claim(path: string, own: string, clock: Clock): Promise<Holder | 
       }
       await rm(guard, { force: true });
     } else {
-      if (clock.now() >= patientUntil) return rival;
+      if (clock.now() >= giveUpAt) return rival;
       await clock.sleep(RETRY_MS);
     }
   }
 }
 
-async function linked(own: string, path: string): Promise<boolean> {
+async function tryLink(own: string, path: string): Promise<boolean> {
   try {
     await link(own, path);
     return true;
@@ -201,52 +212,52 @@ async function linked(own: string, path: string): Promise<boolean> {
   }
 }
 
-/** Undefined where nothing is. */
+/** Returns the content of a file; undefined if it does not exist. */
 async function contentOf(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error;
-    // A link to nothing is in the way of a lock, as a file with garbage is.
+    // A dangling link blocks a lock as a file with garbage does.
     return await readlink(path).catch(() => undefined);
   }
 }
 
 /**
- * Whether a holder lives; one that cannot be asked is waited for until it shows that, or has not
- * for a minute.
+ * Whether a holder is alive. If it cannot be asked, waits for its next heartbeat, or until the last
+ * one is a minute old.
  */
-async function lives(path: string, holder: Holder, own: string, clock: Clock): Promise<boolean> {
-  const answer = await askedLife(path, holder);
+async function isAlive(path: string, holder: Holder, own: string, clock: Clock): Promise<boolean> {
+  const answer = await askKernel(path, holder);
   if (answer !== undefined) return answer;
-  const beat = await beatOf(path);
-  // Both times are of the file system: a clock that is wrong here or there tells nothing.
+  const beat = await heartbeatOf(path);
+  // Both times are those of the file system, so a wrong clock of either machine does not matter.
   const silentMs = Math.max(0, (await stat(own)).mtimeMs - beat);
-  const deadAt = clock.now() + SILENT_MS - silentMs;
+  const deadAt = clock.now() + DEAD_AFTER_MS - silentMs;
   while (clock.now() < deadAt) {
-    await clock.sleep(LOOK_MS);
-    if ((await beatOf(path)) !== beat) return true;
+    await clock.sleep(POLL_MS);
+    if ((await heartbeatOf(path)) !== beat) return true;
   }
   return false;
 }
 
-/** When the lock was last written, in ms since the epoch; 0 where it is gone. */
-async function beatOf(path: string): Promise<number> {
+/** Returns the time of the last heartbeat, in ms since the epoch; 0 if the file is gone. */
+async function heartbeatOf(path: string): Promise<number> {
   const found = await stat(path).catch(() => undefined);
   return found?.mtimeMs ?? 0;
 }
 
 /**
- * Whether a holder lives, as far as the kernel knows it; undefined for one of another machine, or
- * of before a boot.
+ * Asks the kernel whether a holder is alive; undefined if it cannot know, because the holder is on
+ * another machine or from before a reboot.
  */
-async function askedLife(path: string, holder: Holder): Promise<boolean | undefined> {
+async function askKernel(path: string, holder: Holder): Promise<boolean | undefined> {
   const here = await thisProcess();
   const answer = await listens(path, holder.nonce);
   if (answer === 'yes') return true;
   const isSameKernel = holder.boot === undefined ? isHere(holder) : holder.boot === here.boot;
   if (answer === 'no' && holder.boot !== undefined && isSameKernel) return false;
-  // Without a socket, only the processes that are seen from here are known.
+  // Without a socket, only processes in this PID namespace can be checked.
   const isSeen = isSameKernel && (holder.pidNamespace ?? here.pidNamespace) === here.pidNamespace;
   return isSeen ? await isRunning(holder) : undefined;
 }
@@ -257,13 +268,13 @@ async function isRunning(holder: Holder): Promise<boolean> {
   } catch (error) {
     if (systemCode(error) === 'ESRCH') return false;
   }
-  const started = await startOf(holder.pid);
+  const started = await startTimeOf(holder.pid);
   return started === undefined || (started !== 'ended' && started === (holder.started ?? started));
 }
 
 async function thisProcess(): Promise<Omit<Holder, 'since' | 'nonce'>> {
   const [started, boot, pidNamespace] = await Promise.all([
-    startOf(process.pid),
+    startTimeOf(process.pid),
     readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined),
     readlink('/proc/self/ns/pid').catch(() => undefined),
   ]);
@@ -276,15 +287,12 @@ async function thisProcess(): Promise<Omit<Holder, 'since' | 'nonce'>> {
   };
 }
 
-/**
- * The name of the socket beside a lock on which its holder listens; undefined where the nonce is
- * none.
- */
+/** Returns the name of the holder's socket beside the lock; undefined if the nonce is not valid. */
 function socketName(nonce: string): string | undefined {
   return /^[0-9a-f]{16}$/.test(nonce) ? `lock.${nonce}.socket` : undefined;
 }
 
-/** Where the holder of a lock listens; undefined where that cannot be. */
+/** Opens the path of the holder's socket; undefined if that is impossible. */
 async function socketOf(path: string, nonce: string): Promise<SocketPath | undefined> {
   const name = socketName(nonce);
   return name === undefined
@@ -293,40 +301,43 @@ async function socketOf(path: string, nonce: string): Promise<SocketPath | undef
 }
 
 /**
- * Listens for as long as the process lives; nothing is said.
+ * Listens for as long as the process lives. Connections are closed at once.
  *
- * @returns what ends that; undefined where the file system has no sockets
+ * @returns a function that stops listening; undefined if the file system has no sockets
  */
 async function listen(path: string, nonce: string): Promise<(() => void) | undefined> {
-  const place = await socketOf(path, nonce);
-  if (place === undefined) return undefined;
+  const socketPath = await socketOf(path, nonce);
+  if (socketPath === undefined) return undefined;
   const server = createServer((socket) => socket.destroy());
   try {
-    await listenOn(server, place.path);
+    await listenOn(server, socketPath.path);
   } catch {
-    await place.close();
+    await socketPath.close();
     return undefined;
   }
   server.unref();
-  return () => void server.close(() => void place.close());
+  return () => void server.close(() => void socketPath.close());
 }
 
-/** Whether somebody listens: `no` where a socket is left that nobody of this machine listens on. */
+/**
+ * Whether the holder listens. `no` means that the socket is there, and no process on this machine
+ * listens on it.
+ */
 async function listens(path: string, nonce: string): Promise<'yes' | 'no' | 'unknown'> {
-  const place = await socketOf(path, nonce);
-  if (place === undefined) return 'unknown';
+  const socketPath = await socketOf(path, nonce);
+  if (socketPath === undefined) return 'unknown';
   const answer = new Promise<'yes' | 'no' | 'unknown'>((resolve) => {
-    const socket = connect(place.path, () => {
+    const socket = connect(socketPath.path, () => {
       socket.destroy();
       resolve('yes');
     });
     socket.once('error', (error) => {
-      // A full queue is that of a process that lives and is busy or stopped.
+      // A full queue (EAGAIN) means that the process is alive, and busy or stopped.
       const code = systemCode(error);
       resolve(code === 'ECONNREFUSED' ? 'no' : code === 'EAGAIN' ? 'yes' : 'unknown');
     });
   });
-  return await answer.finally(() => place.close());
+  return await answer.finally(() => socketPath.close());
 }
 
 function parse(text: string): Holder | undefined {
@@ -341,13 +352,10 @@ function parse(text: string): Holder | undefined {
   }
 }
 
-/**
- * When a process started, `ended` for one that nobody has waited for yet; undefined on systems
- * without /proc.
- */
-async function startOf(pid: number): Promise<string | undefined> {
+/** Returns when a process started; `ended` for a zombie; undefined on systems without /proc. */
+async function startTimeOf(pid: number): Promise<string | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-  // The name of the program may hold blanks and brackets.
+  // The name of the program may contain spaces and brackets.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields?.[0] === 'Z' || fields?.[0] === 'X' ? 'ended' : fields?.[22 - 3];
 }

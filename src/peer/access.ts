@@ -5,7 +5,7 @@ import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { shellWord } from '../lib/text.js';
 
-/** The ways to show that one knows the password, from the weakest on. */
+/** The authentication schemes, weakest first. */
 const SCHEMES = ['basic', 'digest-md5', 'digest-sha256'] as const;
 export type SchemeName = (typeof SCHEMES)[number];
 
@@ -15,7 +15,10 @@ const NAMES: Readonly<Record<SchemeName, string>> = {
   'digest-sha256': 'Digest with SHA-256',
 };
 
-/** Why a challenge is not answered: `what` is the end of a sentence that begins with the URL. */
+/**
+ * The reason why a challenge is not answered. `what` completes a sentence whose subject is the URL
+ * of the peer.
+ */
 export interface Weakness {
   readonly what: string;
   readonly hint: string;
@@ -24,41 +27,42 @@ export interface Weakness {
 export interface PeerAccessOptions {
   readonly allowBasic: boolean;
   /**
-   * The file that remembers; nothing is written where its directory is missing. Without a file this
-   * object remembers alone.
+   * The file that records the strongest scheme of each peer. Nothing is written if its directory is
+   * missing. @default undefined: only this object remembers
    */
   readonly path: string | undefined;
-  /** Is told of a file that cannot be read or written. */
+  /** Logs a warning if the file cannot be read or written. */
   readonly log: Logger;
 }
 
-/** Names and addresses that never leave this machine. */
+/** The host names that never leave this machine. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /**
- * The rules for the password of one peer.
+ * Decides how the password may be sent to one peer.
  *
- * - Basic shows the password to everyone between: over http it is for loopback only, unless
- *   `allowBasic` says otherwise.
- * - A peer is never shown the password in a weaker way than before, for somebody between may have
- *   asked. The first scheme that a peer asks for counts at once, a stronger one when it let us in:
- *   anybody may ask for one that nobody can answer.
+ * - Basic sends the password in plain text. Over http it is allowed only on loopback, unless
+ *   `allowBasic` is set.
+ * - A peer never gets a weaker scheme than before, because an attacker on the way may have sent the
+ *   challenge. The first scheme that a peer asks for is recorded at once. A stronger one is
+ *   recorded when the peer has accepted it: an attacker could ask for a scheme that nobody can
+ *   answer, and lock everyone out.
  *
- * The strongest scheme is remembered in a file, for all peers by URL, so that it outlives the
- * process. The file is read at each challenge: removing it makes every process forget. A file that
- * cannot be read or written is warned of once; this process remembers by itself then.
+ * The strongest scheme of each peer is recorded in a file, by URL, and so survives a restart. The
+ * file is read at each challenge: removing it makes every process forget. If the file cannot be
+ * read or written, one warning is logged, and this process remembers the scheme on its own.
  */
 export class PeerAccess {
-  /** Whether Basic may carry the password over http to another machine. */
+  /** Whether Basic may send the password over http to another machine. */
   allowBasic: boolean;
-  /** Of the peer, without credentials and a slash at the end. */
+  /** The URL of the peer, without credentials and without a slash at the end. */
   readonly #url: string;
   readonly #path: string | undefined;
   readonly #log: Logger;
   #strongest: SchemeName | undefined;
-  /** Whether the file has it. */
+  /** Whether the file holds `#strongest`. */
   #isSaved = false;
-  #hasWarned = false;
+  #isWarned = false;
 
   constructor(
     private readonly peer: URL,
@@ -70,7 +74,10 @@ export class PeerAccess {
     this.allowBasic = allowBasic;
   }
 
-  /** Whether everyone between here and the peer would see the password, and nobody allowed that. */
+  /**
+   * Whether this scheme would show the password to everyone on the way to the peer, and
+   * `allowBasic` is not set.
+   */
   isExposedBy(scheme: SchemeName): boolean {
     const { protocol, hostname } = this.peer;
     return (
@@ -78,8 +85,8 @@ export class PeerAccess {
     );
   }
 
-  /** Why a challenge is not to be answered; undefined where it may be. */
-  async forbids(scheme: SchemeName): Promise<Weakness | undefined> {
+  /** Returns the reason not to answer a challenge; undefined if it may be answered. */
+  async weaknessOf(scheme: SchemeName): Promise<Weakness | undefined> {
     if (this.isExposedBy(scheme))
       return {
         what: 'asks for the password in plain text (Basic over http, 401); it was not sent',
@@ -99,14 +106,17 @@ export class PeerAccess {
     };
   }
 
-  /** The peer asked for this. */
-  async wasAsked(scheme: SchemeName): Promise<void> {
+  /**
+   * Records a scheme that the peer asked for, if it is the first. Otherwise saves the recorded one,
+   * if the file does not hold it yet.
+   */
+  async recordChallenge(scheme: SchemeName): Promise<void> {
     if ((await this.#read()) === undefined) await this.#remember(scheme);
     else if (!this.#isSaved) await this.#save();
   }
 
-  /** The peer let us in by this. */
-  async worked(scheme: SchemeName): Promise<void> {
+  /** Records a scheme that the peer accepted, if it is the strongest so far. */
+  async recordSuccess(scheme: SchemeName): Promise<void> {
     const strongest = await this.#read();
     if (rankOf(scheme) > rankOf(strongest)) await this.#remember(scheme);
   }
@@ -117,7 +127,7 @@ export class PeerAccess {
     await this.#save();
   }
 
-  /** The strongest scheme of this peer, by the file where that can be read. */
+  /** Returns the strongest scheme of this peer, from the file if that can be read. */
   async #read(): Promise<SchemeName | undefined> {
     const records = await this.#records();
     if (records === undefined) {
@@ -131,7 +141,10 @@ export class PeerAccess {
     return this.#strongest;
   }
 
-  /** What the file holds, nothing where there is none; undefined where it cannot be read. */
+  /**
+   * Returns the content of the file, which is empty if there is no file; undefined if it cannot be
+   * read.
+   */
   async #records(): Promise<Readonly<Record<string, unknown>> | undefined> {
     if (this.#path === undefined) return undefined;
     try {
@@ -151,7 +164,7 @@ export class PeerAccess {
     if (path === undefined) return;
     const records = { ...(await this.#records()), [this.#url]: this.#strongest };
     const directory = dirname(path);
-    // A file of root's could not be read by the user that the directory is for.
+    // The user of the directory could not read a file that belongs to root.
     const isReadable = async (file: FileHandle) =>
       process.geteuid?.() !== 0 || (await file.stat()).uid === (await stat(directory)).uid;
     try {
@@ -162,8 +175,8 @@ export class PeerAccess {
   }
 
   #warn(what: string, error: unknown): void {
-    if (this.#hasWarned) return;
-    this.#hasWarned = true;
+    if (this.#isWarned) return;
+    this.#isWarned = true;
     const path = this.#path;
     this.#log.warn(
       { path },

@@ -1,33 +1,36 @@
-/** Where an address leads: into the network around the peer, or into the world. */
+/** The reach of an address: the local network, or the internet. */
 export type Reach = 'local' | 'global';
 
-/** What a person is told of a document that is not shown. */
-interface Trouble {
+/** The message for a document that the peer does not show. */
+interface AddressProblem {
   readonly code: string;
   readonly message: string;
   readonly hint: string;
 }
 
 /**
- * How a peer tells addresses apart that takes documents of one reach only. It accepts those of the
- * other reach as well, and drops them without a word.
+ * The policy of a peer that shows documents of one reach only. It accepts documents of the other
+ * reach as well, and drops them without an error.
  */
 export interface AddressPolicy {
-  /** By the address alone: no name is looked up. */
+  /** Returns the reach by the address alone. Looks up no name. */
   reachOf(url: string): Reach;
   /**
-   * An address of this reach that no folder has, for a document that only shows whether the peer
-   * takes such ones.
+   * Returns an address of this reach that no folder uses. A test document is pushed there to see
+   * whether the peer shows it.
    */
   probeUrl(reach: Reach): string;
   /**
-   * Why the peer never shows the document at this address, while it takes documents of the other
-   * reach.
+   * Returns why the peer never shows the document at this address, although it shows documents of
+   * the other reach.
    */
-  dropped(url: string): Trouble;
-  /** Why the document at this address may never be shown, as long as none of its reach was. */
-  unseen(url: string): Trouble;
-  /** What to do about documents of this reach that the peer drops. */
+  dropped(url: string): AddressProblem;
+  /**
+   * Returns why the peer may never show the document at this address. Used until the peer has shown
+   * a document of its reach.
+   */
+  unseen(url: string): AddressProblem;
+  /** Returns what to do about documents of this reach that the peer drops. */
   hint(reach: Reach): string;
 }
 
@@ -35,7 +38,7 @@ const LOCAL_SCHEME = /^(file|smb):/i;
 const HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i;
 const LOCAL_IP =
   /^(127\.|10\.|192\.168\.|169\.254\.|0\.|172\.(1[6-9]|2\d|3[01])\.|\[(::1?\]|f[cd]|fe[89ab]))/i;
-/** Endings of names that no public server knows. */
+/** The endings of host names that public DNS does not know. */
 const LOCAL_NAME =
   /(^|\.)(localhost|local|internal|intranet|lan|corp|home|invalid|test|localdomain)$/i;
 
@@ -47,8 +50,8 @@ const MODES = {
 } as const;
 
 /**
- * A YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or
- * `local` (an intranet).
+ * The policy of YaCy. A YaCy network is either `global` (the default: public addresses) or `local`
+ * (an intranet).
  */
 export const yacyAddresses: AddressPolicy = {
   reachOf(url) {

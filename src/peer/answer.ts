@@ -5,43 +5,46 @@ import { NestedTooDeeply, parseBounded, TooManyValues } from '../lib/json.js';
 import { parseUrl } from '../lib/text.js';
 import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
 
-/** Any form can be read; JSON carries every text as it is. */
+/**
+ * The `accept` header for records. Every form can be read. JSON is preferred, because it carries
+ * any text unchanged.
+ */
 export const ACCEPT_RECORDS =
   'application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.8, */*;q=0.1';
 
-/** An answer whose head has come. */
+/** The status line and the headers of an answer. */
 export interface AnswerHead {
-  /** Of the request. */
+  /** The URL of the request. */
   readonly url: string;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** When the head of the answer came, by our clock, in ms since the epoch. */
+  /** When the headers arrived, by our clock, in ms since the epoch. */
   readonly at: number;
-  /** What the peer's clock showed then (whole seconds, as ms), where the answer carries a date. */
+  /** The `Date` header, in ms since the epoch (whole seconds); undefined if there is none. */
   readonly peerAt: number | undefined;
-  /** From the beginning of the request to the head of the answer, in ms. */
+  /** The time from the start of the request to the headers of the answer, in ms. */
   readonly tookMs: number;
-  /** Whether the body of the request is with the peer: `no` where there was none. */
+  /** Whether the peer has the body of the request; `no` if it had none. */
   readonly delivered: Delivered;
 }
 
-/** An answer that came whole. */
+/** A complete answer. */
 export interface HttpAnswer extends AnswerHead {
   readonly body: Buffer;
 }
 
-/** An answer whose body comes while it is read. */
+/** An answer whose body is read while it arrives. */
 export interface StreamedAnswer extends AnswerHead {
   /**
-   * The body, to be read once. Ends only where the answer ended as it should; otherwise throws
-   * PeerError. The peer is not read faster than the reader takes it.
+   * The body. It can be read once. It ends only if the answer is complete; otherwise it throws
+   * PeerError. A slow reader slows the peer down.
    */
   readonly chunks: AsyncIterable<Buffer>;
 }
 
 /**
- * What a status stands for. A gateway's 502 and 504 say that the peer behind it was not there, 408
- * that we were slow.
+ * The error of each status. A gateway sends 502 and 504 if it cannot reach the peer behind it. 408
+ * means that we were too slow.
  */
 const STATUSES: Readonly<Record<number, readonly [PeerErrorCode, string]>> = {
   403: ['PEER_AUTH', 'does not allow this to the user (403)'],
@@ -54,7 +57,7 @@ const STATUSES: Readonly<Record<number, readonly [PeerErrorCode, string]>> = {
   504: ['PEER_TIMEOUT', 'is a gateway that got no answer of the peer (504)'],
 };
 
-/** The error that the status of an answer stands for; undefined for success. */
+/** Returns the error for the status of an answer; undefined for a success. */
 export function statusError(answer: HttpAnswer): PeerError | undefined {
   const { url, status, headers, body, delivered } = answer;
   if (isSuccess(status)) return undefined;
@@ -70,7 +73,7 @@ export function statusError(answer: HttpAnswer): PeerError | undefined {
   return new PeerError(code, { url, what, status, answer: body, delivered, retryAfterMs });
 }
 
-/** The answer, where its status is one of success. @throws PeerError */
+/** Returns the answer if its status is a success. @throws PeerError otherwise */
 export function succeeded(answer: HttpAnswer): HttpAnswer {
   const error = statusError(answer);
   if (error !== undefined) throw error;
@@ -81,7 +84,10 @@ export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Seconds, or a moment of the peer's clock (RFC 9110, 10.2.3). */
+/**
+ * Returns the delay of `Retry-After` in ms. The header has seconds, or a date by the peer's clock
+ * (RFC 9110, 10.2.3).
+ */
 function retryAfter({ headers, peerAt, at }: AnswerHead): number | undefined {
   const text = headers['retry-after']?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
@@ -89,7 +95,7 @@ function retryAfter({ headers, peerAt, at }: AnswerHead): number | undefined {
   return Number.isNaN(moment) ? undefined : Math.max(0, moment - (peerAt ?? at));
 }
 
-/** The error for an answer that came, but does not say what it should. */
+/** Returns the error for an answer that arrived, but does not say what it should. */
 export function unusable({ url, status, body, delivered }: HttpAnswer, fault: string): PeerError {
   const what = isErrorPage(body.toString('latin1', 0, 65_536))
     ? `${fault}, but shows an error page`
@@ -97,12 +103,15 @@ export function unusable({ url, status, body, delivered }: HttpAnswer, fault: st
   return new PeerError('PEER_ANSWER', { url, what, status, answer: body, delivered });
 }
 
-/** A server's page about its failure may show anything besides. */
+/** Whether the text is a server's error page. Its content has nothing to do with the request. */
 function isErrorPage(text: string): boolean {
   return /HTTP ERROR:? \d{3}/.test(text);
 }
 
-/** One name with one value, as the peer wrote them; a repeated name stands once for each value. */
+/**
+ * One name with one value, spelled as the peer sent them. A name with several values gives several
+ * fields.
+ */
 export interface Field {
   readonly name: string;
   /** The canonical name. */
@@ -110,28 +119,26 @@ export interface Field {
   readonly value: string;
 }
 
-/**
- * Fields that belong together, and the records inside: an answer, an item of it, a row of a table.
- */
+/** A group of fields with nested records: an answer, an item in it, a row of a table. */
 export interface AnswerRecord {
-  /** As the peer wrote it; empty for what has no name. */
+  /** The name as the peer spelled it; empty if there is none. */
   readonly name: string;
   readonly fields: readonly Field[];
   readonly records: readonly AnswerRecord[];
 }
 
-/** What one answer says, whatever its form was. */
+/** The content of one answer, read from any form. */
 export interface Answer {
   readonly form: 'json' | 'xml' | 'html' | 'text';
   readonly record: AnswerRecord;
-  /** All of it. */
+  /** The whole text of the answer. */
   readonly text: string;
 }
 
-const NOTHING: AnswerRecord = { name: '', fields: [], records: [] };
+const EMPTY_RECORD: AnswerRecord = { name: '', fields: [], records: [] };
 
 /**
- * An answer that cannot be read; the message is the end of a sentence that begins with the peer.
+ * Thrown when an answer cannot be read. The message completes a sentence whose subject is the peer.
  */
 export class Unreadable extends Error {
   constructor(
@@ -143,13 +150,13 @@ export class Unreadable extends Error {
 }
 
 /**
- * Reads HTML, XML, RSS, JSON-like or plain text into records.
+ * Reads HTML, XML, RSS, JSON or plain text into records.
  *
- * The form is told from the first characters: peers leave Content-Type out or get it wrong. JSON
- * with quotes or control characters that are not escaped, XML with control characters, and HTML of
- * any kind are read; what ends too early is not.
+ * The first characters decide which form it is: peers leave Content-Type out or get it wrong. The
+ * reader accepts JSON with unescaped quotes or control characters, XML with control characters, and
+ * HTML of any kind. It refuses a text that breaks off.
  *
- * @throws PeerError PEER_ANSWER for an empty or unreadable answer
+ * @throws PeerError PEER_ANSWER if the answer is empty or cannot be read
  */
 export function readAnswer(answer: HttpAnswer): Answer {
   return readable(answer, () => {
@@ -164,7 +171,7 @@ export function readAnswer(answer: HttpAnswer): Answer {
   });
 }
 
-/** What `read` makes of an answer; what it cannot read is the peer's error. */
+/** Returns the result of `read`. Turns Unreadable into the PeerError of this answer. */
 export function readable<T>(answer: HttpAnswer, read: () => T): T {
   try {
     return read();
@@ -174,52 +181,55 @@ export function readable<T>(answer: HttpAnswer, read: () => T): T {
   }
 }
 
-/** UTF-8, as peers write whatever they declare, else ISO 8859-1. */
+/**
+ * Decodes a body as UTF-8, which peers use whatever they declare. A body that is no UTF-8 is
+ * decoded as ISO 8859-1.
+ */
 export function decoded(body: Buffer): string {
   return isUtf8(body) ? new TextDecoder().decode(body) : body.toString('latin1');
 }
 
-/** Deeper answers are of no peer. */
-const DEEPEST = 64;
+/** The deepest nesting of an answer. No peer nests so deeply. */
+const MAX_DEPTH = 64;
 const TOO_DEEP = 'gave an answer that is nested too deeply';
 const TOO_MANY = 'gave an answer in JSON that has too many values';
 
-/** Longest answer that is mended, in characters: seven million took 2 s. */
-const LONGEST_MENDED = 500_000;
+/** The longest answer that is repaired, in characters. Seven million characters took 2 s. */
+const MAX_REPAIRED_CHARS = 500_000;
 
 /**
- * JSON, and what templates without escaping make of it. It must still be whole: every brace closed.
+ * Parses JSON, and repairs the output of templates that escape nothing. Every brace must be closed.
  */
 function parseJson(text: string): unknown {
   try {
-    return parseBounded(text, DEEPEST);
+    return parseBounded(text, MAX_DEPTH);
   } catch (error) {
-    refuseUnbounded(error);
-    return parseMended(text);
+    rethrowIfOverLimit(error);
+    return parseRepaired(text);
   }
 }
 
-/** @throws Unreadable for JSON that is beyond the bounds, which mending does not change */
-function refuseUnbounded(error: unknown): void {
+/** @throws Unreadable if the JSON exceeds a limit, because a repair cannot change that */
+function rethrowIfOverLimit(error: unknown): void {
   if (error instanceof NestedTooDeeply) throw new Unreadable(TOO_DEEP);
   if (error instanceof TooManyValues) throw new Unreadable(TOO_MANY);
 }
 
-function parseMended(text: string): unknown {
+function parseRepaired(text: string): unknown {
   try {
-    if (text.length <= LONGEST_MENDED) return parseBounded(mendedJson(text), DEEPEST);
+    if (text.length <= MAX_REPAIRED_CHARS) return parseBounded(repairStrings(text), MAX_DEPTH);
   } catch (error) {
-    refuseUnbounded(error);
+    rethrowIfOverLimit(error);
   }
   const how = /[}\]]$/.test(text) ? 'cannot be read' : 'breaks off';
   throw new Unreadable(`gave an answer in JSON that ${how}`);
 }
 
 /**
- * YaCy escapes nothing: a text ends at the first quote behind which a text may end, and all in it
- * belongs to it.
+ * Escapes the strings of JSON that YaCy did not escape. A string ends at the first quote that is
+ * followed by what may follow a string.
  */
-function mendedJson(text: string): string {
+function repairStrings(text: string): string {
   return text.replace(
     /"(?:([\s\S]*?)"(?=\s*(?:,\s*["{[\-\dtfn]|[:}\]]|$))|[\s\S]*)/g,
     (found, inside: string | undefined) => {
@@ -235,7 +245,7 @@ function mendedJson(text: string): string {
 }
 
 function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
-  if (depth > DEEPEST) throw new Unreadable(TOO_DEEP);
+  if (depth > MAX_DEPTH) throw new Unreadable(TOO_DEEP);
   const fields: Field[] = [];
   const records: AnswerRecord[] = [];
   const members = isObject(json) ? Object.entries(json) : [[name, json] as const];
@@ -253,12 +263,12 @@ function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
   return { name, fields, records };
 }
 
-/** A line of a name, `:` or `=`, and a value; the name may have a prefix (`dc:title: Notes`). */
+/** A line with a name, `:` or `=`, and a value. The name may have a prefix (`dc:title: Notes`). */
 const LINE = /^((?:[a-z]+:(?=[\w.-]+\s*(?:=|:\s)))?[\w.-]+)\s*[:=]\s*(.*)$/i;
 
 /**
- * Plain text of which every line is a field. A sentence among them may deny the rest, and then
- * nothing is known.
+ * Reads plain text in which every line is a field. If one line is not a field, the result is empty:
+ * that line may be a sentence that denies the others.
  */
 function linesRecord(text: string): AnswerRecord {
   const lines = text
@@ -269,12 +279,12 @@ function linesRecord(text: string): AnswerRecord {
     const [, name, value = ''] = LINE.exec(line) ?? [];
     return name === undefined ? [] : [field(name, value)];
   });
-  return fields.length === lines.length ? { name: '', fields, records: [] } : NOTHING;
+  return fields.length === lines.length ? { name: '', fields, records: [] } : EMPTY_RECORD;
 }
 
 /**
- * What a page is made of. Not a type of htmlparser2, which nobody has who uses the declarations of
- * the library.
+ * A node of a page. This is our own type, because users of our type declarations do not have
+ * htmlparser2.
  */
 export interface Node {
   readonly type: string;
@@ -288,7 +298,7 @@ export interface Element extends Node {
   readonly children: readonly Node[];
 }
 
-/** What an empty list of JSON is read as. */
+/** The value of a field whose JSON is an empty list. */
 export const EMPTY_LIST = '[]';
 
 export function isObject(json: unknown): json is Record<string, unknown> {
@@ -296,8 +306,8 @@ export function isObject(json: unknown): json is Record<string, unknown> {
 }
 
 /**
- * XML and RSS: an element without elements in it is a field, any other a record. Attributes are
- * nothing.
+ * Reads XML or RSS. An element without child elements becomes a field, and any other becomes a
+ * record. Attributes are ignored.
  */
 function readXml(text: string): AnswerRecord {
   const { children, unclosed } = parseMarkup(text, true);
@@ -324,14 +334,14 @@ const NO_TAG = /<!--[\s\S]*?-->|<\?[^>]*>|<!(?!doctype\s+html\b)[^>]*>/gi;
 const HTML =
   /^\s*<(!doctype|html|head|body|title|meta|div|p|dl|table|form|span|pre|h[1-6]|ul|ol|b)\b/i;
 
-/** By the document type, else by the first tag behind declarations and comments. */
+/** Decides by the document type, or else by the first tag behind declarations and comments. */
 function isHtml(text: string): boolean {
   return HTML.test(text.slice(0, 4096).replace(NO_TAG, ''));
 }
 
 /**
- * HTML: the terms of a definition list are fields, so are two-celled rows of a table; a row under a
- * heading row is a record.
+ * Reads HTML. The terms of a definition list become fields. A table row with two cells becomes a
+ * field, and a row under a heading row becomes a record.
  */
 function htmlRecord(text: string): AnswerRecord {
   const fields: Field[] = [];
@@ -361,7 +371,7 @@ function fieldOf(term: Element, definition: Element): Field {
   return field(visible(term), visible(definition));
 }
 
-/** The pairs of `dt` and `dd` in a list. */
+/** Returns the pairs of `dt` and `dd` in a list. */
 export function definitionsIn(list: Element): readonly (readonly [Element, Element])[] {
   const parts = within(list.children, ['dt', 'dd']);
   return parts.flatMap((definition, i) => {
@@ -370,7 +380,7 @@ export function definitionsIn(list: Element): readonly (readonly [Element, Eleme
   });
 }
 
-/** The elements of these names in the nodes, not looking into those found. */
+/** Returns the elements with these names. Does not search inside the elements that it found. */
 export function within(nodes: readonly Node[], names: readonly string[]): Element[] {
   return nodes
     .filter(isElement)
@@ -381,22 +391,22 @@ export function isElement(node: Node): node is Element {
   return 'attribs' in node;
 }
 
-/** What a node itself says, without those inside. */
+/** Returns the text of the node itself, without its children. */
 export function wordsOf({ type, data = '' }: Node): string {
   return type === ElementType.Text ? data : '';
 }
 
-/** All text inside, as it is. */
+/** Returns all text inside, unchanged. */
 function textOf(node: Node): string {
   return wordsOf(node) + (node.children ?? []).map(textOf).join('');
 }
 
-/** All text inside, as a page shows it: blanks folded. */
+/** Returns all text inside as a browser shows it: runs of whitespace become one space. */
 export function visible(element: Element): string {
   return textOf(element).replace(/\s+/g, ' ').trim();
 }
 
-/** The nodes of a page. @throws Unreadable for one that is not whole */
+/** Returns the nodes of a page. @throws Unreadable if the page breaks off */
 export function parseHtml(text: string): readonly Node[] {
   const { children, unclosed } = parseMarkup(text, false);
   if (['html', 'dl', 'table', 'select', 'form'].some((name) => unclosed.includes(name))) {
@@ -405,15 +415,15 @@ export function parseHtml(text: string): readonly Node[] {
   return children;
 }
 
-/** Pages are nested more deeply than records. */
-const DEEPEST_ELEMENT = 256;
+/** The deepest nesting of a page. Pages nest more deeply than records. */
+const MAX_ELEMENT_DEPTH = 256;
 
-/** A tree of limited depth, which knows the names of the elements that are open. */
+/** A tree of limited depth. It tracks the names of the open elements. */
 class Tree extends DomHandler {
   readonly open: string[] = [];
 
   override onopentag(name: string, attributes: Record<string, string>): void {
-    if (this.open.push(name) > DEEPEST_ELEMENT) throw new Unreadable(TOO_DEEP);
+    if (this.open.push(name) > MAX_ELEMENT_DEPTH) throw new Unreadable(TOO_DEEP);
     super.onopentag(name, attributes);
   }
 
@@ -422,7 +432,7 @@ class Tree extends DomHandler {
     super.onclosetag();
   }
 
-  /** Entities that are declared are not expanded, so what the answer says cannot be known. */
+  /** Refuses declarations of entities. They are not expanded, so the text would be incomplete. */
   override onprocessinginstruction(name: string, data: string): void {
     if (/!ENTITY\b/i.test(data))
       throw new Unreadable('gave an answer that declares entities of its own');
@@ -430,7 +440,7 @@ class Tree extends DomHandler {
   }
 }
 
-/** The nodes, and the names of the elements that were still open at the end of the text. */
+/** Returns the nodes, and the names of the elements that are still open at the end of the text. */
 function parseMarkup(
   text: string,
   xmlMode: boolean,
@@ -444,8 +454,8 @@ function parseMarkup(
 }
 
 /**
- * Names are compared without prefix (`dc:`), case, blanks and punctuation: `dc:format.extent` is
- * `formatextent`.
+ * Returns the form in which names are compared: without prefix (`dc:`), case, whitespace and
+ * punctuation. `dc:format.extent` becomes `formatextent`.
  */
 export function canonical(name: string): string {
   return name
@@ -459,32 +469,32 @@ function field(name: string, value: string): Field {
   return { name, key: canonical(name), value };
 }
 
-/** The values of the fields that have one of these canonical names, in the order of the names. */
+/** Returns the values of the fields with these canonical names, in the order of the names. */
 export function fieldValues(record: AnswerRecord, ...names: readonly string[]): readonly string[] {
   return names.flatMap((name) =>
     record.fields.filter(({ key }) => key === name).map(({ value }) => value.trim()),
   );
 }
 
-/** The first value that is not empty. */
+/** Returns the first value that is not empty. */
 export function fieldValue(record: AnswerRecord, ...names: readonly string[]): string | undefined {
   return fieldValues(record, ...names).find((value) => value !== '');
 }
 
-/** A whole number of at least 0, or undefined. */
+/** Returns the first value as a whole number of at least 0; undefined if it is not one. */
 export function fieldNumber(record: AnswerRecord, ...names: readonly string[]): number | undefined {
   const value = fieldValue(record, ...names);
   return value !== undefined && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
 }
 
-/** The record and all inside it, outermost first. */
+/** Returns the record and all records inside it, outermost first. */
 export function allRecords(record: AnswerRecord): readonly AnswerRecord[] {
   return [record, ...record.records.flatMap(allRecords)];
 }
 
 /**
- * One spelling of a URL for comparing: lower-case scheme and host, no default port, no fragment,
- * and one way to escape. Peers give URLs back escaped more or less than they got them.
+ * Returns one spelling of a URL for comparisons: lower-case scheme and host, no default port, no
+ * fragment, uniform escapes. Peers show URLs with more or fewer escapes than they were given.
  */
 export function comparableUrl(text: string): string {
   const url = parseUrl(text);
@@ -498,9 +508,7 @@ export function isSameUrl(a: string, b: string): boolean {
   return a === b || comparableUrl(a) === comparableUrl(b);
 }
 
-/**
- * A part of a URL in one spelling; where it holds escapes of no text, only their case is changed.
- */
+/** Escapes part of a URL uniformly. If its escapes are no UTF-8, only their case is changed. */
 function escapedOnce(part: string): string {
   try {
     return encodeURIComponent(decodeURIComponent(part));
@@ -509,7 +517,7 @@ function escapedOnce(part: string): string {
   }
 }
 
-/** A part of a URL as it is read; one that holds escapes of no text as it stands. */
+/** Decodes the escapes in part of a URL. Returns it unchanged if they are no UTF-8. */
 export function unescaped(part: string): string {
   try {
     return decodeURIComponent(part);

@@ -8,8 +8,8 @@ export interface Credentials {
 }
 
 /**
- * One way in that a server offers: `Digest realm="…", nonce="…"`. Names of scheme and parameters
- * are in lower case.
+ * One challenge of a server: `Digest realm="…", nonce="…"`. The names of the scheme and of the
+ * parameters are in lower case.
  */
 export interface Challenge {
   readonly scheme: string;
@@ -18,15 +18,15 @@ export interface Challenge {
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 /**
- * A name, alone behind a comma (a scheme) or with a value (a parameter), which may be quoted and
- * hold commas.
+ * A scheme (a name behind a comma) or a parameter (a name with a value). A quoted value may contain
+ * commas.
  */
 const PART = new RegExp(
   `([\\t ,]*)(${TOKEN})(?:[\\t ]*=[\\t ]*(?:"((?:[^"\\\\]|\\\\.)*)"|(${TOKEN})))?`,
   'gs',
 );
 
-/** Reads WWW-Authenticate: several challenges in one header or in several (RFC 9110, 11.6.1). */
+/** Parses WWW-Authenticate: several challenges in one header or in several (RFC 9110, 11.6.1). */
 export function parseChallenges(
   header: string | readonly string[] | undefined,
 ): readonly Challenge[] {
@@ -49,16 +49,16 @@ export function parseChallenges(
 
 const HASHES: Readonly<Record<string, string>> = { MD5: 'md5', 'SHA-256': 'sha256' };
 
-/** The hash of a Digest challenge; undefined for one that we do not speak. */
+/** Returns the hash of a Digest challenge; undefined if it is not supported. */
 function hashOf({ parameters }: Challenge): string | undefined {
   return HASHES[parameters.get('algorithm')?.toUpperCase() ?? 'MD5'];
 }
 
 /**
- * Whether it can be answered: Basic, or Digest with a realm, a nonce and, if it has any qop, `auth`
- * among them.
+ * Whether the challenge can be answered: Basic, or Digest with a realm and a nonce. If a Digest has
+ * `qop`, `auth` must be one of its values.
  */
-export function isSpoken(challenge: Challenge): boolean {
+export function isSupported(challenge: Challenge): boolean {
   const { scheme, parameters } = challenge;
   if (scheme === 'basic') return true;
   const isWhole =
@@ -70,17 +70,18 @@ export function isSpoken(challenge: Challenge): boolean {
   );
 }
 
-/** The kind of a challenge that can be answered. */
+/** Returns the scheme of a supported challenge. */
 function nameOf(challenge: Challenge): SchemeName {
   if (challenge.scheme === 'basic') return 'basic';
   return hashOf(challenge) === 'sha256' ? 'digest-sha256' : 'digest-md5';
 }
 
 /**
- * The Authorization header that answers a challenge (RFC 7616, 3.4; without qop as in RFC 2069).
+ * Returns the Authorization header that answers a challenge (RFC 7616, 3.4; without qop as in RFC
+ * 2069).
  *
- * A header is bytes, and undici reads and writes it as one character a byte: so are realm and nonce
- * kept, and user name and password become so by way of UTF-8.
+ * undici reads and writes a header as one character for each byte. Realm and nonce are kept in that
+ * form. The user name and the password are encoded as UTF-8 first.
  */
 function digestAuthorization(
   challenge: Challenge,
@@ -89,7 +90,7 @@ function digestAuthorization(
     readonly method: string;
     /** Path and query, exactly as they are sent. */
     readonly uri: string;
-    /** How often the nonce has been used, this time included. */
+    /** How often the nonce has been used, including this time. */
     readonly count: number;
     readonly cnonce: string;
   },
@@ -125,51 +126,53 @@ function digestAuthorization(
   ].join(', ')}`;
 }
 
-/** How the server wants to be convinced, and how often we did it that way. */
+/** A challenge of the server, and its use so far. */
 interface Scheme {
   readonly challenge: Challenge;
-  /** When it came, for durations. */
+  /** When the challenge arrived, by our clock, in ms. */
   since: number;
   count: number;
-  /** Whether it convinced the server. */
+  /** Whether the server has accepted an answer to this challenge. */
   isProven: boolean;
 }
 
-/** What one request carried. */
+/** The credentials that one request carries. */
 export interface Authorization {
   readonly header: string;
   readonly scheme: Scheme;
 }
 
 /**
- * Jetty takes a nonce for 60 s and in 1,023 requests, and says so only to one that comes too late.
+ * The limits at which a nonce is renewed. Jetty accepts a nonce for 60 s and in 1,023 requests. A
+ * client learns that only when it is too late.
  */
 const NONCE_MS = 50_000;
 const NONCE_USES = 1_000;
 
 /**
- * Our way in: Basic or Digest, as the server's challenge says.
+ * Authenticates requests with Basic or Digest, as the server's challenge demands.
  *
- * - Nothing known: requests carry no credentials.
- * - A challenge came (401): requests answer it. Of several the strongest counts: Digest with
- *   SHA-256, Digest with MD5, Basic. A Digest nonce is used again and again, each time with the
- *   next count, by all requests together.
- * - A 401 to an answered challenge: the nonce was too old (`stale`), or the server forgot one that
- *   had worked: its new challenge is answered. Otherwise the credentials are wrong.
- * - A challenge that `PeerAccess` forbids is not answered; what was known of the peer before stays.
- * - A nonce that will not last is given up before a body is sent with it (`renew`): a new one is
- *   asked for.
+ * - *No challenge known*: requests carry no credentials. A 401 leads to the next mode.
+ * - *Challenge known*: requests answer it. If a server offers several, the strongest is answered:
+ *   Digest with SHA-256, Digest with MD5, Basic. All requests share a Digest nonce and its counter.
+ * - *Another 401*: if the nonce was too old (`stale`), or the server forgot a nonce that it had
+ *   accepted, the new challenge is answered. Otherwise the credentials are wrong.
+ * - *Weak challenge*: `PeerAccess` forbids it, and it is not answered. The challenge known before
+ *   stays.
+ * - *Nonce expiring*: `renew` drops it before a body is sent. The next request then carries no
+ *   credentials, and gets a new challenge.
  *
  * The caller limits how often one request is sent.
  */
 export class Auth {
-  /** A request without a body that learns and answers the challenge, as long as it is under way. */
-  introduction: Promise<void> | undefined;
-  /** The last challenge. */
+  /** The request without a body that authenticates, while it is under way. */
+  handshake: Promise<void> | undefined;
+  /** The latest challenge. */
   #scheme: Scheme | undefined;
-  /** Whether requests answer it without being asked. */
+  /** Whether requests answer the challenge in advance. */
   #isAnswered = false;
-  #isAdmitted = false;
+  /** Whether the server accepted the latest protected request. */
+  #isAccepted = false;
 
   constructor(
     private readonly credentials: Credentials,
@@ -178,8 +181,8 @@ export class Auth {
   ) {}
 
   /**
-   * What the next request is to carry; undefined while no challenge is known. Counts as one use of
-   * a nonce.
+   * Returns the credentials for the next request; undefined if no challenge is known. Each call
+   * counts as one use of the nonce.
    */
   authorize(method: string, uri: string): Authorization | undefined {
     const scheme = this.#isAnswered ? this.#scheme : undefined;
@@ -196,33 +199,33 @@ export class Auth {
   }
 
   /**
-   * Whether the server let a protected request in since it last turned one away, and will let the
-   * next one in.
+   * Whether the server accepted the latest protected request, and the nonce will last for the next
+   * one.
    */
   get isSettled(): boolean {
-    return this.#isAdmitted && !this.#isWorn();
+    return this.#isAccepted && !this.#isNonceExpiring();
   }
 
-  /** Gives up a nonce that will not last, so that the next request asks for a new one. */
+  /** Drops a nonce that is about to expire. The next request gets a new challenge. */
   renew(): void {
-    if (!this.#isWorn()) return;
+    if (!this.#isNonceExpiring()) return;
     this.#isAnswered = false;
-    this.#isAdmitted = false;
+    this.#isAccepted = false;
   }
 
-  /** The server let a request in that needs access, and carried `used`. */
-  async admitted(used: Authorization | undefined): Promise<void> {
-    this.#isAdmitted = true;
+  /** Called when the server accepted a protected request that carried `used`. */
+  async accepted(used: Authorization | undefined): Promise<void> {
+    this.#isAccepted = true;
     if (used === undefined || used.scheme.isProven) return;
     used.scheme.isProven = true;
-    await this.access.worked(nameOf(used.scheme.challenge));
+    await this.access.recordSuccess(nameOf(used.scheme.challenge));
   }
 
   /**
-   * The server answered 401 to a request that carried `used`.
+   * Called when the server answered 401 to a request that carried `used`.
    *
-   * @returns `again` where sending it once more can help, `refused` where it cannot, or why its
-   *   challenge is not answered
+   * @returns `again` if sending the request once more can help, `refused` if it cannot, or the
+   *   reason not to answer the challenge
    */
   async refused(
     header: string | readonly string[] | undefined,
@@ -230,39 +233,39 @@ export class Auth {
   ): Promise<'again' | 'refused' | Weakness> {
     const offered = this.#strongest(parseChallenges(header));
     const name = offered && nameOf(offered.challenge);
-    const weakness = name && (await this.access.forbids(name));
-    if (name !== undefined && weakness === undefined) await this.access.wasAsked(name);
+    const weakness = name && (await this.access.weaknessOf(name));
+    if (name !== undefined && weakness === undefined) await this.access.recordChallenge(name);
     const again =
-      offered !== undefined && weakness === undefined && this.#learn(offered, used?.scheme);
+      offered !== undefined && weakness === undefined && this.#adopt(offered, used?.scheme);
     if (again) return 'again';
-    this.#isAdmitted = false;
+    this.#isAccepted = false;
     return weakness ?? 'refused';
   }
 
-  #learn(offered: Scheme, used: Scheme | undefined): boolean {
-    // A server that gives the same nonce again counts on.
-    if (this.#scheme === undefined || isOther(offered, this.#scheme)) this.#scheme = offered;
+  #adopt(offered: Scheme, used: Scheme | undefined): boolean {
+    // If the server repeats a nonce, its counter goes on.
+    if (this.#scheme === undefined || hasOtherNonce(offered, this.#scheme)) this.#scheme = offered;
     else this.#scheme.since = offered.since;
     this.#isAnswered = true;
     if (used === undefined) return true;
     const isStale = offered.challenge.parameters.get('stale')?.toLowerCase() === 'true';
-    return isOther(offered, used) && (isStale || used.isProven);
+    return hasOtherNonce(offered, used) && (isStale || used.isProven);
   }
 
-  #isWorn(): boolean {
+  #isNonceExpiring(): boolean {
     if (this.#scheme?.challenge.scheme !== 'digest') return false;
     const { since, count } = this.#scheme;
     return this.clock.now() - since > NONCE_MS || count >= NONCE_USES;
   }
 
   #strongest(challenges: readonly Challenge[]): Scheme | undefined {
-    const spoken = challenges.filter(isSpoken);
+    const spoken = challenges.filter(isSupported);
     const digests = spoken.filter(({ scheme }) => scheme === 'digest');
     const challenge = digests.find((each) => hashOf(each) === 'sha256') ?? digests[0] ?? spoken[0];
     return challenge && { challenge, since: this.clock.now(), count: 0, isProven: false };
   }
 }
 
-function isOther(offered: Scheme, used: Scheme): boolean {
+function hasOtherNonce(offered: Scheme, used: Scheme): boolean {
   return offered.challenge.parameters.get('nonce') !== used.challenge.parameters.get('nonce');
 }

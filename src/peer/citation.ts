@@ -19,54 +19,59 @@ import {
   wordsOf,
 } from './answer.js';
 
-/** Which document: by its URL, or by a hash that the peer told earlier. */
+/** Names a document by its URL, or by a hash that the peer showed earlier. */
 export type CitationQuery = { readonly url: string } | { readonly hash: string };
 
 export interface CitationOptions {
-  /** Only the sentences that occur elsewhere. */
+  /** Requests only the sentences that also occur in other documents. */
   readonly filter?: boolean | undefined;
-  /** From how many common sentences on another document counts as similar. */
+  /** The number of common sentences from which another document counts as similar. */
   readonly ch?: number | undefined;
   readonly signal?: AbortSignal;
 }
 
-/** A sentence of the document, and where else it stands. */
+/** A sentence of the document, and the other documents that contain it. */
 export interface CitedSentence {
-  /** The place of the sentence in the document, as the peer counts. */
+  /** The number of the sentence in the document, as the peer counts. */
   readonly number: number;
   readonly text: string;
-  /** URLs of the other documents that hold it. */
+  /** The URLs of the other documents that contain it. */
   readonly appearsIn: readonly string[];
 }
 
-/** Another document that has sentences in common with this one. */
+/** Another document that contains sentences of this one. */
 export interface CitingDocument {
   readonly url: string;
   readonly title?: string | undefined;
-  /** How many sentences they have in common, where the peer says so. */
+  /** The number of common sentences; undefined if the peer does not show it. */
   readonly sentences?: number | undefined;
 }
 
-/** What the peer knows of the references around one document. */
+/** The citations of one document. */
 export interface Citation {
   readonly url?: string | undefined;
   readonly urlhash?: string | undefined;
   readonly title?: string | undefined;
   readonly sentences: readonly CitedSentence[];
-  /** Documents that have sentences of this one. */
+  /** The documents that contain sentences of this one. */
   readonly citing: readonly CitingDocument[];
-  /** Documents with at least `ch` sentences in common, on other hosts. */
+  /** The documents on other hosts with at least `ch` common sentences. */
   readonly similar: readonly CitingDocument[];
-  /** Whether the document is longer than what the peer compared, where it says so. */
+  /**
+   * Whether the document is longer than the part that the peer compared; undefined if the peer does
+   * not say.
+   */
   readonly more?: boolean | undefined;
 }
 
 /**
- * The references that an answer shows; undefined where a page of it is of no document.
+ * Returns the citations that an answer shows; undefined if its page says that there is no such
+ * document.
  *
- * A citation with nothing in its lists is one; an answer without any such list is none.
+ * Citations with empty lists are valid. An answer without any such list is not.
  *
- * @throws PeerError PEER_ANSWER for anything else, a document that was not asked for included
+ * @throws PeerError PEER_ANSWER for any other answer, and for another document than the one
+ *   requested
  */
 export function readCitation(answer: HttpAnswer, query: CitationQuery): Citation | undefined {
   const read = readAnswer(answer);
@@ -107,7 +112,7 @@ function has({ fields, records }: AnswerRecord, name: string): boolean {
   return fields.some(({ key }) => key === name) || records.some((each) => each.name === name);
 }
 
-/** Each element of a list of JSON is a record of its name. */
+/** Returns the records that the elements of a JSON list became. Each has the name of the list. */
 function listOf(record: AnswerRecord, name: string, required: string): AnswerRecord[] {
   return record.records.filter((each) => each.name === name && has(each, required));
 }
@@ -123,10 +128,13 @@ function documentsOf(record: AnswerRecord, name: string): CitingDocument[] {
 const TITLE = /^Document Citations for/i;
 
 /**
- * A citation as a page for people, in the form of YaCy: `dt`/`dd` pairs of a number and a sentence,
- * which may end in `appears in:` and links; pairs of a link and `makes 2 citations`; and a list of
- * similar documents. Undefined for any other page. The URL is empty where the peer has no such
- * document.
+ * Reads the citations on a page for people, in the form of YaCy:
+ *
+ * - `dt`/`dd` pairs of a number and a sentence, which may end in `appears in:` and links;
+ * - `dt`/`dd` pairs of a link and `makes 2 citations`;
+ * - a list of similar documents.
+ *
+ * @returns undefined for any other page; an empty URL if the peer has no such document
  */
 function citationOnPage(text: string): Citation | undefined {
   const nodes = parseHtml(text);
@@ -154,7 +162,7 @@ function citationOnPage(text: string): Citation | undefined {
 function sentenceOf(term: Element, definition: Element): CitedSentence[] {
   const number = visible(term);
   if (linksIn(term).length > 0 || !/^\d{1,9}$/.test(number)) return [];
-  const parts = flat(definition);
+  const parts = descendantsOf(definition);
   const at = parts.findLastIndex((part, i) => {
     const before = parts[i - 1];
     const isBehindBreak = before !== undefined && isElement(before) && before.name === 'br';
@@ -171,12 +179,12 @@ function sentenceOf(term: Element, definition: Element): CitedSentence[] {
 }
 
 /**
- * Nodes inside at any depth, in the order of the page: peers do not always escape or close what
- * they show.
+ * Returns all nodes inside, in the order of the page. Peers do not always escape or close their
+ * content, so the nesting means nothing.
  */
-function flat(element: Element): readonly Node[] {
+function descendantsOf(element: Element): readonly Node[] {
   return element.children.flatMap((child) =>
-    isElement(child) ? [child, ...flat(child)] : [child],
+    isElement(child) ? [child, ...descendantsOf(child)] : [child],
   );
 }
 

@@ -34,81 +34,102 @@ import {
 import { PeerTables } from './tables.js';
 
 export interface PeerClientOptions {
-  /** `{base_url}` of the API: http or https, no credentials, query or fragment. */
+  /** The `{base_url}` of the API: http or https, without credentials, query or fragment. */
   readonly baseUrl: string;
   /**
-   * A Unix socket on which the peer is reached instead of the host and the port of `baseUrl`.
+   * The path of a Unix socket. Requests go there, and not to the host and port of `baseUrl`.
    * @default none
    */
   readonly socketPath?: string | undefined;
   readonly credentials?: Credentials;
-  /** `ca`: certificates (PEM text) trusted besides the usual ones. */
+  /** `ca` holds certificates (PEM text) to trust besides the usual ones. */
   readonly tls?: { readonly ca?: string };
   /** In ms. @default connect 10 s, headers 30 s, body 60 s, total 5 min */
   readonly timeouts?: Partial<Timeouts>;
-  /** Bytes; longer answers are refused, unless a method says otherwise. @default 16 MiB */
+  /**
+   * The longest answer that is read, in bytes. Some methods have a limit of their own. @default 16
+   * MiB
+   */
   readonly maxAnswer?: number;
   /** @default systemClock */
   readonly clock?: Clock;
   /**
-   * Whether Basic may carry the password over http to another machine: everyone between reads it.
+   * Whether Basic may send the password over http to another machine. Everyone on the way can read
+   * it.
    *
    * @default false
    */
   readonly allowBasic?: boolean;
   /**
-   * A small file that remembers the strongest way in which each peer asked for the password, so
-   * that none is ever shown it in a weaker way (PEER_AUTH_WEAK). Several processes may use one.
+   * The path of a small file that records the strongest authentication scheme that each peer asked
+   * for. The client never answers a weaker scheme of such a peer (PEER_AUTH_WEAK). Several
+   * processes may share the file.
    *
-   * @default none: each client remembers by itself
+   * @default none: the record ends with the client
    */
   readonly accessFile?: string;
-  /** Is told of an `accessFile` that cannot be read or written. @default silentLogger */
+  /** Logs a warning if `accessFile` cannot be read or written. @default silentLogger */
   readonly log?: Logger;
-  /**
-   * How the peer speaks the API: one that is known already, or `auto` to find out. @default 'auto'
-   */
+  /** The dialect of the peer if it is known, or `auto` to detect it. @default 'auto' */
   readonly dialect?: DialectName | 'auto';
 }
 
-/** Those of the daemon's configuration. */
+/** The same timeouts as the defaults of the daemon's configuration. */
 const TIMEOUTS: Timeouts = { connect: 10_000, headers: 30_000, body: 60_000, total: 300_000 };
 const MAX_ANSWER = 16 * 1024 * 1024;
 
 /**
  * A client for the API of one peer.
  *
- * Unless it is told, it finds out how the peer speaks the API before the first request, and
- * remembers that. It keeps connections for a few seconds, and the server's challenge for as long as
- * it works. Where credentials are configured, the first push introduces itself with a request that
- * has no body, so that documents are sent once, and never with a wrong password. After `close`
- * nothing can be asked any more.
+ * The first request detects the dialect of the peer, unless the options name it. Connections are
+ * kept open for a few seconds. A challenge of the server is answered again for as long as that
+ * works. If there are credentials, a request without a body authenticates before the first push. A
+ * document is therefore sent only once, and never with a wrong password. After `close` every
+ * request fails.
  *
- * Every method throws PeerError; `delivered` says whether the request may have had an effect. What
- * the peer does not have is undefined. Answers of any size are read while they come, by `share` and
- * `tables.stream`.
+ * Every method throws PeerError. Its `delivered` says whether the request may have had an effect. A
+ * method returns undefined if the peer does not have the thing asked for. `share` and
+ * `tables.stream` read answers of any size while they arrive.
  *
- * @example const client = new PeerClient({ baseUrl: 'http://127.0.0.1:8090', credentials: {
- *   username: 'admin', password } }); try { const url = 'https://docs.example.org/a.txt'; await
- *   client.push([{ url, collection: 'notes', data: Buffer.from('Gulls sleep on one leg.') }], {
- *   commit: true }); const title = (await client.peerdoc({ url }))?.title; // undefined as long as
- *   the peer does not show the document const others = (await client.citation({ url }, { filter:
- *   true }))?.citing ?? []; await client.tables.set('birds', [{ pk: 'gull', cells: new
- *   Map([['legs', '1']]) }]); // was read back const rows = await client.tables.stream({ table:
- *   'birds' }, async (table) => { let count = 0; for await (const group of table.rows) count +=
- *   group.length; return count; }); await client.share( { data: 'birds.xml.gz' }, ({ chunks }) =>
- *   pipeline(chunks, createWriteStream('birds.xml.gz')), { maxBytes: 2 ** 30 }, ); } finally {
- *   await client.close(); }
+ * @example
+ * ```ts
+ * const client = new PeerClient({
+ *   baseUrl: 'http://127.0.0.1:8090',
+ *   credentials: { username: 'admin', password },
+ * });
+ * try {
+ *   const url = 'https://docs.example.org/a.txt';
+ *   const data = Buffer.from('Gulls sleep on one leg.');
+ *   await client.push([{ url, collection: 'notes', data }], { commit: true });
+ *   // Undefined until the peer shows the document.
+ *   const title = (await client.peerdoc({ url }))?.title;
+ *   const others = (await client.citation({ url }, { filter: true }))?.citing ?? [];
+ *   // Verified by reading it back.
+ *   await client.tables.set('birds', [{ pk: 'gull', cells: new Map([['legs', '1']]) }]);
+ *   const rows = await client.tables.stream({ table: 'birds' }, async (table) => {
+ *     let count = 0;
+ *     for await (const group of table.rows) count += group.length;
+ *     return count;
+ *   });
+ *   await client.share(
+ *     { data: 'birds.xml.gz' },
+ *     ({ chunks }) => pipeline(chunks, createWriteStream('birds.xml.gz')),
+ *     { maxBytes: 2 ** 30 },
+ *   );
+ * } finally {
+ *   await client.close();
+ * }
+ * ```
  */
 export class PeerClient {
-  /** The tables of the peer; all of it needs the administrator's access. */
+  /** The tables of the peer. Every request about tables needs the administrator's access. */
   readonly tables: PeerTables;
-  /** Of the API; holds no credentials. */
+  /** The base URL of the API, without credentials. */
   readonly baseUrl: string;
   readonly #http: Http;
   readonly #access: PeerAccess;
   readonly #deletion: YacyDeletion;
-  /** Whether the peer, as far as is known, has our page for removals. */
+  /** False once the peer has answered that it lacks the removal page of the embedded peer. */
   #hasRemovalPage = true;
   #dialect: Dialect | undefined;
   #detection: Promise<Dialect> | undefined;
@@ -135,7 +156,7 @@ export class PeerClient {
     if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
     this.tables = new PeerTables(
       this.#http,
-      async (signal) => (await this.#spoken(signal)).tables,
+      async (signal) => (await this.#resolveDialect(signal)).tables,
       clock,
     );
   }
@@ -144,54 +165,55 @@ export class PeerClient {
     return this.#http.requests;
   }
 
-  /** Bytes of the bodies of pushes that began to be sent, those sent again included. */
+  /** The bytes of all push bodies whose sending began. A body that is sent again counts again. */
   get pushedBytes(): number {
     return this.#http.pushedBytes;
   }
 
   /**
-   * Requests that begin from now on carry these credentials; those under way go on with the ones
-   * before.
+   * Sets the credentials of requests that begin from now on. Requests under way keep the earlier
+   * ones.
    *
-   * @returns whether they are others
+   * @returns whether the credentials changed
    */
   authenticate(credentials: Credentials | undefined): boolean {
     return this.#http.authenticate(credentials);
   }
 
-  /** Changes the option of that name for requests that begin from now on. */
+  /** Changes the option `allowBasic` for requests that begin from now on. */
   allowBasic(isAllowed: boolean): void {
     this.#access.allowBasic = isAllowed;
   }
 
   /**
-   * Requests that begin from now on trust these certificates (PEM text) besides the usual ones.
+   * Sets the certificates (PEM text) that requests from now on trust besides the usual ones.
    *
-   * @returns whether they are others
+   * @returns whether the certificates changed
    */
   trust(ca: string | undefined): boolean {
     return this.#http.trust(ca);
   }
 
   /**
-   * Whether it is an embedded peer, as its answers say, which may run in another process or on
-   * another machine; undefined as long as none has come. `ping` asks for one.
+   * Whether the peer is an embedded peer, in any process and on any machine. Its answers say so:
+   * undefined until one has arrived. `ping` requests one.
    */
   get isEmbedded(): boolean | undefined {
     return this.#dialect?.name === 'yacy' ? false : this.#http.isEmbedded;
   }
 
-  /** How the peer speaks the API; undefined as long as that is not known. */
+  /** The dialect of the peer; undefined until it is known. */
   get dialect(): DialectName | undefined {
     return this.#dialect?.name;
   }
 
   /**
-   * Finds out how the peer speaks the API, also where that seemed known, and speaks so from then
-   * on. Changes nothing in the peer. The other methods do it by themselves where it is not known.
-   * The signal ends only the waiting.
+   * Detects the dialect of the peer, even if it seems known, and uses it from then on. Changes
+   * nothing in the peer. The other methods call this if the dialect is not known. `signal` ends the
+   * wait, and not the detection.
    *
-   * @throws PeerError PEER_ANSWER when the peer looks like none of the dialects, or like several
+   * @throws PeerError PEER_ANSWER if the peer looks like none of the dialects, or like more than
+   *   one
    */
   async detect({
     signal,
@@ -205,20 +227,20 @@ export class PeerClient {
     return this.#dialect.name;
   }
 
-  async #spoken(signal: AbortSignal | undefined): Promise<Dialect> {
+  async #resolveDialect(signal: AbortSignal | undefined): Promise<Dialect> {
     return this.#dialect ?? DIALECTS[await this.detect({ signal })];
   }
 
   /**
-   * Pushes documents into the index. The peer's acceptance does not mean that they are searchable.
-   * Without items it changes nothing, and shows whether the peer takes pushes.
+   * Pushes documents into the index. A document that the peer accepted need not be searchable yet.
+   * Without items the request changes nothing, and shows whether the peer takes pushes.
    *
-   * @throws PeerError also PEER_SOURCE (`item` says which) when a text cannot be read or changes on
-   *   the way: nothing of the request is acted on then
+   * @throws PeerError any code; PEER_SOURCE (with `item`) if a text cannot be read, or changes
+   *   while it is sent: the peer then acts on nothing in the request
    */
   async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
     const { signal } = options;
-    const dialect = await this.#spoken(signal);
+    const dialect = await this.#resolveDialect(signal);
     const path = dialect.pushPath;
     const body = await dialect.pushBody(items, options, this.#http.url(path));
     const request = {
@@ -232,25 +254,25 @@ export class PeerClient {
     const answer = succeeded(await this.#http.ask(request));
     const results = dialect.pushResults(answer, items);
     const { peerAt, tookMs } = answer;
-    // Peers date their answers in whole seconds, cut off.
+    // The `Date` header of an answer is cut off to whole seconds.
     return peerAt === undefined
       ? { results }
       : { results, peerTime: Math.floor((peerAt - tookMs) / 1000) * 1000 };
   }
 
   /**
-   * Removes documents; those that the peer does not have count as removed. An embedded peer has
-   * them no more when it answers, a YaCy shows them until its index commits. Another peer has no
-   * way to remove one: it is pushed an empty document for each, in the collection `removed`.
-   * Whether one is gone is seen by `peerdoc`.
+   * Removes documents. A document that the peer does not have counts as removed. An embedded peer
+   * has removed them when it answers. A YaCy shows them until its index commits. Other peers cannot
+   * remove documents: each is replaced by an empty one in the collection `removed`. Call `peerdoc`
+   * to see whether a document is gone.
    *
-   * @returns what the peer answered for each, in their order
+   * @returns the answer of the peer for each URL, in the same order
    */
   async remove(
     urls: readonly string[],
     { signal }: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<readonly PushResult[]> {
-    const dialect = await this.#spoken(signal);
+    const dialect = await this.#resolveDialect(signal);
     if (dialect.name === 'yacy') {
       for (const url of urls) await this.#deletion.delete(dialect.sentUrl(url), signal);
       return urls.map(() => ({ ok: true }));
@@ -265,10 +287,10 @@ export class PeerClient {
     return (await this.push(items, signal === undefined ? {} : { signal })).results;
   }
 
-  /** What the peer shows of a document; undefined when it has none. */
+  /** Returns the document that the peer shows; undefined if the peer has none. */
   async peerdoc(query: PeerdocQuery, options: PeerdocOptions = {}): Promise<Peerdoc | undefined> {
     const { signal, html } = options;
-    const dialect = await this.#spoken(signal);
+    const dialect = await this.#resolveDialect(signal);
     const path = dialect.peerdocPath;
     const asked = 'url' in query ? { url: dialect.sentUrl(query.url) } : { urlhash: query.urlhash };
     const fields = fieldsOf({ ...asked, html });
@@ -285,8 +307,8 @@ export class PeerClient {
   }
 
   /**
-   * The same of several documents, in their order, of an embedded peer: others do not take such a
-   * question.
+   * Returns several documents of an embedded peer, in the order of the URLs. Only embedded peers
+   * have this request.
    */
   async peerdocs(
     urls: readonly string[],
@@ -307,16 +329,15 @@ export class PeerClient {
   }
 
   /**
-   * What the peer knows of the references around a document: its sentences, and which other
-   * documents have them; undefined when it has no such document. An empty record is one that the
-   * peer gave.
+   * Returns the sentences of a document, and the other documents that contain them; undefined if
+   * the peer has no such document. An empty record means that the peer sent an empty record.
    */
   async citation(
     query: CitationQuery,
     options: CitationOptions = {},
   ): Promise<Citation | undefined> {
     const { signal, filter, ch } = options;
-    const dialect = await this.#spoken(signal);
+    const dialect = await this.#resolveDialect(signal);
     const path = dialect.citationPath;
     const url = 'url' in query ? dialect.sentUrl(query.url) : undefined;
     const fields = fieldsOf({ url, filter, ch, hash: 'hash' in query ? query.hash : undefined });
@@ -332,12 +353,15 @@ export class PeerClient {
     return dialect.citationOf(await this.#http.ask(request), query);
   }
 
-  /** The documents that a search finds; undefined where the peer has no search that we know. */
+  /**
+   * Returns the documents that match a search; undefined if the peer has no search page that we
+   * know.
+   */
   async search(
     query: SearchQuery,
     { signal }: { readonly signal?: AbortSignal } = {},
   ): Promise<SearchAnswer | undefined> {
-    const { search } = await this.#spoken(signal);
+    const { search } = await this.#resolveDialect(signal);
     const fields = search
       .fields(query)
       .map(({ name, value }): [string, string] => [name, String(value)]);
@@ -348,22 +372,21 @@ export class PeerClient {
   }
 
   /**
-   * Has the peer show at once what it has indexed so far, where its dialect knows a way; nothing
-   * otherwise.
+   * Makes the peer show at once everything that it has indexed. Does nothing if the dialect has no
+   * request for that.
    */
   async commitIndex(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const { commitHash } = await this.#spoken(options.signal);
+    const { commitHash } = await this.#resolveDialect(options.signal);
     if (commitHash !== undefined) await this.citation({ hash: commitHash }, options);
   }
 
   /**
-   * Hands a shared object to `use` as it comes in, in bounded memory, and gives what `use` gives;
-   * undefined when the peer has no such object. When `use` ends before the object does, the rest is
-   * not asked for.
+   * Passes a shared object to `use` while it arrives, and returns the result of `use`; undefined if
+   * the peer has no such object. Memory is bounded. If `use` ends early, the rest is not read.
    *
-   * @throws PeerError PEER_NAME, before anything is sent, for a name that no shared object of such
-   *   a peer can have; PEER_ANSWER_TOO_LARGE beyond `maxBytes`, and where it breaks off, in the
-   *   middle of `use`
+   * @throws PeerError PEER_NAME if the peer can have no object of this name (nothing is sent);
+   *   PEER_ANSWER_TOO_LARGE beyond `maxBytes`, and PEER_ANSWER if the object breaks off, both
+   *   possibly in the middle of `use`
    */
   async share<T>(
     query: ShareQuery,
@@ -371,7 +394,7 @@ export class PeerClient {
     options: ShareOptions = {},
   ): Promise<T | undefined> {
     const { maxBytes, signal } = options;
-    const dialect = await this.#spoken(signal);
+    const dialect = await this.#resolveDialect(signal);
     const request = await dialect.shareRequest(query, (path) => this.#http.url(path));
     const headers = conditionsOf(options);
     return await this.#http.stream(
@@ -389,19 +412,19 @@ export class PeerClient {
   }
 
   /**
-   * The names of all shared objects, as `share` takes them, in the peer's order; undefined where
-   * the peer does not tell them.
+   * Returns the names of all shared objects, as `share` takes them, in the order of the peer;
+   * undefined if the peer does not list them.
    */
   async shares({
     signal,
   }: {
     readonly signal?: AbortSignal;
   } = {}): Promise<readonly string[] | undefined> {
-    return (await this.#spoken(signal)).listShares(this.#http, signal);
+    return (await this.#resolveDialect(signal)).listShares(this.#http, signal);
   }
 
   /**
-   * Whether the peer answers at all, and how fast: asks for a page without saying what for, which
+   * Checks that the peer answers, and measures the time in ms. The request names no document: it
    * changes nothing, and needs no access.
    */
   async ping({
@@ -417,44 +440,48 @@ export class PeerClient {
     return { ms: answer.tookMs, ...(typeof server === 'string' ? { server } : {}) };
   }
 
-  /** Ends all connections; requests under way, and any made later, fail with PEER_ABORTED. */
+  /** Closes all connections. Requests under way, and later ones, fail with PEER_ABORTED. */
   async close(): Promise<void> {
     await this.#http.close();
   }
 }
 
-const NAME_IT = 'set peer.dialect to the kind of peer that it is';
+const SET_DIALECT_HINT = 'set peer.dialect to the kind of peer that it is';
 
 /**
- * Which dialect a peer speaks, by which of the two pages for document information it has. Both are
- * asked for without saying which document, which changes nothing.
+ * Detects the dialect of a peer by requesting the document page of each dialect. The requests name
+ * no document, so they change nothing.
  *
- * YaCy answers with an empty record whatever it is asked for; other peers may refuse such a
- * question, but not with 404. Where something in between answers for pages that are not there, what
- * the answers say decides.
+ * YaCy always answers with an empty record. Other peers may refuse such a request, but not with
+ * 404. A proxy may answer for pages that do not exist: then the content of the answers decides.
  *
- * @throws PeerError PEER_ANSWER where it has both pages or neither; as any request
+ * @throws PeerError PEER_ANSWER if the peer has both pages or neither; otherwise as for any request
  */
 async function detectDialect(http: Http): Promise<Dialect> {
-  const ofYacy = await documentPage(http, yacy);
-  const ofStandard = await documentPage(http, standard);
-  const isYacy = isDocumentRecord(ofYacy);
-  if (isYacy !== isDocumentRecord(ofStandard)) return isYacy ? yacy : standard;
+  const yacyPage = await documentPage(http, yacy);
+  const standardPage = await documentPage(http, standard);
+  const isYacy = isDocumentRecord(yacyPage);
+  if (isYacy !== isDocumentRecord(standardPage)) return isYacy ? yacy : standard;
   const both = `${yacy.peerdocPath} and ${standard.peerdocPath}`;
-  let what = `has both ${both}; ${NAME_IT}`;
-  if (!isYacy && isThere(ofStandard)) {
-    if (!isThere(ofYacy)) return standard;
-    what = `answers for ${both} alike, and shows a document in neither; ${NAME_IT}`;
+  let what = `has both ${both}; ${SET_DIALECT_HINT}`;
+  if (!isYacy && pageExists(standardPage)) {
+    if (!pageExists(yacyPage)) return standard;
+    what = `answers for ${both} alike, and shows a document in neither; ${SET_DIALECT_HINT}`;
   } else if (!isYacy) {
-    const error = statusError(ofStandard);
+    const error = statusError(standardPage);
     if (error !== undefined && error.code !== 'PEER_REFUSED') throw error;
     what = `has neither ${yacy.peerdocPath} nor ${standard.peerdocPath}; check that peer.url is the base URL of a peer`;
   }
-  // What is wrong is wrong with the peer, not with one of its pages.
-  throw unusable({ ...(isYacy ? ofYacy : ofStandard), url: http.url('/') }, what);
+  // The error is about the peer, not about one of its pages.
+  throw unusable({ ...(isYacy ? yacyPage : standardPage), url: http.url('/') }, what);
 }
 
-/** A peer that is away, busy or closed to us says nothing about its dialect. */
+/**
+ * Requests the document page of a dialect.
+ *
+ * @throws PeerError if the peer is unreachable, busy or denies access: the answer then says nothing
+ *   about the dialect
+ */
 async function documentPage(http: Http, { peerdocPath: path }: Dialect): Promise<HttpAnswer> {
   const answer = await http.ask({ counted: 'other', method: 'GET', path, isProtected: false });
   const error = statusError(answer);
@@ -463,12 +490,15 @@ async function documentPage(http: Http, { peerdocPath: path }: Dialect): Promise
   throw error;
 }
 
-/** Anything but 404: a question without a document may be refused. */
-function isThere({ status }: AnswerHead): boolean {
+/**
+ * Whether the page exists. A peer may refuse a request that names no document, so any 4xx but 404
+ * counts.
+ */
+function pageExists({ status }: AnswerHead): boolean {
   return isSuccess(status) || (status >= 400 && status < 500 && status !== 404);
 }
 
-/** A record with the names of a document, whether or not with values. */
+/** Whether the answer is a record with the field names of a document. The values may be empty. */
 function isDocumentRecord(answer: HttpAnswer): boolean {
   if (!isSuccess(answer.status)) return false;
   try {

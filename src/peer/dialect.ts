@@ -13,54 +13,57 @@ import type { ShareQuery } from './share.js';
 export const DIALECT_NAMES = ['standard', 'yacy'] as const;
 export type DialectName = (typeof DIALECT_NAMES)[number];
 
-/** What may travel as the content of a document, and how. */
+/** The forms in which a peer takes the content of a document. */
 export interface ContentRules {
-  /** How content that another thread prepares is to be encoded. */
+  /** The encoding in which a worker thread prepares content. */
   readonly encoding: TextEncoding;
   /**
-   * Whether files travel as they are, those that are no text included; otherwise as text in UTF-8.
+   * Whether the peer takes files of any kind as they are. Otherwise it takes only text in UTF-8.
    */
   readonly takesBinary: boolean;
   /**
-   * Kinds of document of which a peer that takes files loses the text: they travel as text all the
-   * same.
+   * The kinds of document whose text this peer cannot read. They are converted to text before they
+   * are pushed. Matters only if `takesBinary`.
    */
   readonly badlyRead: readonly DocumentKind[];
-  /** Whether the peer shows how many words of a document it indexed, at least those of its URL. */
+  /**
+   * Whether the peer shows how many words of a document it indexed. The words of the URL count too.
+   */
   readonly showsWords: boolean;
-  /** Bytes of one document; more does the peer harm. @default no limit */
+  /**
+   * The largest document that the peer indexes without harm to itself, in bytes. @default no limit
+   */
   readonly maxBytes?: number;
 }
 
 /**
- * How one kind of peer speaks the API. Everything in which two kinds differ is here. Paths are
- * below the base URL.
+ * How one kind of peer speaks the API. Holds everything in which two kinds differ. Paths are
+ * relative to the base URL.
  */
 export interface Dialect {
   readonly name: DialectName;
   readonly content: ContentRules;
-  /** So long after a push the peer may take back what it shows of it, in ms. */
+  /** How long after a push the peer may stop showing a document that it showed before, in ms. */
   readonly holdMs: number;
   /**
-   * Whether the peer indexes many documents at a time, and loses all of them with one that its
-   * index refuses.
+   * Whether the peer indexes documents in groups. If its index refuses one of them, the whole group
+   * is lost.
    */
   readonly losesUpdates: boolean;
   /**
-   * A hash that no document has: to ask for its citations has the peer show at once all that it has
-   * indexed.
+   * A hash that no document has. A citation request for it makes the peer commit its index at once.
+   * @default the peer has no such request
    */
   readonly commitHash?: string;
   /**
-   * How addresses are told apart, where the peer drops documents of those that its network does not
-   * take. @default it takes all
+   * The addresses that the network of this peer takes. The peer drops documents with other
+   * addresses. @default every address is taken
    */
   readonly addresses?: AddressPolicy;
-  /** So many documents are removed in one request at most. */
+  /** The most documents that one request removes. */
   readonly removedAtOnce: number;
   /**
-   * Whether the peer may have a removed document again, as of a copy of its index that was
-   * restored.
+   * Whether a removed document can come back, because somebody restored an old copy of the index.
    */
   readonly bringsBack: boolean;
   readonly pushPath: string;
@@ -68,62 +71,67 @@ export interface Dialect {
   readonly citationPath: string;
   readonly tables: TableDialect;
   readonly search: SearchDialect;
-  /** A URL as it is asked for. */
+  /** Returns the spelling of a URL under which the peer finds the document. */
   sentUrl(url: string): string;
   pushBody(items: readonly PushItem[], options: PushOptions, url: string): Promise<Body>;
-  /** @throws PeerError PEER_ANSWER when the answer does not say what became of the items */
+  /** @throws PeerError PEER_ANSWER if the answer does not say what happened to each item */
   pushResults(answer: HttpAnswer, items: readonly PushItem[]): readonly PushResult[];
   /**
-   * @throws PeerError by the status, and PEER_ANSWER when the answer says neither what the document
-   *   is nor that there is none
+   * Returns the document that the answer shows; undefined if the peer has none.
+   *
+   * @throws PeerError the error for the status; PEER_ANSWER if the answer neither shows the
+   *   document nor says that there is none
    */
   peerdocOf(answer: HttpAnswer, query: PeerdocQuery): Peerdoc | undefined;
   /**
-   * @throws PeerError by the status, and PEER_ANSWER when the answer says neither what the
-   *   citations are nor that there is no document
+   * Returns the citations that the answer shows; undefined if the peer has no such document.
+   *
+   * @throws PeerError the error for the status; PEER_ANSWER if the answer neither shows citations
+   *   nor says that there is no document
    */
   citationOf(answer: HttpAnswer, query: CitationQuery): Citation | undefined;
-  /** Whether what the peer shows of a document says that it was removed. */
+  /** Whether this answer about a document shows that it was removed. */
   isRemoved(doc: Peerdoc | undefined): boolean;
-  /** @throws PeerError PEER_NAME for a name that no shared object can have */
+  /** @throws PeerError PEER_NAME if no shared object can have this name */
   shareRequest(
     query: ShareQuery,
     urlOf: (path: string) => string,
   ): Promise<Pick<PeerRequest, 'method' | 'path' | 'body'>>;
   /**
-   * The names of all shared objects, a group before its objects and a `/`; undefined where the peer
-   * does not tell them.
+   * Returns the names of all shared objects; undefined if the peer does not list them. An object in
+   * a group is named `GROUP/OBJECT`.
    */
   listShares(http: Http, signal: AbortSignal | undefined): Promise<readonly string[] | undefined>;
 }
 
-/** How one kind of peer is asked about its tables. Paths are below the base URL. */
+/** How one kind of peer reads and changes tables. Paths are relative to the base URL. */
 export interface TableDialect {
-  /** Where rows are read. */
+  /** The path that returns rows. */
   readonly readPath: string;
-  /** Where tables are listed. */
+  /** The path that lists the tables. */
   readonly pagePath: string;
-  /** Where tables are changed. */
+  /** The path that changes tables. */
   readonly changePath: string;
   /**
-   * Bytes of a key in UTF-8: a longer one the peer would cut, a shorter one it pads, and in XML it
-   * does not escape it.
-   * @default keys of any length
+   * The fixed width of a key, in bytes of UTF-8. The peer cuts longer keys and pads shorter ones.
+   * It does not escape keys in XML. @default keys have any length
    */
   readonly keyBytes?: number;
-  /** Whether a single row can be asked for; otherwise all are read to see one. */
+  /** Whether the peer can return a single row. Otherwise the whole table is read. */
   readonly readsOneRow: boolean;
-  /** What asks for all rows. @default nothing needs to be said */
-  readonly countOfAll?: string;
-  /** What each action is sent with. */
+  /** The `count` that returns all rows. @default `count` is left out */
+  readonly allRowsCount?: string;
+  /** The value that each action sends. */
   readonly actions: Readonly<Record<'commitrow' | 'deleterows' | 'deletetable', string>>;
-  /** How a change travels. */
+  /** Encodes the fields of a change. */
   changeBody(fields: readonly FormField[], url: string): Promise<Body>;
 }
 
 /**
- * Whether an earlier run found the embedded peer at this URL, in what it kept; undefined where
- * nothing was kept of it.
+ * Returns whether an earlier run found the embedded peer at this URL; undefined if that is not
+ * recorded.
+ *
+ * @param kept the record of the earlier run
  */
 export function rememberedEmbedded(kept: unknown, url: string): boolean | undefined {
   if (typeof kept !== 'object' || kept === null || !('url' in kept) || kept.url !== url)
@@ -131,7 +139,11 @@ export function rememberedEmbedded(kept: unknown, url: string): boolean | undefi
   return 'isEmbedded' in kept && typeof kept.isEmbedded === 'boolean' ? kept.isEmbedded : undefined;
 }
 
-/** The dialect in what was kept of an earlier run, if that was about the peer at this URL. */
+/**
+ * Returns the dialect that an earlier run found at this URL; undefined if that is not recorded.
+ *
+ * @param kept the record of the earlier run
+ */
 export function rememberedDialect(kept: unknown, url: string): DialectName | undefined {
   if (typeof kept !== 'object' || kept === null || !('url' in kept) || kept.url !== url)
     return undefined;

@@ -12,8 +12,9 @@ import { standardSearch, yacySearch } from './search.js';
 import { listDirectories, listRecords } from './share.js';
 
 /**
- * The specification, and for what it leaves unsaid (keys, cells, which rows) the parameters of
- * YaCy. What an action is sent with is the label of its button, as `edittable` shows.
+ * The table API of the specification. It leaves keys, cells and the choice of rows open: there the
+ * parameters are those of YaCy. An action sends the label of its button, as the page for editing
+ * tables shows it.
  */
 const standardTables: TableDialect = {
   readPath: '/api/table_p.html',
@@ -26,7 +27,9 @@ const standardTables: TableDialect = {
 
 const SHARE_PATH = '/api/share.html';
 
-/** The specification to the letter: form-encoded, exact names, no parameter that is not needed. */
+/**
+ * Follows the specification to the letter: forms, exact names, and no parameter that is not needed.
+ */
 export const standard: Dialect = {
   name: 'standard',
   content: { encoding: 'form', takesBinary: false, badlyRead: [], showsWords: false },
@@ -71,23 +74,23 @@ export const standard: Dialect = {
 };
 
 /**
- * YaCy tells the type by the extension of the URL where none is given, and takes no text from what
- * it cannot tell.
+ * The type of a document that is pushed without one. YaCy would guess from the extension of the
+ * URL, and indexes no text if it cannot.
  */
-const TEXT = 'text/plain; charset=UTF-8';
-const SHARES = '/share/';
+const DEFAULT_TYPE = 'text/plain; charset=UTF-8';
+const SHARES_PATH = '/share/';
 
 /**
- * YaCy refuses forms of more than 200,000 bytes or about 1,000 fields; a multipart body has neither
- * limit.
+ * The limits for a form, in bytes and fields. YaCy refuses a form of more than 200,000 bytes or
+ * about 1,000 fields. A multipart body has neither limit.
  */
 const FORM_BYTES = 100_000;
 const FORM_FIELDS = 500;
 
 /**
- * Tables as YaCy has them: read as XML, changed where an absent table is created and not an error,
- * listed among the choices of a page. Longer keys are cut without a word, and are then other rows.
- * `search` looks into cells, and nothing into keys.
+ * The tables of YaCy. Rows are read as XML. A change to a missing table creates it. The names of
+ * the tables are the options of a list on a page. YaCy cuts long keys without an error, so they
+ * name other rows. `search` matches cells and never keys.
  */
 const yacyTables: TableDialect = {
   readPath: '/Tables_p.xml',
@@ -95,7 +98,7 @@ const yacyTables: TableDialect = {
   changePath: '/api/table_p.html',
   keyBytes: 12,
   readsOneRow: false,
-  countOfAll: 'all',
+  allRowsCount: 'all',
   actions: { commitrow: '1', deleterows: '1', deletetable: '1' },
 
   async changeBody(fields, url) {
@@ -107,20 +110,19 @@ const yacyTables: TableDialect = {
 };
 
 /**
- * YaCy, as a running 1.92 showed it and the sources of later ones read. Where it speaks as the
- * specification does, it is asked so.
+ * Speaks as YaCy does: measured with 1.92, and read in the source of later versions. Requests
+ * follow the specification wherever YaCy does.
  *
- * What it shows of a pushed document comes from a buffer that is read for a second or two; then
- * nothing (or the version before) is shown until its index commits, at the latest about 18.5 s
- * after the push.
+ * For a second or two after a push, YaCy shows the document from a buffer. Then it shows nothing,
+ * or the version before, until its index commits. That takes at most about 18.5 s after the push.
  */
 export const yacy: Dialect = {
   name: 'yacy',
   content: {
     encoding: 'base64',
     takesBinary: true,
-    // Of e-mail and books it indexes the words of the URL only, and of sheets and slides the text
-    // without blanks.
+    // YaCy indexes only the words of the URL for e-mail and books. It indexes the text of sheets
+    // and slides without blanks.
     badlyRead: ['mail', 'epub', 'sheets', 'slides'],
     showsWords: true,
     maxBytes: 20_000_000,
@@ -138,8 +140,8 @@ export const yacy: Dialect = {
   search: yacySearch,
 
   /**
-   * YaCy leaves the case of a host as it is and then takes it for another, and echoes what is not
-   * escaped in a way that breaks its answers.
+   * Normalises the URL. YaCy keeps the case of a host, and so takes it for another host. It echoes
+   * unescaped characters in a way that breaks its answers.
    */
   sentUrl(url) {
     const parsed = parseUrl(url);
@@ -149,16 +151,16 @@ export const yacy: Dialect = {
   },
 
   /**
-   * A push that YaCy stores byte for byte: text fields of a multipart body, the content as
-   * `data-N$file` in base64. A plain `data-N` would store an empty document, and a file part a
-   * corrupted one, both with an answer of success; without `responseHeader-N` the whole request
-   * fails.
+   * Builds the only push that YaCy stores byte for byte: text fields of a multipart body, with the
+   * content as `data-N$file` in base64. A plain `data-N` stores an empty document, and a file part
+   * stores a corrupted one; both are answered with success. Without `responseHeader-N` the whole
+   * request fails.
    */
   pushBody(items, { synchronous, commit }, url) {
     const flags = { synchronous: synchronous || undefined, commit: commit || undefined };
     const fields: FormField[] = fieldsOf({ count: items.length, ...flags });
     for (const [n, item] of items.entries()) {
-      const { lastModified, contentType = TEXT } = item;
+      const { lastModified, contentType = DEFAULT_TYPE } = item;
       const about = {
         [`url-${n}`]: yacy.sentUrl(item.url),
         [`collection-${n}`]: item.collection,
@@ -173,8 +175,8 @@ export const yacy: Dialect = {
   },
 
   /**
-   * The numbers decide: URLs are echoed as they come. `{}` is the answer to a request that could
-   * not be read.
+   * Matches results to items by number, because YaCy may echo a URL in another spelling. The answer
+   * is `{}` if YaCy could not read the request.
    */
   pushResults(answer, items) {
     if (!decoded(answer.body).trimStart().startsWith('{'))
@@ -183,7 +185,8 @@ export const yacy: Dialect = {
   },
 
   /**
-   * A document that is not there is a record of empty fields. A 404 says that this is not a YaCy.
+   * YaCy answers with a record of empty fields if it has no such document. A 404 means that the
+   * peer is not a YaCy.
    */
   peerdocOf(answer, query) {
     const doc = readPeerdoc(succeeded(answer), query, isNormalisedFrom);
@@ -192,8 +195,8 @@ export const yacy: Dialect = {
   },
 
   /**
-   * The page servlet fails for a document that is not in the index (a null pointer), and its page
-   * says no more than where; what fails elsewhere looks otherwise.
+   * YaCy fails with a null pointer (500) if the document is not in its index. The error page of
+   * that failure names only the path of the request. Error pages of other failures differ.
    */
   citationOf(answer, query) {
     const page = answer.status === 500 ? decoded(answer.body) : '';
@@ -204,29 +207,32 @@ export const yacy: Dialect = {
 
   isRemoved: (doc) => doc === undefined,
 
-  /** Its shared objects are the files below `/share/`; a group of them is a directory. */
+  /** YaCy serves its shared objects as files below `/share/`. A group is a directory. */
   async shareRequest({ data, c }, urlOf) {
     const names = (c === undefined ? data : `${c}/${data}`).split('/');
     if (names.some((name) => name === '' || name === '.' || name === '..')) {
       const what = `can have no shared object of the name ${JSON.stringify(names.join('/'))}`;
-      throw new PeerError('PEER_NAME', { url: urlOf(SHARES), what, delivered: 'no' });
+      throw new PeerError('PEER_NAME', { url: urlOf(SHARES_PATH), what, delivered: 'no' });
     }
-    return { method: 'GET', path: SHARES + names.map(encodeURIComponent).join('/') };
+    return { method: 'GET', path: SHARES_PATH + names.map(encodeURIComponent).join('/') };
   },
 
-  listShares: (http, signal) => listDirectories(http, SHARES, signal),
+  listShares: (http, signal) => listDirectories(http, SHARES_PATH, signal),
 };
 
-/** Whether YaCy made `shown` of `sent`: it collapses slashes and gives files unescaped. */
+/**
+ * Whether `shown` is the spelling in which YaCy shows `sent`. YaCy collapses slashes, and shows
+ * `file` URLs unescaped.
+ */
 function isNormalisedFrom(shown: string, sent: string): boolean {
-  return isSameUrl(collapsed(shown), collapsed(sent));
+  return isSameUrl(collapseSlashes(shown), collapseSlashes(sent));
 }
 
-function collapsed(url: string): string {
+function collapseSlashes(url: string): string {
   const [, origin = '', rest = ''] = /^([a-z][a-z0-9+.-]*:\/\/[^/]*)(.*)$/is.exec(url) ?? [];
   const [path = '', ...query] = rest.split('?');
   return [`${origin}${path.replace(/\/{2,}/g, '/')}`, ...query].join('?');
 }
 
-/** All dialects that are spoken, by name. */
+/** All dialects, by name. */
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { standard, yacy };

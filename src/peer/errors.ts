@@ -1,6 +1,6 @@
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 
-/** Every error of this room, and what to do about it. */
+/** The error codes of the peer client, each with its hint. */
 const HINTS = {
   PEER_UNREACHABLE:
     'Check that the peer is running and that peer.url (and peer.tls.ca for a private certificate) is right.',
@@ -28,8 +28,7 @@ const HINTS = {
 export type PeerErrorCode = keyof typeof HINTS;
 
 /**
- * The exit code of a command that ends with an error of this code, where it is not that of a
- * failure.
+ * The exit code of a command that ends with an error of this code. Other codes exit as a failure.
  */
 const EXIT_CODES: { readonly [code in PeerErrorCode]?: ExitCode } = {
   PEER_UNREACHABLE: EXIT.unreachable,
@@ -39,24 +38,26 @@ const EXIT_CODES: { readonly [code in PeerErrorCode]?: ExitCode } = {
 };
 
 /**
- * Whether the body of the request reached the peer: `no` (no connection, it was cut short, or there
- * was none), `maybe` (it was sent whole and nothing came back), `yes` (an answer came, at least the
- * head of one).
+ * Whether the peer received the body of the request.
+ *
+ * - `no`: there was no connection, the request was cut short, or it had no body.
+ * - `maybe`: the request was sent completely, and no answer arrived.
+ * - `yes`: an answer arrived, or at least its headers.
  */
 export type Delivered = 'no' | 'maybe' | 'yes';
 
 export interface PeerErrorParts {
   /** The URL of the request, without credentials. */
   readonly url: string;
-  /** What came instead of an answer, as the end of a sentence that begins with the URL. */
+  /** The failure, as the end of a sentence whose subject is the URL. */
   readonly what: string;
   readonly delivered: Delivered;
   readonly status?: number | undefined;
-  /** The first bytes of the answer; shown printable and cut. */
+  /** The first bytes of the answer. They are shortened and made printable. */
   readonly answer?: Uint8Array | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly item?: number | undefined;
-  /** What to do, where that is known better than by the code alone. */
+  /** What to do. @default the hint of the code */
   readonly hint?: string | undefined;
   readonly cause?: unknown;
 }

@@ -100,17 +100,17 @@ function described(error: unknown): string {
   return text.includes(code) || code.startsWith('UND_') ? text : `${text} (${code})`;
 }
 
-/** The error for a request that is not waited for any more. */
+/** Returns the error for a request that was aborted. */
 export function calledOff(url: string, delivered: Delivered, cause?: unknown): PeerError {
   const what = 'is not waited for: the request was called off';
   return new PeerError('PEER_ABORTED', { url, what, delivered, cause });
 }
 
-/** Waits for work that others wait for, too. The signal ends only the waiting. */
+/** Waits for work that others may wait for, too. The signal ends only this wait. */
 export function unlessAborted<T>(
   work: Promise<T>,
   signal: AbortSignal | undefined,
-  /** Of the request that waits, for the error. */
+  /** The URL of the waiting request, for the error. */
   url: string,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -121,7 +121,7 @@ export function unlessAborted<T>(
   });
 }
 
-/** The error for a 401 that no credentials can answer, or none of those that are configured. */
+/** Returns the error for a 401: credentials are missing, refused, or of no supported scheme. */
 export function refusedError(head: AnswerHead, hasCredentials: boolean): PeerError {
   const { url, status, delivered } = head;
   const what = refusal(head, hasCredentials);
@@ -131,13 +131,16 @@ export function refusedError(head: AnswerHead, hasCredentials: boolean): PeerErr
 function refusal({ headers }: AnswerHead, hasCredentials: boolean): string {
   if (!hasCredentials) return 'asks for a user name and a password (401), and none is configured';
   const offered = parseChallenges(headers['www-authenticate']).map(({ scheme }) => scheme);
-  const isSpoken = offered.includes('basic') || offered.includes('digest');
-  if (isSpoken) return 'did not accept the user name and the password (401)';
+  const isSupported = offered.includes('basic') || offered.includes('digest');
+  if (isSupported) return 'did not accept the user name and the password (401)';
   const schemes = offered.join(', ') || 'no challenge';
   return `asks for a kind of access that is not spoken here (401, ${schemes})`;
 }
 
-/** The error for a 401 whose challenge is not answered, because that would expose the password. */
+/**
+ * Returns the error for a 401 whose challenge is not answered, because that would expose the
+ * password.
+ */
 export function weakError(head: AnswerHead, { what, hint }: Weakness): PeerError {
   const { url, status, delivered } = head;
   return new PeerError('PEER_AUTH_WEAK', { url, what, hint, status, delivered });

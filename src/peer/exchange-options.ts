@@ -35,7 +35,7 @@ export interface ExchangeRequest {
   readonly method: 'GET' | 'POST';
   readonly body?: Body | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Bytes. A longer answer of success is refused. @default the client's maxAnswer */
+  /** The longest successful answer, in bytes. @default the client's `maxAnswer` */
   readonly maxBytes?: number | undefined;
   /**
    * Whether the answer is read while it comes. If such an answer breaks off, the error is
@@ -46,7 +46,7 @@ export interface ExchangeRequest {
 
 export interface ExchangeOptions {
   readonly timeouts: Timeouts;
-  /** Bytes of an answer that is read whole. */
+  /** The longest answer that is read whole, in bytes. */
   readonly maxAnswer: number;
   readonly clock: Clock;
 }

@@ -17,7 +17,7 @@ import type { Body } from './form.js';
 
 /** Multiplies `timeouts.total` for an answer that is read while it comes. */
 const STREAM_TOTAL_FACTOR = 12;
-/** Bytes of an answer that may wait for their reader. One piece may come beyond that. */
+/** The bytes of an answer that may wait for their reader. One more piece may follow. */
 const MAX_UNREAD = 128 * 1024;
 /** Bytes of the beginning of an answer that an error shows. */
 const FIRST_BYTES = 1024;
@@ -88,7 +88,7 @@ export class Exchange implements ExchangeHandler {
     return this.#head;
   }
 
-  /** All of the answer. A refusal is cut where it is longer than `maxAnswer`. */
+  /** Returns the whole answer. Cuts off the answer of an error at `maxAnswer`. */
   async whole(head: AnswerHead): Promise<HttpAnswer> {
     this.#maxUnread = this.options.maxAnswer;
     if (!this.#isFull) this.#controller?.resume();
@@ -96,7 +96,7 @@ export class Exchange implements ExchangeHandler {
     return { ...head, body: Buffer.concat(this.#unread) };
   }
 
-  /** The answer while it comes. */
+  /** Returns the answer while it arrives. */
   async *chunks(): AsyncGenerator<Buffer, void, undefined> {
     try {
       while (this.#unread.length > 0 || !this.isWhole) {
@@ -166,7 +166,7 @@ export class Exchange implements ExchangeHandler {
     this.#controller?.resume();
   }
 
-  /** A refusal that is not paused may be incomplete: its status says enough. */
+  /** An error answer that is not paused may be incomplete: its status says enough. */
   get failsOnReset(): boolean {
     const isPaused = this.#controller?.paused === true;
     return isPaused || (this.#isSuccess && !this.isWhole);

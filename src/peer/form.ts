@@ -3,22 +3,21 @@ import { messageOf } from '../lib/errors.js';
 import { PeerError } from './errors.js';
 
 /**
- * The text of a document on its way to the peer: its bytes (UTF-8), the same encoded already, or
- * where to get them. A dialect that takes files which are no text takes any bytes.
+ * The text of a document to send: bytes in UTF-8, bytes that are encoded already, or a source to
+ * read them from. If the dialect takes files of any kind, the bytes need not be text.
  */
 export type Text = Uint8Array | EncodedText | TextSource;
 
 /**
- * How text is encoded on its way: for a form (`application/x-www-form-urlencoded`), or in base64
- * with padding.
+ * The encoding of text in a request: `application/x-www-form-urlencoded`, or base64 with padding.
  */
 export type TextEncoding = 'form' | 'base64';
 
-/** Text that another thread encoded for its way, by `encode`. */
+/** Text that another thread has encoded with `encode`. */
 export interface EncodedText {
   /** Bytes of the text in UTF-8. */
   readonly size: number;
-  /** Which must be the one that the dialect sends. */
+  /** The encoding. It must be the one that the dialect sends. */
   readonly encoding: TextEncoding;
   readonly encoded: Uint8Array;
 }
@@ -28,21 +27,21 @@ export interface TextSource {
   /** Bytes of the text in UTF-8. */
   readonly size: number;
   /**
-   * The text from its beginning, in UTF-8; called once to measure it and once for each time it is
-   * sent.
+   * Reads the text from its beginning, in UTF-8. Called once to measure it, and once each time it
+   * is sent.
    */
   chunks(): AsyncIterable<Uint8Array>;
 }
 
-/** One parameter of a request, in the order in which it is to be sent. */
+/** One parameter of a request. Parameters are sent in order. */
 export interface FormField {
   readonly name: string;
   readonly value: string | Text;
-  /** The number of the item that it belongs to, named in errors. */
+  /** The number of its item, for errors. */
   readonly item?: number;
 }
 
-/** The parameters that have a value, in their order. */
+/** Returns the parameters that have a value, in order. */
 export function fieldsOf(
   parameters: Readonly<Record<string, string | number | boolean | undefined>>,
 ): { readonly name: string; readonly value: string }[] {
@@ -51,35 +50,31 @@ export function fieldsOf(
   );
 }
 
-/**
- * The body of a request: of known length, and given again from its beginning for each time it is
- * sent.
- */
+/** The body of a request. Its length is known, and it can be read again each time it is sent. */
 export interface Body {
   /** Content-Type. */
   readonly type: string;
   /** Bytes. */
   readonly length: number;
-  /** The whole body, where it is small enough to be held. */
+  /** The whole body if it is small enough for memory. */
   readonly bytes?: Buffer;
   /**
-   * The whole body, piece by piece.
+   * Reads the whole body piece by piece.
    *
-   * @throws PeerError PEER_SOURCE when a text cannot be read, or is not what it was when it was
-   *   measured; then never as many bytes as `length` were given
+   * @throws PeerError PEER_SOURCE if a text cannot be read, or changed since it was measured;
+   *   always before `length` bytes were returned
    */
   chunks(): AsyncIterable<Uint8Array>;
 }
 
 /**
- * Encodes fields as `application/x-www-form-urlencoded` (the encoding that URLSearchParams
- * decodes).
+ * Encodes fields as `application/x-www-form-urlencoded`, which URLSearchParams decodes.
  *
- * What is in memory is encoded at once. A TextSource is read once here, to know its length, and
- * once more whenever the body is sent; memory does not grow with it.
+ * Text in memory is encoded at once. A TextSource is read once here, to learn its encoded length,
+ * and once more each time the body is sent. Memory does not grow with it.
  *
- * @param url of the request, for errors
- * @throws PeerError PEER_SOURCE when a text cannot be read or has another size than it says
+ * @param url the URL of the request, for errors
+ * @throws PeerError PEER_SOURCE if a text cannot be read, or has another size than declared
  */
 export async function formBody(fields: readonly FormField[], url: string): Promise<Body> {
   const parts = new Parts(url);
@@ -94,11 +89,11 @@ export async function formBody(fields: readonly FormField[], url: string): Promi
 }
 
 /**
- * Encodes fields as `multipart/form-data` (RFC 7578), none of them as a file: strings as they are,
- * a Text in base64. A TextSource is read only when the body is sent. The boundary is 96 random
- * bits, so that it occurs in no field.
+ * Encodes fields as `multipart/form-data` (RFC 7578), none of them as a file. Strings are sent
+ * unchanged, and a Text in base64. A TextSource is read only when the body is sent. The boundary
+ * has 96 random bits, so no field contains it.
  *
- * @param url of the request, for errors
+ * @param url the URL of the request, for errors
  */
 export async function multipartBody(fields: readonly FormField[], url: string): Promise<Body> {
   const parts = new Parts(url);
@@ -120,25 +115,23 @@ export async function multipartBody(fields: readonly FormField[], url: string): 
 }
 
 /**
- * Longer texts in memory are encoded piece by piece while they are sent, as those of a source are.
+ * The longest text in memory that is encoded at once, in bytes. Longer texts are encoded piece by
+ * piece while they are sent.
  */
-const HELD_BYTES = 1024 * 1024;
+const MAX_IN_MEMORY_BYTES = 1024 * 1024;
 const PIECE_BYTES = 64 * 1024;
 
 /** A text in a body that is read and encoded while it is sent. */
 interface StreamedText {
   readonly source: TextSource;
   readonly encoding: TextEncoding;
-  /** Bytes once encoded. */
+  /** Bytes of the encoded text. */
   readonly length: number;
-  /** The error for a text that cannot be read or is not what it was. */
+  /** Returns the error for a text that cannot be read, or changed. */
   readonly error: (what: string, cause?: unknown) => PeerError;
 }
 
-/**
- * What a body consists of: parts that are ready, and texts between them that are read while they
- * are sent.
- */
+/** Collects the parts of a body: encoded bytes, and texts that are read while they are sent. */
 class Parts {
   readonly #parts: (Buffer | StreamedText)[] = [];
   #held: Uint8Array[] = [];
@@ -154,7 +147,7 @@ class Parts {
       if (text.encoding !== encoding)
         throw new TypeError(`${encoding} is sent, and not ${text.encoding}`);
       this.add(text.encoded);
-    } else if (text instanceof Uint8Array && text.length <= HELD_BYTES) {
+    } else if (text instanceof Uint8Array && text.length <= MAX_IN_MEMORY_BYTES) {
       this.add(encode(text, encoding));
     } else {
       const source =
@@ -162,7 +155,7 @@ class Parts {
           ? {
               size: text.length,
               chunks: async function* () {
-                yield* slices(text);
+                yield* piecesOf(text);
               },
             }
           : text;
@@ -181,19 +174,20 @@ class Parts {
     return {
       type,
       length,
-      ...(parts.length === 1 && Buffer.isBuffer(only) && length <= HELD_BYTES
+      ...(parts.length === 1 && Buffer.isBuffer(only) && length <= MAX_IN_MEMORY_BYTES
         ? { bytes: only }
         : {}),
       async *chunks() {
-        for (const part of parts) yield* Buffer.isBuffer(part) ? slices(part) : encodedChunks(part);
+        for (const part of parts)
+          yield* Buffer.isBuffer(part) ? piecesOf(part) : encodedChunks(part);
       },
     };
   }
 }
 
 /**
- * Each piece is held back until another one came or the source has ended, so that one that grew
- * never completes a request.
+ * Encodes a text while it is sent. Each piece is kept back until the next one arrives or the source
+ * ends. A text that grew therefore never completes a request.
  */
 async function* encodedChunks({
   source,
@@ -201,35 +195,35 @@ async function* encodedChunks({
   length,
   error,
 }: StreamedText): AsyncGenerator<Buffer> {
-  let waiting = NOTHING;
+  let pending = EMPTY;
   let read = 0;
   let given = 0;
-  const encodedNext = (bytes: number): Buffer => {
-    const encoded = encode(waiting.subarray(0, bytes), encoding);
+  const encodeNext = (bytes: number): Buffer => {
+    const encoded = encode(pending.subarray(0, bytes), encoding);
     given += encoded.length;
     return encoded;
   };
   const changed = () =>
     error(`changed while it was sent: ${read} bytes came instead of ${source.size}`);
-  for await (const piece of readable(source, error)) {
+  for await (const piece of readPieces(source, error)) {
     if (piece.length === 0) continue;
     read += piece.length;
-    // Three bytes of a text make four of base64.
-    const whole = waiting.length - (encoding === 'base64' ? waiting.length % 3 : 0);
-    const encoded = encodedNext(whole);
+    // Three bytes of text become four characters of base64.
+    const whole = pending.length - (encoding === 'base64' ? pending.length % 3 : 0);
+    const encoded = encodeNext(whole);
     if (read > source.size || given >= length) throw changed();
     if (encoded.length > 0) yield encoded;
-    // A copy: whoever gave the piece may use its memory again.
-    waiting = Buffer.concat([waiting.subarray(whole), piece]);
+    // Copied, because the source may reuse the memory of the piece.
+    pending = Buffer.concat([pending.subarray(whole), piece]);
   }
-  const last = encodedNext(waiting.length);
+  const last = encodeNext(pending.length);
   if (read !== source.size || given !== length) throw changed();
   if (last.length > 0) yield last;
 }
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 
-async function* readable(
+async function* readPieces(
   source: TextSource,
   error: StreamedText['error'],
 ): AsyncGenerator<Uint8Array> {
@@ -243,7 +237,7 @@ async function* readable(
 async function formLength(source: TextSource, error: StreamedText['error']): Promise<number> {
   let size = 0;
   let length = 0;
-  for await (const chunk of readable(source, error)) {
+  for await (const chunk of readPieces(source, error)) {
     size += chunk.length;
     length += formSize(chunk);
   }
@@ -269,13 +263,13 @@ function sourceError(
   return new PeerError('PEER_SOURCE', parts);
 }
 
-function* slices(bytes: Uint8Array): Generator<Uint8Array> {
+function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }
 
 /**
- * What one byte becomes where one is enough: letters, digits, `*-._` as they are, a blank as `+`;
- * else 0, and it becomes `%XX`.
+ * The encoded byte if one is enough: letters, digits and `*-._` stay, and a space becomes `+`. 0
+ * stands for `%XX`.
  */
 const SINGLE = new Uint8Array(256);
 const HIGH = new Uint8Array(256);
@@ -288,7 +282,7 @@ for (let byte = 0; byte < 256; byte += 1) {
 }
 SINGLE[0x20] = 0x2b;
 
-/** How long a text becomes in a form. */
+/** Returns the length of a text encoded for a form. */
 function formSize(bytes: Uint8Array): number {
   let size = bytes.length * 3;
   for (let i = 0; i < bytes.length; i += 1) if (SINGLE[bytes[i] as number] !== 0) size -= 2;
@@ -296,21 +290,24 @@ function formSize(bytes: Uint8Array): number {
 }
 
 const PERCENT = 0x25;
-/** The bytes that each encoding writes. */
-const WRITTEN = { form: bytesLike(/[A-Za-z0-9*\-._+%]/), base64: bytesLike(/[A-Za-z0-9+/=]/) };
+/** The bytes that each encoding can produce. */
+const OUTPUT_BYTES = {
+  form: bytesMatching(/[A-Za-z0-9*\-._+%]/),
+  base64: bytesMatching(/[A-Za-z0-9+/=]/),
+};
 
-function bytesLike(characters: RegExp): Uint8Array {
+function bytesMatching(characters: RegExp): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, byte) =>
     Number(characters.test(String.fromCharCode(byte))),
   );
 }
 
 /**
- * Whether a text of so many bytes may be encoded so: no other byte is in it than `encode` writes,
- * and it is as long.
+ * Whether `encoded` can be the encoding of a text with `size` bytes: it has the right length, and
+ * only bytes that `encode` writes.
  */
 export function isEncoded(encoded: Uint8Array, encoding: TextEncoding, size: number): boolean {
-  const written = WRITTEN[encoding];
+  const written = OUTPUT_BYTES[encoding];
   let escapes = 0;
   for (let i = 0; i < encoded.length; i += 1) {
     const byte = encoded[i] as number;
@@ -320,7 +317,7 @@ export function isEncoded(encoded: Uint8Array, encoding: TextEncoding, size: num
   return encoded.length === (encoding === 'base64' ? Math.ceil(size / 3) * 4 : size + 2 * escapes);
 }
 
-/** A text as it travels; base64 in one line, with padding. */
+/** Encodes a text. Base64 is one line, with padding. */
 export function encode(bytes: Uint8Array, encoding: TextEncoding): Buffer {
   if (encoding === 'base64') {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');

@@ -15,13 +15,11 @@ import { Exchange } from './exchange.js';
 import { calledOff, refusedError, unlessAborted, weakError } from './exchange-errors.js';
 import type { ConnectionOptions, ExchangeOptions, ExchangeRequest } from './exchange-options.js';
 
-/** Numbers of requests that were put on the wire, those sent again included. */
+/** The numbers of requests that were sent. A request that is sent again counts again. */
 export interface RequestCounts {
   readonly push: number;
   readonly peerdoc: number;
-  /**
-   * All others: citations, shares, tables, pings, and requests that only learn or check the access.
-   */
+  /** All others: citations, shares, tables, pings, and requests that only authenticate. */
   readonly other: number;
 }
 
@@ -30,17 +28,17 @@ export interface PeerRequest extends ExchangeRequest {
   readonly counted: keyof RequestCounts;
   /** Path below the base URL and query, as they are sent. */
   readonly path: string;
-  /** Whether only the administrator is let in. */
+  /** Whether the path needs the administrator's access. */
   readonly isProtected: boolean;
   /** Whether it never carries credentials, and a 401 is an answer like any other. */
   readonly isAnonymous?: boolean;
   /**
-   * Forms of answer, the preferred one first.
+   * The accepted media types, preferred ones first.
    *
-   * @default those that are read into records, JSON first
+   * @default those that can be read into records, JSON first
    */
   readonly accept?: string;
-  /** Besides the headers of every request. Names in lower case. */
+  /** Additional headers. Names are in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -55,13 +53,16 @@ export interface HttpOptions extends ConnectionOptions, ExchangeOptions {
   readonly access: PeerAccess;
 }
 
-/** Most times that a request is sent with credentials: a second time if the nonce was too old. */
+/**
+ * The most times that a request is sent with credentials. The second time is for a nonce that was
+ * too old.
+ */
 const MAX_AUTHORIZED = 2;
 const USER_AGENT = `peersync/${VERSION}`;
 
-/** Reads an answer whose head came. */
+/** Reads an answer whose headers have arrived. */
 type Use<T> = (exchange: Exchange, head: AnswerHead) => Promise<T>;
-/** Reads an answer of success while it comes. */
+/** Reads a successful answer while it arrives. */
 type StreamUse<T> = (answer: StreamedAnswer) => Promise<T>;
 
 /**
@@ -98,12 +99,12 @@ export class Http {
     return { ...this.#requests };
   }
 
-  /** Bytes of the bodies of pushes that began to be sent. */
+  /** The bytes of all push bodies whose sending began. */
   get pushedBytes(): number {
     return this.#pushedBytes;
   }
 
-  /** Whether the last answer was an embedded peer's; undefined while no answer has told. */
+  /** Whether an embedded peer sent the last answer; undefined until an answer shows it. */
   get isEmbedded(): boolean | undefined {
     return this.#isEmbedded;
   }
@@ -143,37 +144,41 @@ export class Http {
   }
 
   /**
-   * The whole answer, whatever its status is. Only a 401 that cannot be answered is an error.
+   * Returns the whole answer, whatever its status is. Only a 401 that cannot be answered is an
+   * error.
    *
    * @throws PeerError PEER_UNREACHABLE, PEER_TIMEOUT, PEER_ANSWER (not HTTP, or encoded),
    *   PEER_ANSWER_TOO_LARGE, PEER_SOURCE, PEER_ABORTED, PEER_AUTH, PEER_AUTH_WEAK
    */
   async ask(request: PeerRequest): Promise<HttpAnswer> {
-    return await this.#admitted(request, (exchange, head) => exchange.whole(head));
+    return await this.#sendAuthenticated(request, (exchange, head) => exchange.whole(head));
   }
 
   /**
-   * Hands an answer of success (or 304) to `use` while it comes. Returns undefined for a 404. When
-   * `use` ends before the answer does, the rest is not asked for.
+   * Passes a successful answer (or a 304) to `use` while it arrives. Returns undefined for a 404.
+   * If `use` ends early, the rest is not read.
    *
-   * @throws PeerError as `ask`, and for any other status. Throws what `use` throws, which includes
-   *   PEER_ANSWER if the answer was cut short
+   * @throws PeerError as `ask`, and for any other status; whatever `use` throws, which includes
+   *   PEER_ANSWER if the answer breaks off
    */
   async stream<T>(request: PeerRequest, use: StreamUse<T>): Promise<T | undefined> {
-    return await this.#admitted({ ...request, isStreamed: true }, async (exchange, head) => {
-      const { status } = head;
-      const isUnchanged = status === 304 && request.headers !== undefined;
-      const isUsable = isSuccess(status) || isUnchanged;
-      if (isUsable) return await use({ ...head, chunks: exchange.chunks() });
-      const error = statusError(await exchange.whole(head));
-      if (status === 404) return undefined;
-      throw error;
-    });
+    return await this.#sendAuthenticated(
+      { ...request, isStreamed: true },
+      async (exchange, head) => {
+        const { status } = head;
+        const isUnchanged = status === 304 && request.headers !== undefined;
+        const isUsable = isSuccess(status) || isUnchanged;
+        if (isUsable) return await use({ ...head, chunks: exchange.chunks() });
+        const error = statusError(await exchange.whole(head));
+        if (status === 404) return undefined;
+        throw error;
+      },
+    );
   }
 
   /** Sends a request, and again with credentials if its answer asks for them. */
-  async #admitted<T>(request: PeerRequest, use: Use<T>): Promise<T> {
-    if (request.isProtected && request.body !== undefined) await this.#introduce(request);
+  async #sendAuthenticated<T>(request: PeerRequest, use: Use<T>): Promise<T> {
+    if (request.isProtected && request.body !== undefined) await this.#authenticateFirst(request);
     const auth = request.isAnonymous ? undefined : this.#auth;
     const path = this.#basePath + request.path;
     // A page that lets everyone in proves nothing about the credentials.
@@ -186,7 +191,7 @@ export class Http {
         const head = await exchange.begin(path, headersOf(request, used));
         this.#note(head);
         if (head.status !== 401 || request.isAnonymous) {
-          if (needsAccess) await auth?.admitted(used);
+          if (needsAccess) await auth?.accepted(used);
           return await use(exchange, head);
         }
         needsAccess = true;
@@ -200,20 +205,20 @@ export class Http {
 
   /**
    * Learns and answers the challenge of a protected page before a body is sent there. All requests
-   * that begin meanwhile wait for the same introduction.
+   * that begin meanwhile wait for the same handshake.
    */
-  async #introduce({ path, signal }: PeerRequest): Promise<void> {
+  async #authenticateFirst({ path, signal }: PeerRequest): Promise<void> {
     const auth = this.#auth;
     if (auth === undefined || auth.isSettled) return;
-    if (auth.introduction === undefined) auth.renew();
-    auth.introduction ??= this.#askForAccess(path).finally(() => {
-      auth.introduction = undefined;
+    if (auth.handshake === undefined) auth.renew();
+    auth.handshake ??= this.#requestAccess(path).finally(() => {
+      auth.handshake = undefined;
     });
-    await unlessAborted(auth.introduction, signal, this.url(path));
+    await unlessAborted(auth.handshake, signal, this.url(path));
   }
 
   /** @throws PeerError as `ask`, and if the peer is busy */
-  async #askForAccess(path: string): Promise<void> {
+  async #requestAccess(path: string): Promise<void> {
     const answer = await this.ask({ counted: 'other', method: 'GET', path, isProtected: true });
     if (statusError(answer)?.code === 'PEER_BUSY') succeeded(answer);
   }

@@ -11,46 +11,50 @@ import {
   unusable,
 } from './answer.js';
 
-/** Which document: by its URL, or by a hash that the peer told earlier. */
+/** Names a document by its URL, or by a hash that the peer showed earlier. */
 export type PeerdocQuery = { readonly url: string } | { readonly urlhash: string };
 
 export interface PeerdocOptions {
-  /** Passed on as it is; its meaning is the peer's. */
+  /** Sent unchanged. The peer defines its meaning. */
   readonly html?: string;
   readonly signal?: AbortSignal;
 }
 
-/** What the peer shows of one document. What the peer did not show is undefined. */
+/** One document as the peer shows it. A field that the peer did not show is undefined. */
 export interface Peerdoc {
   readonly url?: string | undefined;
   readonly urlhash?: string | undefined;
   readonly title?: string | undefined;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size?: number | undefined;
   readonly words?: number | undefined;
   /** sha256 of the content as it was pushed, lower-case hex. */
   readonly digest?: string | undefined;
-  /** ms since the epoch. */
+  /** Time of the last modification, in ms since the epoch. */
   readonly lastModified?: number | undefined;
-  /** When the peer got the document, by its clock, in ms since the epoch. */
+  /** When the peer received the document, by its clock, in ms since the epoch. */
   readonly loadDate?: number | undefined;
   readonly collections?: readonly string[] | undefined;
-  /** When the answer came, by our clock, in ms since the epoch. */
+  /** When the answer arrived, by our clock, in ms since the epoch. */
   readonly at: number;
-  /** The same moment by the peer's clock (whole seconds, as ms), where its answers carry a date. */
+  /**
+   * The same moment by the peer's clock, in ms (whole seconds); undefined if the answer has no
+   * date.
+   */
   readonly peerAt?: number | undefined;
-  /** All fields under the peer's own names, each with every value it was given. */
+  /** All fields, by the name that the peer uses, each with all its values. */
   readonly fields: Readonly<Record<string, readonly string[]>>;
 }
 
 const HASH_PREFIX = 'yacy:urlhash:';
 
 /**
- * The document that an answer shows; undefined where the peer says that it has none: a record with
- * nothing in it.
+ * Returns the document that an answer shows. Returns undefined for an empty record, which means
+ * that the peer has no such document.
  *
- * @param isSame whether the URL shown is the one asked for
- * @throws PeerError PEER_ANSWER for anything else, a document that was not asked for included
+ * @param isSame whether the shown URL names the document that was requested
+ * @throws PeerError PEER_ANSWER for any other answer, and for another document than the one
+ *   requested
  */
 export function readPeerdoc(
   answer: HttpAnswer,
@@ -71,7 +75,7 @@ export function readPeerdoc(
   );
   const record = shown.find(isAsked) ?? shown[0];
   if (record === undefined) return undefined;
-  // The URL beside an error may be an echo of the question.
+  // Beside an error, the URL may only repeat the request.
   if (fieldValue(record, 'error') !== undefined || fieldValue(record, 'found') === 'false')
     throw unusable(answer, 'does not say what it knows of the document');
   if (isAsked(record)) return peerdocOf(record, answer);
@@ -79,8 +83,10 @@ export function readPeerdoc(
 }
 
 /**
- * What an answer shows of each of several documents, in their order; one of another URL is no
- * evidence. @throws PeerError PEER_ANSWER where it is not about each
+ * Returns the documents that an answer shows, in the order of the URLs. A document shown under
+ * another URL is no evidence.
+ *
+ * @throws PeerError PEER_ANSWER if the answer leaves out a document
  */
 export function readPeerdocs(answer: HttpAnswer, urls: readonly string[]): (Peerdoc | undefined)[] {
   const items = new Map(
@@ -131,7 +137,7 @@ function peerdocOf(record: AnswerRecord, { at, peerAt }: HttpAnswer): Peerdoc {
   };
 }
 
-/** `[a, b]`, `a,b`, or one a field. */
+/** Reads the forms `[a, b]` and `a,b`, and one name in each field. */
 function collectionsOf(record: AnswerRecord): readonly string[] | undefined {
   const values = fieldValues(record, 'collections').filter((value) => value !== '');
   if (values.length === 0) return undefined;
@@ -139,7 +145,10 @@ function collectionsOf(record: AnswerRecord): readonly string[] | undefined {
   return names.map((name) => name.trim()).filter((name) => name !== '');
 }
 
-/** Hours east of Greenwich, of the names that Java prints where peers of this family run. */
+/**
+ * Hours east of Greenwich, for the zone names that Java prints in the regions where these peers
+ * run.
+ */
 const ZONES: Readonly<Record<string, number>> = {
   UTC: 0,
   GMT: 0,
@@ -165,8 +174,10 @@ const ISO = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d+)?)\s*(Z|[+-]\d\d:?\d\
 const JAVA = /^[A-Z][a-z]{2} ([A-Z][a-z]{2} \d{1,2}) (\d\d:\d\d:\d\d) ([A-Z]{1,5}) (\d{4})$/;
 
 /**
- * A moment as peers write it, in ms since the epoch: ISO 8601 (without a zone: UTC), or Java's
- * `Sat Nov 21 03:26:19 UTC 2026`. Undefined for anything else, a date without a time included.
+ * Parses a date as peers write it: ISO 8601 (UTC if it has no zone), or Java's `Sat Nov 21 03:26:19
+ * UTC 2026`.
+ *
+ * @returns ms since the epoch; undefined for anything else, such as a date without a time
  */
 export function parseMoment(text = ''): number | undefined {
   const [, date, time, zone = 'Z'] = ISO.exec(text) ?? [];
@@ -180,50 +191,53 @@ export function parseMoment(text = ''): number | undefined {
   return Number.isNaN(moment) ? undefined : moment;
 }
 
-/** What was pushed, and when. */
+/** The version of a document that was pushed. */
 export interface SentVersion {
-  /** Bytes of the text as it travelled (UTF-8). */
+  /** Bytes of the text as it was sent, in UTF-8. */
   readonly size: number;
-  /** sha256 of the text as it travelled, lower-case hex. */
+  /** sha256 of the text as it was sent, in lower-case hex. */
   readonly digest: string;
   readonly url: string;
   readonly collection: string;
   /** When it was pushed, by our clock, in ms since the epoch. */
   readonly at: number;
-  /** When the push began, by the peer's clock (whole seconds, as ms). */
+  /** When the push began, by the peer's clock, in ms since the epoch (whole seconds). */
   readonly peerAt?: number;
   /**
-   * Its last modification as it was told to the peer, in ms since the epoch; only where the peer
-   * keeps it as it is.
+   * The last modification that the push sent, in ms since the epoch. Set only if the peer keeps it
+   * unchanged.
    */
   readonly lastModified?: number;
-  /** How many words it has, 10 or more; only where the peer shows how many it indexed (YaCy). */
+  /**
+   * The number of its words, between 10 and 100; 100 stands for 100 or more. Left out for shorter
+   * texts, and if the peer does not show how many words it indexed (only YaCy does).
+   */
   readonly words?: number;
 }
 
-/** What can show that a document is the version that was pushed, strongest first. */
+/** The fields that can prove the version of a document, strongest first. */
 export type EvidenceKind = 'digest' | 'lastModified' | 'loadDate' | 'size' | 'present';
 
 export type VersionShown =
-  /** `text`: what the peer showed. */
+  /** `text` is the value that the peer showed. */
   | { readonly shown: true; readonly kind: EvidenceKind; readonly text: string }
-  /** `isWithoutText`: it is the version that was sent, but its text is not in the index. */
+  /** `isWithoutText`: the peer shows the version that was sent, but did not index its text. */
   | { readonly shown: false; readonly why: string; readonly isWithoutText?: true };
 
-/** How far our clock and the peer's may be apart where only ours is known, in ms. */
-const SLACK_MS = 2_000;
+/** The largest difference between our clock and the peer's if only ours is known, in ms. */
+const CLOCK_TOLERANCE_MS = 2_000;
 
 /**
- * Whether the peer shows the version that was sent, and what tells so.
+ * Returns whether the peer shows the version that was sent, and the evidence.
  *
- * The document must be the one that was sent and stand in its collection. Then a digest decides
- * alone. Without one, anything that contradicts is enough to say no: another size, no words, a load
- * date before the push; and what agrees is evidence, the strongest first. A last modification
- * counts where one was pushed: in whole seconds, as peers keep it.
+ * The document must have the URL and the collection that were sent. If it shows a digest, the
+ * digest alone decides. Otherwise any contradiction means no: another size, no words, a load date
+ * before the push. The strongest field that agrees is the evidence. The last modification counts
+ * only if the push sent one. It is compared in whole seconds, as peers keep it.
  */
 export function evidenceOf(doc: Peerdoc | undefined, sent: SentVersion): VersionShown {
   if (doc === undefined) return { shown: false, why: 'the peer does not know the document' };
-  const misplaced = misplacedBecause(doc, sent);
+  const misplaced = misplacement(doc, sent);
   if (misplaced !== undefined) return { shown: false, why: misplaced };
   if (doc.digest !== undefined) {
     return doc.digest === sent.digest
@@ -237,14 +251,14 @@ export function evidenceOf(doc: Peerdoc | undefined, sent: SentVersion): Version
     return { shown: false, why, isWithoutText: true };
   }
   if (doc.lastModified !== undefined && isSameSecond(doc.lastModified, sent.lastModified))
-    return { shown: true, kind: 'lastModified', text: moment(doc.lastModified) };
+    return { shown: true, kind: 'lastModified', text: isoDate(doc.lastModified) };
   if (doc.loadDate !== undefined)
-    return { shown: true, kind: 'loadDate', text: moment(doc.loadDate) };
+    return { shown: true, kind: 'loadDate', text: isoDate(doc.loadDate) };
   if (doc.size !== undefined) return { shown: true, kind: 'size', text: `${doc.size} bytes` };
   return { shown: true, kind: 'present', text: doc.url ?? doc.urlhash ?? 'the document' };
 }
 
-function misplacedBecause(doc: Peerdoc, sent: SentVersion): string | undefined {
+function misplacement(doc: Peerdoc, sent: SentVersion): string | undefined {
   if (doc.url !== undefined && !isSameUrl(doc.url, sent.url))
     return `the peer shows another document, ${doc.url}`;
   const { collections } = doc;
@@ -265,28 +279,25 @@ function contradictionIn(doc: Peerdoc, sent: SentVersion): string | undefined {
     return `the peer shows a version of ${size} bytes, and ${sent.size} were pushed`;
   }
   if (isOtherDate(doc, sent))
-    return `the peer shows another version, last modified ${moment(lastModified ?? 0)}`;
-  if (loadDate !== undefined && isBefore(loadDate, doc, sent)) {
-    return `the peer shows an older version, loaded ${moment(loadDate)}`;
+    return `the peer shows another version, last modified ${isoDate(lastModified ?? 0)}`;
+  if (loadDate !== undefined && isLoadedBeforePush(loadDate, doc, sent)) {
+    return `the peer shows an older version, loaded ${isoDate(loadDate)}`;
   }
   return undefined;
 }
 
 /**
- * Whether there are no more words than those of the URL, which YaCy indexes where it drops a text
- * (measured with 1.92).
+ * Whether the peer indexed no more words than those of the URL. YaCy 1.92 does so when it drops a
+ * text (measured).
  */
 function isWithoutText({ words }: Peerdoc, sent: SentVersion): boolean {
   if (words === undefined || sent.words === undefined) return false;
-  const ofUrl = mostWordsOf(sent.url);
+  const ofUrl = maxWordsOfUrl(sent.url);
   return words <= ofUrl && sent.words > ofUrl;
 }
 
-/**
- * How many words a URL gives at most; YaCy also takes apart what is written like `camelCase` or
- * `b6`.
- */
-function mostWordsOf(url: string): number {
+/** Returns the most words that a peer finds in a URL. YaCy also splits `camelCase` and `b6`. */
+function maxWordsOfUrl(url: string): number {
   let words = 0;
   for (const [run] of unescaped(url).matchAll(/[\p{L}\p{N}]+/gu)) {
     const parts =
@@ -297,9 +308,9 @@ function mostWordsOf(url: string): number {
 }
 
 /**
- * A document that tells an earlier date of its own (a PDF, a page with a date in its head) keeps
- * that in YaCy (Segment.storeDocument of its source); then the load date has to tell the versions
- * apart.
+ * Whether the last modification is that of another version. If a document states an earlier date
+ * itself (a PDF, a page with a date in its head), YaCy shows that date (Segment.storeDocument in
+ * its source). Then the load date has to distinguish the versions.
  */
 function isOtherDate({ lastModified, loadDate }: Peerdoc, sent: SentVersion): boolean {
   if (sent.lastModified === undefined || lastModified === undefined) return false;
@@ -312,20 +323,20 @@ function isSameSecond(a: number, b: number | undefined): boolean {
 }
 
 /**
- * Peers keep load dates in whole seconds. By the peer's own clock that is compared as it is. Where
- * the push told nothing of that clock, this look-up does: its date against ours is how far the two
- * are apart.
+ * Whether the load date is before the push. Peers keep load dates in whole seconds. If the push
+ * showed the peer's clock, the two are compared directly. Otherwise this look-up shows the
+ * difference between the clocks.
  */
-function isBefore(loadDate: number, doc: Peerdoc, sent: SentVersion): boolean {
+function isLoadedBeforePush(loadDate: number, doc: Peerdoc, sent: SentVersion): boolean {
   if (sent.peerAt !== undefined) return loadDate < sent.peerAt;
   const ahead = doc.peerAt === undefined ? 0 : doc.peerAt - doc.at;
-  return loadDate < sent.at + ahead - SLACK_MS;
+  return loadDate < sent.at + ahead - CLOCK_TOLERANCE_MS;
 }
 
 function wholeSeconds(ms: number): number {
   return Math.floor(ms / 1000);
 }
 
-function moment(ms: number): string {
+function isoDate(ms: number): string {
   return new Date(ms).toISOString();
 }

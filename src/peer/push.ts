@@ -19,52 +19,51 @@ export interface PushItem {
   /** Media type, where the dialect sends one. @default text/plain; charset=UTF-8 */
   readonly contentType?: string | undefined;
   /**
-   * When the content was changed last, in ms since the epoch, for a YaCy and an embedded peer:
-   * others may not take it.
+   * The last modification of the content, in ms since the epoch. Only YaCy and embedded peers are
+   * known to take it.
    */
   readonly lastModified?: number | undefined;
 }
 
 export interface PushOptions {
-  /** Ask the peer to index before it answers. */
+  /** Asks the peer to index the documents before it answers. */
   readonly synchronous?: boolean;
-  /** Ask the peer to make it searchable at once. */
+  /** Asks the peer to make the documents searchable at once. */
   readonly commit?: boolean;
   readonly signal?: AbortSignal;
 }
 
 /**
- * What the peer said of one item: accepted (which proves nothing about search), or not, in its own
- * words.
+ * The peer's answer for one item: accepted, or refused with the peer's message. Acceptance does not
+ * mean that the item is searchable.
  */
 export type PushResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
 export interface PushAnswer {
   /**
-   * When the request began, by the peer's clock, in whole seconds (as ms since the epoch); never
-   * later than it was.
+   * A lower bound for the start of the request, by the peer's clock, in ms since the epoch (whole
+   * seconds).
    */
   readonly peerTime?: number;
-  /** One for each item, in their order. */
+  /** One result for each item, in order. */
   readonly results: readonly PushResult[];
 }
 
 type IsSame = (shown: string, sent: string) => boolean;
 
-/** YaCy's pages say `ok` and `fail`. */
+/** YaCy's pages say `ok` and `fail`; JSON says `true` and `false`. */
 const POSITIVE = /^(true|ok)$/i;
 const NEGATIVE = /^(false|fail)$/i;
 
 /**
- * What became of each item.
+ * Returns the result of each item.
  *
- * Success needs a word that says so: for the item (found by its number, and about no other URL),
- * or, where the answer has nothing about single items, for all of them. Items that an answer leaves
- * out are not accepted. What the answer counts must be what was sent, and fit what it says of the
- * items.
+ * An item is accepted only if the answer says so: in the result with its number and no other URL,
+ * or for all items together if there are no single results. An item that the answer leaves out is
+ * not accepted. The counts in the answer must match the items that were sent, and the results.
  *
- * @param isSame whether the URL shown is the one that was pushed
- * @throws PeerError PEER_ANSWER for anything else
+ * @param isSame whether the shown URL is the one that was pushed
+ * @throws PeerError PEER_ANSWER for any other answer
  */
 export function readPushResults(
   answer: HttpAnswer,
@@ -78,24 +77,27 @@ export function readPushResults(
       ? (record.records[0] ?? record)
       : record;
   const results = resultsOfItems(record, urls, isSame) ?? resultsOfAll(outermost, items.length);
-  if (results !== undefined && fits(outermost, results)) return results;
+  if (results !== undefined && isConsistent(outermost, results)) return results;
   throw unusable(answer, 'does not say whether it accepted what was pushed');
 }
 
-/** Undefined where the answer has nothing about single items, or nothing that can be told apart. */
+/**
+ * Returns the results of single items; undefined if there are none, or if they cannot be matched to
+ * items.
+ */
 function resultsOfItems(
   record: AnswerRecord,
   urls: readonly string[],
   isSame: IsSame,
 ): readonly PushResult[] | undefined {
-  const spoken = allRecords(record).filter(({ fields }) =>
+  const verdicts = allRecords(record).filter(({ fields }) =>
     fields.some(({ key }) => key === 'success'),
   );
-  if (spoken.length === 0) return undefined;
+  if (verdicts.length === 0) return undefined;
   const results = new Array<PushResult | undefined>(urls.length).fill(undefined);
-  for (const item of spoken) {
-    // Plain lines about several items are one record: they do not tell which word is about which
-    // item.
+  for (const item of verdicts) {
+    // Plain text about several items becomes one record, which does not show which result belongs
+    // to which item.
     const n = fieldValues(item, 'item').length > 1 ? undefined : fieldNumber(item, 'item');
     const result = resultOf(item, n === undefined ? undefined : urls[n], isSame);
     if (n === undefined || n >= urls.length || result === undefined) return undefined;
@@ -124,22 +126,22 @@ function resultsOfAll(record: AnswerRecord, count: number): readonly PushResult[
   return verdict(record, 'successall') ? new Array(count).fill({ ok: true }) : undefined;
 }
 
-/** Whether what the answer counts is what was sent, and what it says of the items. */
-function fits(record: AnswerRecord, results: readonly PushResult[]): boolean {
+/** Whether the counts in the answer match the items that were sent, and the results. */
+function isConsistent(record: AnswerRecord, results: readonly PushResult[]): boolean {
   const succeeded = results.filter(({ ok }) => ok).length;
-  const said = {
+  const expected = {
     count: results.length,
     countsuccess: succeeded,
     countfail: results.length - succeeded,
   };
-  const isCounted = Object.entries(said).every(
+  const isCounted = Object.entries(expected).every(
     ([name, n]) => (fieldNumber(record, name) ?? n) === n,
   );
   const isAll = succeeded === results.length;
   return isCounted && (verdict(record, 'successall') ?? isAll) === isAll;
 }
 
-/** True or false; undefined for nothing, other words and contradictions. */
+/** Returns the verdict of a field; undefined if it is missing, unknown or contradictory. */
 function verdict(record: AnswerRecord, name: string): boolean | undefined {
   const words = fieldValues(record, name).filter((word) => word !== '');
   if (words.length === 0) return undefined;

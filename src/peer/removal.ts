@@ -4,22 +4,24 @@ import type { Http } from './http.js';
 import type { Peerdoc } from './peerdoc.js';
 import { type PushResult, readPushResults } from './push.js';
 
-/** The collection of documents that stand empty where they cannot be removed. */
+/**
+ * The collection of the empty documents that replace removed ones, for peers that cannot remove.
+ */
 export const REMOVED_COLLECTION = 'removed';
-/** sha256 of nothing. */
+/** sha256 of an empty text. */
 const EMPTY_DIGEST = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
 const REMOVE_PATH = '/api/remove_p.html';
-/** A peer that is none of ours has no such page. */
+/** The statuses of a peer that has no such page, because it is not an embedded peer. */
 const NO_SUCH_PAGE = new Set([404, 405, 410, 501]);
 
 const CONTROL_PATH = '/IndexControlURLs_p.html';
 const TOKEN_HEADER = 'x-yacy-transaction-token';
 
 /**
- * Has an embedded peer remove documents; also one of another machine.
+ * Removes documents from an embedded peer, which may run on another machine.
  *
- * @returns what it answered for each, in their order; undefined where the peer has no page for that
+ * @returns the answer for each URL, in order; undefined if the peer has no removal page
  */
 export async function removeByPage(
   http: Http,
@@ -43,9 +45,9 @@ export async function removeByPage(
 }
 
 /**
- * Deletes documents of a YaCy, as the page for its administrator does. That wants a token, which is
- * good for as long as the peer runs. Its answer proves nothing: it is the same for a document that
- * it never had.
+ * Deletes documents of a YaCy, with the page for its administrator. The page needs a token, which
+ * is valid as long as the peer runs. The answer proves nothing: it is the same for a document that
+ * YaCy never had.
  */
 export class YacyDeletion {
   #token: string | undefined;
@@ -55,7 +57,7 @@ export class YacyDeletion {
   async delete(url: string, signal: AbortSignal | undefined): Promise<void> {
     const known = this.#token;
     let answer = await this.#post(url, known ?? (await this.#newToken(signal)), signal);
-    // The peer was started anew.
+    // The peer was restarted, so the token is no longer valid.
     if (answer.status === 400 && known !== undefined)
       answer = await this.#post(url, await this.#newToken(signal), signal);
     if (!succeeded(answer).body.includes('Removed URL'))
@@ -90,7 +92,7 @@ export class YacyDeletion {
   }
 }
 
-/** Whether a document is the empty one that stands in the place of one that was removed. */
+/** Whether a document is the empty one that replaced a removed one. */
 export function isEmptied({ collections, digest, size, words }: Peerdoc): boolean {
   if (collections !== undefined && !collections.includes(REMOVED_COLLECTION)) return false;
   if (digest !== undefined) return digest === EMPTY_DIGEST;

@@ -10,59 +10,61 @@ import {
 } from './answer.js';
 import { type FormField, fieldsOf } from './form.js';
 
-/** What is looked for. */
+/** The query of a search. */
 export interface SearchQuery {
-  /** In the language of the peer: words, all of which have to be there. */
+  /** The search words, in the syntax of the peer. A document must have all of them. */
   readonly words: string;
-  /** Only documents of this collection. */
+  /** Finds only documents of this collection. */
   readonly collection?: string | undefined;
-  /** At most so many. */
+  /** The most results. */
   readonly limit: number;
-  /** `date`: the newest first. @default the best first */
+  /** `date` sorts the newest first. @default the best match first */
   readonly sort?: 'date' | undefined;
 }
 
-/** A document that was found. What the peer did not show is undefined. */
+/** A result of a search. A field that the peer did not show is undefined. */
 export interface Found {
   readonly url: string;
   readonly title?: string | undefined;
-  /** Where the words stand, without markup. */
+  /** The text around the search words, without markup. */
   readonly snippet?: string | undefined;
   readonly collections?: readonly string[] | undefined;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size?: number | undefined;
   readonly author?: string | undefined;
-  /** Of the content, in ms since the epoch. */
+  /** The date of the content, in ms since the epoch. */
   readonly date?: number | undefined;
-  /** When its file was changed, in ms since the epoch. */
+  /** The last modification of its file, in ms since the epoch. */
   readonly lastModified?: number | undefined;
-  /** When the peer got it, in ms since the epoch. */
+  /** When the peer received it, in ms since the epoch. */
   readonly loadDate?: number | undefined;
 }
 
 export interface SearchAnswer {
-  /** How many there are; at least so many where `totalIsExact` is false. */
+  /** The number of matching documents. A lower bound unless `totalIsExact`. */
   readonly total: number;
   readonly totalIsExact: boolean;
-  /** The words that were looked for instead, where nothing was found. */
+  /** The words that the peer searched instead, because the query found nothing. */
   readonly corrected?: string | undefined;
   readonly items: readonly Found[];
 }
 
-/** Where one kind of peer is searched, and by which parameters. */
+/** The search page of one kind of peer, and its parameters. */
 export interface SearchDialect {
   readonly path: string;
   fields(query: SearchQuery): readonly FormField[];
 }
 
-/** The embedded peer's `/search.json`; other peers of the specification have no search. */
+/** Searches the embedded peer with `/search.json`. The specification has no search. */
 export const standardSearch: SearchDialect = {
   path: '/search.json',
   fields: ({ words: query, collection, limit, sort }) =>
     fieldsOf({ query, collection, limit, sort }),
 };
 
-/** YaCy's `yacysearch.json`, of what it has itself; collection and order are words of the query. */
+/**
+ * Searches YaCy's own index with `/yacysearch.json`. Collection and order are words of the query.
+ */
 export const yacySearch: SearchDialect = {
   path: '/yacysearch.json',
   fields: ({ words, collection, limit, sort }) => {
@@ -79,12 +81,12 @@ export const yacySearch: SearchDialect = {
 };
 
 /**
- * What an answer in JSON shows, in the names of either kind of peer. @throws PeerError PEER_ANSWER
+ * Reads a JSON answer. Knows the field names of both kinds of peer. @throws PeerError PEER_ANSWER
  */
 export function readSearch(answer: HttpAnswer): SearchAnswer {
   const records = allRecords(readAnswer(answer).record);
   const head = records.find((record) => fieldValue(record, 'total', 'totalresults') !== undefined);
-  // YaCy parts thousands as its language does.
+  // YaCy separates thousands as its language setting says.
   const total = Number(
     (head && fieldValue(head, 'total', 'totalresults'))?.replace(/[.,'\s]/g, ''),
   );
@@ -132,7 +134,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '#39': "'",
 };
 
-/** YaCy marks the words in its snippets, and escapes what it shows. */
+/** Removes the tags with which YaCy marks words, and decodes its entities. */
 function withoutMarkup(text: string): string {
   return text
     .replace(/<\/?(b|em|strong|i)>/gi, '')

@@ -17,49 +17,49 @@ import {
 import { PeerError } from './errors.js';
 import type { Http } from './http.js';
 
-/** Which shared object: its name and, where the peer has several groups of them, the group. */
+/** Names a shared object, and its group if the peer has groups. */
 export interface ShareQuery {
   readonly data: string;
   readonly c?: string | undefined;
 }
 
 export interface ShareOptions {
-  /** Bytes; an object that turns out longer is refused. @default the client's maxAnswer */
+  /** The largest object to read, in bytes. @default the client's `maxAnswer` */
   readonly maxBytes?: number | undefined;
   /**
-   * Only an object that changed after this moment of the peer's clock, in ms since the epoch; peers
-   * may ignore it.
+   * Requests the object only if it changed after this moment of the peer's clock, in ms since the
+   * epoch. Peers may ignore it.
    */
   readonly ifModifiedSince?: number | undefined;
   /**
-   * Only an object that has another tag than this, as the peer wrote it; goes before
-   * `ifModifiedSince`.
+   * Requests the object only if its entity tag differs. Takes precedence over `ifModifiedSince`.
    */
   readonly ifNoneMatch?: string | undefined;
   readonly signal?: AbortSignal;
 }
 
-/** A shared object as it comes in. */
+/** A shared object that is read while it arrives. */
 export interface ShareStream {
-  /** Media type in lower case, without parameters; undefined where the peer gave none. */
+  /** Media type in lower case, without parameters; undefined if the peer sent none. */
   readonly type: string | undefined;
-  /** Bytes of the whole object, where the peer said so. */
+  /** Size of the whole object in bytes; undefined if the peer did not say. */
   readonly size: number | undefined;
-  /** By the peer, in ms since the epoch. */
+  /** Last modification by the peer's clock, in ms since the epoch. */
   readonly lastModified: number | undefined;
-  /** The tag of this version, as the peer wrote it. */
+  /** The entity tag of this version. */
   readonly etag?: string | undefined;
-  /** When the answer came, by the peer's clock (whole seconds, as ms), where it carries a date. */
-  readonly peerAt?: number | undefined;
   /**
-   * Whether the object is still the one that is known, by the conditions: then nothing of it comes.
+   * When the answer arrived, by the peer's clock, in ms since the epoch (whole seconds); undefined
+   * if the answer has no date.
    */
+  readonly peerAt?: number | undefined;
+  /** Whether the object is unchanged by the conditions of the request. Then `chunks` is empty. */
   readonly isUnchanged?: boolean;
-  /** To be read once; throws PeerError where the object breaks off. */
+  /** The content. It can be read once. Throws PeerError if the object breaks off. */
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
-/** The headers that ask for another version only. */
+/** Returns the headers of a conditional request. */
 export function conditionsOf({
   ifModifiedSince,
   ifNoneMatch,
@@ -73,9 +73,10 @@ export function conditionsOf({
 }
 
 /**
- * The object that an answer is; whether it is the one that was meant, only who asked can tell.
+ * Returns the object in an answer. Cannot tell whether it is the requested object: only the caller
+ * can.
  *
- * @throws PeerError PEER_ANSWER for a part, or for no object, where that was not asked for
+ * @throws PeerError PEER_ANSWER for part of an object, or for a 304 without a condition
  */
 export function shareOf(
   answer: StreamedAnswer,
@@ -98,10 +99,11 @@ export function shareOf(
 }
 
 /**
- * The shared objects by the record that a peer gives where it is asked for none in particular:
- * `data`, and `c` where it has groups. Undefined where it gives no such list.
+ * Lists shared objects with a request that names none. The answer has a record for each object:
+ * `data`, and `c` for its group.
  *
- * @throws PeerError PEER_ANSWER_TOO_LARGE for a list that the peer cut short
+ * @returns undefined if the peer gives no such list
+ * @throws PeerError PEER_ANSWER_TOO_LARGE if the peer cut the list short
  */
 export async function listRecords(
   http: Http,
@@ -130,17 +132,16 @@ export async function listRecords(
   });
 }
 
-/** Deeper directories, and more of them, are no list that a person made. */
-const DEEPEST = 32;
-const MOST_PAGES = 10_000;
+/** The deepest nesting, and the most directories. No list that a person made is larger. */
+const MAX_DEPTH = 32;
+const MAX_PAGES = 10_000;
 
 /**
- * The files below a path, by the directory pages of the server: links to what stands directly in
- * them. Names are given decoded, with `/` between those of directories; empty where the path is not
- * there.
+ * Lists the files below a path with the directory pages of the server.
  *
- * @throws PeerError PEER_ANSWER for what is no such page, PEER_ANSWER_TOO_LARGE for more than
- *   10,000 of them
+ * @returns decoded names with `/` between directories; empty if the path does not exist
+ * @throws PeerError PEER_ANSWER for a page that is no directory page, PEER_ANSWER_TOO_LARGE for
+ *   more than 10,000 of them
  */
 export async function listDirectories(
   http: Http,
@@ -150,8 +151,8 @@ export async function listDirectories(
   const files: string[] = [];
   const directories = [''];
   for (const [n, directory] of directories.entries()) {
-    if (n === MOST_PAGES) {
-      const what = `shares files in more than ${MOST_PAGES} directories`;
+    if (n === MAX_PAGES) {
+      const what = `shares files in more than ${MAX_PAGES} directories`;
       throw new PeerError('PEER_ANSWER_TOO_LARGE', { url: http.url(root), what, delivered: 'no' });
     }
     const path = root + directory.split('/').map(encodeURIComponent).join('/');
@@ -172,19 +173,19 @@ export async function listDirectories(
     );
     for (const name of new Set(names)) {
       if (!name.endsWith('/')) files.push(directory + name);
-      else if (directory.split('/').length <= DEEPEST) directories.push(directory + name);
+      else if (directory.split('/').length <= MAX_DEPTH) directories.push(directory + name);
     }
   }
   return files;
 }
 
 /**
- * The name of what stands directly below the page, with a `/` at its end where it is a directory.
+ * Returns the name of an entry directly in the directory of the page. A directory ends with `/`.
  */
 function nameIn(href: string, url: string, path: string): string | undefined {
   const pathname = parseUrl(href, url)?.pathname ?? '';
   const [, parent = '', escaped = ''] = /^(.*\/)([^/]+\/?)$/.exec(pathname) ?? [];
-  // Behind a proxy the links may lack what stands before the path there.
+  // Behind a proxy, the links may lack the prefix that the proxy adds.
   const isHere = [new URL(url).pathname, path].map(unescaped).includes(unescaped(parent));
   const name = unescaped(escaped);
   return isHere && /^(?!\.{1,2}\/?$)[^/\\\0]+\/?$/.test(name) ? name : undefined;

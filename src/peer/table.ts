@@ -5,68 +5,63 @@ import { PeerError } from './errors.js';
 
 /** One row of a table of the peer. */
 export interface TableRow {
-  /** Its key: unique in the table, opaque. */
+  /** The key: opaque, and unique in the table. */
   readonly pk: string;
-  /**
-   * By column. A cell that is not there is as good as an empty one: peers do not tell the two
-   * apart.
-   */
+  /** The cells by column. A missing cell equals an empty one: peers do not distinguish them. */
   readonly cells: ReadonlyMap<string, string>;
 }
 
-/** Which rows of which table. What is not given is not sent. */
+/** Selects rows of a table. Fields that are undefined are not sent. */
 export interface TableQuery {
   readonly table: string;
-  /** Most rows; all of them unless given. */
+  /** The most rows to return. @default all */
   readonly count?: number | undefined;
-  /**
-   * Only rows in which a cell holds this; how it is read is the peer's business (YaCy: a regular
-   * expression).
-   */
+  /** Selects rows in which a cell matches. The peer defines how (YaCy: a regular expression). */
   readonly search?: string | undefined;
 }
 
 /**
- * A table as it comes in: rows in groups, in the peer's order, in bounded memory however many there
- * are.
+ * A table that is read while it arrives: groups of rows, in the order of the peer. Memory is
+ * bounded however many rows there are.
  */
 export interface TableStream {
-  /** What the peer calls it. */
+  /** The name that the peer gives. */
   readonly name: string;
-  /**
-   * The columns that the peer named ahead of the rows, without the key; undefined where it did not.
-   */
+  /** The columns without the key; undefined if the peer did not list them before the rows. */
   readonly columns: readonly string[] | undefined;
   readonly rows: AsyncIterable<readonly TableRow[]>;
-  /** Whether all bytes so far were UTF-8; U+FFFD stands for others. */
+  /** Returns whether all bytes so far were UTF-8. U+FFFD replaces the others. */
   readonly isUtf8: () => boolean;
 }
 
 /** A whole table in memory. */
 export interface Table {
   readonly name: string;
-  /** All columns, in the order in which the peer showed them first. */
+  /** All columns, in the order in which they first appeared. */
   readonly columns: readonly string[];
   readonly rows: readonly TableRow[];
 }
 
-/** One row is not longer, in bytes of the answer, nor what stands before or behind the rows. */
-const MOST_PER_ROW = 64 * 1024 * 1024;
-/** A group of rows has at most so many. */
+/**
+ * The longest row, in bytes of the answer. Also the limit for the parts before and behind the rows.
+ */
+const MAX_ROW_BYTES = 64 * 1024 * 1024;
+/** The most rows in a group. */
 const GROUP_ROWS = 500;
-/** So many bytes are read at once, with what becomes of their rows: a few milliseconds of work. */
-const TURN_BYTES = 16 * 1024;
-/** The form of an answer is told from so many characters of its beginning. */
-const BEGIN = 1024;
+/** The bytes that are parsed in one turn of the event loop. That takes a few milliseconds. */
+const BYTES_PER_TURN = 16 * 1024;
+/** The number of characters that decide which form an answer has. */
+const DETECTION_CHARS = 1024;
 
 /**
- * Reads a table as it comes in, in JSON or XML: the form is told by the first characters. Memory is
- * bounded by one row and one group of rows.
+ * Reads a table in JSON or XML while it arrives. The first characters decide which form it is.
+ * Memory is bounded by one row and one group of rows.
  *
- * @param asked name of the table
- * @param rawKeyBytes of a key that stands in XML as it is, padded to so many bytes and not escaped
- * @returns undefined where the answer says that there is no such table
- * @throws PeerError PEER_ANSWER for what is not a table, not the one asked for, or not whole, also
+ * @param asked the name of the requested table
+ * @param rawKeyBytes the fixed width of a key in XML, in bytes; such a key is padded and not
+ *   escaped
+ * @returns undefined if the answer says that there is no such table
+ * @throws PeerError PEER_ANSWER if the answer is no table, another table, or breaks off, possibly
  *   while rows are read; PEER_ANSWER_TOO_LARGE for a row that is too long
  */
 export async function readTable(
@@ -86,7 +81,7 @@ export async function readTable(
       yield chunk;
     }
   }
-  const parts = partsOf({ ...answer, chunks: checked() }, asked, rawKeyBytes);
+  const parts = readGroups({ ...answer, chunks: checked() }, asked, rawKeyBytes);
   const { value: first } = await parts.next();
   if (first === undefined) return undefined;
   const { name = asked, columns } = first.head;
@@ -96,34 +91,31 @@ export async function readTable(
   return { name, columns, rows: rest(), isUtf8: () => isUtf8 };
 }
 
-/** What stands ahead of the rows. */
+/** The part of a table before its rows. */
 interface TableHead {
-  /** What the peer calls the table; undefined where it does not say. */
+  /** The name of the table; undefined if the peer does not give it. */
   readonly name: string | undefined;
-  /** Without the key; undefined where the peer did not name them ahead. */
+  /** The columns without the key; undefined if the peer did not list them before the rows. */
   readonly columns: readonly string[] | undefined;
 }
 
-/**
- * Reads a table of one form while it comes in. It holds what it was given since the last whole row,
- * and no more.
- */
+/** Parses a table of one form while it arrives. Holds only the text since the last complete row. */
 interface TableParser {
-  /** Known once the rows begin; still undefined at the end where the answer shows no table. */
+  /** Known once the rows begin. Still undefined at the end if the answer has no table. */
   readonly head: TableHead | undefined;
-  /** Rows that came whole, for the owner to take out. */
+  /** The complete rows. The caller removes them. */
   readonly rows: TableRow[];
   /** @throws Unreadable */
   write(text: string): void;
-  /** @throws Unreadable when the answer broke off, or is about something else */
+  /** @throws Unreadable if the answer broke off, or is no table */
   end(): void;
 }
 
 /**
- * What stands ahead of the rows as soon as that is known, then each group of rows beside it;
- * nothing where there is no table.
+ * Yields the head of a table as soon as it is known, and then each group of rows with that head.
+ * Yields nothing if there is no such table.
  */
-async function* partsOf(
+async function* readGroups(
   answer: StreamedAnswer,
   asked: string,
   rawKeyBytes: number | undefined,
@@ -132,8 +124,8 @@ async function* partsOf(
   let begin = '';
   let parser: TableParser | undefined;
   let isHeadKnown = false;
-  let sinceRow = 0;
-  function* readySoFar() {
+  let bytesSinceRow = 0;
+  function* completeGroups() {
     const { head, rows } = parser ?? {};
     if (head === undefined || rows === undefined) return;
     if (head.name !== undefined && head.name !== asked)
@@ -148,19 +140,20 @@ async function* partsOf(
       if (parser !== undefined) parser.write(text);
       else {
         begin += text;
-        if (begin.length >= BEGIN) parser = parserOf(begin, rawKeyBytes);
+        if (begin.length >= DETECTION_CHARS) parser = parserOf(begin, rawKeyBytes);
       }
-      sinceRow = parser !== undefined && parser.rows.length > 0 ? 0 : sinceRow + piece.length;
-      if (sinceRow > MOST_PER_ROW)
+      bytesSinceRow =
+        parser !== undefined && parser.rows.length > 0 ? 0 : bytesSinceRow + piece.length;
+      if (bytesSinceRow > MAX_ROW_BYTES)
         throw new Unreadable(
-          `gave a row of more than ${MOST_PER_ROW} bytes`,
+          `gave a row of more than ${MAX_ROW_BYTES} bytes`,
           'PEER_ANSWER_TOO_LARGE',
         );
-      yield* readySoFar();
+      yield* completeGroups();
     }
     parser ??= parserOf(begin, rawKeyBytes);
     parser.end();
-    yield* readySoFar();
+    yield* completeGroups();
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
     const { url, status } = answer;
@@ -176,7 +169,9 @@ async function* partsOf(
   return undefined;
 }
 
-/** The parser for an answer that begins so; it has read that. */
+/**
+ * Returns the parser for an answer with this beginning. The parser has already read the beginning.
+ */
 function parserOf(begin: string, rawKeyBytes: number | undefined): TableParser {
   const text = begin.trimStart();
   if (text === '') throw new Unreadable('gave an empty answer');
@@ -188,20 +183,17 @@ function parserOf(begin: string, rawKeyBytes: number | undefined): TableParser {
   return parser;
 }
 
-/**
- * The chunks, cut where they are so long that the event loop would be held up, with a turn for
- * others in between.
- */
+/** Cuts long chunks into pieces, and lets the event loop run between them. */
 async function* pieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
-    for (let at = 0; at < chunk.length; at += TURN_BYTES) {
+    for (let at = 0; at < chunk.length; at += BYTES_PER_TURN) {
       if (at > 0) await nextTurn();
-      yield chunk.subarray(at, at + TURN_BYTES);
+      yield chunk.subarray(at, at + BYTES_PER_TURN);
     }
   }
 }
 
-/** Keys of a fixed width come padded with NUL (YaCy); no key ends with one otherwise. */
+/** Removes the NULs with which YaCy pads keys of a fixed width. No other key ends with NUL. */
 function keyOf(text: string): string {
   let end = text.length;
   while (text.charCodeAt(end - 1) === 0) end -= 1;
@@ -210,24 +202,30 @@ function keyOf(text: string): string {
 }
 
 /**
- * A table in JSON: `{"table":…,"columns":[…],"rows":[{"pk":…,"cells":{…}},…]}`, with other members
- * as it likes, or only the list of rows. A row is parsed when its end has come, and what stands
- * around the rows when all has.
+ * Parses a table in JSON: `{"table":…,"columns":[…],"rows":[{"pk":…,"cells":{…}},…]}`, with any
+ * other members, or only the list of rows.
+ *
+ * - *Before the rows* (`head` is undefined): the text is kept until the list of rows opens. Then it
+ *   is parsed into `head`.
+ * - *In the rows* (`#rowDepth` is set): each row is parsed when it is complete.
+ * - *Behind the rows* (`#rowDepth` is 0 again): the text is kept. `end` parses it together with the
+ *   text before the rows.
  */
 class JsonTable implements TableParser {
   readonly rows: TableRow[] = [];
   head: TableHead | undefined;
-  /** What stands ahead of the rows. */
+  /** The text before the rows. */
   #ahead = '';
-  /** What came since: the beginning of a row, or what stands behind them. */
+  /** The text since then: the beginning of a row, or the text behind the rows. */
   #held: string[] = [];
-  /** How many brackets are open, and how many of them around a row; 0 where no row can be. */
+  /** The number of open brackets. */
   #depth = 0;
+  /** The number of brackets around a row; 0 before and behind the rows. */
   #rowDepth = 0;
   #isFirst = true;
   #isInText = false;
   #isEscaped = false;
-  /** The first characters of the latest text: enough to know the name of the rows. */
+  /** The beginning of the latest string, long enough to recognise the name `rows`. */
   #name = '';
 
   write(text: string): void {
@@ -246,15 +244,15 @@ class JsonTable implements TableParser {
         if (this.head !== undefined || c === '{' || this.#depth > 2) continue;
         if (this.#depth === 2 && this.#name !== ROWS) continue;
         this.#rowDepth = this.#depth;
-        this.#ahead = this.#taken(text.slice(from, at + 1));
+        this.#ahead = this.#takeHeld(text.slice(from, at + 1));
         this.head = headOf(parse(this.#ahead + (this.#depth === 2 ? ']}' : ']')));
         from = at + 1;
       } else if (c === ',' && this.#depth === this.#rowDepth) {
-        this.#readRow(this.#taken(text.slice(from, at)));
+        this.#readRow(this.#takeHeld(text.slice(from, at)));
         from = at + 1;
       } else if (c === ']' || c === '}') {
         if (this.#depth === this.#rowDepth) {
-          const row = this.#taken(text.slice(from, at));
+          const row = this.#takeHeld(text.slice(from, at));
           if (!this.#isFirst || row.trim() !== '') this.#readRow(row);
           this.#rowDepth = 0;
           from = at;
@@ -266,15 +264,15 @@ class JsonTable implements TableParser {
   }
 
   end(): void {
-    const around = parse(this.#ahead + this.#taken(''));
+    const around = parse(this.#ahead + this.#takeHeld(''));
     const rows = isObject(around) ? around.rows : around;
-    // All of them were taken out.
+    // The rows were removed from this text, so the list must be empty.
     if (this.head === undefined || !Array.isArray(rows) || rows.length > 0)
       throw new Unreadable('gave an answer in JSON without rows');
     this.head = headOf(around);
   }
 
-  #taken(last: string): string {
+  #takeHeld(last: string): string {
     return this.#held.splice(0).join('') + last;
   }
 
@@ -323,16 +321,15 @@ const XML_ROW_END = /\s*<\/row>/y;
 const ROW_END = '</row>';
 
 /**
- * A table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`, which need not be
- * well-formed: cells and columns are escaped, but may hold any character, and keys are not escaped
- * at all.
+ * Parses a table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`. It need not be
+ * well-formed. Cells and columns are escaped, but may contain any character. Keys are not escaped.
  */
 class XmlTable implements TableParser {
   readonly rows: TableRow[] = [];
   head: TableHead | undefined;
   /** The beginning of a row. */
   #held: string[] = [];
-  /** The end of it, in which the end of a row may begin. */
+  /** The last characters, which may be the beginning of `</row>`. */
   #tail = '';
 
   constructor(private readonly rawKeyBytes: number | undefined) {}

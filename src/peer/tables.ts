@@ -30,26 +30,29 @@ export interface TableOptions {
 export interface TableReadOptions extends TableOptions {
   /** @default 'POST' */
   readonly method?: 'GET' | 'POST' | undefined;
-  /** Bytes; a longer answer is refused. @default the client's maxAnswer */
+  /** The longest answer, in bytes. @default the client's `maxAnswer` */
   readonly maxBytes?: number | undefined;
 }
 
-/** Up to so many rows are looked up one by one; more in one pass over the whole table. */
-const FEW_ROWS = 16;
-/** Rows that one request deletes. */
-const DELETED_AT_ONCE = 100;
-/** The answer to a change proves nothing; so many bytes of it are read, to keep the connection. */
-const UNREAD_BYTES = 64 * 1024;
+/** The most rows that are read one by one. For more rows, the whole table is read once. */
+const MAX_SINGLE_READS = 16;
+/** The most rows that one request deletes. */
+const DELETE_BATCH_ROWS = 100;
+/**
+ * The most bytes that are read of the answer to a change. The answer proves nothing, but an answer
+ * that is read to its end keeps the connection open.
+ */
+const MAX_DRAINED_BYTES = 64 * 1024;
 
 /**
  * The tables of a peer.
  *
- * Whatever changes a table is read back, and returns what was seen then; PEER_NOT_DONE where that
- * is not what was asked for. Names, keys and columns are never made up or defaulted.
+ * Every change is verified by reading the table back. The methods return what was read, or throw
+ * PEER_NOT_DONE if that is not what was requested. Names, keys and columns have no defaults.
  *
  * @throws PeerError
  * @throws TypeError for a name, key or column that no peer can have: empty, longer than 500, not
- *   well-formed, a key that ends with NUL
+ *   well-formed; or a key that ends with NUL
  */
 export class PeerTables {
   constructor(
@@ -59,27 +62,29 @@ export class PeerTables {
   ) {}
 
   /**
-   * Bytes of the longest key that rows of this peer can have; undefined where it has no limit that
-   * is known.
+   * Returns the longest key that a row of this peer can have, in bytes; undefined if no limit is
+   * known.
    */
   async maxKeyBytes({ signal }: TableOptions = {}): Promise<number | undefined> {
     return (await this.dialectOf(signal)).keyBytes;
   }
 
-  /** The names of all tables, in the peer's order. */
+  /** Returns the names of all tables, in the order of the peer. */
   async list({ signal }: TableOptions = {}): Promise<readonly string[]> {
     const { pagePath: path } = await this.dialectOf(signal);
     const body = await formBody([], this.http.url(path));
     const answer = succeeded(await this.http.ask(requestOf('POST', path, body, signal)));
     const isPage = decoded(answer.body).trimStart().startsWith('<');
-    const names = isPage ? readable(answer, () => choicesOn(answer)) : listedIn(answer);
+    const names = isPage ? readable(answer, () => tableOptions(answer)) : listedTables(answer);
     if (names === undefined) throw unusable(answer, 'does not show the list of its tables');
     return [...new Set(names)];
   }
 
   /**
-   * Hands a table to `use` while it comes in; undefined where there is none of this name. An answer
-   * that is cut short or cannot be read throws PEER_ANSWER, also in the middle.
+   * Passes a table to `use` while it arrives; returns undefined if there is no such table.
+   *
+   * @throws PeerError PEER_ANSWER if the answer breaks off or cannot be read, possibly in the
+   *   middle of `use`
    */
   async stream<T>(
     query: TableQuery,
@@ -90,19 +95,18 @@ export class PeerTables {
     return await this.#read(query, undefined, use, options);
   }
 
-  /** A whole table, held in memory; undefined where there is none of this name. */
+  /** Reads a whole table into memory; undefined if there is no such table. */
   read(query: TableQuery, options: TableReadOptions = {}): Promise<Table | undefined> {
-    return this.stream(query, whole, options);
+    return this.stream(query, collectTable, options);
   }
 
   /**
-   * Creates rows, or changes the cells that are given of rows that exist; the others stay. The
+   * Creates rows, or changes the given cells of existing rows. Other cells stay as they are. The
    * table need not exist.
    *
-   * @returns the rows as they were seen afterwards, each once, in the order in which they were
-   *   given
-   * @throws PeerError PEER_NOT_DONE when a row is not seen as it was asked for; those before it may
-   *   have been changed
+   * @returns the rows as they were read back, each once, in the given order
+   * @throws PeerError PEER_NOT_DONE if a row does not read as requested; earlier rows may have been
+   *   changed
    */
   async set(
     table: string,
@@ -117,7 +121,7 @@ export class PeerTables {
     );
     const merged = new Map<string, ReadonlyMap<string, string>>();
     for (const { pk, cells } of asked) {
-      // The answer may show the table, however large: `count` keeps it small.
+      // The answer may contain the whole table. `count` keeps it small.
       const row = fieldsOf({ table, commitrow: dialect.actions.commitrow, count: 1, pk });
       const columns = [...cells].map(([column, value]) => ({ name: `col_${column}`, value }));
       await this.#change([...row, ...columns], signal);
@@ -126,16 +130,16 @@ export class PeerTables {
     const seen = await this.#lookUp(table, [...merged.keys()], signal);
     return [...merged].map(([pk, cells]) => {
       const row = seen?.get(pk);
-      const told = `of the table ${quoted(table)}`;
+      const ofTable = `of the table ${quoted(table)}`;
       if (row === undefined)
         throw this.#notDone(
           dialect,
-          `was told to set row ${quoted(pk)} ${told}, and does not show that row`,
+          `was told to set row ${quoted(pk)} ${ofTable}, and does not show that row`,
         );
       for (const [column, value] of cells) {
         const shown = row.cells.get(column) ?? '';
         if (shown === value) continue;
-        const where = `column ${quoted(column)} of row ${quoted(pk)} ${told}`;
+        const where = `column ${quoted(column)} of row ${quoted(pk)} ${ofTable}`;
         throw this.#notDone(dialect, `was told to set ${where} to ${difference(value, shown)}`);
       }
       return row;
@@ -143,9 +147,9 @@ export class PeerTables {
   }
 
   /**
-   * Adds a row under a new key: 12 of `0-9a-z`, which sort by time.
+   * Adds a row under a new key of 12 characters (`0-9a-z`). New keys sort by time.
    *
-   * @returns the row as it was seen afterwards
+   * @returns the row as it was read back
    */
   async add(
     table: string,
@@ -163,11 +167,11 @@ export class PeerTables {
   }
 
   /**
-   * Deletes the rows with exactly these keys; one that is not there counts as deleted.
+   * Deletes the rows with exactly these keys. A row that does not exist counts as deleted.
    *
-   * @returns the keys, each once: none of them was seen afterwards
-   * @throws PeerError PEER_NOT_DONE when one is still there
-   * @throws TypeError without keys
+   * @returns the keys, each once; the peer shows none of them any more
+   * @throws PeerError PEER_NOT_DONE if the peer still shows one
+   * @throws TypeError if there are no keys
    */
   async deleteRows(
     table: string,
@@ -179,8 +183,8 @@ export class PeerTables {
     for (const pk of keys) checkKey(pk);
     const dialect = await this.#checkedDialect(keys, signal);
     const gone = [...new Set(keys)];
-    for (let at = 0; at < gone.length; at += DELETED_AT_ONCE) {
-      const some = gone.slice(at, at + DELETED_AT_ONCE);
+    for (let at = 0; at < gone.length; at += DELETE_BATCH_ROWS) {
+      const some = gone.slice(at, at + DELETE_BATCH_ROWS);
       const rows = some.map((pk, n) => ({ name: `item_${n}`, value: `pk_${pk}` }));
       await this.#change(
         [...fieldsOf({ table, count: 1, deleterows: dialect.actions.deleterows }), ...rows],
@@ -199,8 +203,8 @@ export class PeerTables {
   /**
    * Deletes a whole table.
    *
-   * @returns the names of the tables that are left
-   * @throws PeerError PEER_NOT_DONE when it is still among them
+   * @returns the names of the remaining tables
+   * @throws PeerError PEER_NOT_DONE if it is still among them
    */
   async drop(table: string, { signal }: TableOptions = {}): Promise<readonly string[]> {
     checkName('table', table);
@@ -209,14 +213,16 @@ export class PeerTables {
     return await this.#checkDropped(table, signal);
   }
 
-  /** @returns the names of the tables that are left */
+  /**
+   * @returns the names of the remaining tables @throws PeerError PEER_NOT_DONE if `table` is one
+   */
   async #checkDropped(table: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
     const left = await this.list({ signal });
     if (!left.includes(table)) return left;
     throw this.#notDone(await this.dialectOf(signal), `still lists the table ${quoted(table)}`);
   }
 
-  /** The rows of these keys, as far as they are there; undefined where the table is not. */
+  /** Reads the rows with these keys that exist; undefined if the table does not exist. */
   async #lookUp(
     table: string,
     keys: readonly string[],
@@ -225,7 +231,7 @@ export class PeerTables {
     const wanted = new Set(keys);
     const seen = new Map<string, TableRow>();
     const { readsOneRow } = await this.dialectOf(signal);
-    const asked = readsOneRow && keys.length <= FEW_ROWS ? keys : [undefined];
+    const asked = readsOneRow && keys.length <= MAX_SINGLE_READS ? keys : [undefined];
     const collect = async ({ rows }: TableStream) => {
       for await (const group of rows) {
         for (const row of group) if (wanted.has(row.pk)) seen.set(row.pk, row);
@@ -234,7 +240,7 @@ export class PeerTables {
       return true;
     };
     for (const pk of asked) {
-      // A peer that gives all rows whichever is asked for has shown it already.
+      // Some peers return all rows whichever was requested, so this row is already here.
       if (pk !== undefined && seen.has(pk)) continue;
       const isThere = await this.#read({ table }, pk, collect, {
         signal,
@@ -245,15 +251,15 @@ export class PeerTables {
     return seen;
   }
 
-  /** @param pk only the row with this key; a peer may give others too */
+  /** @param pk requests only the row with this key; the peer may return others too */
   async #read<T>(
     { table, count, search }: TableQuery,
     pk: string | undefined,
     use: (table: TableStream) => Promise<T>,
     { method = 'POST', maxBytes, signal }: TableReadOptions,
   ): Promise<T | undefined> {
-    const { readPath, countOfAll, keyBytes } = await this.dialectOf(signal);
-    const fields = fieldsOf({ table, pk, count: count ?? countOfAll, search });
+    const { readPath, allRowsCount, keyBytes } = await this.dialectOf(signal);
+    const fields = fieldsOf({ table, pk, count: count ?? allRowsCount, search });
     const isQuery = method === 'GET';
     const query = new URLSearchParams(
       fields.map(({ name, value }): [string, string] => [name, value]),
@@ -267,7 +273,7 @@ export class PeerTables {
     });
   }
 
-  /** Asks for a change. What is answered to it proves nothing, as long as it is no error. */
+  /** Requests a change. Only an error status counts: the answer proves nothing. */
   async #change(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<void> {
     const { changePath, changeBody } = await this.dialectOf(signal);
     const url = this.http.url(changePath);
@@ -278,7 +284,7 @@ export class PeerTables {
         let bytes = 0;
         for await (const chunk of answer.chunks) {
           bytes += chunk.length;
-          if (bytes > UNREAD_BYTES) break;
+          if (bytes > MAX_DRAINED_BYTES) break;
         }
         return true;
       },
@@ -288,7 +294,7 @@ export class PeerTables {
     throw new PeerError('PEER_REFUSED', { url, what, status: 404, delivered: 'yes' });
   }
 
-  /** @throws PeerError PEER_KEY for a key that the peer would cut: it would be another row */
+  /** @throws PeerError PEER_KEY if the peer would cut a key, which would name another row */
   async #checkedDialect(
     keys: readonly string[],
     signal: AbortSignal | undefined,
@@ -302,15 +308,15 @@ export class PeerTables {
     throw new PeerError('PEER_KEY', { url: this.http.url(changePath), what, delivered: 'no' });
   }
 
-  /** The error of a change that is not seen afterwards. */
+  /** Returns the error for a change that reading back does not show. */
   #notDone({ changePath }: TableDialect, what: string): PeerError {
     const url = this.http.url(changePath);
     return new PeerError('PEER_NOT_DONE', { url, what, delivered: 'yes' });
   }
 }
 
-/** A table that comes in, held in memory. */
-async function whole({ name, columns, rows }: TableStream): Promise<Table> {
+/** Collects a streamed table in memory. */
+async function collectTable({ name, columns, rows }: TableStream): Promise<Table> {
   const all: TableRow[] = [];
   const shown = new Set(columns);
   for await (const group of rows) {
@@ -331,8 +337,10 @@ function requestOf(
   return { counted: 'other', method, path, isProtected: true, body, signal };
 }
 
-/** The tables that a page offers to choose from, as YaCy's does. */
-function choicesOn({ body }: HttpAnswer): readonly string[] | undefined {
+/**
+ * Returns the tables in the selection list of a page, as YaCy has one; undefined without a list.
+ */
+function tableOptions({ body }: HttpAnswer): readonly string[] | undefined {
   const lists = within(parseHtml(decoded(body)), ['select']).filter(
     ({ attribs }) => attribs.name === 'table',
   );
@@ -343,33 +351,35 @@ function choicesOn({ body }: HttpAnswer): readonly string[] | undefined {
     .filter((name) => name !== '');
 }
 
-/** The tables that an answer in JSON lists. */
-function listedIn(answer: HttpAnswer): readonly string[] | undefined {
+/**
+ * Returns the tables that an answer lists in its `tables` fields; undefined without such a field.
+ */
+function listedTables(answer: HttpAnswer): readonly string[] | undefined {
   const fields = readAnswer(answer).record.fields.filter(({ name }) => name === 'tables');
   if (fields.length === 0) return undefined;
   return fields.map(({ value }) => value).filter((value) => value !== '' && value !== EMPTY_LIST);
 }
 
-/** Names of tables, keys and columns are not longer, in UTF-16 code units. */
-const LONGEST_NAME = 500;
+/** The longest name of a table, key or column, in UTF-16 code units. */
+const MAX_NAME_LENGTH = 500;
 
 function checkName(what: 'table' | 'key' | 'column', name: string): void {
-  if (name.length > 0 && name.length <= LONGEST_NAME && name.isWellFormed()) return;
+  if (name.length > 0 && name.length <= MAX_NAME_LENGTH && name.isWellFormed()) return;
   throw new TypeError(
-    `a ${what} has 1 to ${LONGEST_NAME} well-formed characters, not ${name.length}: ${quoted(name)}`,
+    `a ${what} has 1 to ${MAX_NAME_LENGTH} well-formed characters, not ${name.length}: ${quoted(name)}`,
   );
 }
 
 /**
- * What stands behind a key in NULs is taken for padding when it is read back: it would be another
- * row's key.
+ * Refuses a key that ends with NUL. NULs are padding when a key is read back, so it would name
+ * another row.
  */
 function checkKey(pk: string): void {
   checkName('key', pk);
   if (pk.endsWith('\0')) throw new TypeError(`a key does not end with NUL: ${quoted(pk)}`);
 }
 
-/** A row as it can travel: its cells well-formed. */
+/** Returns the row with cells that are well-formed text. @throws TypeError */
 function checkedRow({ pk, cells }: TableRow): TableRow {
   checkKey(pk);
   for (const column of cells.keys()) checkName('column', column);
@@ -379,7 +389,7 @@ function checkedRow({ pk, cells }: TableRow): TableRow {
   };
 }
 
-/** Two texts, from just before where they part. */
+/** Returns both texts, starting shortly before the first difference. */
 function difference(asked: string, shown: string): string {
   let at = 0;
   while (at < asked.length && asked[at] === shown[at]) at += 1;

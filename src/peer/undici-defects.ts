@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 
-/** The exchange that a connection carries, as far as the end of the connection concerns it. */
+/** The part of an exchange that the end of its connection concerns. */
 export interface EndingExchange {
   /** Whether a reset of the connection leaves its answer incomplete. */
   readonly failsOnReset: boolean;
-  /** Takes all that is left of the answer: no more of it comes. */
+  /** Reads the rest of the answer. No more of it will arrive. */
   takeRest(): void;
 }
 

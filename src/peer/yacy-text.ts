@@ -1,16 +1,18 @@
 import { type Rewriting, rewriting } from '../lib/rewriting.js';
 
 /**
- * Makes plain text in UTF-8 safe for YaCy, which reads it with its HTML parser and indexes text
- * through XML (measured with 1.92, and read in its `CharacterCoding.html2unicode`). None of the
- * words of the text is lost:
+ * Rewrites plain text in UTF-8 so that YaCy loses none of its words. YaCy reads plain text with its
+ * HTML parser, and writes its index as XML (measured with 1.92, and read in its
+ * `CharacterCoding.html2unicode`).
  *
- * - `<` and `>`, also written as entities, become `‹` and `›`;
- * - control characters become blanks, for one of them drops the whole text or glues words together;
- * - U+FFFE and U+FFFF become U+FFFD, for one of them ends the update of the index that it is in;
- * - an `&` that begins no entity which YaCy knows becomes `＆`, for all up to the next `;` would be
- *   dropped;
- * - a byte order mark is left out.
+ * - `<` and `>` become `‹` and `›`, also if they are written as entities.
+ * - Control characters become spaces. Otherwise one of them drops the whole text, or joins two
+ *   words.
+ * - U+FFFE and U+FFFF become U+FFFD. Otherwise one of them fails the update of the index for all
+ *   documents in it.
+ * - An `&` that begins no entity known to YaCy becomes `＆`. Otherwise YaCy drops all text up to the
+ *   next `;`.
+ * - A byte order mark is removed.
  */
 export function plainTextRewriting(): Rewriting {
   return rewriting({
@@ -23,8 +25,8 @@ export function plainTextRewriting(): Rewriting {
 }
 
 /**
- * Replaces in HTML what would end the update of YaCy's index, and nothing else. The encoding does
- * not matter.
+ * Rewrites HTML: replaces the characters that fail the update of YaCy's index, and nothing else.
+ * The encoding does not matter.
  */
 export function htmlRewriting(): Rewriting {
   return rewriting({
@@ -35,28 +37,30 @@ export function htmlRewriting(): Rewriting {
   });
 }
 
-// Everything here is looked for byte by byte, in UTF-8 read as Latin-1.
+// All patterns match bytes of UTF-8, read as Latin-1.
 const MARK = '\xef\xbb\xbf';
 const OPENING = '\xe2\x80\xb9';
 const CLOSING = '\xe2\x80\xba';
 const REPLACEMENT = '\xef\xbf\xbd';
 const AMPERSAND = '\xef\xbc\x86';
 
-/** YaCy decodes `&amp;` first, and then what it has become. */
+/** A character written as a number. YaCy decodes `&amp;` first, so a number may follow it. */
 const NUMBER = '#(?:[xX]0*([0-9a-fA-F]{1,6})|0*(\\d{1,7}));';
-// Never without regard to case: among the letters of Latin-1 are pairs such as \xc2 and \xe2, which
-// are bytes here.
+// Never matched without regard to case: Latin-1 pairs letters such as \xc2 and \xe2, which are
+// bytes here.
 const PLAIN = new RegExp(
   `&(?:amp;)*(?:${NUMBER}|([A-Za-z][A-Za-z0-9]{1,7});|)|[<>\\x00-\\x07\\x0e-\\x1f\\x7f]|\\xc2[\\x80-\\x9f]|\\xef\\xbf[\\xbe\\xbf]`,
   'g',
 );
 const NONCHARACTER = new RegExp(`\\xef\\xbf[\\xbe\\xbf]|&(?:amp;)*${NUMBER}`, 'g');
-/** The longest that is replaced, in bytes: a number behind several `amp;`. */
+/** The longest match, in bytes: a number behind several `amp;`. */
 const LONGEST = 64;
-/** What may be the beginning of something to replace at the end of a piece. */
+/** Matches text at the end of a piece that may be the beginning of a match. */
 const CUT = /(?:&[A-Za-z0-9#;]{0,40}|\xc2|\xef[\xbb\xbf]?)$/;
 
-/** The entities that YaCy knows by name, beside `lt` and `gt`; it tells upper from lower case. */
+/**
+ * The named entities that YaCy knows besides `lt` and `gt`. It distinguishes upper and lower case.
+ */
 const KNOWN = new Set(
   (
     'quot nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para ' +
@@ -83,8 +87,7 @@ function rewrittenPlain(found: string, hex?: string, decimal?: string, name?: st
 }
 
 /**
- * What stands in the place of a character that is written as a number; undefined where it may stay
- * so.
+ * Returns the replacement for a character that is written as a number; undefined if it can stay.
  */
 function rewrittenCode(code: number): string | undefined {
   if (code === 0x3c) return OPENING;
@@ -93,7 +96,7 @@ function rewrittenCode(code: number): string | undefined {
   if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return ' ';
   const isSurrogate = code >= 0xd800 && code <= 0xdfff;
   if (isSurrogate || code === 0xfffe || code === 0xffff || code > 0x10ffff) return REPLACEMENT;
-  // YaCy keeps 16 bits of it, which are another character.
+  // YaCy keeps only 16 bits of the number, which are another character.
   return code > 0xffff ? Buffer.from(String.fromCodePoint(code)).toString('latin1') : undefined;
 }
 

@@ -290,9 +290,9 @@ describe('the file that remembers', () => {
     const url = 'http://peer.example.org';
     const access = new PeerAccess(new URL(url), { path, allowBasic: false, log: silentLogger });
     mkdirSync(path);
-    await access.wasAsked('digest-md5');
+    await access.recordChallenge('digest-md5');
     rmdirSync(path);
-    await access.wasAsked('digest-md5');
+    await access.recordChallenge('digest-md5');
     expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ [url]: 'digest-md5' });
   });
 
