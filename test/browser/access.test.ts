@@ -142,7 +142,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     for (const words of [
       /^Confirmed over the last hour: [\d,]+ in the hour, at most /,
       /^Backlog over the last hour: [\d,]+ now, at most /,
-      /^Time to search over the last hour: p50 .*, at most /,
+      /^Time to search over the last hour: last at [\d :-]+: p50 .*, at most /,
     ]) {
       expect(await page.getByRole('img', { name: words }).count()).toBe(1);
     }

@@ -44,6 +44,18 @@ describe.skipIf(CHROMIUM === undefined)(
       },
     );
 
+    test('no sentence is cut at the edge of a phone, also with a long path in it', async () => {
+      const standIn = await StandIn.start(scriptOf('trouble'));
+      const { page } = await visit(standIn.url, { viewport: SIZES.phone });
+      await page
+        .locator('#mirrors .troubles p', { hasText: /conflict-20261126T213517Z/ })
+        .waitFor();
+      const cut = await page.evaluate(`[...document.querySelectorAll('p')]
+        .filter((p) => p.className !== 'unseen' && p.getBoundingClientRect().right > innerWidth)
+        .map((p) => p.textContent)`);
+      expect(cut).toEqual([]);
+    });
+
     for (const [name, script] of Object.entries(SCRIPTS)) {
       test(`${name}: is drawn on a desktop and on a phone, and kept as pictures`, async () => {
         const standIn = await StandIn.start(script);

@@ -117,7 +117,7 @@ const FAILED = trouble(
   'It is tried again by itself.',
   2,
 );
-const CONFLICT = { file: 'tables/stock.conflict.csv', at: NOW - MIN };
+const CONFLICT = { file: 'tables/stock.csv.conflict-20261126T213517Z', at: NOW - MIN };
 const peer = { url: 'https://search.example.org', dialect: 'standard' } as const;
 
 const REMOVED = {
@@ -184,6 +184,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
           ...REST.figures,
           alerts: [{ ...LATE, code: 'TIME_TO_SEARCH', collection: 'papers' }],
         },
+        mirrorRoot: '/home/librarian/peersync/data/mirror',
         mirrors: [
           mirror('prices', { alarm: EMPTIED }),
           mirror('stock', {

@@ -61,9 +61,11 @@ const CHARTS: readonly Chart[] = [
       },
     ],
     unit: (value) => (value < 60 ? `${amount(value)}s` : duration(value * 1_000)),
-    now({ samples }) {
-      const last = samples.findLast(({ p50Ms }) => p50Ms !== undefined);
-      return last ? percentiles(last) : 'nothing to draw yet';
+    // The table below has the percentiles of the hour; these are of its last 10 s with any.
+    now(model) {
+      const last = model.samples.findLast(({ p50Ms }) => p50Ms !== undefined);
+      if (last === undefined) return 'nothing to draw yet';
+      return `last at ${hour(last.at, model.now())}: ${percentiles(last)}`;
     },
     at: percentiles,
   },
