@@ -38,6 +38,12 @@ export class Rate {
     return ((count - first.count) * 1_000) / (at - first.at);
   }
 
+  /** Forgets all growth until now: the rate is that from the next growth on. */
+  restart(at: number, count: number): void {
+    this.#marks = [{ at, count }];
+    this.#grewAt = Number.NEGATIVE_INFINITY;
+  }
+
   /** One mark from before the window stays, for the count grew from there. */
   #dropOld(at: number): void {
     const inWindow = this.#marks.findIndex((mark) => at - mark.at < WINDOW_MS);

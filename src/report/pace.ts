@@ -5,7 +5,7 @@ import type { Counts } from '../state/entries.js';
 
 /** How fast what waits becomes searchable. It is known only while something waits and moves. */
 export interface Pace {
-  /** Files confirmed a second, over the last half minute. */
+  /** Files confirmed a second, over the last half minute or since the backlog more than doubled. */
   readonly perSecond: number;
   /**
    * How long what waits takes at this rate, in ms. Undefined while a folder is scanned: more may

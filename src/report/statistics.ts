@@ -50,6 +50,10 @@ export interface Sample {
 }
 
 const SAMPLE_MS = 10_000;
+/** Samples in the half minute that a rate looks back. */
+const SAMPLES_OF_RATE = 3;
+/** So few more that wait begin no new backlog. */
+const FEW_WAITING = 10;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** An alert is over when all was well for so long, in ms, so that it does not come and go. */
@@ -210,6 +214,10 @@ export class Statistics {
   /** Of the present sample. */
   readonly #durations = newHistogram();
   readonly #rate = new Rate();
+  /** Items that wait now. */
+  #waiting = 0;
+  /** The size of the backlog that the rate was measured with. */
+  #usualWaiting = 0;
   #lastConfirmedAt: number | undefined;
   #timer: Timer | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -244,8 +252,8 @@ export class Statistics {
         return { collection, hour: hour.at(now), day: day.at(now), ...waiting.read() };
       }),
       /**
-       * Documents confirmed a second, over the last half minute; 0 while none are, or too little is
-       * known.
+       * Documents confirmed a second, over the last half minute, or since the backlog more than
+       * doubled; 0 while none are, or too little is known.
        */
       confirmedPerSecond: this.#rate.perSecond(now, this.totals.confirmed) ?? 0,
       /** When an item was last confirmed, in ms since the epoch; also by an earlier run. */
@@ -303,8 +311,13 @@ export class Statistics {
   }
 
   #countWaiting(entry: Entry | undefined, by: 1 | -1): void {
-    if (entry?.status === 'pending' || entry?.status === 'accepted')
-      this.#of(entry.collection).waiting.add(atRestSince(entry), by);
+    if (entry?.status !== 'pending' && entry?.status !== 'accepted') return;
+    this.#of(entry.collection).waiting.add(atRestSince(entry), by);
+    this.#waiting += by;
+    if (this.#waiting <= 2 * this.#usualWaiting + FEW_WAITING) return;
+    // The speed of a few single files says nothing about the end of a large backlog.
+    this.#usualWaiting = this.#waiting;
+    this.#rate.restart(this.deps.clock.now(), this.totals.confirmed);
   }
 
   #of(name: string): CollectionStatistics {
@@ -344,6 +357,8 @@ export class Statistics {
     const sample = { at, confirmed: count, waiting: pending + accepted, p50Ms, p95Ms };
     this.samples = [...this.samples.filter((one) => one.at > at - HOUR_MS), sample];
     this.#durations.reset();
+    const recent = this.samples.slice(-SAMPLES_OF_RATE);
+    this.#usualWaiting = Math.max(...recent.map(({ waiting }) => waiting));
   }
 
   #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {

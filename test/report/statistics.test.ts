@@ -122,6 +122,25 @@ it('the speed is what the last half minute confirmed; it begins with the first c
   expect(perSecond()).toBe(0);
 });
 
+it('the speed of single files is not that of a backlog that just came', async () => {
+  const d = await desk();
+  const perSecond = () => d.figures.report().confirmedPerSecond;
+  for (let i = 0; i < 8; i += 1) await d.searchable(8 * SECOND, `single${i}`);
+  expect(perSecond()).toBeCloseTo(0.125, 1);
+
+  const names = Array.from({ length: 300 }, (_, i) => `${i}`);
+  await d.drop(...names);
+  expect(perSecond()).toBe(0);
+  for (const [i, name] of names.slice(0, 120).entries()) {
+    await d.confirm(name);
+    if (i % 10 === 9) await d.clock.advance(SECOND);
+  }
+  expect(perSecond()).toBeGreaterThan(5);
+  // A few more files do not begin it anew.
+  await d.drop('late', 'later');
+  expect(perSecond()).toBeGreaterThan(5);
+});
+
 it('monitoring reads what happened since the daemon began, and no acceptance that only was remembered', async () => {
   const d = await desk();
   const took: string[] = [];
