@@ -100,12 +100,15 @@ describe.skipIf(CHROMIUM === undefined)(
         .locator('#peer')
         .getByText(/^It does not answer, for /)
         .waitFor();
-      await page.getByText(/The peer does not answer: .* Since \d\d:\d\d\. Tried again /).waitFor();
+      await page.getByText(/The peer does not answer: .* Since \d\d:\d\d\. Next try /).waitFor();
       // The words of the outage stand once, beside the log.
       const wordsIn = async (place: string) =>
         (await page.locator(place).innerText()).match(/ECONNREFUSED/g)?.length ?? 0;
       expect(await wordsIn('.detail')).toBe(1);
       expect([await wordsIn('#attention'), await wordsIn('#peer')]).toEqual([0, 0]);
+      // An address that nobody answers at is no link.
+      await page.locator('#peer dd', { hasText: site.proxy.url }).waitFor();
+      expect(await page.locator('#peer a').count()).toBe(0);
       await page.locator('.station.s-pending .note', { hasText: 'wait for the peer' }).waitFor();
       await page.getByRole('button', { name: 'Try now' }).click();
       await page.getByText('The peer is asked again.').waitFor();
@@ -152,6 +155,9 @@ describe.skipIf(CHROMIUM === undefined)(
       const folders = page.locator('#folders');
       await folders
         .getByText(/^30 of 31 files were removed or emptied at once: old\/.* and 27 more\. Their/)
+        .waitFor();
+      await page
+        .getByRole('heading', { name: '31 documents searchable, 30 of them of removed files.' })
         .waitFor();
       await page.locator('.detail code', { hasText: 'peersync approve-deletes inbox' }).waitFor();
       await folders

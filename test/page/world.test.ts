@@ -58,6 +58,13 @@ describe('the top of the page', () => {
     });
   });
 
+  test('counts the documents of removed files that wait for an approval', () => {
+    const heldDeletes = { files: 300, of: 302, since: NOW, before: NOW, examples: ['bulk/n1.md'] };
+    const held = folder('notes', { confirmed: 2, gone: 300 }, { heldDeletes });
+    const { sentence } = worldOf(statusOf([held, folder('papers')]), NOW);
+    expect(sentence).toBe('302 documents searchable, 300 of them of removed files.');
+  });
+
   test('says at work how fast it goes and what is left of it, also beside what a person should know', () => {
     expect(world({ pending: 1_152, accepted: 312 }, speed(38.2))).toMatchObject({
       level: 'busy',
@@ -108,7 +115,7 @@ describe('the top of the page', () => {
         title: 'peer in trouble · 1,204 waiting · 2 need you',
       });
       const why = `The peer ${words}: connect ECONNREFUSED\\. Look whether it runs\\.`;
-      expect(detail).toMatch(new RegExp(`^${why} Since [\\d :-]+\\. Tried again in 12s\\.$`));
+      expect(detail).toMatch(new RegExp(`^${why} Since [\\d :-]+\\. Next try in 12s\\.$`));
     },
   );
 

@@ -1,5 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
-import { amountText as amount, numberText as count, counted } from '../../lib/text.js';
+import { amountText as amount, numberText as count, counted, readableUrl } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import { TROUBLE_WORDS } from '../../queue/breaker.js';
 import type { StatusReport } from '../../report/status.js';
@@ -12,6 +12,7 @@ import {
   filesHref,
   Head,
   Icon,
+  Name,
   type Props,
   Prose,
   STATUS_WORDS,
@@ -211,6 +212,7 @@ export function Peer({ model }: Props) {
   if (status === undefined) return null;
   const { peer, uplink } = status;
   const { timeToVisibleMs } = uplink ?? {};
+  const isAway = peer.queue?.circuit.reason?.kind === 'unreachable';
   const [shape, tone, words] = healthOf(status, model.now());
   const { running, limit, max } = peer.queue?.concurrency ?? { running: 0, limit: 0, max: 0 };
   const tryNow = async () => {
@@ -231,7 +233,8 @@ export function Peer({ model }: Props) {
       )}
       <Facts
         of={{
-          'Search it at': peer.url,
+          // While it is away the address is no link: it would lead to an error.
+          'Search it at': isAway ? <Name of={readableUrl(peer.url)} /> : peer.url,
           Speaks: peer.dialect === undefined ? 'not known yet' : DIALECTS[peer.dialect],
           'Shows a document':
             timeToVisibleMs === undefined

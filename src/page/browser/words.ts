@@ -93,9 +93,7 @@ export function worldOf(status: StatusReport, now: number): World {
     concern,
     level: isBad ? 'bad' : concern || paused || asksToWait ? 'warn' : waiting > 0 ? 'busy' : 'ok',
     sentence: sentences(
-      items.confirmed > 0
-        ? `${counted(items.confirmed, 'file')} searchable`
-        : 'Nothing is searchable yet',
+      searchableText(status),
       waiting > 0 && `${count(waiting)} ${rests}`,
       stuck > 0 && `${count(stuck)} ${needs} you`,
       paused && `Paused ${until}`,
@@ -103,7 +101,7 @@ export function worldOf(status: StatusReport, now: number): World {
     detail: sentences(
       concern?.text,
       concern?.since !== undefined && `Since ${hour(concern.since, now)}`,
-      isOfPeer && circuit?.reason && `Tried again ${ahead(circuit.nextProbeAt ?? now, now)}`,
+      isOfPeer && circuit?.reason && `Next try ${ahead(circuit.nextProbeAt ?? now, now)}`,
       asksToWait && `The peer asked to wait; it goes on ${ahead(pausedUntil, now)}`,
       pace && paceText(pace),
       !concern && untouched && `Put a file into ${untouched.path} and watch it become searchable`,
@@ -118,6 +116,17 @@ export function worldOf(status: StatusReport, now: number): World {
         .filter(Boolean)
         .join(' · ') || (items.confirmed > 0 ? 'all searchable' : 'nothing yet'),
   };
+}
+
+/** How many files are searchable, with the documents of removed files that the peer still has. */
+function searchableText({ folders, items }: StatusReport): string {
+  const held = folders.reduce((sum, { heldDeletes }) => sum + (heldDeletes?.files ?? 0), 0);
+  if (held > 0) {
+    const documents = counted(items.confirmed + held, 'document');
+    return `${documents} searchable, ${count(held)} of them of removed files`;
+  }
+  if (items.confirmed === 0) return 'Nothing is searchable yet';
+  return `${counted(items.confirmed, 'file')} searchable`;
 }
 
 /** What is said while the daemon does not answer. */
