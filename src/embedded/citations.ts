@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.js';
-import { shownTitle } from './content.js';
+import { type CitationRecord, citationPage, type OtherDocument } from './citation-page.js';
 import { type Database, int } from './database.js';
 import { findDocument } from './document-endpoints.js';
 import type { Document, DocumentStore } from './documents.js';
@@ -75,7 +75,8 @@ export class Citations {
       this.#record(document, isFiltered, ch, () => context.isGone),
     );
     this.#last = record.catch(() => undefined);
-    return context.record(`Citations of ${shownTitle(document)}`, await record);
+    if (context.as === 'json') return context.record('', await record);
+    return citationPage(await record, { ch, shortest: SHORTEST_CITED }, context.deps.site);
   }
 
   /** For who is gone meanwhile, no more is looked for. */
@@ -84,7 +85,7 @@ export class Citations {
     isFiltered: boolean,
     ch: number,
     isGone: () => boolean,
-  ): Promise<object> {
+  ): Promise<CitationRecord> {
     const slices = new Slices(this.#clock);
     const { id, url, urlhash, title } = document;
     const { text: whole, isWhole } = this.#textOf(id);
@@ -105,15 +106,8 @@ export class Citations {
     }
     more = !(await this.#compare(candidates, slices, isGone)) || more;
 
-    const others = new Map<
-      number,
-      { readonly url: string; readonly title: string; sentences: number }
-    >();
-    const sentences: {
-      readonly number: number;
-      readonly text: string;
-      readonly appearsIn: string[];
-    }[] = [];
+    const others = new Map<number, OtherDocument>();
+    const sentences: CitationRecord['sentences'][number][] = [];
     for (const [number, text] of texts.entries()) {
       const appearsIn: string[] = [];
       for (const holder of wanted.get(text)?.holders ?? []) {

@@ -161,6 +161,11 @@ function pathOf(url: string): string | undefined {
   }
 }
 
+/** A URL as a person reads it: of a file its path. */
+export function placeOf(url: string): string {
+  return pathOf(url) ?? readableUrl(url);
+}
+
 /** In UTC, to the minute. */
 export function timeOf(at: number): string {
   return `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;

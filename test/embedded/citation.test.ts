@@ -209,13 +209,35 @@ describe('a request for citations', () => {
     const page = await send(peer, `/api/citation.html?url=${ONE}&ch=1`);
     expect(page.body).not.toContain('<script>');
     expect(page.body).toContain(
-      '<td>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more&quot; of this in a sentence that is long enough to cite.</td>' +
-        '<td><a href="http://two.example/?a=1&amp;b=%22%3C" rel="noreferrer">http://two.example/?a=1&amp;b=%22%3C</a></td>',
+      '>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more&quot; of this in a sentence that is long enough to cite.</td>' +
+        '<td><a href="/document?url=http%3A%2F%2Ftwo.example%2F%3Fa%3D1%26b%3D%2522%253C">http://two.example/?a=1&amp;b=&quot;&lt;</a></td>',
     );
-    expect(page.body).toMatch(/<dt>similar<\/dt><dd><div class="scroll"><table>.*<\/html>\n$/s);
+    expect(page.body).toMatch(
+      /<h2>Similar documents.* 1 sentence or more in common<\/h2>\n<ul .*<\/html>\n$/s,
+    );
     const headers = { accept: 'application/json' };
     const json = await send(peer, `/api/citation.html?url=${ONE}`, { headers });
     expect(json.json()).toEqual(await citation(peer, ONE));
+  });
+
+  it('is answered as a page with names and paths, a way back, and a word where there is nothing', async () => {
+    const file = 'file:///notes/green%20tea.md';
+    const peer = await peerWith({ [ONE]: `${BIRDS} Short one. ${KEEPERS}`, [file]: BIRDS });
+    const { urlhash } = await citation(peer, ONE);
+    const { body } = await send(peer, `/api/citation.html?hash=${urlhash}`);
+    const text = body
+      .replace(/^.*<main[^>]*>|<\/main>.*$/gs, '')
+      .replace(/<button.*?<\/button>/g, '')
+      .replace(/<[^>]+>/g, ' ')
+      .replace(/\s+/g, ' ');
+    expect(text).toContain('Sentences of 40 characters or more count.');
+    expect(text).toContain('/notes/green tea.md · 1 sentence in common');
+    expect(text).toContain('on other hosts, with 10 sentences or more in common none Sentences');
+    expect(text).toContain(`1 ${BIRDS} /notes/green tea.md 2 Short one. too short 3`);
+    expect(body).toContain(`<a href="/document?urlhash=${urlhash}">← Document</a>`);
+    expect(body).not.toMatch(/appearsIn|urlhash<|href="file:/);
+    const [, page = ''] = /href="(\/document\?url=[^"]+)"/.exec(body) ?? [];
+    expect((await send(peer, page)).status).toBe(200);
   });
 
   it('is answered while others wait in line, and by nobody who is gone', async () => {
