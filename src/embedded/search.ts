@@ -15,6 +15,10 @@ const OFFERED = 200;
 /** Parts of a text in which a snippet is looked for. */
 const SNIPPET_PARTS = 4;
 
+/** Stands below an empty result. */
+const HELP =
+  '<p class="hint"><code>"two words"</code> finds them side by side, <code>-word</code> leaves out what has it, <code>title:word</code> finds it in titles.</p>';
+
 type SearchResult = ReturnType<typeof find>;
 
 /** `/search.json`: the same search as the page, for programs. */
@@ -44,12 +48,13 @@ export async function searchPage(context: Context): Promise<string> {
   const top = `<h1 class="unseen">Search</h1>
 ${searchForm(request, documents)}
 <p class="hint">${counted(documents.count('documents'), 'document')}</p>`;
+  const isVain = request.query.trim() !== '' && result.total === 0;
   const body = `<p class="hint" role="status" id="found">${escapeMarkup(resultLine(request, result))}</p>
 <div id="results">
 <ol class="hits" start="${request.offset + 1}">
 ${result.hits.map((hit) => hitItem(hit, result.corrected ?? request.query, result.highlights)).join('\n')}
 </ol>
-${pager(request, result.total)}
+${isVain ? HELP : pager(request, result.total)}
 </div>`;
   return context.deps.site.page({ title, place: 'search', top, body });
 }
@@ -102,6 +107,7 @@ function resultLine(
     return total === 0 ? `No documents${collection} yet.` : `Newest documents${collection}`;
   if (total === 0) return `Nothing found for ${request.query}${collection}.`;
   if (hits.length === 0) return `${counted(total, 'result')}${where}; none on this page.`;
+  if (total === 1 && totalIsExact) return `1 result${where}`;
   const shown = `${request.offset + 1}–${request.offset + hits.length}`;
   if (!totalIsExact)
     return `${shown} of more than ${counted(total, 'result')}${where}, in titles first, then newest first`;

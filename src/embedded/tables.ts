@@ -234,9 +234,10 @@ function* tablePage(
     after: last,
   });
   const isPart = choice.pk === undefined && count > 0 && count === choice.count;
+  const isAll = count === rows;
   yield `</tbody></table></div>
 <p class="below-table wrapped"><button class="danger" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>
-${isPart ? `<a rel="next" href="${next}">Next rows →</a>` : ''}<a href="${self}">All rows</a></p></form>
+${isPart && !isAll ? `<a rel="next" href="${next}">Next rows →</a>` : ''}${isAll ? '' : `<a href="${self}">All rows</a>`}</p></form>
 <h2>${row === undefined ? 'New row' : `Row ${nameMarkup(row.pk)}`}</h2>
 ${rowForm(name, columns, row)}
 <details><summary>Delete this table…</summary>

@@ -54,9 +54,18 @@ describe('a search', () => {
     for (const shown of [
       'the &lt;b&gt;<mark>Größe</mark>&lt;/b&gt; &amp; more',
       '&lt;i&gt;c',
-      '1–1 of 1 result',
+      '>1 result<',
     ])
       expect(page).toContain(shown);
+  });
+
+  it('tells on the page how to ask, only where nothing is found', async () => {
+    const peer = await peerWith({ 'http://h/1': 'tea', 'http://h/2': 'tea' });
+    const page = async (query: string) => (await send(peer, `/?query=${query}`)).body;
+    const help = /<code>"two words"<\/code>.*<code>-word<\/code>.*<code>title:word<\/code>/;
+    expect(await page('nothing-of-it')).toMatch(help);
+    for (const query of ['', 'tea']) expect(await page(query)).not.toMatch(help);
+    expect(await page('tea')).toContain('>1–2 of 2 results<');
   });
 
   it('finds the snippet of a word that stands far inside', async () => {

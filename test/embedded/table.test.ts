@@ -25,6 +25,20 @@ async function tableWith(rows: Readonly<Record<string, Parameters>> = {}): Promi
 }
 
 describe('a table', () => {
+  it('has a link to all rows on its page, where not all are shown', async () => {
+    const t = await tableWith({ a: { x: '1' }, b: { x: '2' } });
+    const page = async (more = '') =>
+      (
+        await send(t.peer, `/Tables_p.html?table=t${more}`, {
+          headers: { authorization: basic(t.peer) },
+        })
+      ).body;
+    expect(await page()).not.toMatch(/All rows|Next rows/);
+    expect(await page('&count=2')).not.toMatch(/All rows|Next rows/);
+    expect(await page('&count=1')).toMatch(/Next rows .*All rows/);
+    expect(await page('&pk=a')).toContain('All rows');
+  });
+
   it('comes into being with its first row, and with no question', async () => {
     const t = await tableWith();
     expect(await t.refusal({})).toEqual([404, 'There is no table "t".']);
