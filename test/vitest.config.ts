@@ -47,6 +47,8 @@ export default defineConfig({
     // Most of the time is spent waiting for processes, files and sockets.
     maxWorkers: 4,
     setupFiles: ['test/support/lives.ts'],
+    // Whoever runs the tests by npm: what they start is as if it were installed.
+    env: { npm_execpath: '' },
     projects: [
       { extends: true, test: { name: 'long', include: LONG, ...SLOW } },
       { extends: true, test: { name: 'soak', include: SOAK, testTimeout: 0 } },

@@ -51,7 +51,7 @@ async function* textOf(lots: AsyncIterable<unknown>): AsyncGenerator<string> {
 
 /** Read only where a hint names a command: there may be a million lines. */
 function jsonLines(lines: string, config: string | undefined): string {
-  if (config === undefined || !lines.includes('`peersync ')) return lines;
+  if (!lines.includes('`peersync ')) return lines;
   const entries = lines.trimEnd().split('\n');
   return entries.map((line) => `${jsonWithConfig(JSON.parse(line), config)}\n`).join('');
 }

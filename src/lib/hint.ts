@@ -1,7 +1,10 @@
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { shellWord } from './text.js';
 
 // Texts for people name commands between backticks: `peersync retry --all`. They are written
-// without the configuration, and completed by whoever shows them, who knows which one it is.
+// without the configuration, and completed by whoever shows them, who knows which one it is. In a
+// checkout, where the command is not installed, they begin with `npx`.
 
 /** A command in a text; between single quotes a backtick is part of a name. */
 const COMMAND = /`((?:sudo -u [\w-]+ )?peersync) ((?:'[^'\n]*'|\\'|[^`'\n])+)`/g;
@@ -11,18 +14,38 @@ const NEEDS_NONE =
 /** Ends the part of a command line where options may stand. */
 const END_OF_OPTIONS = / (?:--|\||>)(?= |$)/;
 
+/** npm and npx add such directories to the PATH of what they start; a shell does not have them. */
+const OF_NPM = /[\\/]node_modules[\\/]\.bin[\\/]?$/;
+
 /**
  * The text with `-c FILE` in each command that needs it; as it is where commands find the
- * configuration without.
+ * configuration without. Commands begin with `npx` where a shell would not find them otherwise.
  */
-export function withConfig(text: string, config: string | undefined): string {
-  if (config === undefined || !text.includes('`')) return text;
-  return text.replace(COMMAND, (whole, program: string, line: string) => {
-    if (NEEDS_NONE.test(line)) return whole;
-    const end = line.search(END_OF_OPTIONS);
-    const at = end === -1 ? line.length : end;
-    return `\`${program} ${line.slice(0, at)} -c ${shellWord(config)}${line.slice(at)}\``;
+export function withConfig(
+  text: string,
+  config: string | undefined,
+  env: NodeJS.ProcessEnv = process.env,
+): string {
+  if (!text.includes('`peersync ') && !text.includes('`sudo ')) return text;
+  const needsNpx = isOnlyInCheckout(env);
+  return text.replace(COMMAND, (_, program: string, line: string) => {
+    const typed = needsNpx && program === 'peersync' ? 'npx peersync' : program;
+    return `\`${typed} ${lineWithConfig(line, config)}\``;
   });
+}
+
+function lineWithConfig(line: string, config: string | undefined): string {
+  if (config === undefined || NEEDS_NONE.test(line)) return line;
+  const end = line.search(END_OF_OPTIONS);
+  const at = end === -1 ? line.length : end;
+  return `${line.slice(0, at)} -c ${shellWord(config)}${line.slice(at)}`;
+}
+
+/** Whether npm or npx started this process, and no shell finds the command. */
+function isOnlyInCheckout({ npm_execpath: npm = '', PATH = '' }: NodeJS.ProcessEnv): boolean {
+  if (npm === '') return false;
+  const directories = PATH.split(delimiter).filter((path) => path !== '' && !OF_NPM.test(path));
+  return !directories.some((path) => existsSync(join(path, 'peersync')));
 }
 
 /**
@@ -38,9 +61,8 @@ export function withFile(text: string, file: string): string {
 /** The fields of answers and log lines that hold sentences. */
 const SENTENCES: ReadonlySet<string> = new Set(['hint', 'message', 'next', 'note', 'rule', 'why']);
 
-/** The value as JSON, its sentences with `-c FILE` as `withConfig` has it. */
+/** The value as JSON, its sentences as `withConfig` completes them. */
 export function jsonWithConfig(value: unknown, config: string | undefined): string {
-  if (config === undefined) return JSON.stringify(value);
   return JSON.stringify(value, (key, each) =>
     typeof each === 'string' && SENTENCES.has(key) ? withConfig(each, config) : each,
   );

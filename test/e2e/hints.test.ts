@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { withConfig } from '../../src/lib/hint.js';
 import { shellWord } from '../../src/lib/text.js';
@@ -182,6 +182,24 @@ describe('what is said with another configuration than the usual one', () => {
     await reader?.cancel();
     expect(text).toContain(`\`peersync resume -c ${config}\``);
     expect(text).not.toContain('`peersync resume`');
+    await daemon.kill('SIGTERM');
+  });
+
+  it('begins with npx in a checkout: in errors, JSON, and on the page of the daemon', async () => {
+    const { config } = await damaged();
+    const env = { npm_execpath: '/usr/lib/npm-cli.js', PATH: '/usr/bin:/bin' };
+    const cwd = dirname(config);
+    const run = (...args: string[]) => peersync([...args, '-c', config], { env, cwd });
+    const wrong = await peersync(['list', '--wrong'], { env, cwd });
+    expect(wrong.stderr).toContain('`npx peersync list --help`');
+    const daemon = new Running(['run', '-c', config], { env });
+    await daemon.says('status page at');
+    const page = /status page at ([^\s"]+)/.exec(daemon.stdout)?.[1];
+    expect((await run('pause')).stdout).toContain(`\`npx peersync resume -c ${config}\``);
+    const status = await run('status', '--json');
+    expect(status.stdout).toContain(`\`npx peersync resume -c ${config}\``);
+    const live = await fetch(`${page}api/status`);
+    expect(await live.text()).toContain(`\`npx peersync resume -c ${config}\``);
     await daemon.kill('SIGTERM');
   });
 });

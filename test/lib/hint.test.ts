@@ -1,5 +1,8 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { jsonWithConfig, withConfig, withFile } from '../../src/lib/hint.js';
+import { temporaryDirectory } from '../support/temp.js';
 
 describe('a command in a text', () => {
   it.each([
@@ -23,6 +26,24 @@ describe('a command in a text', () => {
     'peersync is paused; `onDelete` says so.',
   ])('stays as it is where it needs no configuration, or has one: %s', (text) => {
     expect(withConfig(text, 'a.json')).toBe(text);
+  });
+
+  it('begins with npx where npm or npx started peersync, and no shell finds the command', () => {
+    const bin = temporaryDirectory();
+    writeFileSync(join(bin, 'peersync'), '');
+    const checkout = join(temporaryDirectory(), 'node_modules', '.bin');
+    mkdirSync(checkout, { recursive: true });
+    writeFileSync(join(checkout, 'peersync'), '');
+    const npm = { npm_execpath: '/usr/lib/npm-cli.js', PATH: `${checkout}:/nowhere` };
+    const text = 'See `peersync why --help`, `peersync run` and `sudo -u peersync peersync …`.';
+    const typed = 'See `npx peersync why --help`, `npx peersync run` and';
+    expect(withConfig(text, undefined, npm)).toBe(`${typed} \`sudo -u peersync peersync …\`.`);
+    const named = withConfig('`peersync run`', 'a.json', npm);
+    expect(named).toBe('`npx peersync run -c a.json`');
+    expect(withConfig(named, 'b.json', npm)).toBe(named);
+    expect(withConfig(text, undefined, { ...npm, PATH: `${checkout}:${bin}` })).toBe(text);
+    expect(withConfig(text, undefined, { ...npm, npm_execpath: '' })).toBe(text);
+    expect(withConfig(text, undefined, { PATH: '/nowhere' })).toBe(text);
   });
 
   it('quotes the configuration for a shell', () => {
