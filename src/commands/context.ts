@@ -7,7 +7,7 @@ import { asErrorLines, isJournal, LOG_LEVELS, type Log, type LogLevel } from '..
 import { type ErrorParts, EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
 import { jsonWithConfig, withConfig } from '../lib/hint.js';
 import { writtenPath } from '../lib/home.js';
-import { versionText } from '../lib/process.js';
+import { versionJson, versionText } from '../lib/process.js';
 import { canDraw, type Line, painted, textOf, wantsColour, withText } from './terminal.js';
 import { safe } from './text.js';
 import { usageMessage, YARGS_WORDS } from './usage.js';
@@ -43,7 +43,7 @@ export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
   return yargs
     .locale('en')
     .updateStrings(YARGS_WORDS as unknown as Record<string, string>)
-    .version(versionText())
+    .version(process.argv.includes('--json') ? versionJson() : versionText())
     .alias({ help: 'h', version: 'V' })
     .options(GLOBAL_OPTIONS)
     .group([...Object.keys(GLOBAL_OPTIONS), 'help', 'version'], 'General options:')
@@ -90,10 +90,6 @@ export interface CommandBody {
   readonly options?: OptionTable;
   /** A command line, beginning with `$0`, and what it is good for. */
   readonly examples?: readonly (readonly [line: string, what: string])[];
-  /**
-   * What to do where its command line is wrong, beside reading its help: the end of that sentence.
-   */
-  readonly usageHint?: string;
   /** Those below it. */
   readonly commands?: readonly Command[];
   /** Returns the exit code; missing where only those below it do something. */
@@ -179,7 +175,6 @@ export function moduleOf(
     commands = [],
     run,
   } = command;
-  const { usageHint = '' } = command;
   const name = `${above}${nameOf(usage)}`;
   return {
     command: usage,
@@ -197,7 +192,7 @@ export function moduleOf(
           commands: commands.map((below) => nameOf(below.usage)),
           args: process.argv.slice(2),
         });
-        throw new UsageError(text, `See \`peersync ${name} --help\`${usageHint}.`);
+        throw new UsageError(text, `See \`peersync ${name} --help\`.`);
       });
       for (const below of commands) yargs.command(moduleOf(below, `${name} `));
       return run === undefined ? yargs.demandCommand(1, nameOne(name, commands)) : yargs;
@@ -363,11 +358,22 @@ export function printJson(options: Pick<GlobalOptions, 'config'>, value: unknown
 /** Of the embedded peer and of YaCy. */
 const HASH_WITH_DASH = /^-[\w-]{11}$/;
 
+/** A word to leave out, as `-milk`; `-c`, `-c./FILE`, `-h` and `-V` are options. */
+const LEFT_OUT = /^-(?![chV]$|c[=./~]|-)./;
+const TAKES_VALUE = /^(?:-c|--(?:collection|config|limit|log-level|sort))$/;
+/** Stands before a word that begins with a dash; no argument of a process can hold it. */
+const NO_OPTION = '\0';
+
+/** The words of a query as they were typed; see `asOptions`. */
+export function typedWords(words: readonly string[]): string[] {
+  return words.map((word) => (word.startsWith(NO_OPTION) ? word.slice(1) : word));
+}
+
 /**
  * The arguments with `--c` as `--group`: the specification calls the group `c`, and yargs would
  * take that for `-c`, the configuration. A hash may begin with a dash, and yargs would take it for
- * an option. `help COMMAND` and `version` are options to yargs, too. Nothing at all asks for the
- * help.
+ * an option, as it would a word that `search` is to leave out. `help COMMAND` and `version` are
+ * options to yargs, too. Nothing at all asks for the help.
  */
 export function asOptions(args: readonly string[]): string[] {
   const [first, ...rest] = args;
@@ -375,8 +381,11 @@ export function asOptions(args: readonly string[]): string[] {
   if (first === 'help') return [...rest, '--help'];
   if (first === 'version') return ['--version'];
   const end = args.indexOf('--');
+  const isSearch = args.find((arg) => !arg.startsWith('-')) === 'search';
   return args.flatMap((arg, i) => {
     if (end !== -1 && i > end) return [arg];
+    if (isSearch && LEFT_OUT.test(arg) && !TAKES_VALUE.test(args[i - 1] ?? ''))
+      return [`${NO_OPTION}${arg}`];
     if (arg === '--hash' && HASH_WITH_DASH.test(args[i + 1] ?? ''))
       return [`--hash=${args[i + 1]}`];
     if (args[i - 1] === '--hash' && HASH_WITH_DASH.test(arg)) return [];

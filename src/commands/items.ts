@@ -10,7 +10,13 @@ import { LISTED_STATUSES, type ListedEntry, locate } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
 import type { Deviation, Verified, Verifying } from '../uplink/verify.js';
 import { answer, configToName, define, isThere, openLog, UsageError } from './context.js';
-import { answerAlone, askAnyone, askAnyoneOnce, configToAsk } from './daemon-access.js';
+import {
+  answerAlone,
+  askAnyone,
+  askAnyoneOnce,
+  configToAsk,
+  runningStatus,
+} from './daemon-access.js';
 import * as option from './option.js';
 import { Progress, type Step } from './terminal.js';
 import { counted, named, safe, timeText } from './text.js';
@@ -181,7 +187,8 @@ export const retryCommand = define({
     const paths = await Promise.all(options.path.map((path) => typedPath(config, path)));
     const parameters = options.all ? { all: true } : { paths };
     const report = await askAnyoneOnce<Retried>(options, config, { ask: 'retry', parameters });
-    return answer(options, report, () => [retriedText(report)]);
+    const isRunning = (await runningStatus(config.state.dir)) !== undefined;
+    return answer(options, report, () => [retriedText(report, isRunning)]);
   },
 });
 
@@ -200,18 +207,16 @@ async function typedPath(config: Config, text: string): Promise<string> {
 }
 
 /** What a retry did, for a person. */
-function retriedText({ retried, lookedAt }: Retried): string {
-  const said = [
-    ...(retried > 0
-      ? [`${counted(retried, 'item')} ${retried === 1 ? 'is' : 'are'} pending again`]
-      : []),
-    ...(lookedAt > 0
-      ? [`${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} looked at again`]
-      : []),
-  ];
+function retriedText({ retried, lookedAt }: Retried, isRunning: boolean): string {
+  const said: string[] = [];
+  if (retried > 0)
+    said.push(`${counted(retried, 'item')} ${retried === 1 ? 'is' : 'are'} pending again`);
+  if (lookedAt > 0)
+    said.push(`${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} looked at again`);
   if (said.length === 0)
     return 'Nothing there is in quarantine, waits for its next attempt, or was skipped.';
-  return `${said.join(', ')}.`;
+  if (isRunning) return `${said.join(', ')}.`;
+  return `${said.join(', ')}. No daemon runs now: the next \`peersync run\` or \`peersync once\` goes on with that.`;
 }
 
 /** So many items are looked up when nothing else is asked for. */

@@ -2,7 +2,7 @@ import { PeersyncError } from '../lib/errors.js';
 import { parseUrl } from '../lib/text.js';
 import { formatBytes, wallClockText } from '../lib/units.js';
 import type { Found, SearchAnswer } from '../peer/search.js';
-import { answer, define, UsageError } from './context.js';
+import { answer, define, typedWords, UsageError } from './context.js';
 import * as option from './option.js';
 import { askPeer } from './peer.js';
 import { canDraw, wantsColour } from './terminal.js';
@@ -22,18 +22,15 @@ export const searchCommand = define({
     limit: option.preset('10', `At most so many, up to ${MOST}`),
     sort: option.oneOf(['date'], 'The newest first; the best first unless given'),
   },
-  usageHint: '; a word that begins with a dash stands behind `--`: `peersync search -- tea -milk`',
   examples: [
     ['$0 search green tea', 'The best ten'],
     [`$0 search '"green tea"'`, 'Both words together; the outer quotes are for the shell'],
     ['$0 search invoice --collection bills --sort date', 'The newest of one collection'],
-    [
-      '$0 search --json -- tea -milk',
-      'For a program; behind `--` stand words that begin with a dash',
-    ],
+    ['$0 search tea -milk', 'Tea, and no milk'],
+    ['$0 search --json -- "$WORDS"', 'For a program; behind `--` nothing is an option'],
   ],
   run: async (options) => {
-    const words = options.words.join(' ');
+    const words = typedWords(options.words).join(' ');
     if (words.trim() === '' || words.length > LONGEST_QUERY)
       throw new UsageError(
         words.trim() === '' ? 'No words were given.' : `The query has ${words.length} characters.`,

@@ -98,9 +98,22 @@ function problemsOf(issues: readonly z.core.$ZodIssue[], input: unknown): Proble
   return [...new Map(problems.map((problem) => [problem.path, problem])).values()];
 }
 
+/** Keys that stand in the configurations of other programs, and what may be meant here. */
+const OTHER_NAMES: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    address: ['listen', 'url'],
+    dir: ['path'],
+    directory: ['dir', 'path'],
+    exclude: ['ignore'],
+    host: ['listen', 'url'],
+    port: ['listen'],
+    user: ['username'],
+  }),
+);
+
 function unknownKey(parent: readonly PropertyKey[], key: string, known: JsonSchema): Problem {
   const here = Object.keys(describeKey(known, parent)?.properties ?? {});
-  const similar = nearest(key, here);
+  const similar = nearest(key, here) ?? OTHER_NAMES.get(key)?.find((name) => here.includes(name));
   const elsewhere = keysOf(known).find((path) => path.endsWith(`.${key}`));
   const expected =
     similar !== undefined

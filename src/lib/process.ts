@@ -53,6 +53,11 @@ export function versionText({ commit, date, modified }: Build = readBuild()): st
   return `peersync ${VERSION} (${parts.join(', ')})`;
 }
 
+/** The same for a program. */
+export function versionJson(build: Build = readBuild()): string {
+  return JSON.stringify({ version: VERSION, ...build, node: process.versions.node });
+}
+
 /**
  * How much the heap may grow beyond what is alive before the old generation is collected, in
  * percent.

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { asOptions, writeAll } from '../../src/commands/context.js';
+import { asOptions, typedWords, writeAll } from '../../src/commands/context.js';
 import { citationText, documentOf } from '../../src/commands/documents.js';
 import { cellsOf } from '../../src/commands/table.js';
 import { consent } from '../../src/commands/terminal.js';
@@ -61,6 +61,19 @@ describe('--c', () => {
       'get --group g -c file --group=h --count -- --c',
     );
   });
+});
+
+it('a word that a search is to leave out is no option', () => {
+  const words = (...args: string[]) => typedWords(asOptions(['search', ...args]).slice(1));
+  const typed = ['tea', '-green', '-coffee', '-x', '-"iced tea"', '-1', 'la', '-c', 'a.json'];
+  expect(words(...typed)).toEqual(typed);
+  const given = asOptions(['search', ...typed]).filter((arg) => arg.startsWith('-'));
+  expect(given).toEqual(['-c']);
+  for (const option of ['-c', '-c=a.json', '-c/etc/a.json', '-h', '-V', '--json'])
+    expect(asOptions(['search', option])).toContain(option);
+  expect(asOptions(['search', 'tea', '--limit', '-1'])).toContain('-1');
+  expect(asOptions(['search', '--', '-green'])).toContain('-green');
+  expect(asOptions(['list', '-green'])).toContain('-green');
 });
 
 it('a hash may begin with a dash', () => {

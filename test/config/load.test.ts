@@ -230,6 +230,9 @@ describe('a value that is wrong', () => {
     ['push.maxItms', 3, ': received an unknown key; expected "maxItems": did you mean that?'],
     ['folders[0].settel', '1s', ': received an unknown key; expected "settle": did you mean that?'],
     ['settle', '1s', ': received an unknown key; expected it at folders[].settle'],
+    ['status.port', 8395, ': received an unknown key; expected "listen": did you mean that?'],
+    ['peer.host', 'h', ': received an unknown key; expected "url": did you mean that?'],
+    ['folders[0].dir', 'x', ': received an unknown key; expected "path": did you mean that?'],
     ['password', 'x', ': received an unknown key; expected it at peer.auth.password'],
     ['state', { 'a b': 1 }, '["a b"]: received an unknown key; expected one of "dir", "keepGone"'],
   ])('%s that is %j is answered by %j', async (key, value, rest) => {
