@@ -18,7 +18,7 @@ import { readState, runningStatus } from './daemon-access.js';
 import * as option from './option.js';
 import { openToOthers } from './other-accounts.js';
 import { nameMaxSize, runningPeer } from './peer.js';
-import { labelled, onThisTerminal } from './terminal.js';
+import { labelled, onThisTerminal, type Style } from './terminal.js';
 import { counted, safe } from './text.js';
 
 const CANARY_TIMEOUT = '2m';
@@ -51,9 +51,10 @@ export const checkCommand = define({
     const findings: Finding[] = [];
     const tell = (finding: Finding) => {
       findings.push(finding);
-      const { check, hint, message, ok } = finding;
+      const { check, hint, message } = finding;
+      const { label, style } = labelOf(finding);
       answer(options, finding, () => [
-        labelled(ok ? 'green' : 'red', `${ok ? 'ok     ' : 'TROUBLE'}  ${check}: ${safe(message)}`),
+        labelled(style, `${label.padEnd(7)}  ${check}: ${safe(message)}`),
         ...(hint ? [`         ${safe(hint)}`] : []),
       ]);
     };
@@ -76,6 +77,13 @@ export const checkCommand = define({
     return troubles.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
   },
 });
+
+/** What is right and might be better is a note. */
+function labelOf({ hint, ok }: Finding): { readonly label: string; readonly style: Style } {
+  if (!ok) return { label: 'TROUBLE', style: 'red' };
+  if (hint !== undefined) return { label: 'note', style: 'yellow' };
+  return { label: 'ok', style: 'green' };
+}
 
 /** What a check found to be wrong, and what to do. */
 class Wrong extends PeersyncError {

@@ -6,7 +6,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import type { Logger } from '../lib/logger.js';
-import { sentence } from '../lib/text.js';
+import { sentence, shellWord } from '../lib/text.js';
 import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
 import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import type { Question } from '../report/answers.js';
@@ -35,12 +35,19 @@ export async function configToAsk(options: GlobalOptions): Promise<Config> {
     const config = await checkConfig(input, path);
     const status = await runningStatus(config.state.dir).catch(() => undefined);
     if (status === undefined) throw error;
-    complain(`peersync: ${error.message}\n  The daemon goes on as before, and is asked.\n`);
+    complain(`peersync: ${error.message}\n  ${askedInstead(status, path)}\n`);
     const folders = status.folders.map(
       ({ name, path }) => ({ ...config.folders[0], name, path }) as FolderConfig,
     );
     return { ...config, folders, mirror: { ...config.mirror, root: status.mirrorRoot } };
   }
+}
+
+/** Names the daemon that is asked though the configuration `path` cannot be used. */
+function askedInstead({ configuration, pid }: StatusReport, path: string): string {
+  const { file = path } = configuration ?? {};
+  if (file === path) return 'The daemon goes on as before, and is asked.';
+  return `A daemon (pid ${pid}) runs here on ${file}, and is asked; give \`-c ${shellWord(file)}\`.`;
 }
 
 /** How a question is asked. */

@@ -12,14 +12,16 @@ import type { Trouble } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { UnmountedPart } from '../watch/watcher.js';
-import { answer, define, prepare, untilStopped } from './context.js';
-import { lastingTrouble, openAlone, peerInTrouble } from './daemon-access.js';
+import { answer, define, prepare, restated, untilStopped } from './context.js';
+import { lastingTrouble, openAlone, peerInTrouble, runningStatus } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import * as option from './option.js';
 import { Progress, type Step } from './terminal.js';
 import { counted, fewOf, numberText, safe } from './text.js';
 
 const TICK_MS = 100;
+/** Another process works with the state. */
+const LOCKED: ReadonlySet<string> = new Set(['STATE_LOCKED', 'STATE_LOCKED_ELSEWHERE']);
 /** The conditions that a run names at its end; the others it says otherwise. */
 const NAMED: ReadonlySet<string> = new Set(['ADDRESSES_UNSEEN', 'DELETES_HELD']);
 
@@ -40,11 +42,10 @@ export const onceCommand = define({
     const progress = new Progress(json ? undefined : process.stdout, systemClock);
     return await untilStopped(async (ending) => {
       growHeapSlowly();
-      const daemon = await openAlone(
-        config,
-        json ? log : progress.beside(withoutMirrors(log)),
-        ending,
-      );
+      const beside = json ? log : progress.beside(withoutMirrors(log));
+      const daemon = await openAlone(config, beside, ending).catch(async (error: unknown) => {
+        throw await doneElsewhere(error, config.state.dir);
+      });
       const failures: unknown[] = [];
       const failed = (error: unknown) => failures.push(error);
       const reports: MirrorReport[] = [];
@@ -84,6 +85,17 @@ export const onceCommand = define({
     });
   },
 });
+
+/** The error where the state is in use, with what that means for `once`; any other as it is. */
+async function doneElsewhere(error: unknown, stateDir: string): Promise<unknown> {
+  if (!(error instanceof PeersyncError) || !LOCKED.has(error.code)) return error;
+  const running = await runningStatus(stateDir).catch(() => undefined);
+  const hint =
+    running === undefined
+      ? 'It does this already, or will when it has started: wait until it has ended, or ask `peersync status`.'
+      : 'The running daemon does this already; `peersync rescan` has it look now.';
+  return restated(error, { hint });
+}
 
 function isNoteworthy({ alarm, conflicts, failure, notes }: MirrorReport): boolean {
   return (alarm ?? failure ?? notes ?? conflicts) !== undefined;

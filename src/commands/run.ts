@@ -69,6 +69,7 @@ export const runCommand = define({
       follow: true,
       patient: true,
       onFailure: end,
+      file: path,
       configFile,
       load: async () => (await loadConfig(path)).config,
       onReload: (after) => {

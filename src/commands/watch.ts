@@ -117,13 +117,18 @@ function timeOf({ status }: WatchModel): number {
   return systemClock.now() - (status?.wallAheadMs ?? 0);
 }
 
-/** Plain lines, one now and then. */
+/** Plain lines, one now and then while a daemon runs. */
 async function tell(options: GlobalOptions, model: WatchModel, signal: AbortSignal): Promise<void> {
   // The daemon's first word comes at once.
   while (!signal.aborted && model.status === undefined && model.away === undefined)
     await systemClock.sleep(50, signal);
+  let told: string | undefined;
   while (!signal.aborted) {
-    answer(options, undefined, () => [watchLine(model, timeOf(model))]);
+    const { away } = model;
+    // That the daemon is away is told once, and again when there is another reason.
+    if (away === undefined || away !== told)
+      answer(options, undefined, () => [watchLine(model, timeOf(model))]);
+    told = away;
     await systemClock.sleep(LINE_MS, signal);
   }
 }

@@ -57,10 +57,10 @@ export class Daemon implements Live {
   }
 
   static async open(options: DaemonOptions): Promise<Daemon> {
-    const { clock, config } = options;
+    const { clock, config, file } = options;
     const log = new DaemonLog(options.log, clock);
     const shutdown = new Shutdown(clock, log);
-    const current = { config, restart: [], report: { takenUpAt: clock.now() } };
+    const current = { config, restart: [], report: { takenUpAt: clock.now(), file } };
     const deps = { ...options, log, current, shutdown };
     try {
       return new Daemon(deps, await openParts(deps));

@@ -39,7 +39,9 @@ const LONGEST_ORDER_MS = 15 * 60_000;
 
 export interface DaemonOptions {
   readonly config: Config;
-  /** Its file, where commands have to name it with `-c`. */
+  /** Its file, absolute. */
+  readonly file?: string | undefined;
+  /** The same where commands have to name it with `-c`. */
   readonly configFile?: string | undefined;
   readonly clock: Clock;
   readonly log: Logger;

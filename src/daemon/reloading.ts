@@ -54,7 +54,7 @@ export class Reloading {
       onFailure(error);
       throw error;
     }
-    current.report = { takenUpAt: clock.now() };
+    current.report = { takenUpAt: clock.now(), file: current.report.file };
     const { restart } = taken;
     const waits = restart.length === 0 ? '' : `; waiting for a restart: ${restart.join(', ')}`;
     log.info(

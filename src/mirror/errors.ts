@@ -1,3 +1,4 @@
+import { pagePath } from '../lib/documentation.js';
 import { EXIT, type ExitCode, PeersyncError, systemCode } from '../lib/errors.js';
 import { numberText, sentence, shellWord } from '../lib/text.js';
 import type { Conflict } from './record.js';
@@ -73,6 +74,11 @@ const ERRORS = {
   MIRROR_UNKNOWN: {
     message: 'There is no mirror called {what}{detail}',
     hint: '`peersync status` lists the mirrors.',
+    exitCode: EXIT.usage,
+  },
+  MIRROR_NONE: {
+    message: 'The configuration names no mirrors.',
+    hint: `What they do stands in ${pagePath('src/mirror/README.md')}.`,
     exitCode: EXIT.usage,
   },
   MIRROR_NO_ALARM: {

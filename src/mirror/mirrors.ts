@@ -255,9 +255,10 @@ export class Mirrors {
   /**
    * What a name given by a person stands for: a mirror, or a pattern and all that it brought.
    *
-   * @throws MirrorError MIRROR_UNKNOWN
+   * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NONE
    */
   #called(name: string): readonly Mirror[] {
+    if (this.#mirrors.size === 0) throw new MirrorError('MIRROR_NONE', JSON.stringify(name));
     const called = this.#mirrors.get(name);
     if (called === undefined) {
       const meant = nearest(name, [...this.#mirrors.keys()]);

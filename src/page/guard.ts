@@ -71,6 +71,7 @@ export class PageError extends PeersyncError {
 /** Codes of other rooms whose status says more than that of all others. */
 const STATUSES: Readonly<Record<string, number>> = {
   UNKNOWN_FOLDER: 404,
+  MIRROR_NONE: 404,
   MIRROR_UNKNOWN: 404,
   UNKNOWN_QUESTION: 501,
   STATE_FULL: 503,

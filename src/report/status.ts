@@ -50,6 +50,8 @@ export interface RecentEvent {
 export interface ConfigurationReport {
   /** When the file was last taken up, by a start or a reload, in ms since the epoch. */
   readonly takenUpAt: number;
+  /** The file, absolute. */
+  readonly file?: string | undefined;
   /** Why the last reload took nothing of it, and when that was; only where that is so. */
   readonly refused?: (Trouble & { readonly at: number }) | undefined;
 }

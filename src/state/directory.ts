@@ -16,7 +16,7 @@ export type OpenFile = typeof open;
 const TABLE = {
   STATE_LOCKED: [
     'Another peersync ({detail}) uses the state directory {dir}.',
-    'Stop it, or give this one another state.dir.',
+    'It does the work already: `peersync status` tells how it stands. Stop it to start this one, or give this one another state.dir.',
   ],
   STATE_LOCKED_ELSEWHERE: [
     'A peersync on another machine or in another container ({detail}) uses the state directory {dir}.',

@@ -1,9 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
 
 const EXAMPLE = resolve(import.meta.dirname, '../../config.example.json');
@@ -45,6 +46,50 @@ describe('the first start', () => {
     writeFileSync(file, Buffer.from('\ufeffGrüße', 'utf16le'));
     expect((await peersync(['once', '-c', path])).code).toBe(0);
     expect((await peersync(['why', file, '-c', path])).stdout).toContain('utf-16le');
+  });
+});
+
+describe('while a daemon runs', () => {
+  it('once says that it does this already, and a command without the configuration names its file', async () => {
+    const directory = temporaryDirectory();
+    const first = writeConfig(directory, {
+      peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+    });
+    const path = join(directory, 'notes.json');
+    const { state: _, ...usual } = JSON.parse(readFileSync(first, 'utf8'));
+    writeFileSync(path, JSON.stringify(usual));
+    rmSync(first);
+    const nobody = await peersync(['mirror', 'accept', 'prices', '-c', path]);
+    expect(nobody.code).toBe(2);
+    expect(nobody.stderr).toMatch(/The configuration names no mirrors\.\n.*mirror\/README\.md/);
+    writeFileSync(join(directory, 'inbox', 'empty.txt'), '');
+    await peersync(['once', '-c', path]);
+    chmodSync(join(directory, 'data', 'state'), 0o755);
+    const check = await peersync(['check', '-c', path]);
+    expect(check.stdout).toMatch(/^note {5}state: .* others can look into it$/m);
+    expect(check.stdout).toMatch(/^ok {7}folder inbox: /m);
+    const alone = await peersync(['retry', '--all', '-c', path]);
+    expect(alone.stdout).toMatch(
+      /looked at again\. No daemon runs now: the next `peersync run[^`]*` or `peersync once[^`]*` goes on with that\.\n$/,
+    );
+    const run = new Running(['run', '-c', path]);
+    await run.says('watching');
+    await until(
+      async () => (await peersync(['status', '-c', path])).stdout.includes('peersync runs'),
+      'it answers',
+    );
+    const once = await peersync(['once', '-c', path]);
+    expect(once.code).toBe(1);
+    expect(once.stderr).toContain(
+      `The running daemon does this already; \`peersync rescan -c ${path}\` has it look now.`,
+    );
+    expect(once.stderr).not.toContain('state.dir');
+    const second = await peersync(['run', '-c', path]);
+    expect(second.stderr).toContain(`\`peersync status -c ${path}\` tells how it stands.`);
+    const list = await peersync(['list'], { cwd: directory });
+    expect(list.code).toBe(0);
+    expect(list.stderr).toContain(`A daemon (pid ${run.child.pid}) runs here on ${path}, and is`);
+    expect((await run.kill('SIGTERM')).code).toBe(0);
   });
 });
 

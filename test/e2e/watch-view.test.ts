@@ -107,6 +107,9 @@ describe('watch without a terminal', () => {
     const { config, drop, run } = place();
     const watch = new Running(['watch', '-c', config]);
     await watch.says(/no daemon runs: start it with `peersync run -c [^`]+`; waiting for it/);
+    // Longer than from one line to the next while a daemon runs.
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    expect(watch.stdout.match(/no daemon runs/g)).toHaveLength(1);
     const daemon = await run();
     drop('a.md');
     await watch.says(/\d\d:\d\d:\d\d 1 confirmed, 0 pending, .* the peer answers\n/);

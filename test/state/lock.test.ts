@@ -57,7 +57,9 @@ describe('the lock of a state directory', () => {
       code: 'STATE_LOCKED',
       exitCode: 1,
       message: `Another peersync (pid ${process.pid}, since 2026-01-01T00:00:00.000Z) uses the state directory ${dir}.`,
-      hint: expect.stringContaining('Stop it, or give this one another state.dir'),
+      hint: expect.stringContaining(
+        'Stop it to start this one, or give this one another state.dir',
+      ),
     });
     await lock.release();
     await lockState(dir, { clock });
