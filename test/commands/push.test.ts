@@ -184,7 +184,7 @@ describe('a file on its way', () => {
 
   it('has as long as it may take, however many were sent before it', async () => {
     const directory = temporaryDirectory();
-    const targets = Array.from({ length: 30 }, (_, i) => {
+    const targets = Array.from({ length: 60 }, (_, i) => {
       const file = join(directory, `${i}.txt`);
       writeFileSync(file, `file ${i}`);
       return { file, url: `https://x.org/${i}` };
@@ -195,7 +195,7 @@ describe('a file on its way', () => {
       '/srv/config.json',
     );
     const { signal } = new AbortController();
-    const how = { config, timeoutMs: 900, log: silentLogger, signal };
+    const how = { config, timeoutMs: 2_000, log: silentLogger, signal };
     const uplink = await OwnUplink.open(peer({}), standard, how);
     const became = new Set<string>();
     // At 20 requests a second.

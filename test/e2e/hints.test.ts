@@ -64,10 +64,17 @@ beforeAll(() => {
   place = { directory, config };
 });
 
+/** Commands that run until they are stopped, with options for a test and their first words. */
+const SERVING: Readonly<Record<string, { readonly options: string[]; readonly says: string }>> = {
+  run: { options: [], says: 'watching' },
+  peer: { options: ['--port', '0'], says: 'the peer listens' },
+};
+
 async function execute(words: readonly string[], cwd: string): Promise<Ended> {
-  if (words[0] !== 'run') return await peersync(words, { cwd });
-  const run = new Running(words, { cwd });
-  await run.says('watching');
+  const serving = SERVING[words[0] ?? ''];
+  if (serving === undefined) return await peersync(words, { cwd });
+  const run = new Running([...words, ...serving.options], { cwd });
+  await run.says(serving.says);
   return await run.kill('SIGTERM');
 }
 
@@ -75,7 +82,8 @@ async function execute(words: readonly string[], cwd: string): Promise<Ended> {
  * Where a person is asked, or nothing is there to be done; anything else with exit code 2 is a
  * wrong usage.
  */
-const RIGHT_USAGE = /no terminal to ask on|wait for your approval|has no alarm|is there already/;
+const RIGHT_USAGE =
+  /no terminal to ask on|wait for your approval|has no alarm|is there already|nothing of it is forgotten/;
 
 function expectAccepted(line: string, { code, stderr, stdout }: Ended): void {
   const what = `${line}\n${stdout}\n${stderr}`;
