@@ -20,7 +20,7 @@ export interface Trouble {
   readonly kind: TroubleKind;
   readonly code?: string | undefined;
   readonly message: string;
-  /** What to do about it, if the error says so. */
+  /** The hint of the error, if it has one. */
   readonly hint?: string | undefined;
 }
 

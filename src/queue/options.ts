@@ -72,7 +72,7 @@ export const DEFAULT_POLICY = {
 };
 export type QueuePolicy = Readonly<typeof DEFAULT_POLICY>;
 
-/** What the result of a request says about the peer. */
+/** The outcome of a request, as far as it says something about the peer. */
 export type Outcome =
   /** The peer works, whatever it said to this request. */
   | { readonly kind: 'answered' }

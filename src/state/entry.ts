@@ -387,7 +387,7 @@ export function read(
   const document = { ...to, version };
   const isSameFile = before !== undefined && !isAway(before) && sameStat(before.version, version);
   const workBeganAt = isSameFile ? now : restedAt;
-  // As far as we know, the peer accepted this very content for this very document.
+  // The peer probably accepted this very content for this very document.
   if (sent !== undefined && sent.sha256 === version.sha256 && isSameDestination(sent, to)) {
     const note = isSameFile ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
     return withStatus(before, document, 'accepted', workBeganAt, note, { since: now, sent });

@@ -76,16 +76,16 @@ export interface AdapterOptions {
  * Keeps the data of lowdb on disk. A write costs as much as what changed, not as much as what is
  * stored.
  *
- * The files of generation n are `journal-n` and, after a compaction, `snapshot-n`. The journal
- * holds the changes since the snapshot of its own generation or, if there is none, since the
- * journal of the generation before. Generation 1 starts from nothing.
+ * Generation n is `journal-n` and, after a compaction, `snapshot-n`. The journal continues the
+ * snapshot or, if there is none, the journal of the generation before. Generation 1 starts from
+ * nothing.
  *
  * - *Appending*: `write` appends the changes to the newest journal. Callers that wait at the same
  *   time share one sync.
- * - *Compacting*, entered when the journals have grown large, when reading repaired something, and
- *   by `compact`: the journal of the next generation begins. New changes go there while the
- *   snapshot is written from the live data. When the snapshot is on disk, everything older than the
- *   snapshot before it is removed. That one stays, with the journals since, as the fallback.
+ * - *Compacting*, entered by `compact`, when the journals have grown large, and when reading
+ *   repaired something: the journal of the next generation begins. New changes go there while the
+ *   snapshot is written from the live data. When the snapshot is on disk, files older than the
+ *   snapshot before it are removed. That one stays, with the journals since, as the fallback.
  * - *Replacing a spoiled journal*, entered when a sync or a truncation failed: the next write
  *   begins the journal of a new generation.
  * - *Lost*, entered by `lose`: no write succeeds until `writeAnew`.

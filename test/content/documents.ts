@@ -1,12 +1,14 @@
 import { strToU8, zipSync } from 'fflate';
 
-/** Files of all formats that readers read, made by hand; each says the words that it is given. */
+/**
+ * Files of all formats that readers read, made by hand. Each contains the words that it is given.
+ */
 
 type Parts = Readonly<Record<string, string>>;
 
 export function zipped(parts: Parts): Uint8Array {
   const entries = Object.entries(parts).map(([name, text]) => [name, strToU8(text)] as const);
-  // OpenDocument and EPUB want their type first, as it is.
+  // OpenDocument and EPUB require their type first and uncompressed.
   return zipSync(
     Object.fromEntries(
       entries.map(([name, bytes]) => [name, [bytes, { level: name === 'mimetype' ? 0 : 6 }]]),
@@ -102,7 +104,7 @@ export function rtf(text: string): Uint8Array {
   );
 }
 
-/** One page for each text. */
+/** Makes a PDF with one page per text. */
 export function pdf(...pages: readonly string[]): Uint8Array {
   return pdfWith(
     pages.map((text) => ({
@@ -114,13 +116,13 @@ export function pdf(...pages: readonly string[]): Uint8Array {
   );
 }
 
-/** One page with a content stream that is given as it stands in the file. */
+/** Makes a PDF of one page with this content stream, as it is stored in the file. */
 export function pdfOf(stream: Uint8Array, filter: string, font?: string): Uint8Array {
   return pdfWith([{ stream, filter }], font);
 }
 
 const HELVETICA = '/Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding';
-/** Of Japanese letters, whose codes stand in a table that is in no file. */
+/** A font of Japanese characters, whose code table is in no file. */
 export const RYUMIN = `/Subtype /Type0 /BaseFont /Ryumin-Light /Encoding /90ms-RKSJ-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0
   /BaseFont /Ryumin-Light /CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> /FontDescriptor << /Type /FontDescriptor
   /FontName /Ryumin-Light /Flags 6 >> >>]`;
@@ -167,10 +169,10 @@ function pdfWith(
   return Buffer.concat(pieces);
 }
 
-/** An archive that says of an entry that it unpacks to so many bytes. */
+/** Returns the archive with another declared size for one entry. */
 export function declaring(archive: Uint8Array, name: string, bytes: number): Uint8Array {
   const changed = Buffer.from(archive);
-  // In the directory at the end, the name stands 46 bytes behind its signature, and the size 24.
+  // In the central directory, the name is 46 bytes after its signature, and the size 24.
   for (
     let at = changed.indexOf('PK\x01\x02');
     at !== -1;

@@ -50,7 +50,7 @@ describe('the encoding of a file', () => {
     );
   });
 
-  it('is UTF-8 for bytes with few control characters just where a strict decoder takes them', () => {
+  it('is UTF-8 for bytes with few control characters exactly if a strict decoder accepts them', () => {
     const bytes = fc
       .uint8Array({ maxLength: 12 })
       .filter((some) => some.every((byte) => byte >= 0x20));
@@ -63,7 +63,7 @@ describe('the encoding of a file', () => {
     );
   });
 
-  it('is that of the text, with a byte order mark and without, though it has a few NULs and control characters', () => {
+  it('is detected with and without a byte order mark, even if the text has a few NULs and control characters', () => {
     const text = fc.string({ unit: 'grapheme', minLength: 40, maxLength: 80 });
     const controls = fc.string({
       unit: fc.constantFrom('\0', '\x01', '\x07', '\x1b', '\x1f'),
@@ -100,7 +100,7 @@ describe('the encoding of a file', () => {
   });
 
   it.each(['%PDF-1.4\n', '{\\rtf1 ', '%!PS-Adobe-3.0\n', 'GIF89a'])(
-    'is binary by the signature %j, though all of it is ASCII',
+    'is binary with the signature %j, even if all bytes are ASCII',
     (begin) => {
       expect(encodingOf(`${begin}${words}`)).toBe('binary');
       expect(encodingOf(...`${begin}words`)).toBe('binary');

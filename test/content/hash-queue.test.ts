@@ -14,7 +14,7 @@ import { until } from '../support/wait.js';
 const LARGE = 'x'.repeat(2 * 1024 * 1024);
 const readGroupNow: ReadGroup = async (orders) => orders.map(fingerprintNow);
 
-/** A queue to which files are added, and what came of each; `sizes` are those of the groups. */
+/** A queue with files added to it, and the result of each. `sizes` are the sizes of the groups. */
 class Setting {
   readonly #directory = temporaryDirectory();
   readonly #reads: Promise<unknown>[] = [];
@@ -45,7 +45,7 @@ class Setting {
     await Promise.all(this.#reads);
   }
 
-  /** Waits until all is read, each file once. */
+  /** Waits until every file was read, each exactly once. */
   async expectRead(count: number): Promise<void> {
     await this.quiet();
     expect(new Set(this.done.map(([path]) => path)).size).toBe(count);
@@ -56,7 +56,7 @@ class Setting {
 }
 
 describe('the hash queue', () => {
-  it('makes progress with every piece of a large file, for as long as that takes', async () => {
+  it('reports progress with every piece of a large file, however long the file takes', async () => {
     const s = new Setting(1, 100);
     const { health } = s.queue;
     let steps = 0;
@@ -72,7 +72,7 @@ describe('the hash queue', () => {
     expect(health.busy).toBe(false);
   });
 
-  it('is not busy while groups are under way in the thread, and is crowded by what waits behind them', async () => {
+  it('is idle while groups are read in the thread, and crowded when many files wait behind them', async () => {
     const answers: (() => void)[] = [];
     const s = new Setting(1, 100, (orders) => {
       return new Promise((resolve) => answers.push(() => resolve(orders.map(fingerprintNow))));
@@ -90,7 +90,7 @@ describe('the hash queue', () => {
     expect(queue.health.busy).toBe(false);
   });
 
-  it('keeps nobody waiting for files that were forgotten, nor for room among them', async () => {
+  it('resolves at once for unwanted files, and gives their room to others', async () => {
     const s = new Setting(1, 2);
     s.add(5, 'f', LARGE);
     s.add(1, 'of another folder ', LARGE, () => true);
@@ -102,19 +102,18 @@ describe('the hash queue', () => {
     expect(s.done).toContainEqual(['of another folder 0', 'version']);
   });
 
-  it('makes a scan wait as long as it is crowded', async () => {
+  it('makes a scan wait while it is crowded', async () => {
     const s = new Setting(1, 5);
     await s.queue.room();
     s.add(10, 'f', LARGE);
     await s.queue.room();
-    // One of ten is read at once, and five of the others must be taken up before there are fewer
-    // than five.
+    // One of ten files is read at once. Five of the others must start before fewer than five wait.
     expect(s.done.length).toBeGreaterThanOrEqual(5);
   });
 });
 
 describe('small files', () => {
-  it('are not held up by large ones, which are read by themselves', async () => {
+  it('do not wait for large ones, which are read separately', async () => {
     const s = new Setting(2, 1_000);
     s.add(70, 'large', LARGE);
     s.add(1);
@@ -123,7 +122,7 @@ describe('small files', () => {
     expect(s.done[0]?.[0]).toBe('f0');
   });
 
-  it('are read here when the thread breaks down, but not when they were forgotten before', async () => {
+  it('are read in this thread if the worker fails, unless they are no longer wanted', async () => {
     const s = new Setting(2, 1_000, () => Promise.reject(new Error('broken')));
     s.add(300);
     await s.expectRead(300);
@@ -136,7 +135,7 @@ describe('small files', () => {
     expect(other.done).toEqual([['f0', undefined]]);
   });
 
-  it('are read once each in a thread, in groups where many wait', async () => {
+  it('are each read once in a worker, in groups if many wait', async () => {
     const program = await compiledProgram(resolve(import.meta.dirname, '../../src/file-thread.ts'));
     const thread = new WorkThread(pathToFileURL(program));
     const s = new Setting(2, 1_000, (orders) => thread.ask('read', orders));

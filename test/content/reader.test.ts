@@ -97,7 +97,7 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     expect(await readAsIs(written(content))).toMatchObject({ holdsPrivateKey: false });
   });
 
-  it('is thrown away when the file is not the one that was found at rest', async () => {
+  it('is discarded if the file is not the one that was found at rest', async () => {
     const file = written('one');
     const before = statOf(file);
     appendFileSync(file, 'two');
@@ -109,7 +109,7 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     expect(await read({ file, stat: found })).toEqual({ kind: 'raced' });
   });
 
-  it('is none of what vanished, and of no regular file, for which it does not wait', async () => {
+  it('is refused for a file that vanished or is not a regular file, without waiting', async () => {
     const file = written('x');
     const at = (name: string) => join(file, '..', name);
     for (const none of [at('none'), at('f/none')])
@@ -124,7 +124,7 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     server.close();
   });
 
-  it('is none of a file behind a link that stands in the place of a directory', async () => {
+  it('is refused for a file behind a link that replaced a directory', async () => {
     const root = temporaryDirectory();
     mkdirSync(join(root, 'private'));
     writeFileSync(join(root, 'private/secret'), 'hunter2');
@@ -133,7 +133,7 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     expect(await read({ file, stat: statOf(file) })).toEqual({ kind: 'raced' });
   });
 
-  it('is that of a file behind links where links are followed, and none of a file outside', async () => {
+  it('is taken of a file behind links if links are followed, and refused for a file outside', async () => {
     const root = temporaryDirectory();
     mkdirSync(join(root, 'folder/files'), { recursive: true });
     mkdirSync(join(root, 'private'));
@@ -155,7 +155,7 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     expect(await through('outside/secret')).toEqual({ kind: 'notRegular' });
   });
 
-  it("is none where the reading fails for a reason that is not the system's, and that is said", async () => {
+  it("is refused with the message of an error that is not the system's", async () => {
     vi.spyOn(EncodingDetector.prototype, 'write').mockImplementation(() => {
       throw new Error('no such luck');
     });

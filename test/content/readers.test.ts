@@ -110,7 +110,7 @@ it.each([
   ['RTF that is cut', 'a.rtf', Buffer.from('{\\rtf1 words')],
 ])('says of %s that it is damaged', async (_what, name, bytes) => {
   const broken = readDocument(bytes, name);
-  // It becomes a part of a sentence.
+  // The message becomes part of a sentence.
   await expect(broken).rejects.toMatchObject({
     code: 'DOCUMENT_BROKEN',
     message: expect.not.stringMatching(/[.!?]\)?$/),
@@ -221,37 +221,37 @@ it.each([
   expect((await readDocument(bytes, name))?.text).toBe(text);
 });
 
-it('leaves out the pages of a PDF behind what is enough', async () => {
+it('skips the remaining pages of a PDF once it has enough characters', async () => {
   const pages = pdf(...Array.from({ length: 9 }, (_, i) => `${'page '.repeat(10)}number${i}`));
   const read = await readDocument(pages, 'a.pdf', 0, 100);
   expect(read?.text).toContain('number1');
   expect(read?.text).not.toContain('number8');
 });
 
-it('reads a line with a million blanks in no time', async () => {
+it('reads a line with a million blanks quickly', async () => {
   const line = word(`<w:p><w:t>a${' '.repeat(1e6)}b</w:t></w:p>`);
   expect(await cpuMs(() => readDocument(line, 'a.docx'))).toBeLessThan(5_000);
 });
 
-it('does not read what only its name calls a document', async () => {
+it('does not read a file that is a document only by its name', async () => {
   expect(await readDocument(Buffer.from('no message\n'), 'a.eml')).toBeUndefined();
   expect(await readDocument(Buffer.from('just text'), 'a.docx')).toBeUndefined();
 });
 
-it('joins the words that a PDF divides at the ends of lines', async () => {
+it('joins words that a PDF hyphenates at the ends of lines', async () => {
   const lines =
     'BT /F1 12 Tf 14 TL 72 720 Td (A manip-) Tj T* (ulation by North-) Tj T* (South) Tj ET';
   const read = await readDocument(pdfOf(Buffer.from(lines), ''), 'a.pdf');
   expect(read?.text).toBe('A manipulation by North-\nSouth');
 });
 
-it('says of a PDF that its letters are not known, and does not take it for an empty one', async () => {
+it('reports a PDF with an unknown character encoding, and does not treat it as empty', async () => {
   const bytes = pdfOf(Buffer.from('BT /F1 12 Tf 72 720 Td <93fa967b> Tj ET'), '', RYUMIN);
   const expected = { message: expect.stringContaining('90ms-RKSJ-H') };
   await expect(readDocument(bytes, 'a.pdf')).rejects.toMatchObject(expected);
 });
 
-it('of an archive that would fill the memory of its process nothing is unpacked', async () => {
+it('unpacks nothing of an archive that would fill the memory of its process', async () => {
   const large = declaring(docx('text'), 'word/document.xml', 200_000_001);
   await expect(readDocument(large, 'a.docx')).rejects.toMatchObject({
     code: 'DOCUMENT_TOO_LARGE',

@@ -5,7 +5,7 @@ const bytes = (text: string) => Buffer.from(text, 'latin1');
 
 type Entry = readonly [name: string, content: string];
 
-/** A ZIP as it begins: stored entries, without checksums. */
+/** Makes the beginning of a ZIP: stored entries, without checksums. */
 function zip(...entries: readonly Entry[]): Buffer {
   return Buffer.concat(
     entries.map(([name, content]) => {

@@ -10,7 +10,7 @@ import { DEFAULT_POLICY, LANES, type Lane, type Outcome } from '../../src/queue/
 
 type Kind = Outcome['kind'];
 
-/** A breaker, its time, and what it logs. */
+/** A breaker with its clock and its log. */
 function wired(random = 1) {
   const said: string[] = [];
   const say = (_: object, message: string) => void said.push(message);
@@ -31,7 +31,8 @@ function wired(random = 1) {
       return breaker.ended(ticket, outcome, wire.now, new Error(`it is ${kind}`));
     },
     /**
-     * Requests of this lane start and end at once. @returns whether the last one closed the circuit
+     * Starts and ends requests of this lane at once. Returns whether the last one closed the
+     * circuit.
      */
     pass: (lane: Lane, kind: Kind, times = 1): boolean => {
       let isClosed = false;
@@ -41,9 +42,12 @@ function wired(random = 1) {
     wait: (ms: number): void => {
       wire.now += ms;
     },
-    /** How long until the next probe, in ms. */
+    /** Time until the next probe, in ms. */
     waitMs: () => breaker.probeAt - wire.now,
-    /** The wait after each of so many probes that end like this, each made when it may be. */
+    /**
+     * Returns the wait after each of `times` probes that end like this. Each starts as soon as it
+     * may.
+     */
     waits: (kind: Kind, times: number, retryAfterMs?: number): number[] =>
       Array.from({ length: times }, () => {
         wire.wait(Math.max(0, wire.waitMs()));
@@ -108,7 +112,7 @@ describe('a closed circuit', () => {
     expect(wire.status().state).toBe(state);
   });
 
-  test('opens for one page that only fails, however well the others work', () => {
+  test('opens if one page always fails, however well the others work', () => {
     const wire = wired();
     for (let n = 1; n < 5; n += 1) {
       wire.pass('push', 'failing');
@@ -122,7 +126,7 @@ describe('a closed circuit', () => {
 });
 
 describe('an open circuit', () => {
-  test('lets one probe through after a second, however late it comes, and always interactive', () => {
+  test('lets one probe start after a second, however late it comes, and interactive requests at any time', () => {
     const wire = opened('unreachable');
     wire.wait(999);
     expect(wire.admitted()).toEqual(['interactive']);
@@ -146,7 +150,7 @@ describe('an open circuit', () => {
     },
   );
 
-  test('holds every lane once a lane that was let through finds the peer gone', () => {
+  test('holds every lane once a request of a free lane finds the peer unreachable', () => {
     const wire = opened('denied');
     wire.pass('confirm', 'unreachable', 2);
     expect(wire.status().reason?.kind).toBe('unreachable');
@@ -160,7 +164,7 @@ describe('an open circuit', () => {
     expect(opened(kind).waits(kind, 7)).toEqual(waits);
   });
 
-  test('waits less by up to half, at random, and anew from the first wait after a success', () => {
+  test('shortens waits by up to half at random, and starts from the first wait again after a success', () => {
     const wire = wired(0);
     wire.pass('push', 'unreachable', 2);
     expect(wire.waitMs()).toBe(500);
@@ -171,7 +175,7 @@ describe('an open circuit', () => {
     expect(wire.waitMs()).toBe(500);
   });
 
-  test('counts, times and waits for trouble of another kind by itself, and logs all of it when the peer answers', () => {
+  test('counts and times each kind of trouble separately, and logs the total when the peer answers', () => {
     const wire = opened('unreachable');
     for (const kind of ['unreachable', 'denied'] as const) {
       wire.wait(60_000);
@@ -188,7 +192,7 @@ describe('an open circuit', () => {
     expect(wire.status()).toEqual({ state: 'closed', since: 135_000, held: [], tries: 0 });
   });
 
-  test('times a trouble from its first sign, which came while another one lasted', () => {
+  test('times a trouble from its first failure, even if that came during another trouble', () => {
     const wire = opened('denied');
     const tries = DEFAULT_POLICY.openAfter.failing;
     for (let i = 0; i < tries; i += 1) {
@@ -203,7 +207,7 @@ describe('an open circuit', () => {
     });
   });
 
-  test('leaves room for another probe when one is aborted, and closes when the peer answers a person', () => {
+  test('allows another probe when one is aborted, and closes when an interactive request is answered', () => {
     const wire = opened('unreachable');
     wire.wait(1000);
     expect(wire.pass('push', 'aborted')).toBe(false);
@@ -212,7 +216,7 @@ describe('an open circuit', () => {
     expect(wire.admitted()).toEqual([...LANES]);
   });
 
-  test('believes no request that started before it opened, nor holds a lane for one', () => {
+  test('ignores requests that started before it opened, and holds no lane because of them', () => {
     const wire = wired();
     const early = (['push', 'push', 'mirror'] as const).map(wire.start);
     wire.pass('push', 'failing', 5);
@@ -238,7 +242,7 @@ describe('an open circuit', () => {
     }
   });
 
-  test('lets a probe through though one of an earlier outage never came back', () => {
+  test('allows a probe even if one of an earlier outage never ended', () => {
     const wire = opened('unreachable');
     wire.wait(1000);
     const lost = wire.start('push');
@@ -253,7 +257,7 @@ describe('an open circuit', () => {
 });
 
 describe('a peer that is busy', () => {
-  test('is left alone by every lane but interactive, as long as it asks, and is in no trouble', () => {
+  test('holds every lane but interactive for as long as it asks, and counts as healthy', () => {
     const wire = wired();
     wire.end(wire.start('push'), 'busy', 30_000);
     expect(wire.status()).toEqual({ state: 'closed', since: 0, held: [], tries: 0 });
@@ -268,7 +272,7 @@ describe('a peer that is busy', () => {
     expect(wire.breaker.answeringForMs(wire.now)).toBe(30_000);
   });
 
-  test('is left alone for the longest of several waits, and never longer than an hour', () => {
+  test('holds the lanes for the longest of several waits, and never longer than an hour', () => {
     const wire = wired();
     const [first, second] = [wire.start('push'), wire.start('push')];
     wire.end(first, 'busy', 30_000);
@@ -282,7 +286,7 @@ describe('a peer that is busy', () => {
   });
 
   test.each([undefined, 0, -5, Number.NaN])(
-    'without a usable wait (%s) is asked after a second, then twice as long up to a minute',
+    'without a usable Retry-After (%s) is asked again after a second, then after doubled waits up to a minute',
     (asked) => {
       const waits = [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000];
       expect(wired().waits('busy', 8, asked)).toEqual(waits);
@@ -290,14 +294,14 @@ describe('a peer that is busy', () => {
     },
   );
 
-  test('gets a longer wait once for requests that were under way together', () => {
+  test('lengthens the backoff once for requests that ran together', () => {
     const wire = wired();
     const tickets = [1, 2, 3, 4].map(() => wire.start('push'));
     for (const ticket of tickets) wire.end(ticket, 'busy');
     expect(wire.waitMs()).toBe(1000);
   });
 
-  test('gets a short wait again after an answer, unless that was under way when it asked', () => {
+  test('gets the first wait again after an answer, unless that request was already running when the peer asked', () => {
     const wire = wired();
     const early = wire.start('push');
     wire.waits('busy', 5);
@@ -309,7 +313,7 @@ describe('a peer that is busy', () => {
     expect(wire.waitMs()).toBe(1000);
   });
 
-  test('is on its way back where it was in trouble before, and may be in trouble afterwards', () => {
+  test('counts as recovering after trouble, and may be in trouble again afterwards', () => {
     const wire = opened('unreachable');
     wire.wait(10_000);
     wire.pass('push', 'busy');
@@ -344,7 +348,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 90_000 }) }),
 );
 
-/** Takes a breaker through these steps, and looks after each whether it is as it should be. */
+/** Takes a breaker through these steps, and checks its invariants after each. */
 function walk(steps: readonly Step[], random: number): void {
   const wire = wired(random);
   const running: Ticket[] = [];
@@ -394,7 +398,7 @@ function walk(steps: readonly Step[], random: number): void {
   expect(wire.status().state).toBe('closed');
 }
 
-test('whatever happens: one probe at a time, no wait too long, no opening without its strikes, and a way back', () => {
+test('whatever happens: one probe at a time, no wait beyond the maximum, no opening without enough strikes, and the circuit can close again', () => {
   const random = fc.double({ min: 0, max: 1, noNaN: true });
   fc.assert(fc.property(fc.array(step, { maxLength: 120 }), random, walk), { numRuns: 400 });
 });

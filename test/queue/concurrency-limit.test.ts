@@ -8,7 +8,7 @@ beforeEach(() => {
   limit = new ConcurrencyLimit();
 });
 
-/** @returns the limit after each of so many answers */
+/** Returns the limit after each of a number of answers. */
 function answers(
   count: number,
   latencyMs: number | ((i: number) => number),
@@ -30,13 +30,13 @@ function refuses(times = 1): number {
   return limit.limit;
 }
 
-test('the limit rises by one with each answer, up to the most, and only where all slots are in use', () => {
+test('the limit rises by one with each answer, up to the maximum, and only while all slots are in use', () => {
   limit.setMax(4);
   expect(answers(50, 50, false).at(-1)).toBe(1);
   expect(answers(5, 50)).toEqual([2, 3, 4, 4, 4]);
 });
 
-test('it halves at a refusal, once for all requests that were under way, and never below one', () => {
+test('a refusal halves the limit, once for all requests that were running, and never below one', () => {
   limit.setMax(16);
   answers(20, 50);
   const startedAt = now;
@@ -57,7 +57,7 @@ test('after a cut it rises slowly: by one each time that all slots were answered
   expect(answers(3, 50)).toEqual([2, 3, 4]);
 });
 
-test('it stays near what the peer bears where more only makes it slower', () => {
+test('the limit stays near the capacity of a peer that more requests only make slower', () => {
   limit.setMax(64);
   const bears = 4;
   const seen = answers(2000, () => 200 * Math.max(1, limit.limit / bears)).slice(500);
@@ -65,14 +65,14 @@ test('it stays near what the peer bears where more only makes it slower', () => 
   expect(Math.min(...seen)).toBeGreaterThanOrEqual(bears);
 });
 
-test('the noise of a near peer is no slowness, and answers that take longer for good become the normal', () => {
+test('the noise of a nearby peer does not count as slow, and a lasting rise of latency becomes normal', () => {
   limit.setMax(8);
   expect(answers(200, (i) => (i % 5 === 0 ? 60 : 1)).at(-1)).toBe(8);
   expect(answers(5, 2000).at(-1)).toBeLessThan(8);
   expect(answers(200, 2000).at(-1)).toBe(8);
 });
 
-test('a peer that is slow keeps two slots, and one that refuses does not', () => {
+test('the limit of a slow peer stays at two or more, and that of a peer that refuses does not', () => {
   limit.setMax(16);
   answers(20, 20);
   expect(Math.min(...answers(30, (i) => 20 * 2 ** i))).toBe(2);

@@ -8,10 +8,10 @@ const AWAY = () => Promise.reject(bad('unreachable'));
 const isMoving = ({ health }: RequestQueue) => goesOn(health, 'request push');
 
 describe('the health checks of the queue', () => {
-  it('see a request that runs until it ends, also where others of its lane go on', async () => {
+  it('watch a running request until it ends, even if others of its lane make progress', async () => {
     const { queue } = openQueue();
     const gate = new Gate();
-    // The peer bears two at a time, as far as is known.
+    // One answer raises the adaptive limit to two.
     await queue.run('push', async () => {});
     const hangs = queue.run('push', gate.task('hangs')).catch(() => {});
     await settle();
@@ -32,7 +32,7 @@ describe('the health checks of the queue', () => {
     expect([isMoving(queue), busyIn(queue)]).toEqual([true, []]);
   });
 
-  it('are not busy where requests wait for others of their lane, for the peer, or for a person', async () => {
+  it('are idle while requests wait for others of their lane, for the peer, or for a person', async () => {
     const full = openQueue({ lanes: slots(1) }).queue;
     void full.run('push', new Gate().task('a'));
     const paused = openQueue().queue;
@@ -48,7 +48,7 @@ describe('the health checks of the queue', () => {
     expect(away.mayStart('push')).toBe(false);
   });
 
-  it('are busy where the moment comes at which a request may start, and nothing notices', async () => {
+  it('are busy once a request may start and nothing starts it', async () => {
     const { queue, clock } = openQueue({ policy: AT_ONCE });
     await queue.run('push', AWAY).catch(() => {});
     const gate = new Gate();

@@ -4,14 +4,14 @@ import { systemClock } from '../../src/lib/clock.js';
 import { until } from '../support/wait.js';
 import { lanesOf, openQueue, UNLIMITED } from './queue-setup.js';
 
-/** A queue with the clock and timers of the system. */
+/** Makes a queue with the system's clock and timers. */
 const realQueue = (concurrency: number, requestsPerSecond = UNLIMITED.requestsPerSecond) =>
   openQueue({
     lanes: lanesOf({ requestsPerSecond, concurrency }),
     clock: systemClock,
   }).queue;
 
-test('a backlog of 30,000 passes with a handful of requests in the queue at any time, and leaves nothing behind', async () => {
+test('a backlog of 30,000 is processed with a handful of requests in the queue at any time, and leaves nothing behind', async () => {
   const queue = realQueue(8);
   const unhandled: unknown[] = [];
   const onUnhandled = (reason: unknown) => unhandled.push(reason);
@@ -49,7 +49,7 @@ test('a backlog of 30,000 passes with a handful of requests in the queue at any 
   });
 });
 
-test('a request that waits for the rate is never forgotten', async () => {
+test('a request that waits for the rate limit always starts', async () => {
   const queue = realQueue(8, 2000);
   let done = 0;
   for (let i = 0; i < 400; i += 1) {

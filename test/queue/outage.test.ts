@@ -14,7 +14,7 @@ const MESSAGES: Readonly<Partial<Record<Answer, string>>> = {
 };
 
 /**
- * A peer that behaves as it is told, and a producer for each lane that always has something for it.
+ * A peer that answers as the test sets it, and for each lane a producer that always has a request.
  */
 function peerAndProducers(lanes: readonly Lane[]) {
   const { queue, clock, said } = openQueue({ policy: { random: () => 0.5 }, lanes: slots(4) });
@@ -25,7 +25,7 @@ function peerAndProducers(lanes: readonly Lane[]) {
     says: (_lane: Lane): Answer => 'answered',
     requests: [] as { readonly lane: Lane; readonly at: number }[],
     answered: 0,
-    /** For so long it says this. */
+    /** Makes the peer answer like this for a time. */
     is: async (kind: Answer, ms: number) => {
       peer.says = () => kind;
       await clock.advance(ms);
@@ -48,7 +48,7 @@ function peerAndProducers(lanes: readonly Lane[]) {
   return peer;
 }
 
-test('a peer that is away for a day is probed once at a time, ever more rarely, and logged once and then hourly', async () => {
+test('a peer that is down for a day is probed by one request at a time, at growing intervals, and logged once and then hourly', async () => {
   const peer = peerAndProducers(['push']);
   const { clock, queue, said } = peer;
   await peer.is('answered', 10_000);
@@ -109,7 +109,7 @@ test.each([
   },
 );
 
-test('a peer that asks to wait for hours is logged in passing, then hourly as trouble, and when it is over', async () => {
+test('a peer that asks to wait for hours is logged as info, then hourly as a warning, and when it is over', async () => {
   const peer = peerAndProducers(['push']);
   await peer.is('busy', 2.5 * HOUR_MS);
   await peer.is('answered', 120_000);
@@ -124,7 +124,7 @@ test('a peer that asks to wait for hours is logged in passing, then hourly as tr
   await peer.queue.stop(0);
 });
 
-test('what waits while the peer is away waits as long as it takes; the probe is a look-up rather than a push', async () => {
+test('requests wait for as long as the peer is down; a look-up is preferred to a push as the probe', async () => {
   const { queue, clock } = openQueue();
   for (let i = 0; i < 2; i += 1) await queue.run('push', AWAY).catch(() => {});
   const order: string[] = [];
@@ -147,7 +147,7 @@ test('what waits while the peer is away waits as long as it takes; the probe is 
   expect(await Promise.all(lost)).toEqual([expect.any(Bad), expect.any(Bad)]);
 });
 
-test('what waits does not wait for a long download that goes first, nor is one tried more often for that', async () => {
+test('requests do not wait for a long download that is the probe, and downloads are not probed more often', async () => {
   const { queue, clock } = openQueue({ lanes: slots(4) });
   const gate = new Gate();
   for (let i = 0; i < 2; i += 1) await queue.run('push', AWAY).catch(() => {});
@@ -157,7 +157,7 @@ test('what waits does not wait for a long download that goes first, nor is one t
   expect(gate.running).toEqual(['download 1', 'push']);
 });
 
-test('a peer that comes back gets one request of a lane at a time at first', async () => {
+test('a peer that is back gets one request per lane at a time at first', async () => {
   const { queue, clock } = openQueue();
   for (let i = 0; i < 50; i += 1) void queue.run('push', settle);
   await clock.advance(1);
@@ -169,7 +169,7 @@ test('a peer that comes back gets one request of a lane at a time at first', asy
   expect(queue.status().concurrency.limit).toBeLessThanOrEqual(3);
 });
 
-test('a person who asks for another try gets it at once, however long the next probe was away', async () => {
+test('a person’s retry starts a probe at once, however late the next one was due', async () => {
   const { queue, clock, said } = openQueue();
   queue.tryNow();
   await queue.run('push', () => Promise.reject(new Bad({ kind: 'denied' }))).catch(() => {});
@@ -185,7 +185,7 @@ test('a person who asks for another try gets it at once, however long the next p
   expect(said.at(-1)).toMatch(/^info: peer answers again/);
 });
 
-test('interactive passes a full lane, a wait that the peer asks for and an open circuit, and its answer brings the others back', async () => {
+test('interactive requests ignore full lanes, a wait that the peer asked for and an open circuit, and their answer closes the circuit', async () => {
   const { queue } = openQueue({ lanes: slots(1) });
   const gate = new Gate();
   const full = queue.run('push', gate.task('full')).catch(() => {});

@@ -10,7 +10,7 @@ import { RequestQueue } from '../../src/queue/request-queue.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { loggerTo } from '../support/logger.js';
 
-/** An error that carries what it says about the peer. */
+/** An error that says by itself how it is classified. */
 export class Bad extends Error {
   constructor(
     readonly outcome: Outcome,
@@ -25,13 +25,13 @@ export function bad(kind: Exclude<Outcome['kind'], 'answered' | 'busy'>): Bad {
   return new Bad({ kind });
 }
 
-/** Keeps what a person reads: `warn: the sentence`. */
+/** Collects the log as a person reads it: `warn: the sentence`. */
 function keepingLogger() {
   const said: string[] = [];
   return { said, log: loggerTo(said) };
 }
 
-/** Lanes that are all alike, but for `deviations`. */
+/** Limits that are the same for all lanes except `deviations`. */
 export function lanesOf(
   limits: LaneLimits,
   deviations: Partial<Record<Lane, LaneLimits>> = {},
@@ -42,24 +42,18 @@ export function lanesOf(
 
 export const UNLIMITED: LaneLimits = { requestsPerSecond: 100_000, concurrency: 100 };
 
-/** Lanes without a rate, each with so many requests at a time. */
+/** Limits without a rate, with the same concurrency for each lane. */
 export function slots(concurrency: number): Record<Lane, LaneLimits> {
   return lanesOf({ ...UNLIMITED, concurrency });
 }
 
-/**
- * The policy of a queue that waits for a peer in trouble as long as this, of whatever kind the
- * trouble is.
- */
+/** Returns waits that are the same for every kind of trouble. */
 export function waitMs(first: number, longest: number): QueuePolicy['waitMs'] {
   const wait = { first, longest };
   return { unreachable: wait, failing: wait, denied: wait, weak: wait, busy: wait };
 }
 
-/**
- * A queue on a fake clock, without jitter (waits are as long as they can be) and what it logs for a
- * person.
- */
+/** Makes a queue on a fake clock, with its log. Jitter is off: waits have their full length. */
 export function openQueue(options: Partial<RequestQueueOptions> = {}) {
   const clock = new FakeClock();
   const { said, log } = keepingLogger();
@@ -75,7 +69,7 @@ export function openQueue(options: Partial<RequestQueueOptions> = {}) {
   return { queue, clock, said };
 }
 
-/** A task that is told when to end, and says when it started. */
+/** Tasks that end when the test says so, and record when they started. */
 export class Gate {
   readonly order: string[] = [];
   readonly #open = new Map<string, { end: () => void; fail: (error: unknown) => void }>();
@@ -108,13 +102,13 @@ export class Gate {
   }
 }
 
-/** Lets time pass millisecond by millisecond, for a queue with rates. */
+/** Advances the clock millisecond by millisecond, for queues with rates. */
 export async function pass(clock: FakeClock, ms: number): Promise<void> {
   for (let i = 0; i < ms; i += 1) await clock.advance(1);
   await settle();
 }
 
-/** Lets what follows settled promises run. */
+/** Lets the callbacks of settled promises run. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 5; i += 1) await new Promise<void>((resolve) => setImmediate(resolve));
 }

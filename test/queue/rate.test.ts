@@ -9,8 +9,8 @@ const limits = (requestsPerSecond: number, concurrency = 100) => ({
 });
 
 /**
- * A queue with these rates, and for each lane when the requests of a producer started that always
- * has more.
+ * Makes a queue with these rates and a producer per lane that always has a request. Records the
+ * times of the starts by lane.
  */
 function producing(
   rates: Partial<Record<Lane, number>>,
@@ -39,7 +39,7 @@ function producing(
   return { queue, clock, of: (lane: Lane) => starts[lane] ?? [] };
 }
 
-/** The most starts in any second. */
+/** Returns the largest number of starts in any second. */
 function most(times: readonly number[]): number {
   return Math.max(...times.map((from) => times.filter((t) => t >= from && t < from + 1000).length));
 }
@@ -47,7 +47,7 @@ function most(times: readonly number[]): number {
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
 afterEach(() => void vi.useRealTimers());
 
-test('the rate of each lane is kept in every second, whoever else runs, and reached', async () => {
+test('each lane keeps and reaches its rate in every second, whatever other lanes do', async () => {
   const rates = { push: 20, confirm: 200, interactive: 10 } as const;
   const { queue, clock, of } = producing(rates);
   await pass(clock, 2000);
@@ -59,7 +59,7 @@ test('the rate of each lane is kept in every second, whoever else runs, and reac
 });
 
 test.each([1, 3, 99, 149, 1000])(
-  'a rate of %i is kept in every second, reached but for 3 in 100, and evenly',
+  'a rate of %i is kept in every second, reached to 97 in 100, and spread evenly',
   async (rate) => {
     const { queue, clock, of } = producing({ mirror: rate });
     await pass(clock, 2000);
@@ -74,14 +74,14 @@ test.each([1, 3, 99, 149, 1000])(
   },
 );
 
-test('a rate may be less than one a second', async () => {
+test('a rate may be below one per second', async () => {
   const { queue, clock, of } = producing({ mirror: 0.5 });
   await pass(clock, 5000);
   await queue.stop(0);
   expect(of('mirror')).toEqual([0, 2001, 4002]);
 });
 
-test('a rate does not make up for a time in which nothing was to be started, and counts no request that left', async () => {
+test('a rate does not make up for idle time, and does not count aborted requests', async () => {
   const { queue, clock } = openQueue(limits(20));
   const starts: number[] = [];
   const work = async () => void starts.push(clock.elapsed());
@@ -95,7 +95,7 @@ test('a rate does not make up for a time in which nothing was to be started, and
   expect(starts).toEqual([0, 1000, 1050, 1100, 1150]);
 });
 
-test('a rate changes at once, and no second has more starts than the larger of both allows', async () => {
+test('a new rate applies at once, and no second has more starts than the larger of the two rates allows', async () => {
   const { queue, clock } = openQueue(limits(2));
   let starts = 0;
   const work = async () => {
@@ -138,7 +138,7 @@ test.each([
   expect(of('mirror').length).toBeGreaterThanOrEqual(60);
 });
 
-test('one request may come to wait while the rate is spent, and as many as can start together before', async () => {
+test('one request may wait while the rate is exhausted, and otherwise as many as can start together', async () => {
   const { queue, clock } = openQueue(limits(1, 3));
   const gate = new Gate();
   void queue.run('mirror', gate.task('a'));

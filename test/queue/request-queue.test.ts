@@ -12,14 +12,14 @@ const untilAborted = (signal: AbortSignal) =>
 
 type Queue = ReturnType<typeof openQueue>['queue'];
 
-/** Lets the circuit open. */
+/** Opens the circuit. */
 async function away(queue: Queue): Promise<void> {
   for (let i = 0; i < 2; i += 1)
     await queue.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
   expect(queue.status().circuit.state).toBe('open');
 }
 
-/** Whether a promise has resolved by now. */
+/** Tracks whether a promise has resolved. */
 function follow(promise: Promise<unknown>): { readonly isOver: boolean } {
   const state = { isOver: false };
   void promise.then(() => {
@@ -47,7 +47,7 @@ describe('a request', () => {
     });
   });
 
-  test('that its caller gives up leaves while it waits, is told while it runs, and never starts afterwards', async () => {
+  test('whose caller aborts leaves the queue if it waits, gets the signal if it runs, and never starts later', async () => {
     const { queue } = openQueue({ lanes: slots(1) });
     const gate = new Gate();
     const caller = new AbortController();
@@ -88,9 +88,9 @@ describe('a request', () => {
 });
 
 describe('the lanes', () => {
-  test('start their requests in order and in the instant they enter, each in slots of its own', async () => {
+  test('start requests in order and at once, each lane in its own slots', async () => {
     const { queue } = openQueue({ lanes: slots(2) });
-    // The peer has shown that it bears two pushes, and not yet that it bears two look-ups.
+    // One answer raised the limit of pushes to two; that of look-ups is still one.
     await queue.run('push', async () => {});
     await settle();
     const gate = new Gate();
@@ -106,7 +106,7 @@ describe('the lanes', () => {
     expect(gate.order.at(-1)).toBe('push 3');
   });
 
-  test('of downloads tell nothing of how much the peer bears, however long they take', async () => {
+  test('of downloads do not affect the adaptive concurrency limit, however long they take', async () => {
     const { queue, clock } = openQueue({ lanes: slots(8) });
     for (let i = 0; i < 20; i += 1) void queue.run('push', settle);
     await clock.advance(1);
@@ -120,7 +120,7 @@ describe('the lanes', () => {
     expect(queue.status().concurrency.limit).toBe(before);
   });
 
-  test('start nothing more in the instant their slots become fewer', async () => {
+  test('start nothing more once their limit is lowered', async () => {
     const { queue, clock } = openQueue({ lanes: slots(8) });
     for (let i = 0; i < 20; i += 1) void queue.run('push', settle);
     await clock.advance(1);
@@ -141,7 +141,7 @@ describe('the lanes', () => {
 });
 
 describe('ready', () => {
-  test('lets a producer go on while no more requests wait than could start together', async () => {
+  test('resolves while fewer requests wait than can start together', async () => {
     const { queue } = openQueue({ lanes: slots(2) });
     const gate = new Gate();
     let entered = 0;
@@ -155,7 +155,7 @@ describe('ready', () => {
     expect(ready.isOver).toBe(true);
   });
 
-  test('waits while the peer is away, until a probe is wanted, and while it asks to be left alone', async () => {
+  test('waits while the peer is down, until a probe is due, and while the peer asks to wait', async () => {
     const { queue, clock, said } = openQueue();
     await away(queue);
     const order: string[] = [];
@@ -178,7 +178,7 @@ describe('ready', () => {
     expect(said.at(-1)).toBe('info: peer asks to wait: busy. Going on in 500ms.');
   });
 
-  test('ends with the caller’s signal, and with the queue', async () => {
+  test('rejects when the caller’s signal aborts, and when the queue stops', async () => {
     const { queue } = openQueue({ lanes: slots(1) });
     const gate = new Gate();
     for (const name of ['runs', 'waits']) void queue.run('push', gate.task(name)).catch(() => {});
@@ -198,7 +198,7 @@ describe('a queue that a person paused', () => {
   const HELD: readonly Lane[] = LANES.filter((lane) => lane !== 'interactive');
 
   test.each(HELD)(
-    'starts nothing in the lane %s until it is resumed, and lets what is under way end',
+    'starts nothing in the lane %s until it is resumed, and lets running requests finish',
     async (lane) => {
       const { queue, clock } = openQueue();
       const gate = new Gate();
@@ -223,7 +223,7 @@ describe('a queue that a person paused', () => {
     },
   );
 
-  test('goes on by itself when its time is over, also days later, and logs that; the last pause holds', async () => {
+  test('resumes by itself at the end of the pause, even days later, and logs it; a new pause replaces the old one', async () => {
     const { queue, clock, said } = openQueue();
     const since = clock.now();
     queue.pause({ since });
@@ -245,7 +245,7 @@ describe('a queue that a person paused', () => {
 });
 
 describe('a queue whose limits change', () => {
-  test('starts more at once, and lets a producer go on', async () => {
+  test('starts more requests at once, and lets a producer continue', async () => {
     const { queue } = openQueue({ lanes: slots(1) });
     const gate = new Gate();
     for (const name of ['a', 'b', 'c']) void queue.run('mirror', gate.task(name));
@@ -257,7 +257,7 @@ describe('a queue whose limits change', () => {
     expect([gate.running, ready.isOver]).toEqual([['a', 'b', 'c'], true]);
   });
 
-  test('keeps what the peer bears below a new maximum', async () => {
+  test('keeps the adaptive limit below a new maximum', async () => {
     const { queue, clock } = openQueue({ lanes: slots(10) });
     const push = async () => {
       for (let i = 0; i < 30; i += 1) void queue.run('push', settle);
@@ -272,7 +272,7 @@ describe('a queue whose limits change', () => {
 });
 
 describe('stop', () => {
-  test('lets what runs end within the grace, also where the rate has changed, and rejects what waits', async () => {
+  test('lets running requests finish within the grace period, even after a change of rate, and rejects waiting ones', async () => {
     const { queue, clock } = openQueue({ lanes: slots(1) });
     const gate = new Gate();
     let isAborted = false;
@@ -300,7 +300,7 @@ describe('stop', () => {
   test.each([
     ['after the grace', [1000], 1000],
     ['sooner where it is asked for again with less grace', [3_600_000, 0], 0],
-  ])('aborts what does not end %s', async (_, graces, afterMs) => {
+  ])('aborts requests that do not finish %s', async (_, graces, afterMs) => {
     const { queue, clock } = openQueue();
     const rejected = expect(queue.run('push', untilAborted)).rejects.toMatchObject(STOPPED);
     const stops = graces.map((ms) => queue.stop(ms));
@@ -309,7 +309,7 @@ describe('stop', () => {
     expect(clock.waiting, 'timers left').toBe(0);
   });
 
-  test('rejects what waits for a peer that is away', async () => {
+  test('rejects requests that wait for a peer that is down', async () => {
     const { queue, clock } = openQueue();
     await away(queue);
     const rejected = expect(queue.run('push', async () => 'never')).rejects.toMatchObject(STOPPED);
@@ -320,7 +320,7 @@ describe('stop', () => {
 });
 
 describe('the status', () => {
-  test('has figures by lane', async () => {
+  test('has statistics for each lane', async () => {
     const { queue, clock } = openQueue();
     for (const ms of [10, 20, 90]) {
       const end = queue.run('confirm', () => clock.sleep(ms));
@@ -338,7 +338,7 @@ describe('the status', () => {
     expect(queue.status().lanes.push).toEqual({ started: 1, failed: 1, ...none });
   });
 
-  test('has since when the peer answers or is in trouble, and with what', async () => {
+  test('says since when the peer answers or is in trouble, and which trouble', async () => {
     const { queue, clock } = openQueue();
     const up = clock.now();
     await clock.advance(5000);

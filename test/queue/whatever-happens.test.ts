@@ -38,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: doing('pause', 'resume', 'tryNow') }),
 );
 
-test('whatever happens, the limits of a lane hold when a request starts, nothing that may start is left waiting, and all ends', async () => {
+test('whatever happens, requests start within the limits of their lane, none that may start is left waiting, and all end', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
       let concurrency = 3;

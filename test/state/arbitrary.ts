@@ -17,12 +17,10 @@ import type {
   Version,
 } from '../../src/state/entry.js';
 
-/**
- * An arbitrary for each field, so that a field that is added to a record cannot be forgotten here.
- */
+/** One arbitrary per field, so that a new field of a record cannot be forgotten here. */
 type Fields<T> = { readonly [K in keyof T]-?: Arbitrary<Exclude<T[K], undefined>> };
 
-/** Any T: its optional fields are there or not. */
+/** Any T, with or without its optional fields. */
 function any<T extends object>(
   fields: Fields<T>,
   optional: readonly (keyof T)[] = [],
@@ -41,12 +39,14 @@ const text = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.constantFrom('\u2028', '\ud800', '"\\\n'),
 );
-/** Anything a name may contain on disk. */
+/** Any name that a file may have on disk. */
 const name = text
   .map((t) => t.replaceAll(/[/\0]/g, '_'))
   .filter((t) => t !== '' && t !== '.' && t !== '..');
 const at = fc.integer({ min: 0, max: 4e12 });
-/** Any number JSON has; the file systems that date files before 1970 give negative ones. */
+/**
+ * Any number that JSON can express. File systems report negative times for files from before 1970.
+ */
 const ms = fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (n === 0 ? 0 : n));
 const bytes = fc.nat({ max: Number.MAX_SAFE_INTEGER });
 const hash = fc.stringMatching(/^[0-9a-f]{64}$/);
@@ -142,7 +142,7 @@ const entries: readonly Arbitrary<Entry>[] = [
   any<SkippedFile>(skippedFile, ['sent']),
 ];
 
-/** Some of them repeat themselves as real ones do. */
+/** Any record. Some repeat values, as real ones do. */
 export const anyEntry: Arbitrary<Entry> = fc
   .tuple(fc.oneof(...entries), fc.boolean(), fc.boolean(), fc.boolean())
   .map(([entry, sameHash, sameDigest, samePlace]) => {

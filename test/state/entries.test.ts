@@ -8,7 +8,7 @@ import { anyEntry, anyFolder } from './arbitrary.js';
 import { lifeOf, pendingRecord } from './records.js';
 
 describe('a record as a line of text', () => {
-  it('is read as it was written, to the last digit', () => {
+  it('decodes to the record that was encoded, to the last digit', () => {
     fc.assert(
       fc.property(anyEntry, (entry) => {
         const bases: UrlBases = [];
@@ -32,7 +32,7 @@ describe('a record as a line of text', () => {
   });
 });
 
-it('lines outside of the heap take the places of those that went', () => {
+it('lines outside the heap reuse the slots of removed ones', () => {
   const store = new LineStore();
   const taken = () => process.memoryUsage().arrayBuffers;
   const before = taken();
@@ -61,7 +61,11 @@ function countsOf(entries: readonly Entry[]): Record<string, number> {
   return counts;
 }
 
-/** @param own all records of the folder */
+/**
+ * Expects the queries below each directory to agree with a plain list.
+ *
+ * @param own all records of the folder
+ */
 function expectBelow(
   entries: Entries,
   own: readonly Entry[],
@@ -86,16 +90,16 @@ describe('the records in memory', () => {
   const path = fc
     .array(fc.constantFrom('a', 'b', 'ab'), { minLength: 1, maxLength: 4 })
     .map((names) => names.join('/'));
-  /** Lines of few lengths, so that they follow each other in a place. */
+  /** Lines of few lengths, so that they reuse each other's slots. */
   const notes = fc.constantFrom('', '.'.repeat(20), 'ü'.repeat(76));
   const noted = fc.tuple(anyEntry, notes).map(([entry, note]) => {
     return { ...entry, history: [{ status: entry.status, at: entry.since, note }] } as Entry;
   });
-  /** Puts a record, or removes the one that is there. */
+  /** A record to put; without one, the existing record is removed. */
   const entry = fc.option(fc.oneof(anyEntry, noted), { nil: undefined });
   const step = fc.record({ entry, folder: anyFolder, path });
 
-  it('answer as a plain list of them would, whatever is put and removed', () => {
+  it('answer queries as a plain list would, after any puts and removals', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const entries = new Entries();
@@ -133,7 +137,7 @@ describe('the records in memory', () => {
     );
   });
 
-  it('may be larger than what memory is taken in', () => {
+  it('may be larger than a slab', () => {
     const entries = new Entries();
     const large = { ...pendingRecord('c'), url: 'large'.repeat(250_000) };
     const all = [pendingRecord('a'), large, pendingRecord('b')];
@@ -141,7 +145,7 @@ describe('the records in memory', () => {
     expect([...entries.all()]).toEqual(all);
   });
 
-  it('can be followed while they change', () => {
+  it('can be iterated while they change', () => {
     const entries = new Entries();
     for (let i = 0; i < 100; i += 1) entries.put(pendingRecord(`d${i % 10}/${i}`));
     const seen = new Set<string>();
@@ -165,7 +169,7 @@ describe('the records in memory', () => {
     expect([...entries.knownDirectories('inbox', '')]).toEqual([]);
   });
 
-  it('come in slices between which others get their turn, each as it is by then', async () => {
+  it('come in slices that let the event loop run, each record in its latest version', async () => {
     const entries = new Entries();
     for (let i = 0; i < 5_000; i += 1) entries.put(pendingRecord(`d${i % 10}/${i}`));
     entries.put(lifeOf(pendingRecord('d3/confirmed'))[2]);

@@ -28,7 +28,7 @@ import {
 } from '../../src/state/entry.js';
 
 const NOW = Date.UTC(2026, 0, 1);
-/** Far later than all that came before. */
+/** A time far after everything before. */
 const LATER = NOW + 60_000;
 const TO = { folder: 'f', path: 'a.txt', url: 'https://x.example/a.txt', collection: 'c' };
 const ELSEWHERE = { ...TO, url: 'https://x.example/b.txt' };
@@ -56,12 +56,12 @@ const known = confirmedBy('digest');
 const noteOf = ({ history }: Entry) => history.at(-1)?.note;
 
 describe('a file that changed soon after it was pushed', () => {
-  it('waits a little when its older version could be taken for the new one', () => {
+  it('waits a little if its older version could pass for the new one', () => {
     expect(pending('b', confirmedBy('loadDate'), NOW + 1_500).notBefore).toBe(NOW + 3_000);
     expect(pending('b', taken(pending('a'), NOW + 1_990), NOW + 2_500).notBefore).toBe(NOW + 5_000);
   });
 
-  it('waits after the answer to the older version, when that was still travelling', () => {
+  it('waits from the answer to the older version on, if that was still in flight', () => {
     const item = pending('a');
     const changed = pending('b', leaving(item, sentOf(item, NOW)), NOW + 100);
     expect(overtaken(changed, sentOf(item, NOW), NOW + 400)).toMatchObject({
@@ -69,14 +69,14 @@ describe('a file that changed soon after it was pushed', () => {
     });
   });
 
-  it('does not wait when the peer tells versions apart by their digest, or when the push was long ago', () => {
+  it('does not wait if the peer tells versions apart by digest, or if the push was long ago', () => {
     expect(pending('b', known, NOW + 1_500).notBefore).toBe(NOW + 1_500);
     expect(pending('b', confirmedBy('size'), LATER).notBefore).toBe(LATER);
   });
 });
 
 describe('content that the peer was sent before', () => {
-  it('is pushed when another version left since, and nobody knows whether it landed', () => {
+  it('is pushed if another version was sent since and its outcome is unknown', () => {
     const changed = pending('b', known, NOW + 10);
     expect(read(leaving(changed, sentOf(changed, NOW)), TO, version('a'), NOW + 30).status).toBe(
       'pending',
@@ -84,7 +84,7 @@ describe('content that the peer was sent before', () => {
   });
 });
 
-describe('what may be in the peer of a file that was removed', () => {
+describe('the document that a removed file may have in the peer', () => {
   const isMaybe = { isUncertain: true };
   const changed = pending('b', known, NOW + 10);
   const left = leaving(changed, sentOf(changed, NOW + 20));
@@ -106,25 +106,25 @@ describe('what may be in the peer of a file that was removed', () => {
     expect(removing(away, LATER)).toMatchObject({ ...TO, status: 'removing', sent });
   });
 
-  it('is pushed, and not only looked up, when the file is back while nothing is certain', () => {
+  it('is pushed, not only looked up, if the file is back and the document is uncertain', () => {
     expect(back.notBefore).toBe(NOW + 3_000);
     expect(read(gone(back, LATER), TO, version('a'), LATER).status).toBe('pending');
   });
 
-  it('stands where it was sent, whatever URL the file had last', () => {
+  it('is at the URL to which it was sent, whatever URL the file had last', () => {
     const moved = read(known, ELSEWHERE, known.version, NOW + 10) as PendingItem;
     expect(removing(gone(moved, LATER), LATER)).toMatchObject({ url: TO.url });
   });
 });
 
-describe('another file that is pushed to the address', () => {
-  it('makes what the peer was sent count no more where the file is gone', () => {
+describe('another file that is pushed to the same URL', () => {
+  it('clears the sent version of a file that is gone', () => {
     const { sent: _, ...rest } = gone(known, NOW + 5);
     expect(replaced(gone(known, NOW + 5), TO.url, LATER)).toEqual(rest);
   });
 
   it.each([known, taken(pending('a'))])(
-    'has what was $status pushed again, a little later',
+    'makes an item that was $status pending again, a little later',
     (entry) => {
       const after = replaced(entry, TO.url, LATER);
       const times = { since: LATER, notBefore: LATER + 3_000 };
@@ -134,7 +134,7 @@ describe('another file that is pushed to the address', () => {
     },
   );
 
-  it('ends what was in flight, and leaves what was sent elsewhere', () => {
+  it('clears a push in flight, and keeps a version that was sent elsewhere', () => {
     const moved = read(known, ELSEWHERE, known.version, NOW + 10) as PendingItem;
     const left = leaving(moved, sentOf(moved, NOW + 20));
     expect(replaced(left, ELSEWHERE.url, LATER)).toEqual({ ...moved, notBefore: LATER + 3_000 });
@@ -143,19 +143,19 @@ describe('another file that is pushed to the address', () => {
   });
 });
 
-it('a version that the peer lost costs no attempt, and one that it never shows does', () => {
+it('a version that the peer lost spends no attempt, and one that it never shows spends one', () => {
   expect(lost(taken(pending('a')), TROUBLE, LATER).attempts).toBe(0);
   expect(failed(taken(pending('a')), TROUBLE, LATER, LATER).attempts).toBe(1);
 });
 
-it('a document is not removed while it may be that of a file which is there, though a rule keeps that out now', () => {
+it('a document is not removed while it may belong to an existing file, even if a rule now excludes the file', () => {
   const keptOut = skipped(known, TO, known.version, TROUBLE, LATER);
   const moved = read(known, ELSEWHERE, known.version, LATER);
   const all = [keptOut, moved, gone(known, LATER)];
   expect(all.map((entry) => isLiveAt(entry, TO.url))).toEqual([true, true, false]);
 });
 
-describe('where the work on a version begins', () => {
+describe('the beginning of the work on a version', () => {
   const [RESTED, FOUND] = [LATER, LATER + 2_000];
   const other = { ...TO, collection: 'other' };
   const moved = read(known, other, known.version, FOUND, RESTED);
@@ -200,7 +200,7 @@ describe('where the work on a version begins', () => {
     expect(atRestSince(item)).toBe(since);
   });
 
-  it('is as before where the file was only touched, or is asked for again while it waits', () => {
+  it('stays the same if the file was only touched, or a retry is asked for while it waits', () => {
     const item = pending('a', undefined, FOUND, RESTED);
     const touched = read(item, TO, version('a', FOUND + 5), FOUND + 9, FOUND + 5) as PendingItem;
     expect(touched.version.ctimeMs).toBe(FOUND + 5);
@@ -214,7 +214,7 @@ describe('where the work on a version begins', () => {
     expect(atRestSince(again)).toBe(RESTED);
   });
 
-  it('is remembered through any number of attempts, and forgotten with the next beginning', () => {
+  it('is kept through any number of attempts, and dropped at the next beginning', () => {
     let item = pending('b', known, FOUND, RESTED);
     for (let i = 1; i < 12; i += 1)
       item = failed(taken(item, FOUND + i), TROUBLE, FOUND + i, FOUND + i);

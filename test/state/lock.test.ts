@@ -19,10 +19,12 @@ import { temporaryDirectory } from '../support/temp.js';
 
 const isRoot = process.getuid?.() === 0;
 const NOBODY = 65_534;
-/** No process has it: it is above what the kernel gives. */
+/** A pid that no process has: it is above the kernel's maximum. */
 const NO_PID = 2 ** 22 + 1;
 
-/** A state directory of `nobody`, with a journal of `writer`'s where one is named. */
+/**
+ * Creates a state directory that `nobody` owns, with a journal that `writer` owns if one is given.
+ */
 function directoryOfNobody(writer?: number): string {
   const dir = temporaryDirectory();
   chownSync(dir, NOBODY, NOBODY);
@@ -33,7 +35,10 @@ function directoryOfNobody(writer?: number): string {
   return dir;
 }
 
-/** Works as `nobody` in `dir`, which is `.` then: what is above it may be closed to that user. */
+/**
+ * Runs `work` as `nobody` in `dir`, which is then `.`: that user may have no access to the
+ * directories above.
+ */
 async function asNobody(dir: string, work: () => Promise<void>): Promise<void> {
   const before = process.cwd();
   process.chdir(dir);
@@ -47,7 +52,7 @@ async function asNobody(dir: string, work: () => Promise<void>): Promise<void> {
 }
 
 describe('the lock of a state directory', () => {
-  it('makes the directory, keeps a second daemon out, and says who has it and what to do', async () => {
+  it('creates the directory, refuses a second daemon, and says which process has it and what to do', async () => {
     const dir = join(temporaryDirectory(), 'not', 'there', 'yet');
     expect(await stateHolder(dir)).toBeUndefined();
     expect(existsSync(dir)).toBe(false);
@@ -66,7 +71,7 @@ describe('the lock of a state directory', () => {
   });
 
   it.each([0o777, 0o1777, 0o770, 0o775])(
-    'refuses a directory that others can write in (mode %o)',
+    'refuses a directory that other users can write to (mode %o)',
     async (mode) => {
       const dir = temporaryDirectory();
       chmodSync(dir, mode);
@@ -86,7 +91,7 @@ describe('the lock of a state directory', () => {
     },
   );
 
-  it('says of a holder on another machine where it is', async () => {
+  it('names the machine of a holder on another machine', async () => {
     const dir = temporaryDirectory();
     const { holder } = await lockState(dir, { clock });
     writeFileSync(
@@ -100,7 +105,7 @@ describe('the lock of a state directory', () => {
     });
   });
 
-  it('says so when the directory cannot be written, and leaves it as it is', async () => {
+  it('reports a directory that is not writable, and leaves it unchanged', async () => {
     const dir = temporaryDirectory();
     const { holder, release } = await lockState(dir, { clock });
     await release();
@@ -126,7 +131,7 @@ describe('the lock of a state directory', () => {
     ['with a state in it', NOBODY, ['journal-1']],
     ['that is still empty', undefined, []],
   ])(
-    'keeps root from the directory of another user, %s, and says whom to be',
+    'refuses root the directory of another user, %s, and says which user to run as',
     async (_, writer, files) => {
       const dir = directoryOfNobody(writer);
       await expect(lockState(dir, { clock })).rejects.toMatchObject({
@@ -142,14 +147,14 @@ describe('the lock of a state directory', () => {
   );
 
   it.runIf(isRoot)(
-    "lets root in where it wrote the state itself, in another user's directory",
+    "lets root use a state that root wrote in another user's directory",
     async () => {
       await (await lockState(directoryOfNobody(0), { clock })).release();
     },
   );
 
   it.runIf(isRoot)(
-    'lets root in where the file system gives all that is written to one user',
+    'lets root use the state if the file system assigns all files to one user',
     async () => {
       const dir = directoryOfNobody(NOBODY);
       const geteuid = vi.spyOn(process, 'geteuid').mockReturnValue(0);
@@ -162,7 +167,7 @@ describe('the lock of a state directory', () => {
   );
 
   it.runIf(isRoot)(
-    'says which file root has left in the state of a user, and how to give it back',
+    'names the file that root left in the state of a user, and says how to change its owner',
     async () => {
       const dir = directoryOfNobody(0);
       const hint = expect.stringMatching(

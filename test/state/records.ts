@@ -14,7 +14,7 @@ import { FakeClock } from '../support/fake-clock.js';
 
 const SINCE = Date.UTC(2026, 0, 1);
 
-/** The record of a new file, as realistic as it gets. */
+/** Makes a realistic record of a new file. */
 export function pendingRecord(path: string, folder = 'inbox', content = path): PendingItem {
   const sha256 = createHash('sha256').update(content).digest('hex');
   const url = `https://files.example.org/${folder}/${path.split('/').map(encodeURIComponent).join('/')}`;
@@ -52,7 +52,7 @@ export function sentOf(item: PendingItem): Sent {
   };
 }
 
-/** What a file's record goes through when nothing goes wrong. */
+/** Returns the records of a file's life when nothing goes wrong. */
 export function lifeOf(item: PendingItem): readonly [Entry, Entry, Entry] {
   const inPeer = accepted(item, sentOf(item), SINCE + 3_000);
   const evidence = {
@@ -63,19 +63,19 @@ export function lifeOf(item: PendingItem): readonly [Entry, Entry, Entry] {
   return [item, inPeer, confirmed(inPeer, evidence, SINCE + 5_000)];
 }
 
-/** A state in `dir`, which is closed at the end of the test if it was not before. */
+/** Opens a state in `dir`. The end of the test closes it if it is still open. */
 export async function opened(dir: string, options: Partial<AdapterOptions> = {}): Promise<State> {
   const state = await State.open(dir, { clock: new FakeClock(), log: silentLogger, ...options });
   afterwards('test', () => state.close().catch(() => undefined));
   return state;
 }
 
-/** The paths of all records that are on disk. */
+/** Returns the paths of all records on disk. */
 export async function pathsOf(dir: string): Promise<string[]> {
   return [...(await State.read(dir)).entries.all()].map(({ path }) => path).sort();
 }
 
-/** All records, in the order of their paths. */
+/** Returns all records, sorted by path. */
 export function sorted({ entries }: StateView): readonly Entry[] {
   return [...entries.all()].sort((a, b) => (a.path < b.path ? -1 : 1));
 }

@@ -29,8 +29,8 @@ function entriesOf(paths: Iterable<string>, folder = 'inbox'): Entries {
   return entries;
 }
 
-describe('a list in order', () => {
-  it('has the order of the whole paths, whatever they are', async () => {
+describe('a sorted list', () => {
+  it('is ordered by whole paths, whatever their characters', async () => {
     const name = fc.constantFrom('a', 'b', 'a.txt', 'a-1', 'A', 'ä', '10', '9', ' ');
     const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => names.join('/'));
     await fc.assert(
@@ -40,7 +40,7 @@ describe('a list in order', () => {
     );
   });
 
-  it('has folders by name, and those with one status', async () => {
+  it('orders folders by name, and can be limited to one status', async () => {
     const entries = entriesOf(['b', 'a/c', 'a/b'], 'z');
     for (const path of ['2', '1']) entries.put({ ...pendingRecord(path), folder: 'y' });
     const { trouble: _, ...item } = pendingRecord('a/b');
@@ -51,7 +51,7 @@ describe('a list in order', () => {
     expect(await listed(entries, { folder: 'none' })).toEqual([]);
   });
 
-  it('is in order with very many files in one directory, and lets other work go on meanwhile', async () => {
+  it('is ordered with very many files in one directory, and lets the event loop run meanwhile', async () => {
     const paths = Array.from({ length: 30_000 }, (_, i) => `d/${(i * 7_919) % 30_000}`);
     const entries = entriesOf(paths);
     let turns = 0;
@@ -67,7 +67,7 @@ describe('a list in order', () => {
     expect(turns).toBeGreaterThan(60);
   });
 
-  it('has in its place what is on disk and no more in memory, and not what is not on disk yet', async () => {
+  it('includes records that exist only on disk, and omits those that are not on disk yet', async () => {
     const options = { clock: systemClock, log: silentLogger };
     const state = await State.open(temporaryDirectory(), options);
     afterwards('test', () => state.close());

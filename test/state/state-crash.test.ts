@@ -25,8 +25,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('compact' as const) }) },
 );
 /**
- * What happens between two starts, and how the second ends: how much of what nobody was told of is
- * on disk.
+ * The actions between two starts, and how the run ends: how much of the unacknowledged data reached
+ * the disk.
  */
 const life = fc.record({
   steps: fc.array(step, { maxLength: 15 }),
@@ -36,8 +36,8 @@ const life = fc.record({
 });
 
 /**
- * What may be found of each file: the acknowledged record first, then those that nobody was told
- * of.
+ * The records that may be found for each file after a restart: the acknowledged one first, then the
+ * unacknowledged ones.
  */
 class Model {
   readonly #allowed = new Map<string, (Entry | undefined)[]>();
@@ -50,7 +50,7 @@ class Model {
     for (const [path, allowed] of this.#allowed) this.#allowed.set(path, allowed.slice(-1));
   }
 
-  /** After a restart, what was found is what there is. */
+  /** Expects an allowed record for each file. From then on, only the record found is allowed. */
   expect(state: State): void {
     for (const [path, allowed] of this.#allowed) {
       const found = state.get('inbox', path);
@@ -86,7 +86,7 @@ function newestJournal(dir: string): string {
 }
 
 describe('a crash', () => {
-  it('that cuts the journal at any byte that nobody was told of leaves all that somebody was told of', async () => {
+  it('never loses an acknowledged change, at whatever unacknowledged byte it cuts the journal', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
         const dir = temporaryDirectory();

@@ -25,10 +25,7 @@ const linesOf = (path: string) => readFileSync(path, 'utf8').split(/(?<=\n)/);
 const append = (path: string, content: string | Buffer) =>
   writeFileSync(path, content, { flag: 'a' });
 
-/**
- * A state of three generations, two of which are still there: 2 and 3, both with snapshot and
- * journal.
- */
+/** Makes a state of three generations. 2 and 3 remain, both with snapshot and journal. */
 async function stateOfThreeGenerations() {
   const dir = temporaryDirectory();
   const state = await opened(dir);
@@ -50,7 +47,7 @@ async function stateOfThreeGenerations() {
   return { dir, records, snapshot: join(dir, 'snapshot-3'), journal: join(dir, 'journal-3') };
 }
 
-/** A state of one journal with one record, that of `a`. */
+/** Makes a state of one journal with one record, that of `a`. */
 async function smallState(): Promise<{ dir: string; journal: string }> {
   const dir = temporaryDirectory();
   const state = await opened(dir);
@@ -74,9 +71,7 @@ function flipInLine(path: string, line: number, at: number): void {
   flip(path, Buffer.byteLength(linesOf(path).slice(0, line).join('')) + at);
 }
 
-/**
- * Waits until a sound snapshot was written, which is found whole when the state is opened again.
- */
+/** Waits until a snapshot was written, and expects the state to open without repairs. */
 async function expectMended(state: State, dir: string): Promise<void> {
   await until(() => !state.figures().compacting, 'a sound snapshot was written');
   const records = sorted(state);
@@ -87,7 +82,7 @@ async function expectMended(state: State, dir: string): Promise<void> {
 }
 
 describe('a damaged state', () => {
-  it('falls back from a snapshot with a wrong byte to the one before', async () => {
+  it('falls back from a snapshot with a wrong byte to the previous one', async () => {
     const { dir, records, snapshot } = await stateOfThreeGenerations();
     flip(snapshot, Math.floor(statSync(snapshot).size / 3));
     const state = await opened(dir);
@@ -107,7 +102,7 @@ describe('a damaged state', () => {
     }
   });
 
-  it('does not take a snapshot whose lines are sound but of another time', async () => {
+  it('rejects a snapshot whose lines are intact but come from another snapshot', async () => {
     const { dir, records, snapshot } = await stateOfThreeGenerations();
     const [first, , ...rest] = linesOf(snapshot);
     writeFileSync(snapshot, [first, linesOf(join(dir, 'snapshot-2'))[1], ...rest].join(''));
@@ -116,7 +111,7 @@ describe('a damaged state', () => {
     expect(sorted(view)).toEqual(records);
   });
 
-  it('without a whole snapshot still gives all that is sound', async () => {
+  it('still yields every intact line if no snapshot is complete', async () => {
     const { dir, records, snapshot } = await stateOfThreeGenerations();
     const hit = linesOf(snapshot).findIndex((line) => line.includes('"15"'));
     flipInLine(snapshot, hit, 20);
@@ -134,7 +129,7 @@ describe('a damaged state', () => {
     expect(sorted(await State.read(dir))).toEqual(records.filter((entry) => entry.path !== '15'));
   });
 
-  it('cuts off what a crash left unfinished, and says so', async () => {
+  it('truncates an unfinished line that a crash left, and reports it', async () => {
     const { dir, records, journal } = await stateOfThreeGenerations();
     const { size } = statSync(journal);
     append(journal, `${lineOf(['-', 'inbox', '1']).slice(0, -3)}\n0000 torn`);
@@ -152,7 +147,7 @@ describe('a damaged state', () => {
     expect((await opened(dir)).repairs).toEqual([]);
   });
 
-  it('begins no file through a link in its place', async () => {
+  it('creates no file through a link that is in its place', async () => {
     const { dir } = await stateOfThreeGenerations();
     const other = join(dir, 'other');
     writeFileSync(other, 'kept');
@@ -165,7 +160,7 @@ describe('a damaged state', () => {
     expect(sorted(await State.read(dir)).map(({ path }) => path)).toContain('new');
   });
 
-  it('passes over damaged lines among sound ones, counts them, and writes itself anew', async () => {
+  it('skips and counts damaged lines among intact ones, and is then compacted', async () => {
     const { dir, records, journal } = await stateOfThreeGenerations();
     const told = linesOf(journal).flatMap((line, i) =>
       line.slice(9).startsWith('"inbox"') ? [i] : [],
@@ -179,7 +174,7 @@ describe('a damaged state', () => {
     await expectMended(state, dir);
   });
 
-  it('says which journal is missing', async () => {
+  it('reports which journal is missing', async () => {
     const { dir, journal } = await stateOfThreeGenerations();
     const copy = join(temporaryDirectory(), 'copy');
     cpSync(dir, copy, { recursive: true });
@@ -196,7 +191,7 @@ describe('a damaged state', () => {
     expect((await State.read(dir)).get('inbox', 'new')).toBeDefined();
   });
 
-  it('with a long stretch of anything in it still gives the rest', async () => {
+  it('still yields the rest if a long stretch of bytes is overwritten', async () => {
     const { dir, journal } = await smallState();
     append(journal, Buffer.alloc(9_000_000, 'x'));
     append(journal, `\n${lineOf(['m', 'after', 1])}`);
@@ -228,7 +223,7 @@ describe('a damaged state', () => {
     );
   });
 
-  it('loses nothing with one line of a URL base, and only the files of it with both', async () => {
+  it('loses nothing with one of the two lines of a URL base, and only the files of that base with both', async () => {
     const dir = temporaryDirectory();
     const journal = join(dir, 'journal-1');
     const state = await opened(dir);
@@ -257,25 +252,25 @@ describe('a damaged state', () => {
     expect(view.repairs.at(-1)).toBe('The URL base of 1 file is lost; it is new again.');
   });
 
-  it('gives the number of a lost URL base to no other one, though its files are still in the journal', async () => {
+  it('does not reuse the number of a lost URL base while the journal has files with it', async () => {
     const { dir, journal } = await smallState();
     writeFileSync(journal, readFileSync(journal, 'utf8').replaceAll('["u",0,', '["U",0,'));
     const state = await opened(dir);
     state.put(pendingRecord('b', 'other'));
     await state.close();
-    // As after a kill before the snapshot that leaves them out.
+    // Simulates a kill before the snapshot that leaves them out.
     rmSync(join(dir, 'snapshot-2'), { force: true });
     expect([...(await State.read(dir)).entries.all()]).toEqual([pendingRecord('b', 'other')]);
   });
 
-  it('with a record of a kind that nobody knows is refused', async () => {
+  it('is refused if it has a record of an unknown kind', async () => {
     const { dir, journal } = await smallState();
     append(journal, lineOf(['?', 'inbox', 'a']));
     const message = `The state in ${dir} cannot be understood: a record has the unknown status "?".`;
     await expect(State.read(dir)).rejects.toMatchObject({ code: 'STATE_DAMAGED', message });
   });
 
-  it('in which nothing is sound is refused and left as it is', async () => {
+  it('is refused and left unchanged if no line is intact', async () => {
     const { dir, journal } = await smallState();
     truncateSync(journal, 0);
     append(journal, 'this is not a journal\n');
@@ -312,14 +307,12 @@ describe('a damaged state', () => {
   });
 });
 
-/**
- * The newest journal ends in a line that was acknowledged; the size of the file before that line.
- */
+/** Returns the size of the newest journal without its last line, which was acknowledged. */
 function beforeLastLine(journal: string): number {
   return statSync(journal).size - Buffer.byteLength(linesOf(journal).at(-1) ?? '');
 }
 
-describe('a state that lost what had been on disk', () => {
+describe('a state that lost data from disk', () => {
   type Files = Awaited<ReturnType<typeof stateOfThreeGenerations>>;
 
   it.each<readonly [string, (files: Files) => unknown]>([
@@ -378,7 +371,7 @@ describe('a state that lost what had been on disk', () => {
     const clock = new FakeClock();
     const state = await opened(files.dir, { clock });
     expect(state.repairedAt).toBe(clock.now());
-    // On disk, though nothing was committed since.
+    // It is on disk although nothing was committed since.
     expect((await State.read(files.dir)).repairedAt).toBe(clock.now());
     await expectMended(state, files.dir);
     const at = clock.now();

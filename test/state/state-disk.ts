@@ -7,23 +7,23 @@ function systemError(code: string): Error {
 
 /** Opens real files whose writes and syncs fail on demand. */
 export class DiskWithFaults {
-  /** What was asked to be synced, in that order. */
+  /** The files that were synced, in order. */
   synced: string[] = [];
-  /** Files that are open to be written to. */
+  /** Number of files open for writing. */
   writing = 0;
-  /** Syncs that wait for the release of `holdSyncs`. */
+  /** Number of syncs that wait for the release by `holdSyncs`. */
   heldSyncs = 0;
-  /** Bytes that can still be written. */
+  /** Free space, in bytes. */
   space = Number.POSITIVE_INFINITY;
-  /** The code that the next sync fails with, once. */
+  /** The code with which the next sync fails, once. */
   nextSyncFails: string | undefined;
-  /** Whether cutting a file back fails. */
+  /** Whether truncating a file fails. */
   truncateFails = false;
   #held: Promise<void> = Promise.resolve();
-  /** Every write to a journal or a snapshot: to which file, and how many bytes. */
+  /** All writes to journals and snapshots: path and number of bytes. */
   readonly writes: { path: string; bytes: number }[] = [];
 
-  /** Which files cannot be opened for want of space. */
+  /** Whether opening this file fails for lack of space. */
   refuses: (path: string) => boolean = () => false;
 
   readonly open: OpenFile = async (path, flags, mode) => {
@@ -31,7 +31,7 @@ export class DiskWithFaults {
     return this.#wrap(String(path), await open(path, flags, mode), flags !== 'r');
   };
 
-  /** Lets syncs wait until the returned function is called. */
+  /** Makes syncs wait until the returned function is called. */
   holdSyncs(): () => void {
     let release = () => {};
     this.#held = new Promise((resolve) => {

@@ -12,7 +12,7 @@ import { DiskWithFaults } from './state-disk.js';
 
 const FULL = { code: 'STATE_FULL' };
 
-/** A state on a disk with faults, on which `before` is. */
+/** Makes a state with the record `before`, on a disk with faults. */
 async function setUp() {
   const dir = temporaryDirectory();
   const disk = new DiskWithFaults();
@@ -23,7 +23,7 @@ async function setUp() {
 }
 
 describe('a full disk', () => {
-  it.each([0, 1, 100, 300])('that takes %i bytes of a commit more loses nothing', async (space) => {
+  it.each([0, 1, 100, 300])('with room for %i bytes of a commit loses nothing', async (space) => {
     const { dir, disk, state } = await setUp();
     const journal = readFileSync(join(dir, 'journal-1'));
 
@@ -56,7 +56,7 @@ describe('a full disk', () => {
     expect(again.repairs).toEqual([]);
   });
 
-  it('that also keeps the part of a commit from being cut off is not written to again', async () => {
+  it('causes no more writes to a journal whose partial commit cannot be truncated', async () => {
     const { dir, disk, state } = await setUp();
     const paths = ['a', 'b', 'c', 'd', 'e'];
     [disk.space, disk.truncateFails] = [500, true];
@@ -70,12 +70,12 @@ describe('a full disk', () => {
     expect(await pathsOf(dir)).toEqual(['before']);
   });
 
-  it('is one whose user has no more of it', async () => {
+  it('is also a user quota that is used up', async () => {
     const error = Object.assign(new Error('write'), { code: 'EDQUOT' });
     expect(await stateError(error, '/state', 'write')).toMatchObject(FULL);
   });
 
-  it('fails only those whose records are not on disk', async () => {
+  it('fails only the commits whose records are not on disk', async () => {
     const { dir, disk, state } = await setUp();
     const release = disk.holdSyncs();
     state.put(pendingRecord('first'));
@@ -95,7 +95,7 @@ describe('a full disk', () => {
     expect(await pathsOf(dir)).toEqual(['before', 'first', 'second']);
   });
 
-  it('is waited out where that is asked for, which is said once, until there is space or the wait is ended', async () => {
+  it('makes commits wait if asked to, and logs it once, until there is space or the wait is aborted', async () => {
     const clock = new FakeClock();
     const disk = new DiskWithFaults();
     const said: string[] = [];
@@ -141,7 +141,7 @@ describe('a full disk', () => {
     await expect(state.commit()).rejects.toThrow('after it was closed');
   });
 
-  it('puts off a compaction, says so once, and goes on with the journal', async () => {
+  it('delays a compaction and logs that once, while the journal is still used', async () => {
     const dir = temporaryDirectory();
     const disk = new DiskWithFaults();
     const warnings: string[] = [];
@@ -158,7 +158,7 @@ describe('a full disk', () => {
     expect(warnings).toEqual([expect.stringContaining('could not be compacted yet: The state in')]);
     expect(readdirSync(dir).filter((name) => name.startsWith('snapshot'))).toEqual([]);
     state.put(pendingRecord('after'));
-    // The second one waits for what the first one may have begun.
+    // The second commit waits for a compaction that the first one may have started.
     for (let i = 0; i < 2; i += 1) await state.commit();
     disk.refuses = () => false;
     for (let i = 0; i < 15; i += 1) state.put(pendingRecord(`${i}`, 'other'));
@@ -172,7 +172,7 @@ describe('a full disk', () => {
 
 describe('a disk that fails to sync', () => {
   it.each([false, true])(
-    'is not trusted with the same file again (cutting it back fails: %s)',
+    'gets a new file after the failure (truncation fails: %s)',
     async (stuck) => {
       const { dir, disk, state } = await setUp();
       disk.nextSyncFails = 'EIO';
@@ -200,7 +200,7 @@ describe('a disk that fails to sync', () => {
     },
   );
 
-  it('when the state is opened keeps it from being used', async () => {
+  it('makes opening the state fail', async () => {
     const { dir, disk, state } = await setUp();
     await state.close();
     disk.nextSyncFails = 'EIO';
@@ -215,7 +215,7 @@ const mounts = canMount();
 
 describe(`a file system of one megabyte${mounts ? '' : ' (skipped: mounting needs root)'}`, () => {
   it.skipIf(!mounts)(
-    'that fills up makes commits fail, and lets them succeed when there is room',
+    'makes commits fail when it is full, and succeed when there is room',
     async () => {
       const dir = temporaryDirectory();
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', dir]);

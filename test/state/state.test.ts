@@ -21,7 +21,7 @@ import { lifeOf, opened, pathsOf, pendingRecord, sorted } from './records.js';
 import { DiskWithFaults } from './state-disk.js';
 
 describe('state', () => {
-  it('has after a restart what was committed before, and what its closing committed', async () => {
+  it('still has after a restart what was committed, and what closing it committed', async () => {
     const dir = temporaryDirectory();
     const first = await opened(dir);
     for (const name of ['a.txt', 'sub/b.txt', 'sub/ümläut 😀\n.txt'])
@@ -49,7 +49,7 @@ describe('state', () => {
     expect(second.repairs).toEqual([]);
   });
 
-  it('is read as a version before wrote it', async () => {
+  it('reads the files that an earlier version wrote', async () => {
     const written = join(import.meta.dirname, 'schema-2');
     const expected: readonly Entry[] = JSON.parse(
       readFileSync(join(written, 'expected.json'), 'utf8'),
@@ -64,7 +64,7 @@ describe('state', () => {
     expect(state.repairs).toEqual([]);
   });
 
-  it('is on disk after a sync, one for all who wait, and tells how long it waited for the disk', async () => {
+  it('shares one sync among waiting commits, and reports how long the sync took', async () => {
     const clock = new FakeClock();
     const dir = temporaryDirectory();
     const disk = new DiskWithFaults();
@@ -92,11 +92,11 @@ describe('state', () => {
     const made = ['journal-2', 'snapshot-2'].flatMap((name) => [join(dir, `${name}.tmp`), dir]);
     expect(disk.synced.slice(1)).toEqual(made);
     expect(state.figures()).toMatchObject({ unsaved: 0, compactions: 1 });
-    // The journal, and how far it is acknowledged.
+    // The journal and the file `acknowledged`.
     expect(disk.writing).toBe(2);
   });
 
-  it('tells listeners of each change as it is made, until they stop listening', async () => {
+  it('calls listeners for each change as it is made, until they unsubscribe', async () => {
     const state = await opened(temporaryDirectory());
     const heard: unknown[] = [];
     const stop = state.onChange((after, statusBefore, { path }) =>
@@ -114,7 +114,7 @@ describe('state', () => {
     ]);
   });
 
-  it('shows what is on disk beside what is in memory, and tells of each change that reached it', async () => {
+  it('shows the records on disk and those in memory, and calls listeners when a change reaches the disk', async () => {
     const dir = temporaryDirectory();
     const disk = new DiskWithFaults();
     const state = await opened(dir, { open: disk.open });
@@ -164,7 +164,7 @@ describe('state', () => {
     ]);
   });
 
-  it('writes what changed, not what is stored, into files of its user alone', async () => {
+  it('writes only changes, into files that only its user can read', async () => {
     const dir = join(temporaryDirectory(), 'new', 'state');
     const how = { policy: { compactMinBytes: 1 } };
     const state = await opened(dir, how);
@@ -185,7 +185,7 @@ describe('state', () => {
     for (const name of readdirSync(dir)) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);
   });
 
-  it('forgets files that have been gone for long, but not one that is back or still to be decided on', async () => {
+  it('drops files that have been gone for long, but not one that is back or still undecided', async () => {
     const clock = new FakeClock();
     const dir = temporaryDirectory();
     const state = await opened(dir, { clock });
@@ -206,14 +206,14 @@ describe('state', () => {
 });
 
 describe('a state that is only read', () => {
-  it('is empty where there is none, without making one', async () => {
+  it('is empty if there is none, and creates nothing', async () => {
     const dir = join(temporaryDirectory(), 'none');
     const view = await State.read(dir);
     expect([view.entries.size, view.counts().pending, view.meta('x')]).toEqual([0, 0, undefined]);
     expect(existsSync(dir)).toBe(false);
   });
 
-  it('is read without a write, beside whoever writes it', async () => {
+  it('reads without writing while another process writes', async () => {
     const dir = temporaryDirectory();
     const state = await opened(dir);
     state.put(pendingRecord('a'));
@@ -228,7 +228,7 @@ describe('a state that is only read', () => {
     expect(files()).toEqual(before);
   });
 
-  it('is read even when a compaction removes what was about to be read', async () => {
+  it('is read even if a compaction removes the files that it was about to read', async () => {
     const dir = temporaryDirectory();
     const state = await opened(dir);
     state.put(pendingRecord('a'));
@@ -245,7 +245,7 @@ describe('a state that is only read', () => {
     expect(count).toBeGreaterThan(3);
   });
 
-  it('says so when its directory is a file, or one of its files cannot be read', async () => {
+  it('reports that its directory is a file, or that one of its files cannot be read', async () => {
     const path = join(temporaryDirectory(), 'file');
     writeFileSync(path, '');
     const refused = { code: 'STATE_NOT_A_DIRECTORY', exitCode: 2 };
@@ -260,7 +260,7 @@ describe('a state that is only read', () => {
   });
 });
 
-it('can be read wherever a crash cuts off a commit, also when items change while that is written', async () => {
+it('a state is readable wherever a crash cuts off a commit, even if items changed during the commit', async () => {
   const dir = temporaryDirectory();
   const copies: string[] = [];
   let state: State | undefined;
@@ -290,7 +290,7 @@ it('can be read wherever a crash cuts off a commit, also when items change while
 });
 
 describe('compaction', () => {
-  it('happens by itself, keeps every record and leaves the generation before as the fallback', async () => {
+  it('starts by itself, keeps every record and keeps the previous generation as the fallback', async () => {
     const dir = temporaryDirectory();
     const state = await opened(dir, { policy: { compactMinBytes: 20_000, writeBytes: 2_000 } });
     state.setMeta('peer', 'yacy');
@@ -315,7 +315,7 @@ describe('compaction', () => {
     expect(again.repairs).toEqual([]);
   });
 
-  it('lets work go on: what changes meanwhile is neither lost nor undone', async () => {
+  it('neither loses nor reverts changes that are made meanwhile', async () => {
     const dir = temporaryDirectory();
     const state = await opened(dir, { policy: { writeBytes: 500 } });
     for (let i = 0; i < 3_000; i += 1) state.put(pendingRecord(`${i % 30}/${i}`));
@@ -336,7 +336,7 @@ describe('compaction', () => {
     expect(state.figures().snapshotBytes).toBeGreaterThan(0);
   });
 
-  it('is given up when the state is closed, and leaves nothing unfinished', async () => {
+  it('is aborted when the state is closed, and leaves no unfinished file', async () => {
     const dir = temporaryDirectory();
     const state = await opened(dir, { policy: { writeBytes: 500 } });
     for (let i = 0; i < 4_000; i += 1) state.put(pendingRecord(`${i}`));
