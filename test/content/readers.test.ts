@@ -108,7 +108,7 @@ it.each([
   ['a document without its body', 'a.docx', zipped({ 'word/other.xml': '<x/>' })],
   ['an archive that is cut', 'a.docx', docx('words').subarray(0, 400)],
   ['RTF that is cut', 'a.rtf', Buffer.from('{\\rtf1 words')],
-])('says of %s that it is damaged', async (_what, name, bytes) => {
+])('reports %s as damaged', async (_what, name, bytes) => {
   const broken = readDocument(bytes, name);
   // The message becomes part of a sentence.
   await expect(broken).rejects.toMatchObject({
@@ -128,7 +128,7 @@ it.each([
       'META-INF/manifest.xml': '<manifest:encryption-data/>',
     }),
   ],
-])('says of %s that it is encrypted', async (_what, name, bytes) => {
+])('reports %s as encrypted', async (_what, name, bytes) => {
   await expect(readDocument(bytes, name)).rejects.toMatchObject({ code: 'DOCUMENT_ENCRYPTED' });
 });
 
@@ -216,7 +216,7 @@ it.each([
     Buffer.concat([Buffer.from('From a@b Mon\n'), message('text/plain', 'words')]),
     'From: a@b\n\nwords',
   ],
-])('keeps words whole and apart: %s', async (_what, bytes, text) => {
+])('neither splits nor joins words: %s', async (_what, bytes, text) => {
   const name = bytes[0] === 0x50 ? 'a.docx' : 'a.eml';
   expect((await readDocument(bytes, name))?.text).toBe(text);
 });

@@ -74,7 +74,7 @@ describe('the type of a file by its first bytes', () => {
     'RIFF\x10\0\0\0WAVE',
     'BZh is no signature',
     'GIF of a cat',
-  ])('is not told by %j', (begin) => {
+  ])('is unknown for %j', (begin) => {
     expect(isSigned(bytes(begin))).toBe(false);
     expect(signedType(bytes(begin))).toBeUndefined();
   });

@@ -56,7 +56,7 @@ describe('the words of a text', () => {
     ['<noscript>one two</noscript><p>three</p>', 1],
     ['<meta name="viewport" content="width=device-width">', undefined],
     ['<meta name="description" content="About kites">', 0],
-  ])('of a page are those that are shown: %j: %s', (text, words) => {
+  ])('of a page are those that it shows: %j: %s', (text, words) => {
     expect(html(text)).toBe(words);
   });
 });

@@ -82,13 +82,13 @@ describe('a closed circuit', () => {
   test.each([
     ['its lane is answered in between', 'closed', 'push failing 4, push answered 1', 50],
     [
-      'an answer of any lane shows that the peer is there',
+      'an answer in any lane shows that the peer is reachable',
       'closed',
       'push unreachable 1, audit answered 1',
       50,
     ],
     [
-      'troubles of lanes and kinds come together',
+      'failures of several lanes and kinds add up',
       'open',
       'push failing 2, audit failing 2, push unreachable 1',
       1,
@@ -99,9 +99,14 @@ describe('a closed circuit', () => {
       'push unreachable 1, push aborted 1, push unreachable 1',
       1,
     ],
-    ['only a person is refused', 'closed', 'interactive denied 10, interactive failing 10', 1],
-    ['a person finds the peer unreachable', 'open', 'interactive unreachable 2', 1],
-  ])('where %s is %s', (_, state, requests, rounds) => {
+    [
+      'only interactive requests are refused',
+      'closed',
+      'interactive denied 10, interactive failing 10',
+      1,
+    ],
+    ['interactive requests find the peer unreachable', 'open', 'interactive unreachable 2', 1],
+  ])('if %s, is then %s', (_, state, requests, rounds) => {
     const wire = wired();
     for (let round = 0; round < rounds; round += 1) {
       for (const some of requests.split(', ')) {

@@ -96,7 +96,7 @@ test.each([
   ['denied', 15, /^warn: peer refuses the credentials: /],
   ['failing', 30, /^warn: peer answers with errors: /],
 ] as const)(
-  'where only pushes are %s they are left alone but for probes, look-ups go on, and it is logged once',
+  'if only pushes are %s, pushes wait except for probes, look-ups continue, and the trouble is logged once',
   async (kind, most, line) => {
     const peer = peerAndProducers(['push', 'confirm']);
     peer.says = (lane) => (lane === 'push' ? kind : 'answered');

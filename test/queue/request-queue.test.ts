@@ -298,8 +298,8 @@ describe('stop', () => {
   });
 
   test.each([
-    ['after the grace', [1000], 1000],
-    ['sooner where it is asked for again with less grace', [3_600_000, 0], 0],
+    ['within the grace period', [1000], 1000],
+    ['within the shorter grace period of a second stop', [3_600_000, 0], 0],
   ])('aborts requests that do not finish %s', async (_, graces, afterMs) => {
     const { queue, clock } = openQueue();
     const rejected = expect(queue.run('push', untilAborted)).rejects.toMatchObject(STOPPED);

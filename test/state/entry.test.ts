@@ -94,12 +94,16 @@ describe('the document that a removed file may have in the peer', () => {
   it.each<[string, Exclude<Entry, AwayItem>, object]>([
     ['it was confirmed', known, { sha256: known.version.sha256 }],
     ['a push was never answered', left, { ...left.inFlight, ...isMaybe }],
-    ['that was followed by a change', pending('c', left, LATER), { ...left.inFlight, ...isMaybe }],
+    [
+      'a push was never answered, and the file changed again',
+      pending('c', left, LATER),
+      { ...left.inFlight, ...isMaybe },
+    ],
     ['it could not be confirmed', failed(taken(changed), TROUBLE, LATER, LATER), isMaybe],
     ['it came back, while its document was being removed', back, isMaybe],
     ['it was quarantined', quarantined(known, TO, known.version, TROUBLE, LATER), known.sent],
     ['it was kept out by a rule', skipped(known, TO, known.version, TROUBLE, LATER), known.sent],
-  ])('is known where %s', (_, entry, sent) => {
+  ])('is known if %s', (_, entry, sent) => {
     if (!mayHaveDocument(entry)) throw new Error('there is none');
     const away = gone(entry, LATER);
     expect(away).toMatchObject({ ...TO, status: 'gone', sent });
@@ -180,10 +184,15 @@ describe('the beginning of the work on a version', () => {
       RESTED,
     ],
     ['one that is back as the peer was sent it', back, BEGINNINGS.sentBefore, RESTED],
-    ['the same under another rule', moved, BEGINNINGS.takenAnew, FOUND],
-    ['the same under the rule of before', movedBack, BEGINNINGS.takenAnewSentBefore, LATER + 9],
+    ['an unchanged one with another destination', moved, BEGINNINGS.takenAnew, FOUND],
     [
-      'the same, kept out before',
+      'an unchanged one with its former destination again',
+      movedBack,
+      BEGINNINGS.takenAnewSentBefore,
+      LATER + 9,
+    ],
+    [
+      'an unchanged one that was kept out before',
       pending('a', keptOut, FOUND, RESTED),
       BEGINNINGS.takenAnew,
       FOUND,
@@ -195,7 +204,7 @@ describe('the beginning of the work on a version', () => {
       FOUND,
     ],
     ['a retry', retried(wasQuarantined, FOUND), BEGINNINGS.retry, FOUND],
-  ])('is noted, and dated by when the file was at rest: %s', (_, item, note, since) => {
+  ])('is noted, with the time from which the work counts: %s', (_, item, note, since) => {
     expect(noteOf(item)).toBe(note);
     expect(atRestSince(item)).toBe(since);
   });

@@ -129,7 +129,7 @@ describe('the lock of a state directory', () => {
 
   it.runIf(isRoot).each([
     ['with a state in it', NOBODY, ['journal-1']],
-    ['that is still empty', undefined, []],
+    ['which is still empty', undefined, []],
   ])(
     'refuses root the directory of another user, %s, and says which user to run as',
     async (_, writer, files) => {

@@ -291,20 +291,23 @@ describe('a damaged state', () => {
       'was written by a newer peersync (schema 2.2; this one knows 1.2).',
     ],
     [{ schema: 1 }, 'STATE_DAMAGED', 'cannot be understood: it is from before the first release.'],
-  ])('of another version (%j) is refused and left as it is', async (version, code, words) => {
-    const { dir, journal } = await stateOfThreeGenerations();
-    const [header = '', ...rest] = linesOf(journal);
-    writeFileSync(
-      journal,
-      [lineOf({ ...JSON.parse(header.slice(9)), ...version }), ...rest].join(''),
-    );
-    const copy = join(temporaryDirectory(), 'copy');
-    cpSync(dir, copy, { recursive: true });
-    const message = `The state in ${dir} ${words}`;
-    await expect(opened(dir)).rejects.toMatchObject({ code, message });
-    for (const name of readdirSync(copy))
-      expect(readFileSync(join(dir, name)).equals(readFileSync(join(copy, name)))).toBe(true);
-  });
+  ])(
+    'is refused and left unchanged if it has another version (%j)',
+    async (version, code, words) => {
+      const { dir, journal } = await stateOfThreeGenerations();
+      const [header = '', ...rest] = linesOf(journal);
+      writeFileSync(
+        journal,
+        [lineOf({ ...JSON.parse(header.slice(9)), ...version }), ...rest].join(''),
+      );
+      const copy = join(temporaryDirectory(), 'copy');
+      cpSync(dir, copy, { recursive: true });
+      const message = `The state in ${dir} ${words}`;
+      await expect(opened(dir)).rejects.toMatchObject({ code, message });
+      for (const name of readdirSync(copy))
+        expect(readFileSync(join(dir, name)).equals(readFileSync(join(copy, name)))).toBe(true);
+    },
+  );
 });
 
 /** Returns the size of the newest journal without its last line, which was acknowledged. */
@@ -338,34 +341,34 @@ describe('a state that lost data from disk', () => {
       },
     ],
     [
-      'its snapshot, and the journal before',
+      'its snapshot, and the previous journal',
       ({ dir, snapshot }) => {
         rmSync(snapshot);
         rmSync(join(dir, 'journal-2'));
       },
     ],
     [
-      'a bit of its snapshot, and one of the journal before',
+      'a bit of its snapshot, and one of the previous journal',
       ({ dir, snapshot }) => {
         flip(snapshot, 400);
         flipInLine(join(dir, 'journal-2'), 3, 30);
       },
     ],
     [
-      'the end of its journal, and what tells how far that was acknowledged',
+      'the end of its journal, and the file `acknowledged`',
       ({ dir, journal }) => {
         rmSync(join(dir, 'acknowledged'));
         truncateSync(journal, statSync(journal).size - 5);
       },
     ],
     [
-      'the end of its journal, and a bit of what tells how far that was acknowledged',
+      'the end of its journal, and a bit of the file `acknowledged`',
       ({ dir, journal }) => {
         flip(join(dir, 'acknowledged'), 12);
         truncateSync(journal, statSync(journal).size - 5);
       },
     ],
-  ])('knows so for good: %s', async (_, damage) => {
+  ])('records the loss permanently: %s', async (_, damage) => {
     const files = await stateOfThreeGenerations();
     damage(files);
     const clock = new FakeClock();
@@ -382,18 +385,15 @@ describe('a state that lost data from disk', () => {
   it.each<readonly [string, (files: Files) => unknown]>([
     ['nothing', () => {}],
     [
-      'what a crash tore',
+      'an unacknowledged line that a crash tore',
       ({ journal }) => append(journal, lineOf(['-', 'inbox', '1']).slice(0, -3)),
     ],
     [
-      'what a crash tore in more than one line',
+      'unacknowledged lines that a crash tore',
       ({ journal }) => append(journal, `xx${lineOf(['-', 'inbox', '1'])}0000 torn`),
     ],
-    [
-      'what tells how far its journal was acknowledged',
-      ({ dir }) => rmSync(join(dir, 'acknowledged')),
-    ],
-  ])('is not one that lost %s', async (_, damage) => {
+    ['the file `acknowledged`', ({ dir }) => rmSync(join(dir, 'acknowledged'))],
+  ])('does not record a loss of %s', async (_, damage) => {
     const files = await stateOfThreeGenerations();
     damage(files);
     const state = await opened(files.dir);
