@@ -9,35 +9,35 @@ import {
 } from './repair-audit.js';
 import { isVerifiable, VERIFIABLE, type Verifiable, type VerifyDeps, verify } from './verify.js';
 
-/** A round of the audit comes so many times in `every`, but no more rarely than once an hour. */
+/** Number of rounds in `everyMs`; a round lasts an hour at most. */
 const ROUNDS = 100;
 const LONGEST_ROUND_MS = 3_600_000;
 const SHORTEST_ROUND_MS = 100;
 const AUDITED_META = 'auditedUntil';
 
 /**
- * The audit of everything goes in so many parts at most, each of about so many items. A restart
- * repeats one part.
+ * The full audit has up to this many parts, of about `PART_ITEMS` items each. A restart repeats one
+ * part.
  */
-const MOST_PARTS = 200;
+const MAX_PARTS = 200;
 const PART_ITEMS = 500;
-/** Between two tries of a part that the peer did not answer, in ms. */
+/** Delay before a part is tried again that the peer did not answer, in ms. */
 const PART_AGAIN_MS = 5_000;
 
 /**
- * Notices slowly, in the background, what the peer lost, and has it pushed again; on peers that may
- * have a removed document again, also that, and has it removed.
+ * Finds documents that the peer lost, slowly and in the background, and has them pushed again. On
+ * peers that may show a removed document again, it also finds those and has them removed.
  *
- * *Resting* at first; `start` lets it look up every confirmed item once more in every `everyMs`,
- * `stop` lets it rest again.
+ * *Resting* at first. `start` begins to look every confirmed item up once in every `everyMs`;
+ * `stop` ends that.
  *
- * Each item has a moment of its own in every `everyMs`, which its name decides; an item is looked
- * up in the round in which its moment passes. Until when that was done is remembered, so that
- * moments that passed while nothing ran, or while the peer was away, are made up for.
+ * The name of an item decides its moment within each `everyMs`. The item is looked up in the round
+ * in which its moment passes. The state keeps the time up to which that was done, so moments that
+ * passed while the daemon did not run, or while the peer was away, are caught up on.
  *
- * After a repair of the state, all items are looked up once before that, at once, whatever
- * `everyMs` is: what the state says of them may be from before a later version was pushed. That
- * goes in parts, which the names decide as well. How many of them are done is remembered.
+ * After a repair of the state, a *full audit* comes first, at once and for any `everyMs`: the state
+ * may describe versions that are older than what was pushed. It has parts, which the names decide
+ * as well; the state keeps how many are done.
  */
 export class Audit {
   readonly #deps: VerifyDeps;
@@ -49,7 +49,11 @@ export class Audit {
     this.#deps = deps;
   }
 
-  /** @param everyMs in what time every confirmed item is looked up once more, in ms; 0 for never */
+  /**
+   * Begins the audit.
+   * @param everyMs the time in which each confirmed item is looked up once, in ms; 0 for never
+   * @param onFailure called with an error that ended the audit, which is a bug or a failing disk
+   */
   start(everyMs: number, onFailure: (error: unknown) => void): void {
     this.#stopping = new AbortController();
     this.#loop = this.#run(everyMs, this.#stopping.signal).catch(onFailure);
@@ -60,7 +64,7 @@ export class Audit {
     await this.#loop;
   }
 
-  /** How far the audit after a repair is; undefined where none is to be done. */
+  /** The progress of the full audit; undefined if none is pending. */
   get repairProgress(): RepairAuditProgress | undefined {
     return repairAuditProgress(this.#deps.state, this.#checkedInPart);
   }
@@ -68,7 +72,7 @@ export class Audit {
   async #run(everyMs: number, signal: AbortSignal): Promise<void> {
     const { clock, dialect, state } = this.#deps;
     if (!(await dialect.known(signal))) return;
-    await this.#lookAtAll(signal);
+    await this.#auditAll(signal);
     if (everyMs === 0 || signal.aborted) return;
     if (typeof state.meta(AUDITED_META) !== 'number') state.setMeta(AUDITED_META, clock.now());
     const roundMs = Math.max(SHORTEST_ROUND_MS, Math.min(LONGEST_ROUND_MS, everyMs / ROUNDS));
@@ -79,7 +83,7 @@ export class Audit {
       try {
         for await (const _ of verify(due, this.#deps, { lane: 'audit', repair: true, signal }));
       } catch (error) {
-        // The peer is away, or we stop: the next round makes up for it.
+        // The peer is away, or the audit stops: the next round catches up.
         if (error instanceof PeersyncError || signal.aborted) continue;
         throw error;
       }
@@ -89,13 +93,13 @@ export class Audit {
     }
   }
 
-  /** The audit after a repair: goes on where it stands, until it is done. */
-  async #lookAtAll(signal: AbortSignal): Promise<void> {
+  /** Runs the full audit from where an earlier run left it. */
+  async #auditAll(signal: AbortSignal): Promise<void> {
     const { clock, log, state } = this.#deps;
     const { repairedAt: of } = state;
     if (of === undefined || this.repairProgress === undefined) return;
     const { confirmed, removed } = state.counts();
-    const parts = Math.min(MOST_PARTS, Math.max(1, Math.ceil((confirmed + removed) / PART_ITEMS)));
+    const parts = Math.min(MAX_PARTS, Math.max(1, Math.ceil((confirmed + removed) / PART_ITEMS)));
     const known = state.meta(REPAIR_AUDIT_META) as RepairAudit | undefined;
     let audit: RepairAudit = known?.of === of ? known : { of, parts, done: 0, checked: 0 };
     log.info(
@@ -103,7 +107,7 @@ export class Audit {
       'the state was repaired: everything in the peer is compared with it',
     );
     while (audit.done < audit.parts) {
-      const checked = await this.#lookAtPart(audit, signal);
+      const checked = await this.#auditPart(audit, signal);
       if (signal.aborted) return;
       if (checked === undefined) await clock.sleep(PART_AGAIN_MS, signal);
       else {
@@ -120,13 +124,11 @@ export class Audit {
   }
 
   /**
-   * @returns how many items were looked up; undefined where the peer did not answer for all of them
+   * @returns the number of items that were looked up; undefined if the peer did not answer for all
+   *   of them
    */
-  async #lookAtPart(
-    { done, parts }: RepairAudit,
-    signal: AbortSignal,
-  ): Promise<number | undefined> {
-    const options = { lane: 'audit', repair: true, isDoubtful: true, signal } as const;
+  async #auditPart({ done, parts }: RepairAudit, signal: AbortSignal): Promise<number | undefined> {
+    const options = { lane: 'audit', repair: true, mayBeOutdated: true, signal } as const;
     this.#checkedInPart = 0;
     try {
       for await (const line of verify(this.#part(done, parts), this.#deps, options))
@@ -142,16 +144,19 @@ export class Audit {
   async *#part(part: number, parts: number): AsyncGenerator<Verifiable> {
     for await (const slice of this.#deps.state.entries.slices({ status: VERIFIABLE }))
       for (const item of slice)
-        if (isVerifiable(item) && Math.floor(share(item) * parts) === part) yield item;
+        if (isVerifiable(item) && Math.floor(namePosition(item) * parts) === part) yield item;
   }
 
-  /** The items whose moment is after `from` and not after `to`. */
+  /**
+   * Yields the items whose moment is after `from` and not after `to`, without those that changed in
+   * between.
+   */
   async *#due(from: number, to: number, everyMs: number): AsyncGenerator<Verifiable> {
     const { dialect, state } = this.#deps;
     const status = dialect.current?.bringsBack ? VERIFIABLE : (['confirmed'] as const);
     for await (const slice of state.entries.slices({ status })) {
       for (const item of slice) {
-        const moment = share(item) * everyMs;
+        const moment = namePosition(item) * everyMs;
         if (Math.floor((to - moment) / everyMs) <= Math.floor((from - moment) / everyMs)) continue;
         const isNew = item.since > from && item.since <= to;
         if (isVerifiable(item) && !isNew) yield item;
@@ -160,8 +165,11 @@ export class Audit {
   }
 }
 
-/** Where a name stands between 0 and 1: FNV-1a, which spreads similar names. */
-function share({ folder, path }: Verifiable | Entry): number {
+/**
+ * Returns the position of a name between 0 and 1. It uses the hash FNV-1a, which spreads similar
+ * names.
+ */
+function namePosition({ folder, path }: Verifiable | Entry): number {
   const name = `${folder}/${path}`;
   let hash = 0x811c9dc5;
   for (let i = 0; i < name.length; i += 1) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);

@@ -1,42 +1,49 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
-import { keyOf, LONGEST_WAIT_MS, longestPutOffMs, type UplinkDeps } from './deps.js';
+import { keyOf, LONGEST_WAIT_MS, maxDelayMs, type UplinkDeps } from './deps.js';
 
 /**
- * What there is no room for waits for so long at least, or there would be a pass for each such
- * item. In ms.
+ * Minimum time between two passes over the state for entries without room in memory, in ms.
+ * Otherwise each such entry would cause a pass.
  */
 const BETWEEN_PASSES_MS = 30_000;
 /** See `UplinkDeps.held`. */
-export const HELD = 10_000;
-/** How long an item waits whose URL another item is on its way to, in ms. */
+export const MAX_IN_MEMORY = 10_000;
+/** Delay before an item is tried again while another item for its URL is in flight, in ms. */
 const URL_TAKEN_MS = 1_000;
 
 /**
- * What waits for its time, by key: up to `most` that are *due*, the first that fell due first, and
- * up to `most` that are due *later*. What there is no room for is *beyond*: it stands in the state
- * only, and is taken up by a pass over that (`more`) when most of the due ones have left. At first
- * everything is beyond. So memory does not follow how much waits.
+ * A delay queue of bounded size, by key. A value is in one of three places:
+ *
+ * - *due*: its time has come; up to `most` values, the earliest first;
+ * - *later*: a timer runs, and makes it due; up to `most` values;
+ * - *beyond*: there is no room for it. It is in the state only, until a *pass* over the state
+ *   (`more`) reads it again and `put`s it. A pass begins when the first value beyond is due and
+ *   fewer than half of `most` values are due.
+ *
+ * At first everything is beyond, so memory does not grow with the size of the state.
  */
 export class ReadyQueue<T> {
   readonly #due = new Map<string, T>();
   readonly #later = new Map<string, { readonly value: T; readonly timer: Timer }>();
-  /** Whether anything had to be left beyond. */
+  /** Whether a value ever found no room. */
   hasOverflowed = false;
   /**
-   * Where `first` has come to: a new iterator would pass by all that left before. Dropped when
-   * nothing is due, for an iterator that stands still keeps all that has left since.
+   * The position of `first` in `#due`: a new iterator would step over every deleted key again.
+   * Dropped when nothing is due, because an iterator that stands still keeps all deleted keys
+   * alive.
    */
   #keys: IterableIterator<string> | undefined;
   #first = '';
   #pass: AsyncGenerator<Iterable<Entry>> | undefined;
-  /** When the first falls due that is beyond. */
+  /** When the first value beyond is due. */
   #nextPass = 0;
 
   /**
-   * @param entries a pass over everything in the state that may have to wait here
-   * @param onDue called when something falls due
+   * @param most limit of due values, and of later ones
+   * @param entries starts a pass over all entries of the state that may have to wait here
+   * @param onDue called when a value becomes due
    */
   constructor(
     private readonly clock: Clock,
@@ -45,7 +52,7 @@ export class ReadyQueue<T> {
     private readonly onDue: () => void,
   ) {}
 
-  /** Whether nothing falls due unless it is added. */
+  /** Whether nothing becomes due without another `put`. */
   get isIdle(): boolean {
     const held = this.#due.size + this.#later.size;
     return held === 0 && this.#pass === undefined && this.#nextPass === Number.POSITIVE_INFINITY;
@@ -55,7 +62,7 @@ export class ReadyQueue<T> {
     return this.#due.size > 0;
   }
 
-  /** The first that fell due. */
+  /** The value that has been due for longest. */
   get first(): T | undefined {
     if (this.#due.size === 0) return undefined;
     while (!this.#due.has(this.#first)) {
@@ -67,7 +74,7 @@ export class ReadyQueue<T> {
     return this.#due.get(this.#first);
   }
 
-  /** The due ones, the first that fell due first; each may be deleted as it comes. */
+  /** The due values, the earliest first. Each may be deleted during iteration. */
   get allDue(): Iterable<readonly [key: string, value: T]> {
     return this.#due;
   }
@@ -77,9 +84,9 @@ export class ReadyQueue<T> {
   }
 
   /**
-   * Gives a value its turn at a time, in the place of an earlier one with its key.
+   * Schedules a value for a time. Replaces an earlier value of the same key.
    *
-   * @param isBounded false where no pass would come upon it
+   * @param isBounded false for a value that no pass finds: it is kept beyond the limit
    */
   put(key: string, value: T, at: number, isBounded = true): void {
     this.delete(key);
@@ -114,32 +121,32 @@ export class ReadyQueue<T> {
     for (const [key, { value }] of this.#later) if (where(value)) this.delete(key);
   }
 
-  /** Begins the pass anew. */
+  /** Starts the pass over the state again. */
   startOver(): void {
     this.#pass = undefined;
     this.#nextPass = 0;
   }
 
   /**
-   * How long until a pass is to begin, in ms; infinite where none is, or where due ones have to
-   * leave first.
+   * Returns the time until a pass begins, in ms; infinite if none is needed, or if due values have
+   * to leave first.
    */
   get nextPassInMs(): number {
-    return this.#mayPass ? this.#nextPass - this.clock.now() : Number.POSITIVE_INFINITY;
+    return this.#mayScan ? this.#nextPass - this.clock.now() : Number.POSITIVE_INFINITY;
   }
 
-  /** Whether a pass over the state is to go on, or to begin. */
+  /** Whether a pass over the state is to begin or to continue. */
   get wantsMore(): boolean {
-    return this.#mayPass && (this.#pass !== undefined || this.nextPassInMs <= 0);
+    return this.#mayScan && (this.#pass !== undefined || this.nextPassInMs <= 0);
   }
 
-  get #mayPass(): boolean {
+  get #mayScan(): boolean {
     return this.#due.size < this.most / 2;
   }
 
   /**
-   * The next entries of the pass, in a slice that takes a few milliseconds: `put` what is not held
-   * yet.
+   * Returns the next slice of the pass, which takes a few milliseconds. The caller `put`s the
+   * entries that the queue does not have.
    */
   async more(): Promise<Iterable<Entry>> {
     if (this.#pass === undefined) this.#nextPass = Number.POSITIVE_INFINITY;
@@ -151,7 +158,8 @@ export class ReadyQueue<T> {
 }
 
 /**
- * Documents are read by programs of their own, which may take minutes; text waits for none of them.
+ * The two lanes of pushes. Reading a document may take minutes in its own process, so text does not
+ * wait for documents.
  */
 export type PushLane = 'text' | 'document';
 
@@ -160,31 +168,36 @@ export function laneOf({ version }: PendingItem): PushLane {
 }
 
 /**
- * Holds which pending items are to be pushed next, by lane, those first that came first. It holds
- * only their places: an item is read from the state when its turn comes, and a place whose item is
- * no longer pending does no harm.
+ * The queue of pending items to push, by lane, the earliest first. It stores keys only: the item is
+ * read from the state when its turn comes, and keys of items that are not pending any more are
+ * dropped then.
  *
- * Nothing of a folder is held while that is missing or left the configuration; when folders change,
- * a pass takes it up.
+ * Items of a folder that is missing, or is not in the configuration any more, are not in the queue.
+ * `foldersChanged` starts a pass that adds them again.
  *
- * An item that was taken is *out* until `giveBack`. Until then neither it nor another one for the
- * same URL is taken: after a folder got another name or URL, what left for the old one could come
- * to the peer last.
+ * An item that was taken is *in flight* until `checkIn`. During that time neither the item nor
+ * another one for the same URL can be taken. Otherwise, after a folder got another name or URL, the
+ * push of the old item could reach the peer last.
  */
 export class Backlog {
   readonly #deps: UplinkDeps;
   readonly #lanes: Readonly<Record<PushLane, ReadyQueue<Place>>>;
   /**
-   * Of each item that is out where it goes, and its record: the very same object as long as nobody
-   * changed it.
+   * The URL and the present record of each item in flight. The record is the same object until the
+   * item changes.
    */
-  readonly #out = new Map<string, { readonly url: string; entry: Entry | undefined }>();
+  readonly #inFlight = new Map<string, { readonly url: string; entry: Entry | undefined }>();
   readonly #urls = new Set<string>();
 
   constructor(deps: UplinkDeps, onDue: () => void) {
     this.#deps = deps;
     const queueOf = (lane: PushLane) =>
-      new ReadyQueue<Place>(deps.clock, deps.held ?? HELD, () => this.#pending(lane), onDue);
+      new ReadyQueue<Place>(
+        deps.clock,
+        deps.held ?? MAX_IN_MEMORY,
+        () => this.#pending(lane),
+        onDue,
+      );
     this.#lanes = { text: queueOf('text'), document: queueOf('document') };
   }
 
@@ -192,67 +205,75 @@ export class Backlog {
     return Object.values(this.#lanes);
   }
 
-  /** How many items are out. */
-  get out(): number {
-    return this.#out.size;
+  /** The number of items in flight. */
+  get inFlight(): number {
+    return this.#inFlight.size;
   }
 
   get isIdle(): boolean {
-    return this.#out.size === 0 && this.#queues.every(({ isIdle }) => isIdle);
+    return this.#inFlight.size === 0 && this.#queues.every(({ isIdle }) => isIdle);
   }
 
   hasDue(lane: PushLane): boolean {
     return this.#lanes[lane].hasDue;
   }
 
-  /** How long until a pass over the state is to begin, in ms. */
+  /** Returns the time until a pass over the state begins, in ms. */
   get nextPassInMs(): number {
     return Math.min(...this.#queues.map(({ nextPassInMs }) => nextPassInMs));
   }
 
-  /** Whether a pass over the state is to go on, or to begin. */
+  /** Whether a pass over the state is to begin or to continue. */
   get wantsMore(): boolean {
     return this.#queues.some(({ wantsMore }) => wantsMore);
   }
 
   /**
-   * The next pending items of the state, in a slice that takes a few milliseconds: `add` what is
-   * not held yet.
+   * Returns the next slice of pending items of the state, which takes a few milliseconds. The
+   * caller `add`s those that the backlog does not have.
    */
   async more(): Promise<Iterable<Entry>> {
     return (await this.#queues.find(({ wantsMore }) => wantsMore)?.more()) ?? [];
   }
 
-  isOut(place: Place): boolean {
-    return this.#out.has(keyOf(place));
+  isInFlight(place: Place): boolean {
+    return this.#inFlight.has(keyOf(place));
   }
 
-  /** Whether it has its turn already, or is out. */
-  holds(place: Place): boolean {
-    return this.isOut(place) || this.#queues.some((queue) => queue.get(keyOf(place)) !== undefined);
+  /** Whether the item is in the queue or in flight. */
+  has(place: Place): boolean {
+    return (
+      this.isInFlight(place) || this.#queues.some((queue) => queue.get(keyOf(place)) !== undefined)
+    );
   }
 
-  /** The record of an item that is out, as it stands now. */
+  /** Returns the present record of an item in flight. */
   current(place: Place): Entry | undefined {
-    return this.#out.get(keyOf(place))?.entry;
+    return this.#inFlight.get(keyOf(place))?.entry;
   }
 
-  /** The record of an item changed, or went. @returns whether the item is out */
+  /**
+   * Updates the record of an item that changed or was removed.
+   * @returns whether the item is in flight
+   */
   changed(place: Place, entry: Entry | undefined): boolean {
-    const out = this.#out.get(keyOf(place));
+    const out = this.#inFlight.get(keyOf(place));
     if (out !== undefined) out.entry = entry;
     return out !== undefined;
   }
 
-  /** @param waitMs how long it waits in any case */
+  /**
+   * Schedules an item for its `notBefore`.
+   * @param waitMs minimum delay
+   */
   add(item: PendingItem, waitMs = 0): void {
     const { clock, settings } = this.#deps;
     const { folder, path, notBefore } = item;
-    if (!this.#isHere(folder)) return;
-    const leftMs = Math.max(waitMs, Math.min(notBefore - clock.now(), longestPutOffMs(settings)));
+    if (!this.#isPresent(folder)) return;
+    const leftMs = Math.max(waitMs, Math.min(notBefore - clock.now(), maxDelayMs(settings)));
     const place = { folder, path };
     const key = keyOf(place);
-    // A file may become a document, or text, while it waits.
+    // A file may change its lane while it waits.
     this.delete(key);
     this.#lanes[laneOf(item)].put(key, place, clock.now() + leftMs);
   }
@@ -262,74 +283,74 @@ export class Backlog {
   }
 
   /**
-   * Offers the due items of a lane one after the other until one is not accepted; those that are go
-   * out.
+   * Offers the due items of a lane, the earliest first, until one is not accepted. Accepted items
+   * are in flight.
    */
   take(accepts: (item: PendingItem) => boolean, lane: PushLane = 'text'): void {
     for (const [key, { folder, path }] of this.#lanes[lane].allDue) {
-      const item = this.#isHere(folder) ? this.#deps.state.get(folder, path) : undefined;
+      const item = this.#isPresent(folder) ? this.#deps.state.get(folder, path) : undefined;
       const isWaiting =
-        item?.status === 'pending' && item.inFlight === undefined && !this.#out.has(key);
+        item?.status === 'pending' && item.inFlight === undefined && !this.#inFlight.has(key);
       if (!isWaiting) this.delete(key);
       else if (this.#urls.has(item.url)) this.add(item, URL_TAKEN_MS);
-      else if (accepts(item)) this.takeOut(item);
+      else if (accepts(item)) this.claim(item);
       else return;
     }
   }
 
   /**
-   * Takes an item, whether it is due or not. @returns whether it could: not while another one for
-   * its URL is out
+   * Marks an item as in flight, whether it is due or not.
+   * @returns false if an item for its URL is in flight
    */
-  takeOut(item: PendingItem): boolean {
+  claim(item: PendingItem): boolean {
     if (this.#urls.has(item.url)) return false;
     this.delete(keyOf(item));
-    this.#out.set(keyOf(item), { url: item.url, entry: item });
+    this.#inFlight.set(keyOf(item), { url: item.url, entry: item });
     this.#urls.add(item.url);
     return true;
   }
 
   /**
-   * Nothing is pushed to this URL until `release`. @returns whether it could: not while something
-   * is out for it
+   * Blocks pushes to this URL until `unreserveUrl`.
+   * @returns false if an item for it is in flight or it is reserved
    */
-  reserve(url: string): boolean {
+  reserveUrl(url: string): boolean {
     if (this.#urls.has(url)) return false;
     this.#urls.add(url);
     return true;
   }
 
-  release(url: string): void {
+  unreserveUrl(url: string): void {
     this.#urls.delete(url);
   }
 
   /**
-   * The item is not on its way any more; the caller adds it again when it is still pending.
-   * @returns its record
+   * Ends the flight of an item. The caller adds it again if it is still pending.
+   * @returns its present record
    */
-  giveBack(place: Place): Entry | undefined {
-    const out = this.#out.get(keyOf(place));
+  checkIn(place: Place): Entry | undefined {
+    const out = this.#inFlight.get(keyOf(place));
     if (out === undefined) return undefined;
-    this.#out.delete(keyOf(place));
+    this.#inFlight.delete(keyOf(place));
     this.#urls.delete(out.url);
     return out.entry;
   }
 
   foldersChanged(): void {
     for (const queue of this.#queues) {
-      queue.deleteAll(({ folder }) => !this.#isHere(folder));
+      queue.deleteAll(({ folder }) => !this.#isPresent(folder));
       queue.startOver();
     }
   }
 
-  #isHere(folder: string): boolean {
+  #isPresent(folder: string): boolean {
     return this.#deps.standing(folder) === 'there';
   }
 
   async *#pending(lane: PushLane): AsyncGenerator<Iterable<Entry>> {
     const { entries } = this.#deps.state;
     for (const folder of [...entries.folders()]) {
-      if (!this.#isHere(folder)) continue;
+      if (!this.#isPresent(folder)) continue;
       for await (const slice of entries.slices({ folder, status: ['pending'] }))
         yield [...slice].filter((entry) => entry.status === 'pending' && laneOf(entry) === lane);
     }

@@ -6,44 +6,44 @@ import { isAwayStatus, type PendingItem, type Sent, type Trouble } from '../stat
 import type { UplinkDeps } from './deps.js';
 import type { Packed } from './documents.js';
 
-/** An item with the content that is about to travel. */
+/** An item with the content to send. */
 export interface PreparedDocument {
   readonly item: PendingItem;
   readonly content: Extract<Packed, { kind: 'content' }>;
   readonly sent: Sent;
 }
 
-/** What became of one item of a batch. */
+/** The result for one item of a batch. */
 export type PushResult =
   /**
-   * The peer took it. `at`: when the request began, by our clock; `peerAt`: the same by the peer's,
-   * where its answer has a date.
+   * The peer accepted it. `at`: the start of the request by our clock; `peerAt`: the same by the
+   * peer's clock, if its answer has a date.
    */
   | { readonly kind: 'accepted'; readonly at: number; readonly peerAt: number | undefined }
-  /** The peer answered, and refused this item in these words. */
+  /** The peer answered, and refused this item with this message. */
   | { readonly kind: 'refused'; readonly words: string }
-  /** The peer answered badly to a request with this item alone. */
+  /** The request with this item alone failed. */
   | { readonly kind: 'failed'; readonly trouble: Trouble }
   /**
-   * Nothing was taken, and not because of the item: to be made ready anew, or, with a trouble,
-   * pushed once the peer is back.
+   * The peer accepted nothing, for a reason that is not the item: prepare it again. With a trouble:
+   * push it when the peer is back.
    */
   | { readonly kind: 'returned'; readonly trouble?: Trouble }
-  /** Its file changed, or could not be read, under the body, which was not completed. */
+  /** Its file changed or could not be read during the request, which was not completed. */
   | { readonly kind: 'stale' }
-  /** No answer came: the peer may have taken it. */
+  /** No answer came: the peer may have accepted it. */
   | { readonly kind: 'unanswered' };
 
 const RETURNED: PushResult = { kind: 'returned' };
 
 /**
- * Brings one batch to the peer; where that fails as a whole in halves, down to single items. Both
- * halves go before either is split further, so that the peer takes good ones in between, and one
- * bad item is no trouble of the peer. It changes nothing in the state: whoever sends applies the
- * results.
+ * Sends one batch to the peer. If the request fails as a whole, the batch is split into halves,
+ * down to single items. Both halves are sent before either is split further: the peer accepts good
+ * items in between, so one bad item does not open the circuit breaker. The state is not changed:
+ * the caller applies the results.
  *
- * @param dialect the one that it was made ready for
- * @param synchronous whether the peer is to answer only when it has indexed them
+ * @param dialect the dialect for which the batch was prepared
+ * @param synchronous whether the peer is to answer only when it has indexed the batch
  * @returns the results in the order of the documents
  */
 export async function sendBatch(
@@ -73,11 +73,11 @@ export async function sendBatch(
 }
 
 /**
- * Sends one request. @returns the result of each item, or the error where one of them may be the
- * reason
+ * Sends one request.
+ * @returns the result of each item, or the error if one of the items may have caused it
  */
 async function request(
-  { clock, dialect: spoken, log, embeddedPeer, peer, queue, settings, state }: UplinkDeps,
+  { clock, dialect: active, log, embeddedPeer, peer, queue, settings, state }: UplinkDeps,
   documents: readonly PreparedDocument[],
   dialect: Dialect,
   synchronous: boolean,
@@ -98,9 +98,9 @@ async function request(
   try {
     const answer = await queue.run('push', async (signal) => {
       began = clock.now();
-      // It may have waited long: the dialect was found out to be another, or a file, or its whole
-      // folder, is gone.
-      if (spoken.current !== dialect || documents.some(isGone)) return undefined;
+      // The request may have waited long: the dialect may have changed, and files or a whole folder
+      // may be gone.
+      if (active.current !== dialect || documents.some(isGone)) return undefined;
       return await peer.push(items, { synchronous, commit, signal });
     });
     if (answer === undefined) return documents.map(() => RETURNED);
@@ -118,7 +118,8 @@ async function request(
       return documents.map((_, i) => (i === stale ? { kind } : RETURNED));
     }
     if (!(error instanceof PeersyncError)) throw error;
-    if (MISFITS.has(error.code) && (await spoken.misfits())) return documents.map(() => RETURNED);
+    if (WRONG_DIALECT_CODES.has(error.code) && (await active.misfits()))
+      return documents.map(() => RETURNED);
     return kind === 'failed' ? error : documents.map(() => ({ kind, trouble: troubleOf(error) }));
   }
 }
@@ -128,16 +129,16 @@ export function troubleOf({ code, message, hint }: PeersyncError): Trouble {
 }
 
 /**
- * What a failed push says about the items in it.
+ * Returns what a failed push means for its items:
  *
- * - `stale`: a file could not be read, or changed, under the body, which was not completed;
- * - `returned`: the peer certainly took nothing (it could not be reached, it refused to talk, or
- *   there is no such page): push again;
- * - `unanswered`: the peer may have taken them: look up before pushing again;
- * - `failed`: the peer answered badly, or broke the connection before it had the whole; one of the
- *   items may be the reason: split.
+ * - `stale`: a file changed or could not be read during the request, which was not completed;
+ * - `returned`: the peer certainly accepted nothing (it could not be reached, refused to talk, or
+ *   has no such page): push again;
+ * - `unanswered`: the peer may have accepted them: look up before pushing again;
+ * - `failed`: the peer answered with an error, or broke the connection before it had the whole
+ *   request. One of the items may be the cause: split the batch.
  *
- * @param begun whether the request had left the queue; a queue that stops may give it up halfway
+ * @param begun whether the request had left the queue; a queue that stops may abort it halfway
  */
 export function pushFailure(
   error: unknown,
@@ -150,7 +151,7 @@ export function pushFailure(
     case 'PEER_SOURCE':
       return 'stale';
     case 'PEER_AUTH':
-      // What stands before a peer may forbid (403) a single document for what is in it.
+      // A proxy in front of the peer may forbid (403) a single document because of its content.
       return status === 403 ? 'failed' : 'returned';
     case 'PEER_AUTH_WEAK':
     case 'PEER_BUSY':
@@ -166,20 +167,24 @@ export function pushFailure(
 }
 
 /**
- * The connection stood and broke before the request was whole: so do peers that find it too large.
+ * Errors of a connection that was open and broke before the request was complete. Peers that find a
+ * request too large do that.
  */
 const CUT = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
 
-/**
- * Whatever answered, it is not the page that was asked for: a wrong address, or a gateway whose
- * peer is away.
- */
+/** Statuses of a page that is not the API: the address is wrong, or a gateway's peer is away. */
 const ANOTHER_PAGE = /^(3..|404|405|410)$/;
 
-/** How another kind of peer could have answered. */
-export const MISFITS: ReadonlySet<string> = new Set(['PEER_ANSWER', 'PEER_REFUSED', 'PEER_FAILED']);
+/** Codes of errors that a peer of another dialect would cause. */
+export const WRONG_DIALECT_CODES: ReadonlySet<string> = new Set([
+  'PEER_ANSWER',
+  'PEER_REFUSED',
+  'PEER_FAILED',
+]);
 
-/** What the errors of the peer client say about the peer; of the others, that it answered. */
+/**
+ * Outcomes of the peer client's errors, for the queue. With any other error the peer did answer.
+ */
 const OUTCOMES: Readonly<Partial<Record<PeerErrorCode, Exclude<Outcome['kind'], 'busy'>>>> = {
   PEER_UNREACHABLE: 'unreachable',
   PEER_TIMEOUT: 'unreachable',
@@ -193,7 +198,7 @@ const OUTCOMES: Readonly<Partial<Record<PeerErrorCode, Exclude<Outcome['kind'], 
   PEER_ABORTED: 'aborted',
 };
 
-/** What an error says about the peer, for the queue. */
+/** Returns what an error says about the peer, for the queue. */
 export function classify(error: unknown): Outcome {
   if (!(error instanceof PeerError)) return { kind: 'aborted' };
   const { code, retryAfterMs } = error;

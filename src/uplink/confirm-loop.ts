@@ -5,60 +5,61 @@ import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed, placeName } from '../state/entry.js';
-import { HELD, ReadyQueue } from './backlog.js';
-import { Background, goesThrough, holdMs, indexingMs, keyOf, type UplinkDeps } from './deps.js';
+import { MAX_IN_MEMORY, ReadyQueue } from './backlog.js';
+import { Background, holdMs, indexingMs, keyOf, succeeds, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
 
 const SHORTEST_INTERVAL_MS = 200;
 /**
- * So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner
- * done after them. In ms.
+ * Longest time that due look-ups wait for pushes to end, in ms. Look-ups slow pushes down, and are
+ * faster after them.
  */
-const LONGEST_PUSH_MS = 10_000;
-/** How much two moments in whole seconds may be further apart than they look, in ms. */
-const WHOLE_SECONDS_MS = 2_000;
+const MAX_WAIT_FOR_PUSH_MS = 10_000;
+/** Maximum error of the difference between two times in whole seconds, in ms. */
+const ROUNDING_MS = 2_000;
 const VISIBLE_META = 'timeToVisibleMs';
-/** From so many canaries the time-to-visible is learned. */
-const REMEMBERED = 64;
-const FIRST_GUESS_MS = 1_000;
-const SHORTEST_MS = 50;
+/** Number of latest canaries from which the time-to-visible is learned. */
+const MAX_SAMPLES = 64;
+const INITIAL_TYPICAL_MS = 1_000;
+const MIN_SAMPLE_MS = 50;
 /**
- * Of looks twice as many are held as of pending items: a peer that takes 200 files a second and
- * shows them after a minute has 12,000 of them under way.
+ * Limit of look-ups in memory, as a multiple of the limit of pending items. A peer that accepts 200
+ * files a second and shows them after a minute has 12,000 items to look up.
  */
-const LOOKS_HELD = 2;
+const LOOK_UPS_FACTOR = 2;
 
 /**
- * So many documents, and characters of their URLs but for the last one, are in one request where it
- * may be several.
+ * Limits of one request that looks up several documents: the number of URLs, and the number of
+ * characters of all URLs but the last one.
  */
-const ASKED_AT_ONCE = 20;
-const MOST_ASKED = 8_000;
+const MAX_URLS_PER_REQUEST = 20;
+const MAX_URL_CHARACTERS = 8_000;
 
-/** One item that is being looked up. All times are in ms since the epoch. */
-interface Look {
+/** One item to look up. All times are in ms since the epoch. */
+interface LookUp {
   readonly place: Place;
-  /** Where it was sent. */
+  /** The URL that it was pushed to. */
   readonly url: string;
-  /** When it was sent, which tells this push from others. */
+  /** The time of the push, which identifies it. */
   readonly sentAt: number;
-  /** When the peer took it, or may have taken it at the latest. */
+  /** The latest time at which the peer may have accepted it. */
   readonly since: number;
   /**
-   * Until then nothing that the peer says proves anything; what is not shown from then on is late.
+   * The end of the hold: earlier answers prove nothing, and an item that is not shown after it is
+   * late.
    */
-  readonly heldUntil: number;
+  readonly holdEndsAt: number;
   /** Whether the time-to-visible is learned from it. */
   readonly isCanary: boolean;
   due: number;
   interval: number;
-  /** Once it was not shown, a showing has to hold. */
+  /** Whether the peer ever answered without it: then it has to be shown for the whole hold. */
   wasMissing: boolean;
-  /** Since when it has been shown. */
+  /** The time since which every answer has shown it. */
   shownSince?: number | undefined;
-  /** Why the last answer proved nothing. */
+  /** The reason why the last answer did not confirm it. */
   why?: string;
-  /** How many look-ups had been answered when one of this ended without an answer. */
+  /** The value of `#answers` when the last look-up of this item failed. */
   unanswered?: number;
 }
 
@@ -71,32 +72,32 @@ export interface NextLook {
 /**
  * Confirms that accepted items are searchable.
  *
- * An item is *due* when the peer is likely to show it, at the learned time-to-visible, so that one
- * look-up an item is the rule. The first of each batch is due a little earlier: the *canary*, from
- * which that time is learned. Looked up while due, an item is
+ * An item is *due* when the peer is likely to show it, which is the learned time-to-visible after
+ * its push. One look-up for each item is the rule. The first item of each batch is its *canary*: it
+ * is due a little earlier, and the time-to-visible is learned from it. A look-up has one of these
+ * results:
  *
- * - shown in this version: confirmed with the evidence;
- * - not shown, or shown in an older version: due again, after a doubling interval up to
- *   `confirm.maxInterval`;
- * - this version, but none of its text is in the index: quarantined;
- * - not shown, though the peer should show it by now: lost, where the peer loses documents together
- *   (see Isolation);
- * - not shown by `confirm.timeout`, the peer answering all the while: given up, see
- *   FailureAttribution.
+ * - this version is shown: the item is confirmed with the evidence;
+ * - no document or an older version is shown: the item is due again, after an interval that doubles
+ *   up to `confirm.maxInterval`;
+ * - this version is shown without its text: the item is quarantined;
+ * - the item should be shown by now, and the peer loses documents together: the item is lost (see
+ *   Isolation);
+ * - the item was not shown within `confirm.timeout`, and the peer answered all the while:
+ *   FailureAttribution spends an attempt.
  *
- * A peer may show what it takes back soon after (YaCy does, for about 18 s after it indexed
- * something). Within the time to *hold* after a push (of the dialect, or `confirm.hold`) nothing it
- * says proves anything, and nothing is looked up. A first look-up after that counts; once it was
- * negative, a positive counts only when it is still there after the same time.
+ * A peer may take back what it shows (YaCy does, up to about 18 s after it indexed the document).
+ * For that time after a push, the *hold* (of the dialect, or `confirm.hold`), no answer proves
+ * anything, and no look-up is made. The first look-up after the hold counts. If it does not show
+ * the item, a later one that shows it counts only when the item is still shown after another hold.
  *
- * An item *in flight* (its push left, no answer was recorded) is looked up the same way before it
- * is pushed again: shown, it is confirmed; not shown for three times the time-to-visible, it is
- * pushed again.
+ * An item *in flight* (its push left, and no answer was recorded) is looked up before another push.
+ * It is confirmed if it is shown, and pushed again if it is not shown within three times the
+ * time-to-visible.
  *
- * While anything is pushed, what is due waits for up to 10 s more.
+ * While pushes are under way, due look-ups wait for up to 10 s.
  *
- * What is accepted beyond the looks that are held (see ReadyQueue) waits in the state; so does an
- * item that was looked up in vain where there is no room for it.
+ * Memory is bounded (see ReadyQueue): accepted items beyond the limit wait in the state.
  */
 export class ConfirmLoop {
   readonly health = new HealthCheck('confirm', 'items that are due are not looked up', {
@@ -105,23 +106,23 @@ export class ConfirmLoop {
   readonly #deps: UplinkDeps;
   readonly #attribution: FailureAttribution;
   readonly #work: Background;
-  readonly #looks: ReadyQueue<Look>;
-  /** The look-ups that are under way. */
-  readonly #underWay = new Map<string, Look>();
+  readonly #looks: ReadyQueue<LookUp>;
+  /** Look-ups in a request, by key. */
+  readonly #underWay = new Map<string, LookUp>();
   /**
-   * After how long the last canaries were first shown, and what three of four of them took at most,
-   * in ms.
+   * The delays after which the latest canaries were first shown, in ms. `#typicalMs` is their third
+   * quartile.
    */
-  readonly #seenAfterMs: number[] = [];
-  #typicalMs = FIRST_GUESS_MS;
-  /** How many look-ups the peer answered. */
+  readonly #samplesMs: number[] = [];
+  #typicalMs = INITIAL_TYPICAL_MS;
+  /** The number of requests that the peer answered. */
   #answers = 0;
-  /** When the latest of what is shown for good was sent. */
+  /** The time of the latest push among the confirmed items. */
   #shownSentAt = Number.NEGATIVE_INFINITY;
-  /** When the peer was last had commit its index. */
+  /** The time when the peer was last asked to commit its index. */
   #committedAt = Number.NEGATIVE_INFINITY;
   #committing: Promise<void> | undefined;
-  /** Whether it did so the last time. */
+  /** Whether the last commit succeeded. */
   #hasCommitted = false;
 
   constructor(deps: UplinkDeps, attribution: FailureAttribution) {
@@ -129,27 +130,30 @@ export class ConfirmLoop {
     this.#attribution = attribution;
     this.#work = new Background(deps.clock);
     const entries = () => deps.state.entries.slices({ status: ['accepted'] });
-    this.#looks = new ReadyQueue(deps.clock, LOOKS_HELD * (deps.held ?? HELD), entries, () =>
-      this.#work.notify(),
+    this.#looks = new ReadyQueue(
+      deps.clock,
+      LOOK_UPS_FACTOR * (deps.held ?? MAX_IN_MEMORY),
+      entries,
+      () => this.#work.notify(),
     );
     const known = deps.state.meta(VISIBLE_META);
     if (typeof known === 'number') this.#learn(known);
   }
 
-  /** Whether nothing waits to be shown, and no look-up is under way. */
+  /** Whether no look-up waits or is under way. */
   get isIdle(): boolean {
     return this.#work.size === 0 && this.#looks.isIdle;
   }
 
   /**
-   * The learned time from a push to its first showing, in ms; undefined as long as the peer has
-   * shown nothing.
+   * The learned time from a push until the peer first shows the document, in ms; undefined until
+   * the peer has shown one.
    */
   get timeToVisibleMs(): number | undefined {
-    return this.#seenAfterMs.length === 0 ? undefined : this.#typicalMs;
+    return this.#samplesMs.length === 0 ? undefined : this.#typicalMs;
   }
 
-  /** When an item is looked up next, and what the last look-up said. */
+  /** Returns the time of an item's next look-up and the reason of the last answer. */
   next(place: Place): NextLook | undefined {
     const look = this.#lookAt(keyOf(place));
     if (look === undefined) return undefined;
@@ -157,13 +161,15 @@ export class ConfirmLoop {
     return look.why === undefined ? { at } : { at, lastAnswer: look.why };
   }
 
-  #lookAt(key: string): Look | undefined {
+  #lookAt(key: string): LookUp | undefined {
     return this.#looks.get(key) ?? this.#underWay.get(key);
   }
 
-  /** Items that one batch brought to the peer; to be called for each batch. */
+  /**
+   * Schedules look-ups of the items that were accepted in one batch; must be called for each batch.
+   */
   watch(items: readonly AcceptedItem[]): void {
-    // Nothing may be pushed any more: what is due need not wait for that.
+    // That may have been the last push: due look-ups need not wait for pushes then.
     this.#work.notify();
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
     for (const [i, item] of items.entries())
@@ -171,12 +177,12 @@ export class ConfirmLoop {
   }
 
   /**
-   * An item that was accepted some time ago, or one in flight: its push left and was never
-   * answered.
+   * Schedules the look-up of an item that was accepted earlier, or of one in flight whose push was
+   * never answered.
    */
   resume(item: AcceptedItem | PendingItem, sent: Sent): void {
     if (this.#lookAt(keyOf(item))?.sentAt === sent.at) return;
-    // It may have left its place after it was looked up in vain.
+    // An earlier look-up that did not show it may have been dropped for lack of room.
     this.#add(item, sent, sent.size, { wasMissing: this.#looks.hasOverflowed });
   }
 
@@ -198,11 +204,14 @@ export class ConfirmLoop {
       await this.#work.wait(Math.min(waitMs, this.#looks.nextPassInMs));
   }
 
-  /** What goes in one request. */
-  #takeDue(): readonly Look[] {
-    const most = this.#deps.embeddedPeer === undefined ? 1 : ASKED_AT_ONCE;
-    const looks: Look[] = [];
-    for (let asked = 0; looks.length < most && asked < MOST_ASKED && this.#nextInMs === 0; ) {
+  /** Takes the due look-ups that fit into one request. */
+  #takeDue(): readonly LookUp[] {
+    const most = this.#deps.embeddedPeer === undefined ? 1 : MAX_URLS_PER_REQUEST;
+    const looks: LookUp[] = [];
+    for (
+      let asked = 0;
+      looks.length < most && asked < MAX_URL_CHARACTERS && this.#nextInMs === 0;
+    ) {
       const { first } = this.#looks;
       if (first === undefined) break;
       const key = keyOf(first.place);
@@ -214,17 +223,18 @@ export class ConfirmLoop {
     return looks;
   }
 
-  /** How long until a look-up may begin, in ms; infinite where nothing is due. */
+  /** The time until a look-up may begin, in ms; infinite if none waits. */
   get #nextInMs(): number {
     const { clock, queue } = this.#deps;
     const { first } = this.#looks;
     if (first === undefined) return Number.POSITIVE_INFINITY;
-    return queue.isBusy('push') ? Math.max(0, first.due + LONGEST_PUSH_MS - clock.now()) : 0;
+    return queue.isBusy('push') ? Math.max(0, first.due + MAX_WAIT_FOR_PUSH_MS - clock.now()) : 0;
   }
 
   /**
-   * Takes the place of an earlier look at the same item. @param bytes of all that it was pushed
-   * with, which is indexed before it is shown
+   * Replaces this item's earlier look-up.
+   * @param bytes the size of the batch that it was pushed in, which is indexed before the item is
+   *   shown
    */
   #add(
     item: AcceptedItem | PendingItem,
@@ -234,32 +244,33 @@ export class ConfirmLoop {
   ): void {
     const now = this.#deps.clock.now();
     const hold = holdMs(this.#deps);
-    // A time in the future is of an earlier run whose clock was wrong.
+    // A time in the future comes from an earlier run whose clock was wrong.
     const since = item.status === 'pending' ? now : Math.min(now, item.since);
-    const look: Look = {
+    const look: LookUp = {
       place: { folder: item.folder, path: item.path },
       url: sent.url,
       sentAt: sent.at,
       since,
-      heldUntil: since + hold + (hold === 0 ? 0 : indexingMs(bytes)),
+      holdEndsAt: since + hold + (hold === 0 ? 0 : indexingMs(bytes)),
       isCanary,
       wasMissing,
       due: 0,
       interval: Math.max(SHORTEST_INTERVAL_MS, this.#typicalMs / 4),
     };
-    // A canary a little early, or a peer that became faster would never be found out.
+    // Canaries are early; otherwise a peer that became faster would not be noticed.
     const likelyMs = this.#typicalMs * (isCanary ? 0.75 : 1);
-    this.#plan(look, item, Math.max(since + likelyMs, look.heldUntil));
+    this.#schedule(look, item, Math.max(since + likelyMs, look.holdEndsAt));
   }
 
-  #plan(look: Look, item: AcceptedItem | PendingItem, due: number): void {
+  #schedule(look: LookUp, item: AcceptedItem | PendingItem, due: number): void {
     look.due = due;
-    // What was seen has to be seen again, and is soon done; what is in flight is in no pass.
+    // An item that was shown is soon done, and no pass over accepted items finds one in flight:
+    // both are kept beyond the limit.
     const isBounded = item.status === 'accepted' && look.shownSince === undefined;
     this.#looks.put(keyOf(look.place), look, due, isBounded);
   }
 
-  async #lookUp(looks: readonly Look[], signal: AbortSignal): Promise<void> {
+  async #lookUp(looks: readonly LookUp[], signal: AbortSignal): Promise<void> {
     const { clock, embeddedPeer, peer, queue } = this.#deps;
     const urls = looks.map(({ url }) => url);
     const [url = ''] = urls;
@@ -281,9 +292,12 @@ export class ConfirmLoop {
     await Promise.all(looks.map((look, i) => this.#answered(look, began, failure ?? docs[i])));
   }
 
-  /** @param answer what the peer shows; why there was no answer */
+  /**
+   * Applies the answer to one look-up.
+   * @param answer the document that the peer shows, or the error message
+   */
   async #answered(
-    look: Look,
+    look: LookUp,
     lookedUpAt: number,
     answer: Peerdoc | string | undefined,
   ): Promise<void> {
@@ -292,7 +306,8 @@ export class ConfirmLoop {
     const key = keyOf(look.place);
     let began: number | undefined = lookedUpAt;
     if (typeof answer === 'string') {
-      // No answer is the peer's trouble, unless it answered others since this one was last without.
+      // A failed look-up is the peer's failure, unless the peer answered others since this item's
+      // previous failed one.
       if (look.unanswered === undefined || look.unanswered === this.#answers) began = undefined;
       look.unanswered = this.#answers;
     }
@@ -300,7 +315,7 @@ export class ConfirmLoop {
     const item = state.get(folder, path);
     if (item?.status !== 'accepted' && item?.status !== 'pending') return;
     const sent = item.status === 'accepted' ? item.sent : item.inFlight;
-    // It became another one, which has a look of its own.
+    // The item was pushed again, and has a new look-up.
     if (sent?.at !== look.sentAt) return;
     const doc = typeof answer === 'string' ? undefined : answer;
     const shown =
@@ -317,10 +332,10 @@ export class ConfirmLoop {
     look.shownSince ??= now;
     const heldFrom = look.shownSince + holdMs(this.#deps);
     const countsFrom = Math.max(
-      look.wasMissing ? heldFrom : Math.min(look.heldUntil, heldFrom),
+      look.wasMissing ? heldFrom : Math.min(look.holdEndsAt, heldFrom),
       now + this.#freshMs(doc),
     );
-    if (now < countsFrom) this.#plan(look, item, countsFrom);
+    if (now < countsFrom) this.#schedule(look, item, countsFrom);
     else if (shown.shown)
       await this.#confirm(look, item, sent, { kind: shown.kind, at: now, shown: shown.text });
     else {
@@ -330,18 +345,18 @@ export class ConfirmLoop {
   }
 
   /**
-   * For how long a document is still too fresh to count, where the peer tells when it was indexed,
-   * in ms.
+   * Returns how long the document is still within the hold since its indexing, in ms; 0 if the peer
+   * does not tell when that was.
    */
   #freshMs({ loadDate, peerAt }: Partial<Peerdoc> = {}): number {
     if (loadDate === undefined || peerAt === undefined) return 0;
     const age = peerAt - loadDate;
-    // One from the future is of another time zone than it seems.
-    return age < -WHOLE_SECONDS_MS ? 0 : Math.max(0, holdMs(this.#deps) - WHOLE_SECONDS_MS - age);
+    // A time in the future is in another time zone than it seems.
+    return age < -ROUNDING_MS ? 0 : Math.max(0, holdMs(this.#deps) - ROUNDING_MS - age);
   }
 
   async #confirm(
-    look: Look,
+    look: LookUp,
     item: AcceptedItem | PendingItem,
     sent: Sent,
     evidence: Evidence,
@@ -362,31 +377,34 @@ export class ConfirmLoop {
     );
   }
 
-  /** @param began when the look-up began; undefined where there was no answer */
+  /**
+   * Applies an answer that does not show this version.
+   * @param began the start of the look-up; undefined if the failure to answer is the peer's
+   */
   async #notShown(
-    look: Look,
+    look: LookUp,
     item: AcceptedItem | PendingItem,
     why: string,
     began: number | undefined,
   ): Promise<void> {
     const { clock, queue, settings, state } = this.#deps;
     const now = clock.now();
-    const patience = this.#attribution.patienceMs(item, this.#typicalMs);
+    const timeoutMs = this.#attribution.timeoutMs(item, this.#typicalMs);
     const isOver =
-      began !== undefined && Math.min(now - look.since, queue.answeringForMs) >= patience;
+      began !== undefined && Math.min(now - look.since, queue.answeringForMs) >= timeoutMs;
     const loss = began !== undefined && this.#isLost(look, item, began);
     if (loss === 'unsure') {
       await this.commitIndex(began ?? now);
-      this.#plan(look, item, clock.now());
+      this.#schedule(look, item, clock.now());
     } else if (loss || isOver) {
       if (item.status === 'pending') await this.#attribution.notTaken(item);
       else if (loss) this.#attribution.lost(item, why);
-      else this.#attribution.notShown(item, patience, why);
+      else this.#attribution.notShown(item, timeoutMs, why);
       await state.commit();
     } else {
-      this.#plan(look, item, now + look.interval);
+      this.#schedule(look, item, now + look.interval);
       if (began !== undefined && item.status === 'accepted') {
-        this.#attribution.late(item, this.#lateFrom(look) - look.since);
+        this.#attribution.late(item, this.#overdueFrom(look) - look.since);
         await state.commit();
       }
       look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);
@@ -395,18 +413,19 @@ export class ConfirmLoop {
 
   /**
    * Whether the peer lost an item that it accepted. The look-up must have begun when the peer
-   * should show it, and after the peer committed what it had indexed by then: `unsure` until that
-   * is so.
+   * should show the item, and after the peer committed its index at such a time: the result is
+   * `unsure` before that commit.
    *
-   * An item that was sent alone is only lost if all the while the peer answered, and shows what was
-   * sent lately; and if it is not there after the hold once more, where the peer did not commit.
+   * Two more conditions hold for an item that was pushed alone: the peer answered all the time
+   * since its push, and it shows recent pushes. If the peer does not commit, one more hold must
+   * have passed.
    */
-  #isLost(look: Look, item: AcceptedItem | PendingItem, began: number): boolean | 'unsure' {
+  #isLost(look: LookUp, item: AcceptedItem | PendingItem, began: number): boolean | 'unsure' {
     if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return false;
     const { queue, settings } = this.#deps;
     const hold = holdMs(this.#deps);
     const isAlone = timesLost(item) > 0;
-    const from = this.#lateFrom(look) + (isAlone && !this.#hasCommitted ? hold : 0);
+    const from = this.#overdueFrom(look) + (isAlone && !this.#hasCommitted ? hold : 0);
     if (began < from) return false;
     if (began < this.#committedAt || this.#committedAt < from) return 'unsure';
     if (!isAlone) return true;
@@ -417,15 +436,16 @@ export class ConfirmLoop {
   }
 
   /**
-   * When the peer should show what it was sent: after the hold, or later if it is known to be slow.
+   * Returns when the peer should show the item: after the hold, or later if the peer is known to be
+   * slow.
    */
-  #lateFrom(look: Look): number {
-    return look.heldUntil + Math.max(0, 1.25 * this.#typicalMs - holdMs(this.#deps));
+  #overdueFrom(look: LookUp): number {
+    return look.holdEndsAt + Math.max(0, 1.25 * this.#typicalMs - holdMs(this.#deps));
   }
 
   /**
-   * Has the peer commit its index, unless it did since `since`. @returns whether it did; the usual
-   * time has to do where it did not
+   * Asks the peer to commit its index, unless that was done after `since`.
+   * @returns whether the commit succeeded; if not, the caller has to wait for the usual time
    */
   async commitIndex(since: number): Promise<boolean> {
     if (this.#committedAt > since) return this.#hasCommitted;
@@ -436,7 +456,7 @@ export class ConfirmLoop {
 
   async #commit(): Promise<void> {
     const { clock, queue, peer } = this.#deps;
-    this.#hasCommitted = await goesThrough(
+    this.#hasCommitted = await succeeds(
       queue.run('confirm', (signal) => peer.commitIndex({ signal })),
     );
     this.#committedAt = clock.now();
@@ -444,14 +464,14 @@ export class ConfirmLoop {
   }
 
   /**
-   * A canary was shown first so long after it was taken. What counts is when that look-up was due:
-   * it may have queued behind others.
+   * Learns from the delay of a canary's first showing. It is measured to the time when that look-up
+   * was due, because the request may have waited in the queue.
    */
   #learn(ms: number): void {
-    this.#seenAfterMs.push(Math.max(SHORTEST_MS, ms));
-    if (this.#seenAfterMs.length > REMEMBERED) this.#seenAfterMs.shift();
-    const sorted = this.#seenAfterMs.toSorted((a, b) => a - b);
-    this.#typicalMs = sorted[Math.floor((sorted.length - 1) * 0.75)] ?? FIRST_GUESS_MS;
+    this.#samplesMs.push(Math.max(MIN_SAMPLE_MS, ms));
+    if (this.#samplesMs.length > MAX_SAMPLES) this.#samplesMs.shift();
+    const sorted = this.#samplesMs.toSorted((a, b) => a - b);
+    this.#typicalMs = sorted[Math.floor((sorted.length - 1) * 0.75)] ?? INITIAL_TYPICAL_MS;
     const typical = Math.round(this.#typicalMs);
     const known = this.#deps.state.meta(VISIBLE_META);
     if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;

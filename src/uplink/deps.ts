@@ -11,27 +11,27 @@ import type { State } from '../state/state.js';
 import type { DocumentsTrouble } from './document-processes.js';
 import type { Packers } from './documents.js';
 
-/** What the uplink asks of a peer. */
+/** The requests that the uplink sends to a peer. */
 export type UplinkPeer = Pick<PeerClient, 'push' | 'peerdoc' | 'commitIndex' | 'remove'>;
 
 export interface DialectSource {
   readonly current: Dialect | undefined;
-  /** Resolves when the dialect is known: true; or when it is time to stop: false. */
+  /** Resolves to true when the dialect is known, or to false on abort. */
   known(signal: AbortSignal): Promise<boolean>;
   /**
-   * The peer's answer did not fit the dialect. @returns whether it speaks another one, which is
-   * spoken from now on
+   * Detects the dialect again after an answer that does not fit it.
+   * @returns whether the dialect changed; `current` is the new one then
    */
   misfits(): Promise<boolean>;
 }
 
 /**
- * How the root of a folder stands. `missing`: no file of it can be looked at, as also before the
- * root was looked at for the first time.
+ * State of a folder's root. `missing`: its files cannot be read now. It is `missing` until the root
+ * was checked for the first time.
  */
 export type Standing = 'there' | 'missing';
 
-/** Of the configuration; the rates are kept by the queue. */
+/** The part of the configuration that the uplink reads. The queue enforces the rates. */
 export type UplinkSettings = Pick<Config, 'push' | 'confirm'>;
 
 export interface UplinkDeps extends Packers {
@@ -43,32 +43,35 @@ export interface UplinkDeps extends Packers {
   readonly log: Logger;
   readonly settings: UplinkSettings;
   /**
-   * Absolute path of an item's file, or undefined when the configuration has none for that URL any
-   * more, or the file system that it is on is not mounted.
+   * Returns the absolute path of an item's file. Undefined if the configuration has no file for
+   * that URL any more, or the file system of the file is not mounted.
    */
   readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
   /**
-   * The directory in which links of a folder are followed, as in `ReadOrder`; undefined for a
-   * folder whose links are not.
+   * Returns the directory within which links of a folder are followed, as in `ReadOrder`; undefined
+   * if they are not followed.
    */
   readonly linksWithin: (folder: string) => string | undefined;
-  /** Whether documents of a folder travel as text also where the peer takes them as they are. */
+  /**
+   * Whether the text of a folder's documents is sent even to a peer that accepts the documents
+   * themselves.
+   */
   readonly extracts: (folder: string) => boolean;
-  /** Why no document can be read at present, where that is so. */
+  /** Returns the reason why no document can be read at present. */
   readonly documentsTrouble?: () => DocumentsTrouble | undefined;
   /**
-   * How a folder stands, undefined for one that left the configuration; see
-   * `Uplink.foldersChanged`.
+   * Returns the state of a folder's root; undefined if the configuration does not have the folder.
+   * `Uplink.foldersChanged` must be called after each change.
    */
   readonly standing: (folder: string) => Standing | undefined;
   /**
-   * How many pending items wait in memory at most that are due, and how many that are due later; of
-   * accepted ones twice as many. @default 10,000
+   * Maximum number of due pending items in memory, and of later ones; twice as many accepted items.
+   * @default 10,000
    */
   readonly held?: number;
-  /** The same peer where it is the embedded one, which takes more than others do. */
+  /** The peer again, if it is the embedded one: that answers many look-ups in one request. */
   readonly embeddedPeer?: Pick<PeerClient, 'peerdocs'> | undefined;
-  /** Asks for another look at a file that is not what it was. */
+  /** Has a file looked at again that is not in the expected version. */
   readonly look: (place: Place) => void;
 }
 
@@ -76,21 +79,24 @@ export function keyOf({ folder, path }: Place): string {
   return `${folder}\0${path}`;
 }
 
-/** So long after a push the peer may take back what it shows, in ms. */
+/** Returns how long after a push the peer may still take back what it shows, in ms. */
 export function holdMs({ settings, dialect }: Pick<UplinkDeps, 'settings' | 'dialect'>): number {
   return settings.confirm.hold ?? dialect.current?.holdMs ?? 0;
 }
 
-/** A YaCy takes 9 s to index 5 MB of text and 57 s for 50 MB; nothing else is indexed meanwhile. */
+/**
+ * The time that YaCy takes to index text, rounded up: measured 9 s for 5 MB and 57 s for 50 MB. It
+ * indexes nothing else meanwhile.
+ */
 const INDEXING_MS_PER_BYTE = 2_000 / 1e6;
 const LONGEST_INDEXING_MS = 60_000;
 
-/** How long a peer that has a hold takes to index so many bytes, in ms. */
+/** Returns how long a peer with a hold takes to index so many bytes, in ms. */
 export function indexingMs(bytes: number): number {
   return Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
 }
 
-/** The wait after another failure: doubling with each attempt from `min` to `max`, in ms. */
+/** Returns the delay after a failure, in ms: `min`, doubled with each attempt, up to `max`. */
 export function backoffMs(
   { push }: UplinkSettings,
   { attempts }: { readonly attempts: number },
@@ -100,21 +106,20 @@ export function backoffMs(
 }
 
 /**
- * What has not failed is put off for a few seconds at most: two pushes are kept apart, a file
- * changed under our hands. In ms.
+ * Maximum delay of an item that has not failed, in ms: such as one whose file changed while it was
+ * read.
  */
-const LONGEST_OTHER_WAIT_MS = 10_000;
+const MAX_DELAY_WITHOUT_FAILURE_MS = 10_000;
 
 /**
- * How long an item waits at most, in ms: one that is put off for longer is of an earlier run whose
- * clock was wrong.
+ * Maximum delay of an item, in ms. A longer one comes from an earlier run whose clock was wrong.
  */
-export function longestPutOffMs({ push }: UplinkSettings): number {
-  return Math.max(LONGEST_OTHER_WAIT_MS, push.backoff.max);
+export function maxDelayMs({ push }: UplinkSettings): number {
+  return Math.max(MAX_DELAY_WITHOUT_FAILURE_MS, push.backoff.max);
 }
 
 /**
- * Whether the peer loses documents together, so that what it lost has to be pushed apart (see
+ * Whether the peer loses documents together, so that lost ones are pushed again in isolation (see
  * Isolation).
  */
 export function losesUpdates(deps: Pick<UplinkDeps, 'settings' | 'dialect'>): boolean {
@@ -122,8 +127,7 @@ export function losesUpdates(deps: Pick<UplinkDeps, 'settings' | 'dialect'>): bo
 }
 
 /**
- * A record as it stands now, if it is the item that was taken: still pending, in that version and
- * for that document.
+ * Returns the present record if it is still pending, in the same version and for the same document.
  */
 export function stillPending(now: Entry | undefined, taken: PendingItem): PendingItem | undefined {
   return now?.status === 'pending' &&
@@ -134,8 +138,11 @@ export function stillPending(now: Entry | undefined, taken: PendingItem): Pendin
     : undefined;
 }
 
-/** Whether the peer does what it is asked. @throws what is no trouble of the peer */
-export async function goesThrough(request: Promise<unknown>): Promise<boolean> {
+/**
+ * Whether a request succeeds.
+ * @throws errors that do not come from the peer
+ */
+export async function succeeds(request: Promise<unknown>): Promise<boolean> {
   try {
     await request;
     return true;
@@ -145,13 +152,12 @@ export async function goesThrough(request: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Timers stand still while the machine is suspended: no wait is longer, in ms. */
+/** Maximum length of a timer, in ms: timers stand still while the machine is suspended. */
 export const LONGEST_WAIT_MS = 30_000;
 
 /**
- * What a loop has going on beside itself, and what it waits for: a notification, the end of
- * something that it started, a time, or its stop. The first failure of what it started ends the
- * loop.
+ * The tasks that a loop runs in the background, and its waiting. A wait ends with a notification,
+ * the end of a task, its time, or the stop. The first failure of a task ends the loop.
  */
 export class Background {
   readonly #clock: Clock;
@@ -177,9 +183,10 @@ export class Background {
     this.#running.add(running);
   }
 
-  /** Ends the present `wait`, or else the next one. */
+  /** Wakes the waiting loop, or the next call to `wait`. */
   notify(): void {
-    // Without a reason each call makes an error with its stack, for every change of an item.
+    // Without a reason, each call would create an error with its stack, for every change of an
+    // item.
     if (!this.#wake.signal.aborted) this.#wake.abort('notified');
   }
 
@@ -188,14 +195,14 @@ export class Background {
     this.#wake = new AbortController();
   }
 
-  /** Resolves when nothing runs. */
+  /** Resolves when no task runs. */
   async settled(): Promise<void> {
     await Promise.all(this.#running);
   }
 
   /**
-   * Takes one step after the other until it is time to stop, then awaits what was started. @throws
-   * the first failure
+   * Runs steps until the stop, then waits for the tasks.
+   * @throws the first failure
    */
   async loop(step: () => Promise<void>, signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => this.notify());

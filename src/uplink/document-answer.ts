@@ -4,19 +4,19 @@ import { isEncoded } from '../peer/form.js';
 import type { DocumentOrder, Packed } from './documents.js';
 
 /**
- * Signals by which a process ends itself at a limit. By default they end it without a core dump. V8
- * does not use them, and neither does the system when it lacks memory.
+ * Signals with which a process ends itself at a limit. Their default action ends it without a core
+ * dump. Neither V8 nor a system that lacks memory uses them.
  */
 export const LIMIT_SIGNALS = { memory: 'SIGUSR2', cpu: 'SIGVTALRM' } as const;
 
 /** An order for a process that reads documents, written as one line of JSON. */
 export interface DocumentRequest {
-  /** Stands in the answer as well. */
+  /** The answer repeats it. */
   readonly id: number;
   readonly order: DocumentOrder;
-  /** Bytes that the text of the document may have, encoded for its way. */
+  /** Maximum size of the text, encoded for the request, in bytes. */
   readonly mostBytes: number;
-  /** Processor time that its reading may take, in ms. */
+  /** Maximum processor time, in ms. */
   readonly mostCpuMs: number;
 }
 
@@ -24,7 +24,7 @@ const count = z.number().int().nonnegative();
 const short = z.string().max(1_000);
 
 /**
- * The header of its answer. The text of the document, encoded for its way, is the body of the
+ * The header of the answer. The text of the document, encoded for the request, is the body of the
  * message.
  */
 const ANSWER = z.object({
@@ -52,22 +52,22 @@ const ANSWER = z.object({
     z.object({ kind: z.literal('tooLarge') }),
     z.object({ kind: z.literal('unreadable'), code: short }),
   ]),
-  /** Whether the process takes no other order. */
+  /** Whether the process accepts no further order. */
   isLast: z.boolean(),
 });
 
-/** An answer that was checked. */
+/** A validated answer. */
 export interface DocumentAnswer {
   readonly packed: Packed;
-  /** Whether the process takes no other order. */
+  /** Whether the process accepts no further order. */
   readonly isLast: boolean;
 }
 
 /**
- * Reads an answer. The process may be in the hands of the document that it reads, so that every
- * field is checked.
+ * Validates an answer. A document may have taken over the process that reads it, so every field is
+ * checked.
  *
- * @throws Error for what is no answer to this order
+ * @throws Error if it is no valid answer to this order
  */
 export function answerOf({ body, header }: Frame, { id, order }: DocumentRequest): DocumentAnswer {
   const { data: answer } = ANSWER.safeParse(header);
@@ -76,7 +76,7 @@ export function answerOf({ body, header }: Frame, { id, order }: DocumentRequest
   const { isLast, packed } = answer;
   if (packed.kind !== 'content') return { packed, isLast };
   const { encoding } = order.rules;
-  // The text stands in a request as it is: with other characters it could add fields to that.
+  // The text is copied into a request: other characters could add fields to that.
   if (!isEncoded(body, encoding, packed.size))
     throw new Error('it answered with wrongly encoded text');
   return { packed: { ...packed, text: { encoding, size: packed.size, encoded: body } }, isLast };

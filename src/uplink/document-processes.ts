@@ -14,65 +14,73 @@ import {
 } from './document-answer.js';
 import { type DocumentOrder, type Packed, STALE, unreadableDocument } from './documents.js';
 
-/** Processor time that the reading of one document may take, in ms. */
-const MOST_CPU_MS = 60_000;
+/** Maximum processor time for one document, in ms. */
+const MAX_CPU_MS = 60_000;
 /**
- * How long one document may be read, in ms: on a busy machine the processor time takes much longer
- * than itself.
+ * Maximum time for one document, in ms: on a busy machine, it takes much longer than its processor
+ * time.
  */
-const LONGEST_MS = 10 * 60_000;
-/** How long a process may take until it is ready, in ms. */
+const MAX_READING_MS = 10 * 60_000;
+/** Maximum time until a process is ready, in ms. */
 const START_MS = 30_000;
-/** A document is read once more when the system kills its process for the first time. */
-const MOST_KILLS = 2;
 /**
- * Time before a process that did not start is started again, in ms: the first time, and at most.
+ * Number of kills by the system after which a document is refused: the first one may have another
+ * cause.
+ */
+const MAX_KILLS = 2;
+/**
+ * Delay before a process that did not start is started again, in ms: the first one and the longest
+ * one.
  */
 const RESTART_MS = 1_000;
 const LONGEST_RESTART_MS = 60_000;
-/** A process that has nothing to do for so long is ended, in ms: it takes about 80 MB. */
+/** Idle time after which a process is ended, in ms: it takes about 80 MB. */
 const IDLE_MS = 30_000;
-/** Bytes of the text of one document, encoded for its way. */
-const LARGEST_ANSWER = 96 * 2 ** 20;
+/** Maximum size of the text of one document, encoded for the request, in bytes. */
+const MAX_ANSWER_BYTES = 96 * 2 ** 20;
 
-/** The heap of a process, in MiB. `document-process.ts` limits the memory as a whole. */
+/**
+ * Options of Node that limit the heap of a process, in MiB. `document-process.ts` limits its whole
+ * memory.
+ */
 const FLAGS = ['--max-old-space-size=256', '--max-semi-space-size=4'];
-/** V8 ends a process whose heap is full by the others. */
+/** Signals that end a process for lack of memory. V8 uses the last three for a full heap. */
 const MEMORY_SIGNALS = new Set<NodeJS.Signals | null>([
   LIMIT_SIGNALS.memory,
   'SIGABRT',
   'SIGILL',
   'SIGTRAP',
 ]);
-/** Bytes of the error output that are kept until a process is ready. */
-const LAST_WORDS = 2048;
+/** Number of characters of the error output that are kept until a process is ready. */
+const ERROR_TAIL_CHARACTERS = 2048;
 
-/** Why no document can be read at present. */
+/** The reason why no document can be read at present. */
 export type DocumentsTrouble = Trouble & {
   /** In ms since the epoch. */
   readonly since: number;
 };
 
 /**
- * Processes that make text of documents, one after the other.
+ * Reads documents in a process, one after the other.
  *
- * A hostile document ends at most the process that reads it: that costs the document, and the next
- * one is read by a new process. A document is to blame for a failure of its process only if the
- * process had read nothing before. Where the system killed the process (SIGKILL, as it does when
- * the machine lacks memory), the document is read once more before.
+ * A hostile document can end only the process that reads it. The document is refused, and the next
+ * one is read by a new process. A failure is blamed on the document only if its process had read
+ * nothing before; otherwise the document is read again by a new process. If the system killed the
+ * process (SIGKILL, as it does when the machine lacks memory), the document is read once more
+ * before it is refused.
  */
 export class DocumentProcesses {
   /**
    * One document at a time: two processes together would take more memory than a small machine has.
    */
   readonly #queue = new PQueue({ concurrency: 1 });
-  /** The process that runs, with or without work. */
+  /** The running process, busy or idle. */
   #reader: ReaderProcess | undefined;
   readonly #closing = new AbortController();
-  /** Why no process starts, as long as that is so. */
+  /** The reason why no process starts; undefined if one does. */
   trouble: DocumentsTrouble | undefined;
 
-  /** @param program what runs in each process; see `document-process.ts` */
+  /** @param program the program of each process; see `document-process.ts` */
   constructor(
     private readonly program: URL,
     private readonly clock: Clock,
@@ -80,8 +88,8 @@ export class DocumentProcesses {
   ) {}
 
   /**
-   * Reads one document when a process is free, unless it is not wanted any more by then. Never
-   * rejects. Once this is closed, every document counts as changed meanwhile.
+   * Reads one document when its turn comes; resolves to undefined if it is not wanted any more by
+   * then. Never rejects. After `close`, every document is reported as stale.
    */
   async read(order: DocumentOrder, isWanted = () => true): Promise<Packed | undefined> {
     return await this.#queue.add(async () => {
@@ -100,12 +108,11 @@ export class DocumentProcesses {
       } catch (error) {
         await reader.kill();
         if (this.#closing.signal.aborted) return STALE;
-        // Another document may have left the fault in the process.
+        // An earlier document may have damaged the process.
         if (!isFresh) continue;
         const isKilled = error instanceof ProcessEnded && error.signal === 'SIGKILL';
         if (isKilled) kills += 1;
-        if (!isKilled || kills === MOST_KILLS)
-          return { kind: 'refused', trouble: troubleOf(error) };
+        if (!isKilled || kills === MAX_KILLS) return { kind: 'refused', trouble: troubleOf(error) };
       }
     }
   }
@@ -117,7 +124,8 @@ export class DocumentProcesses {
   }
 
   /**
-   * Starts a process, again and again until there is one. @returns undefined once this is closed
+   * Starts a process, and retries until it is ready.
+   * @returns undefined after `close`
    */
   async #start(): Promise<ReaderProcess | undefined> {
     const { signal } = this.#closing;
@@ -125,7 +133,7 @@ export class DocumentProcesses {
       if (signal.aborted) return undefined;
       let reader: ReaderProcess | undefined;
       try {
-        // Throws where the system has no memory for another process.
+        // Throws if the system has no memory for another process.
         reader = new ReaderProcess(this.program);
         await this.#ready(reader);
         if (this.trouble !== undefined)
@@ -134,14 +142,17 @@ export class DocumentProcesses {
         return reader;
       } catch (error) {
         if (signal.aborted) return undefined;
-        this.#complain(error, reader?.lastWords ?? '', pauseMs);
+        this.#complain(error, reader?.errorTail ?? '', pauseMs);
       }
       await reader?.kill();
       await this.clock.sleep(pauseMs, signal);
     }
   }
 
-  /** Waits until a process is ready. @throws Error where it does not become so in time */
+  /**
+   * Waits until a process is ready.
+   * @throws Error if it is not ready in time
+   */
   async #ready(reader: ReaderProcess): Promise<void> {
     this.#reader = reader;
     void reader.ended.then(() => {
@@ -156,24 +167,27 @@ export class DocumentProcesses {
     }
   }
 
-  /** Tells that no process starts. @param lastWords what it wrote to its error output */
-  #complain(error: unknown, lastWords: string, pauseMs: number): void {
-    const words = errorIn(lastWords);
+  /**
+   * Records and logs that no process starts.
+   * @param errorTail the end of the error output of the process
+   */
+  #complain(error: unknown, errorTail: string, pauseMs: number): void {
+    const words = errorIn(errorTail);
     const why = words === undefined ? messageOf(error) : `${messageOf(error)} (${words})`;
     const message = `The program that reads documents does not start: ${why}.`;
     const since = this.trouble?.since ?? this.clock.now();
     this.trouble = { code: 'DOCUMENTS_UNREADABLE', message, hint: UNREADABLE_HINT, since };
     this.log.error(
-      { event: 'documents-unreadable', stderr: lastWords },
+      { event: 'documents-unreadable', stderr: errorTail },
       `${message} peersync tries again in ${pauseMs / 1000} s; until then no document is read.`,
     );
   }
 
-  /** @throws Error where the process failed, perhaps because of what it had read before */
+  /** @throws Error if the process failed, perhaps because of an earlier document */
   async #readWith(reader: ReaderProcess, order: DocumentOrder): Promise<Packed> {
     reader.idle?.cancel();
     const limit = this.clock.after(
-      LONGEST_MS,
+      MAX_READING_MS,
       () => void reader.kill(new TooSlow('it takes too long')),
     );
     try {
@@ -192,7 +206,7 @@ const UNREADABLE_HINT =
   'It is tried again by itself, and text goes on. Make room where memory or processes ran out; ' +
   'else install peersync anew.';
 
-/** The line of an error output that names the error. */
+/** Returns the line of an error output that names the error. */
 function errorIn(output: string): string | undefined {
   const lines = output.split('\n').map((line) => line.trim());
   const named =
@@ -200,13 +214,14 @@ function errorIn(output: string): string | undefined {
   return named?.slice(0, 300);
 }
 
-/** Explains what a document did to the process that read it. */
+/** Explains how a document ended the process that read it. */
 function troubleOf(error: unknown): Trouble {
   const tooLarge = (why: string) => unreadableDocument('DOCUMENT_TOO_LARGE', why);
   const { signal = null } = error instanceof ProcessEnded ? error : {};
-  if (error instanceof TooSlow) return tooLarge(`it takes longer than ${LONGEST_MS / 60_000} min`);
+  if (error instanceof TooSlow)
+    return tooLarge(`it takes longer than ${MAX_READING_MS / 60_000} min`);
   if (signal === LIMIT_SIGNALS.cpu)
-    return tooLarge(`it takes longer than ${MOST_CPU_MS / 1000} s of processor time`);
+    return tooLarge(`it takes longer than ${MAX_CPU_MS / 1000} s of processor time`);
   if (MEMORY_SIGNALS.has(signal)) return tooLarge('it takes too much memory');
   if (signal === 'SIGKILL')
     return tooLarge(
@@ -218,10 +233,10 @@ function troubleOf(error: unknown): Trouble {
   );
 }
 
-/** Thrown where the reading of a document takes too long. */
+/** Thrown when reading a document takes too long. */
 class TooSlow extends Error {}
 
-/** Thrown where a process ended instead of an answer. */
+/** Thrown when a process ended without an answer. */
 class ProcessEnded extends Error {
   constructor(
     how: string,
@@ -231,19 +246,19 @@ class ProcessEnded extends Error {
   }
 }
 
-/** One process. It answers one order after the other. */
+/** One process. It answers one order at a time. */
 class ReaderProcess {
-  /** Ends the process when it was idle for long. */
+  /** The timer that ends the idle process. */
   idle: Timer | undefined;
-  /** How many orders it has answered. */
+  /** The number of orders that it has answered. */
   answers = 0;
-  /** The end of its error output, until it is ready. */
-  lastWords = '';
-  /** Resolves when it has ended. Never rejects. */
+  /** The end of its error output from before it was ready. */
+  errorTail = '';
+  /** Resolves when the process has ended. Never rejects. */
   readonly ended: Promise<void>;
 
   readonly #process: ChildProcess;
-  readonly #frames = new FrameReader(LARGEST_ANSWER);
+  readonly #frames = new FrameReader(MAX_ANSWER_BYTES);
   #waiting:
     | { readonly resolve: (answer: Frame) => void; readonly reject: (error: Error) => void }
     | undefined;
@@ -260,11 +275,12 @@ class ReaderProcess {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     const { stderr, stdin, stdout } = this.#process;
-    // A pipe that breaks tells nothing more than the end of the process.
+    // A broken pipe tells no more than the end of the process does.
     for (const pipe of [stderr, stdin, stdout]) pipe?.on('error', () => {});
     stdout?.on('data', (bytes: Buffer) => this.#take(bytes));
     stderr?.on('data', (bytes: Buffer) => {
-      if (!this.#isReady) this.lastWords = `${this.lastWords}${bytes}`.slice(-LAST_WORDS);
+      if (!this.#isReady)
+        this.errorTail = `${this.errorTail}${bytes}`.slice(-ERROR_TAIL_CHARACTERS);
     });
     this.ended = new Promise((resolve) => {
       const end = (error: Error) => {
@@ -278,13 +294,16 @@ class ReaderProcess {
       this.#process.once('error', end);
       this.#process.once('exit', (code, signal) => {
         const how = signal === null ? `it ended with code ${code}` : `it ended by ${signal}`;
-        // The pipes may hold what it wrote before.
+        // The pipes may still hold output.
         setImmediate(() => end(new ProcessEnded(how, signal)));
       });
     });
   }
 
-  /** The next message. @throws Error when the process ends, or writes what is no message */
+  /**
+   * Returns the next message.
+   * @throws Error if the process ends, or writes an invalid message
+   */
   async next(): Promise<Frame> {
     return await new Promise((resolve, reject) => {
       if (this.#end !== undefined) reject(this.#end);
@@ -292,13 +311,16 @@ class ReaderProcess {
     });
   }
 
-  /** @throws Error as `next` does, and for what is no answer to this order */
+  /**
+   * Sends an order and returns its answer.
+   * @throws Error as `next` does, or if the answer is invalid or belongs to another order
+   */
   async ask(order: DocumentOrder): Promise<DocumentAnswer> {
     const request: DocumentRequest = {
       id: this.answers,
       order,
-      mostBytes: LARGEST_ANSWER,
-      mostCpuMs: MOST_CPU_MS,
+      mostBytes: MAX_ANSWER_BYTES,
+      mostCpuMs: MAX_CPU_MS,
     };
     this.#process.stdin?.write(`${JSON.stringify(request)}\n`);
     const answer = answerOf(await this.next(), request);
@@ -306,7 +328,10 @@ class ReaderProcess {
     return answer;
   }
 
-  /** Ends the process, whatever it does. @param why what whoever waits for it is told */
+  /**
+   * Kills the process.
+   * @param why the error with which a pending `next` rejects
+   */
   async kill(why?: Error): Promise<void> {
     if (why !== undefined) this.#fail(why);
     this.#process.kill('SIGKILL');

@@ -18,28 +18,31 @@ import type { Trouble, Version } from '../state/entry.js';
 const PLAIN = 'text/plain; charset=UTF-8';
 const HTML = 'text/html';
 const UNKNOWN = 'application/octet-stream';
-/** Types of what is text, which no binary file has. */
+/** Media types of text, which no binary file has. */
 const TEXT_TYPE = /^text\/|[/+](xml|json|javascript|yaml|sql|toml)$/;
 const HTML_TYPES = new Set([HTML, 'application/xhtml+xml']);
 
-/** How a file travels. Good for one time. */
+/** How a file is sent. Its parts have state, so it serves one reading only. */
 export interface Way {
-  /** Media type, where the dialect sends one; '' otherwise. */
+  /** Media type, if the dialect sends one; '' otherwise. */
   readonly type: string;
-  /** What makes of its bytes those that travel; undefined where they travel as they are. */
+  /**
+   * Converts the bytes of the file to the bytes that are sent; undefined if they are sent
+   * unchanged.
+   */
   readonly rewriting: Rewriting | undefined;
-  /** Counts the words of what travels; undefined where that is no text. */
+  /** Counts the words of the text that is sent; undefined if that is no text. */
   readonly words: WordCounter | undefined;
 }
 
 /**
- * Tells how a file travels. A peer that takes only text gets its text, in UTF-8 and without
- * sequences for terminals. A peer that takes files gets the bytes unchanged, with their media type.
- * Text is made safe for it (see yacy-text.ts), and travels as plain text where the peer has no
- * parser for its type (Markdown, JSON, SVG, source code, CSV, logs): of other types the peer
- * indexes nothing but the URL.
+ * Decides how a file is sent. A peer that accepts only text gets text in UTF-8, without terminal
+ * escape sequences. A peer that accepts files gets binary files and documents unchanged, with their
+ * media type. Text is made safe for it (see yacy-text.ts). HTML is sent as HTML; other text
+ * (Markdown, JSON, SVG, source code, CSV, logs) is sent as plain text, because the peer has no
+ * parser for it and would index only its URL.
  *
- * @param path for its ending
+ * @param path the path of the file, for its extension
  * @param begin at least the first `HEAD_BYTES` of the file, or all of a shorter one
  */
 export function wayOf(
@@ -48,7 +51,8 @@ export function wayOf(
   begin: Uint8Array,
   rules: ContentRules,
 ): Way {
-  // Such a peer does not show how many words there are: one is enough.
+  // A peer that accepts only text does not show the number of words. The counter only checks that
+  // there is one.
   if (!rules.takesBinary)
     return {
       type: '',
@@ -63,7 +67,7 @@ export function wayOf(
     const safe = inTurn(sequencesRewriting(), plainTextRewriting());
     return { type: PLAIN, rewriting: toUtf8(encoding, safe), words: new PlainWords() };
   }
-  // A page may name an encoding of eight bits itself, and knows better than a guess.
+  // A page may declare its own 8-bit encoding, which is more reliable than a guess.
   if (encoding === 'windows-1252')
     return { type: HTML, rewriting: htmlRewriting(), words: new HtmlWords(encoding) };
   const rewriting = toUtf8(encoding, htmlRewriting());
@@ -72,7 +76,8 @@ export function wayOf(
 
 function isHtml(named: string | undefined, head: Uint8Array): boolean {
   if (named !== undefined && HTML_TYPES.has(named)) return true;
-  // Old offices wrote pages under their own endings; in a text file the same is somebody's example.
+  // Old office programs saved HTML under their own extensions. In a file with an extension for
+  // text, HTML is most likely an example.
   const isOpen =
     named === undefined || named === 'application/msword' || named === 'application/vnd.ms-excel';
   if (!isOpen) return false;
@@ -85,12 +90,12 @@ function isHtml(named: string | undefined, head: Uint8Array): boolean {
 function binaryType(named: string | undefined, head: Uint8Array): string {
   const signed = signedType(head);
   if (signed !== undefined && !signed.isContainer) return signed.type;
-  // What is no text is not what an ending of text says.
+  // A binary file is never of the text type that its extension names.
   if (named !== undefined && !TEXT_TYPE.test(named)) return named;
   return signed?.type ?? UNKNOWN;
 }
 
-/** Makes text UTF-8, and then what `next` makes of that. */
+/** Converts text to UTF-8, then applies `next`. */
 function toUtf8(encoding: Encoding, next: Rewriting): Rewriting {
   if (encoding === 'utf-8') return next;
   const decoder = decoderOf(encoding);
@@ -101,44 +106,46 @@ function toUtf8(encoding: Encoding, next: Rewriting): Rewriting {
   return inTurn(decoding, next);
 }
 
-/** A whole file in the form in which it travels. */
+/** Returns a whole file in the form in which it is sent. */
 export function rewritten(bytes: Uint8Array, rewriting: Rewriting | undefined): Uint8Array {
   if (rewriting === undefined) return bytes;
   const whole = Buffer.concat([rewriting.piece(bytes), rewriting.end()]);
   return whole.equals(bytes) ? bytes : whole;
 }
 
-/** What came of reading a file for its way. */
+/** The result of reading a file for a push. */
 export type Packed =
   | {
       readonly kind: 'content';
       readonly text: Text;
-      /** Bytes of what travels, before it is encoded. */
+      /** Size of the content that is sent, before it is encoded for the request, in bytes. */
       readonly size: number;
-      /** sha256 of what travels, before it is encoded. */
+      /** sha256 of the content that is sent, before it is encoded for the request. */
       readonly digest: string;
-      /** Media type, where files travel with one; '' otherwise. */
+      /** Media type, if the peer accepts files; '' otherwise. */
       readonly type: string;
-      /** How many words it has, counted up to 100; undefined where nothing here can tell. */
+      /** Number of words, counted up to 100; undefined if they cannot be counted here. */
       readonly words: number | undefined;
-      /** What made text of it, and how many words that found; only for a document. */
+      /**
+       * The reader that extracted the text, and the number of words it found; only for a document.
+       */
       readonly extracted?: Extracted;
     }
-  /** A text in which there is no word; or a document in which a reader found none. */
+  /** A text without a word, or a document in which its reader found none. */
   | { readonly kind: 'wordless'; readonly reader?: string }
-  /** A document that travels as it is, with how many words it has, counted up to 100. */
+  /** A document that is sent unchanged, with its number of words, counted up to 100. */
   | { readonly kind: 'counted'; readonly words: number }
   /** A document that cannot be read. */
   | { readonly kind: 'refused'; readonly trouble: Trouble }
-  /** Not that version any more: somebody should look at it again. */
+  /** The file is not in the expected version any more: it has to be looked at again. */
   | { readonly kind: 'stale' }
-  /** The peer does not bear so much in one document. */
+  /** The file is larger than the peer accepts in one document. */
   | { readonly kind: 'tooLarge' }
   | { readonly kind: 'unreadable'; readonly code: string };
 
-/** What a reader found in a document. */
+/** The text that a reader extracted, described. */
 export interface Extracted {
-  /** Its name, such as `PDF`. */
+  /** Name of the reader, such as `PDF`. */
   readonly reader: string;
   readonly words: number;
 }
@@ -146,10 +153,10 @@ export interface Extracted {
 /** A file to be read and encoded. */
 export interface PackFile {
   readonly file: string;
-  /** As in `ReadOrder`. */
+  /** See `ReadOrder`. */
   readonly linksWithin?: string | undefined;
   readonly version: Version;
-  /** Whether the text of every document travels, also where the peer takes it as it is. */
+  /** Whether the text of a document is sent even if the peer accepts the document itself. */
   readonly isExtracted?: boolean;
 }
 
@@ -168,17 +175,17 @@ interface BatchOrder extends PackOrder {
 /** One document to be read. */
 export interface DocumentOrder extends Omit<PackFile, 'isExtracted'> {
   readonly rules: ContentRules;
-  /** Its text, encoded; or only how many words it has. */
+  /** The text of the document, encoded; or only its number of words. */
   readonly wanted: 'text' | 'words';
 }
 
-/** What reads files for their way. */
+/** The functions that read and encode files. */
 export interface Packers {
-  /** Small files, all at once. */
+  /** Reads small files, all in one call. */
   readonly pack: (order: PackOrder) => Promise<readonly Packed[]>;
   /**
-   * A document, which becomes text or is counted, unless it is not wanted any more when its turn
-   * comes.
+   * Extracts the text of a document, or counts its words. Resolves to undefined if `isWanted` is
+   * false when its turn comes.
    */
   readonly packDocument: (
     order: DocumentOrder,
@@ -187,29 +194,30 @@ export interface Packers {
 }
 
 /** Files up to this many bytes are read whole; larger ones are streamed. */
-const WHOLE_BYTES = 256 * 1024;
-/** A batch waits so long for its documents, in ms. */
-const DOCUMENTS_MS = 10_000;
+const MAX_WHOLE_BYTES = 256 * 1024;
+/** Longest time that a batch waits for its documents, in ms. */
+const MAX_DOCUMENTS_MS = 10_000;
 
 /**
- * Reads files for their way: small ones all at once in a thread, large ones each by itself, and
- * documents as their processes read them. A small document may become a large text, and take its
- * time: when the batch is full or has waited, the rest is left for the next one.
+ * Reads and encodes the files of a batch: small ones together in a thread, large ones each by
+ * itself, and documents in their process. A document may take long, and a small one may have a
+ * large text: when the batch is full or has waited for 10 s, the remaining documents are left for
+ * the next batch.
  *
- * @param onProgress called whenever one was read that takes long
- * @returns one for each file; undefined for what is left
+ * @param onProgress called after each file that takes long
+ * @returns one result for each file; undefined for a document that is left
  */
 export async function packAll(
   { clock, pack, packDocument }: Packers & { readonly clock: Clock },
   { files, maxBytes, rules }: BatchOrder,
   onProgress: () => void = () => {},
 ): Promise<readonly (Packed | undefined)[]> {
-  const end = clock.now() + DOCUMENTS_MS;
+  const end = clock.now() + MAX_DOCUMENTS_MS;
   let room = maxBytes;
   let count = 0;
   const readOne = async (order: DocumentOrder) => {
     count += 1;
-    // The first one is read however long it waits, so that each batch makes progress.
+    // The first document is always read, so that each batch makes progress.
     const isFirst = count === 1;
     const read = await packDocument(order, () => isFirst || (room > 0 && clock.now() < end));
     if (read?.kind === 'content') room -= read.size;
@@ -217,10 +225,11 @@ export async function packAll(
     return read;
   };
   const isDocument = ({ version }: PackFile) => version.encoding === 'document';
-  const isSmall = (each: PackFile) => !isDocument(each) && each.version.size <= WHOLE_BYTES;
+  const isSmall = (each: PackFile) => !isDocument(each) && each.version.size <= MAX_WHOLE_BYTES;
   const readDocuments = async () => {
     const read: (Packed | undefined)[] = [];
-    for (const each of files.filter(isDocument)) read.push(await packEither(each, rules, readOne));
+    for (const each of files.filter(isDocument))
+      read.push(await packDocumentFile(each, rules, readOne));
     return read;
   };
   const [smallOnes, documentsRead] = await Promise.all([
@@ -239,10 +248,10 @@ export async function packAll(
 }
 
 /**
- * A document as its text, or in its own bytes with its words counted. One that nothing here can
- * read travels uncounted in its own bytes: the peer may read it better.
+ * Packs a document as its text, or unchanged with its words counted. If its reader fails on a
+ * document that is to be sent unchanged, it is sent without a count: the peer may read it better.
  */
-async function packEither(
+async function packDocumentFile(
   each: PackFile,
   rules: ContentRules,
   packDocument: (order: DocumentOrder) => Promise<Packed | undefined>,
@@ -251,12 +260,12 @@ async function packEither(
   const order = { file, linksWithin, rules, version };
   let isText: boolean;
   try {
-    isText = await travelsAsText(each, rules);
+    isText = await isSentAsText(each, rules);
   } catch (error) {
     return refused(refusalFor(error));
   }
   if (isText) return await packDocument({ ...order, wanted: 'text' });
-  const early = unfit(version, rules);
+  const early = whyUnpackable(version, rules);
   if (early !== undefined) return early;
   const read = await packDocument({ ...order, wanted: 'words' });
   if (read?.kind !== 'counted' && read?.kind !== 'refused') return read;
@@ -267,10 +276,11 @@ async function packEither(
 }
 
 /**
- * Where that is wanted of all, or the peer takes only text or reads this kind badly. @throws what
- * `refusalFor` tells the meaning of
+ * Whether the text of a document is sent instead of the document: if the folder asks for it, the
+ * peer accepts only text, or the peer reads this kind badly.
+ * @throws errors that `refusalFor` explains
  */
-async function travelsAsText(
+async function isSentAsText(
   { file, isExtracted = false, linksWithin, version }: PackFile,
   { badlyRead, takesBinary }: ContentRules,
 ): Promise<boolean> {
@@ -281,15 +291,15 @@ async function travelsAsText(
 
 const WORD = /[\p{L}\p{N}]+/gu;
 /**
- * Characters in which the words of a document are counted; most pages of a long one are not looked
- * at.
+ * Number of characters of a document in which words are counted; most pages of a long document are
+ * not read.
  */
-const COUNTED_TEXT = 4_000;
+const COUNTED_CHARACTERS = 4_000;
 
 /**
- * Reads a document with its reader, and makes a page of what it says or counts its words. Blocks,
- * and may take any time and memory: meant for a process that can be ended. One document at a time:
- * the next one is read into the same memory.
+ * Reads a document with its reader, and makes an HTML page of its text or counts its words. Blocks,
+ * and may need any time and memory: meant for a process that can be killed. Must not be called
+ * again before it returns, because documents share a buffer.
  */
 export async function packDocument(order: DocumentOrder): Promise<Packed> {
   const { file, linksWithin, rules, version, wanted } = order;
@@ -298,7 +308,7 @@ export async function packDocument(order: DocumentOrder): Promise<Packed> {
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
   try {
     const { readDocument } = await import('../content/readers/readers.js');
-    const enough = wanted === 'words' ? COUNTED_TEXT : undefined;
+    const enough = wanted === 'words' ? COUNTED_CHARACTERS : undefined;
     const read = await readDocument(bytes, basename(file), 0, enough);
     if (read === undefined) return STALE;
     const words = new PlainWords();
@@ -324,8 +334,8 @@ export async function packDocument(order: DocumentOrder): Promise<Packed> {
 }
 
 /**
- * A page of HTML, which every search peer reads: it has a place for the title, the author, the date
- * and the language.
+ * Returns an HTML page, which every search peer can read. It carries the title, the author, the
+ * date and the language.
  */
 function pageOf({ author, date, language, text, title }: Extract, isForYacy: boolean): Buffer {
   const safe = isForYacy ? safeForYacy : escaped;
@@ -350,7 +360,10 @@ function escaped(text: string): string {
   return clean(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-/** It decodes entities before it takes tags out, so that no sign of a tag may be left. */
+/**
+ * Escapes text for YaCy, which decodes entities before it removes tags: no character of a tag may
+ * be left.
+ */
 function safeForYacy(text: string): string {
   return Buffer.from(rewritten(Buffer.from(clean(text)), plainTextRewriting())).toString();
 }
@@ -362,21 +375,21 @@ const HINTS: Readonly<Record<DocumentError['code'], string>> = {
     'Split it, or keep it out with `ignore`; `peersync retry PATH` tries it again.',
 };
 
-/** @param message why, without a full stop */
+/** @param message the reason, without a full stop */
 export function unreadableDocument(code: DocumentError['code'], message: string): Trouble {
   return { code, message: `No text can be read from the file: ${message}.`, hint: HINTS[code] };
 }
 
 /**
- * Reads files, each of which proves to be the version it should be, treats them as their way asks
- * for and encodes them. Blocks while it reads: meant for a thread of its own.
+ * Reads and encodes files, each in its expected version. Blocks while it reads: meant for a thread
+ * of its own.
  */
 export function pack({ rules, files }: PackOrder): readonly Packed[] {
   return files.map((each) => packOne(each, rules));
 }
 
 function packOne({ file, linksWithin, version }: PackFile, rules: ContentRules): Packed {
-  const bytes = unfit(version, rules) ?? readWhole({ file, stat: version, linksWithin });
+  const bytes = whyUnpackable(version, rules) ?? readWhole({ file, stat: version, linksWithin });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
   const way = wayOf(file, version.encoding, bytes, rules);
@@ -390,15 +403,15 @@ function packOne({ file, linksWithin, version }: PackFile, rules: ContentRules):
 export const STALE: Packed = { kind: 'stale' };
 
 /**
- * What keeps a version from being read. Files read before the dialect was known may not be allowed;
- * the next scan skips them.
+ * Returns why a version cannot be packed, if so. A file that was read before the dialect was known
+ * may be one that the peer does not accept; the next scan skips it.
  */
-function unfit({ encoding, size }: Version, rules: ContentRules): Packed | undefined {
+function whyUnpackable({ encoding, size }: Version, rules: ContentRules): Packed | undefined {
   if (cannotTravel(encoding, rules) !== undefined) return STALE;
   return size > (rules.maxBytes ?? size) ? { kind: 'tooLarge' } : undefined;
 }
 
-/** What travels, if there is a word in it. */
+/** Returns the content to send, or `wordless` for a text without a word. */
 function contentOf(
   { type, words: counter }: Way,
   text: EncodedText | TextSource,
@@ -410,42 +423,40 @@ function contentOf(
 }
 
 const NOTHING = new Uint8Array();
-/** Of a file that is streamed this many bytes are treated at once. */
+/** Size of the pieces in which a streamed file is converted, in bytes. */
 const STREAMED_BYTES = 256 * 1024;
 
 /**
- * Reads a version that is too large to be held: twice, once to prove that it is that version and to
- * measure it, and once whenever it is sent. Constant memory whatever the size.
+ * Packs a file that is too large for memory. It is read twice: once to measure it and to check its
+ * version, and again each time it is sent. Uses constant memory.
  */
 export async function streamed(
   { file, linksWithin, version }: PackFile,
   rules: ContentRules,
 ): Promise<Packed> {
-  const early = unfit(version, rules);
+  const early = whyUnpackable(version, rules);
   if (early !== undefined) return early;
   const order = { file, stat: version, linksWithin };
   try {
     const head = await headOf(order);
     const newWay = () => wayOf(file, version.encoding, head, rules);
     const way = newWay();
-    const [raw, travelling] = [createHash('sha256'), createHash('sha256')];
+    const [raw, sent] = [createHash('sha256'), createHash('sha256')];
     let size = 0;
     for await (const piece of rewrittenPieces(order, way.rewriting, raw)) {
       size += piece.length;
-      travelling.update(piece);
+      sent.update(piece);
       way.words?.write(piece);
     }
     if (raw.digest('hex') !== version.sha256) return STALE;
     const text = { size, chunks: () => rewrittenPieces(order, newWay().rewriting) };
-    return contentOf(way, text, travelling.digest('hex'));
+    return contentOf(way, text, sent.digest('hex'));
   } catch (error) {
     return refused(refusalFor(error));
   }
 }
 
-/**
- * The beginning of a file. That it belongs to the right version is found out by reading all of it.
- */
+/** Returns the first bytes of a file. The version is checked only when the whole file is read. */
 async function headOf(order: ReadOrder): Promise<Uint8Array> {
   for await (const piece of pieces(order, HEAD_BYTES)) return Buffer.from(piece);
   return NOTHING;
@@ -468,10 +479,9 @@ function refused(refusal: Refusal | Packed): Packed {
 }
 
 /**
- * Why a file with this encoding cannot go to the peer: a peer that takes no files gets an item's
- * content as text.
+ * Returns why a file with this encoding cannot be sent to the peer: some peers accept only text.
  *
- * @param rules of the peer's dialect; as long as that is not known nothing is refused
+ * @param rules the rules of the peer's dialect; undefined until it is known, which refuses nothing
  */
 export function cannotTravel(
   encoding: Encoding,
@@ -486,7 +496,7 @@ export function cannotTravel(
   };
 }
 
-/** @param reader of a document in which it found no word */
+/** @param reader the reader that found no word in the document; undefined for a text */
 export function withoutWords(reader?: string): Trouble {
   return {
     code: NO_WORDS,

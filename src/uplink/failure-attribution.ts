@@ -17,55 +17,56 @@ import {
 } from '../state/entry.js';
 import {
   backoffMs,
-  goesThrough,
   holdMs,
   keyOf,
-  longestPutOffMs,
   losesUpdates,
+  maxDelayMs,
   stillPending,
+  succeeds,
   type UplinkDeps,
 } from './deps.js';
 import { firstAcceptedAt, forgetUnseen, recordUnseen } from './unseen-addresses.js';
 
 /**
- * A wait for an item whose push was never answered is at least this long, in ms: a peer needs a
- * moment to show what it has just taken.
+ * Minimum time to wait for an item whose push was never answered, in ms: a peer needs a moment to
+ * show a document that it has just accepted.
  */
-const SHORTEST_UNANSWERED_MS = 5_000;
-/** Of each reach a URL that was shown. */
+const MIN_UNANSWERED_TIMEOUT_MS = 5_000;
+/** The key of the state value that keeps, for each reach, a URL that the peer showed. */
 const SHOWN_META = 'shownBelow';
 
 /**
- * Decides what a failure means for the item that it happened to:
+ * Decides what a failure means for its item:
  *
- * - an attempt is *spent*: it is pushed again after the backoff, and quarantined after
- *   `push.attempts` of those. So is one that the peer refused by its answer, one that was not shown
- *   in time (at once again, without backoff), and one whose push failed while others went through;
- * - it is *put off*, where the peer is in trouble: pushed again after the backoff, with no attempt
+ * - it *spends an attempt*: the item is pushed again after the backoff, and quarantined after
+ *   `push.attempts` attempts. That happens to an item that the peer refused, to one that was not
+ *   shown in time (pushed again without backoff), and to one whose push failed while others
+ *   succeeded;
+ * - it is *postponed* if the peer is failing: pushed again after the backoff, with no attempt
  *   spent;
- * - it is *lost*, where the peer loses documents together: pushed again apart from others (see
- *   Isolation).
+ * - it is *lost* if the peer loses documents together: pushed again in isolation (see Isolation).
  *
- * Some peers drop documents of some addresses without a word (see AddressPolicy). An item is
- * *gated* where documents of the other reach were shown, and none of its own. Where none of either
- * was, a person is told that it may be so.
+ * Some peers silently drop documents of some addresses (see AddressPolicy). An item is *gated* if
+ * the peer showed documents of the other reach and none of the item's own. If it showed none of
+ * either reach, the user is warned that it may drop this one.
  *
- * An item whose push failed by itself, or was never answered, is a *suspect* and travels alone from
- * then on, until it is accepted. It is to blame only when other pushes went through between two of
- * its failures, or between the beginning of the push that failed first and its failing by itself.
- * Where nothing else waits that could go through and tell, an empty push decides, for the only item
- * there is and for one that was to blame before: a peer that takes it works.
+ * An item is *blamed* when its push failed alone or was never answered. It is pushed alone until it
+ * is accepted, removed or quarantined. It is *at fault*, and spends an attempt, if other pushes
+ * succeeded between two of its failures, or between the start of the push that failed first and its
+ * failure alone. Without such a push, an empty push decides for two kinds of items: the only
+ * pending one, and one that has spent an attempt before. If the peer accepts the empty push, the
+ * item is at fault.
  */
 export class FailureAttribution {
   readonly #deps: UplinkDeps;
   /**
-   * How many pushes had gone through when each suspect failed last; infinite for what was only
-   * never answered, as all is in an outage.
+   * The number of successful pushes at each blamed item's last failure. Infinite for an item whose
+   * push was only never answered, as all pushes are in an outage.
    */
-  readonly #suspects = new Map<string, number>();
-  /** Of each reach the URL of the first document that was shown. */
+  readonly #blamed = new Map<string, number>();
+  /** The URL of the first document that was shown, for each reach. */
   readonly #shown: string[];
-  /** How many pushes went through so far; to be asked when a push begins. */
+  /** The number of successful pushes; to be read when a push begins. */
   successes = 0;
 
   constructor(
@@ -76,25 +77,25 @@ export class FailureAttribution {
     this.#shown = Object.keys((deps.state.meta(SHOWN_META) ?? {}) as object);
   }
 
-  /** Whether an item has to travel alone, so that nobody suffers with it. */
-  isSuspect(place: Place): boolean {
-    return this.#suspects.size > 0 && this.#suspects.has(keyOf(place));
+  /** Whether an item has to be pushed alone, so that it cannot make others fail. */
+  isBlamed(place: Place): boolean {
+    return this.#blamed.size > 0 && this.#blamed.has(keyOf(place));
   }
 
-  /** A push went through with these items. */
+  /** Records a successful push of these items. */
   succeeded(places: readonly Place[]): void {
     this.successes += 1;
     for (const place of places) this.forget(place);
   }
 
-  /** Nothing of this file waits to be pushed any more. */
+  /** Clears the blame of an item that was accepted or is not pending any more. */
   forget(place: Place): void {
-    if (this.#suspects.size > 0) this.#suspects.delete(keyOf(place));
+    if (this.#blamed.size > 0) this.#blamed.delete(keyOf(place));
   }
 
-  /** The peer answered, and refused this item. */
+  /** Handles an answer that refuses this item: an attempt is spent. */
   refused(item: PendingItem, words: string): void {
-    this.#spend(item, {
+    this.#spendAttempt(item, {
       code: 'REFUSED',
       message: `The peer refused it: ${sentence(words)}`,
       hint: 'Mend what the peer complains about, then `peersync retry PATH`.',
@@ -102,20 +103,21 @@ export class FailureAttribution {
   }
 
   /**
-   * A push with this item was never answered: it is looked up, and then confirmed or `notTaken`.
+   * Blames an item whose push was never answered. It is looked up; then it is confirmed, or
+   * `notTaken` is called.
    */
   unanswered(item: PendingItem): void {
-    if (!this.isSuspect(item)) this.#suspects.set(keyOf(item), Number.POSITIVE_INFINITY);
+    if (!this.isBlamed(item)) this.#blamed.set(keyOf(item), Number.POSITIVE_INFINITY);
   }
 
   /**
-   * A push of this item was never answered, and the peer does not have it: it may be what the peer
-   * chokes on.
+   * Handles an item whose push was never answered and whose document the peer does not have: the
+   * item may have broken the push.
    */
   async notTaken(item: PendingItem): Promise<void> {
     const { clock, log, state } = this.#deps;
-    // Of an earlier run it may be innocent.
-    if (this.isSuspect(item)) await this.failedAlone(item, UNANSWERED);
+    // A push of an earlier run is no evidence: it may have had other items in it.
+    if (this.isBlamed(item)) await this.failedAlone(item, UNANSWERED);
     else state.put(returned(item, clock.now()));
     log.debug(
       { folder: item.folder, path: item.path },
@@ -124,29 +126,29 @@ export class FailureAttribution {
   }
 
   /**
-   * A push of this item alone failed: an attempt is spent if it is to blame, and else it is put
-   * off.
+   * Handles the failure of a push with this item alone: spends an attempt if the item is at fault,
+   * else postpones it.
    *
-   * @param before how many pushes had gone through when the one began that it was in
+   * @param before the number of successful pushes when the push that it was first in began
    */
   async failedAlone(item: PendingItem, trouble: Trouble, before = this.successes): Promise<void> {
     const { clock, peer, queue, state } = this.#deps;
-    const takesAnEmptyPush = () =>
-      goesThrough(queue.run('push', (signal) => peer.push([], { signal })));
-    const known = this.#suspects.get(keyOf(item)) ?? before;
-    this.#suspects.set(keyOf(item), this.successes);
+    const acceptsEmptyPush = () =>
+      succeeds(queue.run('push', (signal) => peer.push([], { signal })));
+    const known = this.#blamed.get(keyOf(item)) ?? before;
+    this.#blamed.set(keyOf(item), this.successes);
     const isTooLarge = trouble.code === 'PEER_TOO_LARGE';
-    const isKnownOrAlone = item.attempts > 0 || state.counts().pending === 1;
-    const isToBlame =
-      isTooLarge || this.successes > known || (isKnownOrAlone && (await takesAnEmptyPush()));
+    const canProbe = item.attempts > 0 || state.counts().pending === 1;
+    const isAtFault =
+      isTooLarge || this.successes > known || (canProbe && (await acceptsEmptyPush()));
     const current = stillPending(state.get(item.folder, item.path), item);
     if (current === undefined) return;
     if (isTooLarge) this.quarantine(current, trouble);
-    else if (isToBlame) this.#spend(current, trouble);
+    else if (isAtFault) this.#spendAttempt(current, trouble);
     else state.put(returned(current, clock.now() + backoffMs(this.#deps.settings, item), trouble));
   }
 
-  /** The peer shows the document at this URL for good. */
+  /** Records that the peer shows the document at this URL for good. */
   shown(url: string): void {
     const { state } = this.#deps;
     if (this.#addresses === undefined || this.hasShownLike(url)) return;
@@ -156,7 +158,8 @@ export class FailureAttribution {
   }
 
   /**
-   * Whether the peer ever showed a document with a URL of the same reach: its network takes those.
+   * Whether the peer ever showed a document whose URL has the same reach, so that its network
+   * accepts this reach.
    */
   hasShownLike(url: string): boolean {
     const addresses = this.#addresses;
@@ -165,10 +168,11 @@ export class FailureAttribution {
   }
 
   /**
-   * A look-up did not show an accepted item. Where that lasts for twice the usual time, and nothing
-   * of its reach was ever shown, a person is told what it may be.
+   * Called when a look-up did not show an accepted item. Warns the user once that the peer may drop
+   * this reach, if the item is late by twice the usual time and no document of its reach was ever
+   * shown.
    *
-   * @param usualMs how long the peer takes at most to show what it takes
+   * @param usualMs how long the peer takes at most to show an accepted document
    */
   late(item: AcceptedItem, usualMs: number): void {
     const { clock, log, queue, state } = this.#deps;
@@ -185,31 +189,35 @@ export class FailureAttribution {
       log.warn({ event: 'addresses-unseen', folder, path, url, code }, `${message} ${what}`);
   }
 
-  /** Whether the peer may have lost this item together with others, as far as the peer goes. */
+  /**
+   * Whether the peer may have lost this item together with others: the dialect is known for it, and
+   * the item was accepted by a push, not because the peer was sent it before.
+   */
   canBeLost(item: AcceptedItem): boolean {
     return losesUpdates(this.#deps) && !isRemembered(item);
   }
 
   /**
-   * How long the peer may take to show this item, in ms; an item that is still pending is one whose
-   * push was never answered. What the peer was sent before it had time to show, and somebody else
-   * may have put another document there since.
+   * Returns how long the peer may take to show this item, in ms. The time is shorter for an item
+   * whose push was never answered, and for one that was accepted without a push because the peer
+   * was sent this version before. The peer had time to show the latter, and another document may
+   * have replaced it since.
    *
-   * @param typicalMs how long it usually takes
+   * @param typicalMs how long the peer usually takes
    */
-  patienceMs(item: AcceptedItem | PendingItem, typicalMs: number): number {
+  timeoutMs(item: AcceptedItem | PendingItem, typicalMs: number): number {
     const twoHolds = 2 * holdMs(this.#deps);
     return item.status === 'pending' || isRemembered(item)
-      ? Math.max(SHORTEST_UNANSWERED_MS, 3 * typicalMs, twoHolds)
+      ? Math.max(MIN_UNANSWERED_TIMEOUT_MS, 3 * typicalMs, twoHolds)
       : Math.max(this.#deps.settings.confirm.timeout, twoHolds);
   }
 
   /**
-   * The peer accepted an item and did not show it in time.
+   * Handles an accepted item that the peer did not show in time.
    *
-   * @param why what the last look-up said
+   * @param why the reason that the last look-up gave
    */
-  notShown(item: AcceptedItem, patienceMs: number, why: string): void {
+  notShown(item: AcceptedItem, timeoutMs: number, why: string): void {
     const { clock, log, state } = this.#deps;
     const { folder, path, url } = item;
     if (this.#addresses !== undefined && this.#isGated(item)) {
@@ -221,22 +229,22 @@ export class FailureAttribution {
     const addresses = this.#addresses;
     const notShown = {
       code: 'NOT_SHOWN',
-      message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
+      message: `The peer accepted it but did not show it within ${durationText(timeoutMs)}: ${sentence(why)}`,
       hint: addresses === undefined ? look : `${look} ${addresses.hint(addresses.reachOf(url))}`,
     };
     const isUnseen = addresses !== undefined && !this.hasShownLike(url);
     const trouble = isUnseen ? addresses.unseen(url) : notShown;
     if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
-    else if (this.#spend(item, trouble)) return;
+    else if (this.#spendAttempt(item, trouble)) return;
     const words = `not shown by the peer, pushed again: ${placeName(item)}: ${why}`;
     log.info({ event: 'not-shown', folder, path }, words);
   }
 
   /**
-   * The peer accepted an item and lost it: it is pushed again apart from others. It is to blame
-   * when it was lost alone twice, and its address where none like it was ever shown. Where very
-   * many are lost the peer has crashed, most likely: one by one they would take hours, so that
-   * those which find no room among the suspects are pushed again as if for the first time.
+   * Handles an item that the peer accepted and lost: it is pushed again in isolation. It is
+   * quarantined when it was lost alone as well, or when its address is gated. If very many items
+   * are lost, the peer most likely crashed, and isolation would take hours: items beyond the limit
+   * of Isolation are pushed again like new ones.
    */
   lost(item: AcceptedItem, why: string): void {
     const { clock, log, state } = this.#deps;
@@ -247,7 +255,7 @@ export class FailureAttribution {
     else if (times > 1) this.quarantine(item, REFUSED_BY_INDEX);
     else {
       const isOfMany = times === 0 && this.isolation.isFull;
-      state.put(lost(item, isOfMany ? LOST_WITH_MANY : lostTrouble, clock.now()));
+      state.put(lost(item, isOfMany ? LOST_WITH_MANY : LOST, clock.now()));
       const how = isOfMany ? 'with many others' : 'apart from others';
       const words = `accepted and not indexed, pushed again ${how}: ${placeName(item)}: ${why}`;
       log.debug({ event: 'lost', folder, path }, words);
@@ -255,11 +263,12 @@ export class FailureAttribution {
   }
 
   /**
-   * Spends an attempt: the next one is made after the backoff, or at once where the peer took it.
+   * Spends an attempt. The next one is made after the backoff, or at once if the peer had accepted
+   * the item.
    *
-   * @returns whether it was the last
+   * @returns whether it was the last attempt
    */
-  #spend(item: PendingItem | AcceptedItem, trouble: Trouble): boolean {
+  #spendAttempt(item: PendingItem | AcceptedItem, trouble: Trouble): boolean {
     const { clock, settings, state } = this.#deps;
     const waitMs = item.status === 'accepted' ? 0 : backoffMs(this.#deps.settings, item);
     const again = failed(item, trouble, clock.now() + waitMs, clock.now());
@@ -270,10 +279,10 @@ export class FailureAttribution {
   }
 
   /**
-   * Gives an item up, and tells the person why.
+   * Quarantines an item and logs the reason.
    *
-   * @param version without its hash where the next look that can read the file is to take it up
-   *   again
+   * @param version the version to record; without its hash, the next scan that can read the file
+   *   takes the item up again
    */
   quarantine(
     item: PendingItem | AcceptedItem,
@@ -296,8 +305,8 @@ export class FailureAttribution {
   }
 
   /**
-   * Whether the network of the peer explains that this item is not shown, and that not for the
-   * first time.
+   * Whether the reach of the item's URL explains that it is not shown, and this is not the first
+   * time.
    */
   #isGated(item: AcceptedItem): boolean {
     const isGated = this.#shown.length > 0 && !this.hasShownLike(item.url);
@@ -306,85 +315,89 @@ export class FailureAttribution {
 }
 
 /**
- * The share of the hold that a round, and each push where the peer did not commit its index, keeps
- * from what is pushed before.
+ * Quiet time before a round, and around each push if the peer did not commit its index, as a
+ * fraction of `holdMs`.
  */
-const APART = 1 / 4;
+const QUIET_SHARE = 1 / 4;
 
-/** How long a round goes on, as a share of the hold. */
-const LONGEST_ROUND = 1 / 2;
+/** Longest duration of a round, as a fraction of `holdMs`. */
+const ROUND_SHARE = 1 / 2;
 
-/** What stands in the state of an item that the peer accepted and lost. */
-export const lostTrouble: Trouble = {
+/** The failure of an item that the peer accepted and lost. */
+export const LOST: Trouble = {
   code: 'LOST_FROM_INDEX',
   message: 'The peer accepted it and did not index it in the usual time.',
   hint: 'It is pushed again apart from others by itself, for one document can keep others out of the index.',
 };
 
-/** The same where so many were lost that it is no reason to suspect the item. */
+/** The failure of an item that was lost with so many others that they are not isolated. */
 const LOST_WITH_MANY: Trouble = {
   code: 'LOST_WITH_MANY',
   message: 'The peer accepted it and lost it with many others, as in a crash.',
   hint: 'It is pushed again by itself; the log of the peer says whether it crashed.',
 };
 
-/** So many suspects wait at most: in rounds they take about five minutes. */
-const MOST_SUSPECTS = 250;
+/** Maximum number of lost items that wait; their rounds take about five minutes. */
+const MAX_LOST = 250;
 
-/** How often the peer lost this version: the first time with others, then alone. */
+/** Returns how often the peer lost this version: the first time with others, later alone. */
 export function timesLost({ history }: PendingItem | AcceptedItem): number {
   const present = history.slice(beginningOf(history) + 1);
-  return present.filter(({ note }) => note === lostTrouble.message).length;
+  return present.filter(({ note }) => note === LOST.message).length;
 }
 
 /**
  * Finds the document that keeps others out of the index.
  *
- * YaCy sends many documents to its index at a time, in one *update*. A document that the index
- * refuses ends the update: nothing in it is indexed, though YaCy accepted all of it (measured with
- * 1.92). So an item that is accepted and never shown is a *suspect*, and is pushed again in an
- * update of its own: nothing else is pushed meanwhile, YaCy answers when it has indexed it
- * (`synchronous`; not as long as it has shown nothing like it), and is then had commit its index,
- * which ends the update.
+ * YaCy sends documents to its index in groups, the *updates*. A document that the index refuses
+ * ends the update: none of its documents are indexed, though YaCy accepted them all (measured with
+ * 1.92). Therefore an item that is accepted and never shown is *lost*. It is pushed again in an
+ * update of its own: no other push is under way, YaCy answers only when it has indexed the item
+ * (`synchronous`, unless it has never shown a document of that reach), and then YaCy is asked to
+ * commit its index, which ends the update.
  *
- * A *round* pushes one suspect after the other, for half of the hold at most. It begins when
- * nothing else was pushed for a quarter of the hold; where the peer does not commit, its pushes are
- * apart as much. Others are pushed for the time of the hold between two rounds.
+ * A *round* pushes one lost item after the other, for half of the hold at most. It begins after a
+ * quiet time of a quarter of the hold. If the peer does not commit its index, each push has that
+ * quiet time around it. Between two rounds, other items are pushed for the duration of the hold.
  *
- * An item that was lost alone is pushed once more, in a round of its own and apart from everything
- * else by the whole hold, before it is to blame. How often it was lost is in its history.
+ * An item that was lost alone as well gets one more push: in a round of its own, with the whole
+ * hold as quiet time before and after it. If that push is lost too, the item is at fault. The
+ * history of an item counts how often it was lost.
  */
 export class Isolation {
   readonly #deps: UplinkDeps;
-  /** The suspects that wait. */
+  /** The lost items that wait. */
   readonly #waiting = new Map<string, { readonly place: Place; readonly isLastTry: boolean }>();
-  /** When anything was pushed last. */
+  /** The end of the last push. */
   #pushedAt: number;
-  /** Until then others go first behind a round. */
-  #othersUntil = Number.NEGATIVE_INFINITY;
+  /** Until then other due items go before the next round. */
+  #othersFirstUntil = Number.NEGATIVE_INFINITY;
 
-  /** @param isRead whether a suspect can be pushed without a long reading before */
+  /** @param isPrefetched whether a lost item can be pushed without reading a document first */
   constructor(
     deps: UplinkDeps,
-    private readonly isRead: (item: PendingItem) => boolean = () => true,
+    private readonly isPrefetched: (item: PendingItem) => boolean = () => true,
   ) {
     this.#deps = deps;
     this.#pushedAt = deps.clock.now();
   }
 
-  /** Whether so many suspects wait that another one would wait too long. */
+  /** Whether the limit of waiting items is reached. */
   get isFull(): boolean {
-    return this.#waiting.size >= MOST_SUSPECTS;
+    return this.#waiting.size >= MAX_LOST;
   }
 
-  /** Whether no suspect waits that could be pushed. */
+  /** Whether no lost item waits in a folder that is there. */
   get isIdle(): boolean {
-    for (const { place } of this.#waiting.values()) if (this.#isHere(place)) return false;
+    for (const { place } of this.#waiting.values()) if (this.#isPresent(place)) return false;
     return true;
   }
 
-  /** Takes a pending item if it is a suspect. @returns whether it is one */
-  take(item: PendingItem): boolean {
+  /**
+   * Adds a pending item if it is lost.
+   * @returns whether it is lost
+   */
+  addIfLost(item: PendingItem): boolean {
     const times = losesUpdates(this.#deps) ? timesLost(item) : 0;
     if (times === 0) this.forget(item);
     else {
@@ -394,33 +407,36 @@ export class Isolation {
     return times > 0;
   }
 
-  /** It does not wait any more. */
   forget(place: Place): void {
     if (this.#waiting.size > 0) this.#waiting.delete(keyOf(place));
   }
 
-  /** Something was pushed. */
+  /** Records the end of a push. */
   pushed(): void {
     this.#pushedAt = this.#deps.clock.now();
   }
 
-  /** Whether a round is to begin. @param othersWait whether items that are no suspects are due */
+  /**
+   * Whether a round is to begin.
+   * @param othersWait whether other items are due
+   */
   isDue(othersWait: boolean): boolean {
-    if (othersWait && this.#deps.clock.now() < this.#othersUntil) return false;
-    for (const item of this.ready()) if (this.isRead(item)) return true;
+    if (othersWait && this.#deps.clock.now() < this.#othersFirstUntil) return false;
+    for (const item of this.pushable()) if (this.isPrefetched(item)) return true;
     return false;
   }
 
-  /** The suspects that may be pushed as far as time allows, whether they are read or not. */
-  *ready(): Iterable<PendingItem> {
+  /** Yields the lost items that are due, whether they are read or not. */
+  *pushable(): Iterable<PendingItem> {
     for (const { place } of this.#waiting.values()) {
-      const item = this.#itemAt(place);
+      const item = this.#dueItemAt(place);
       if (item !== undefined) yield item;
     }
   }
 
   /**
-   * Pushes what waits and is read in a round. Nothing else may be pushed meanwhile.
+   * Pushes the waiting items that can be pushed, one after the other. The caller lets no other push
+   * happen meanwhile.
    *
    * @param push pushes an item, and resolves to whether the peer then committed its index
    */
@@ -431,46 +447,46 @@ export class Isolation {
       (a, b) => Number(a.isLastTry) - Number(b.isLastTry),
     );
     let isFirst = true;
-    const end = clock.now() + (APART + LONGEST_ROUND) * hold;
+    const end = clock.now() + (QUIET_SHARE + ROUND_SHARE) * hold;
     for (const { place, isLastTry } of inTurn) {
       if (!isFirst && (isLastTry || clock.now() > end)) break;
-      if (this.#nextAt(place) === undefined) continue;
-      await this.#apart(isLastTry ? hold : isFirst ? hold * APART : 0, signal);
+      if (this.#pushableAt(place) === undefined) continue;
+      await this.#waitForQuiet(isLastTry ? hold : isFirst ? hold * QUIET_SHARE : 0, signal);
       if (signal.aborted) break;
-      const item = this.#nextAt(place);
+      const item = this.#pushableAt(place);
       if (item === undefined) continue;
       isFirst = false;
       this.forget(place);
       const hasCommitted = await push(item);
-      await this.#apart(isLastTry ? hold : hasCommitted ? 0 : hold * APART, signal);
+      await this.#waitForQuiet(isLastTry ? hold : hasCommitted ? 0 : hold * QUIET_SHARE, signal);
     }
-    this.#othersUntil = clock.now() + hold;
+    this.#othersFirstUntil = clock.now() + hold;
   }
 
-  /** Waits until nothing was pushed for so long. */
-  async #apart(ms: number, signal: AbortSignal): Promise<void> {
+  /** Waits until the last push is this long ago. */
+  async #waitForQuiet(ms: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     await clock.sleep(Math.max(0, this.#pushedAt + ms - clock.now()), signal);
   }
 
-  #isHere({ folder }: Place): boolean {
+  #isPresent({ folder }: Place): boolean {
     return this.#deps.standing(folder) === 'there';
   }
 
-  /** The item that waits here, if it may be pushed now. */
-  #nextAt(place: Place): PendingItem | undefined {
-    const item = this.#itemAt(place);
-    return item !== undefined && this.isRead(item) ? item : undefined;
+  /** Returns the waiting item, if it is due and read. */
+  #pushableAt(place: Place): PendingItem | undefined {
+    const item = this.#dueItemAt(place);
+    return item !== undefined && this.isPrefetched(item) ? item : undefined;
   }
 
-  /** The item that waits here, if it may be pushed as far as time allows. */
-  #itemAt(place: Place): PendingItem | undefined {
-    if (!this.#waiting.has(keyOf(place)) || !this.#isHere(place)) return undefined;
+  /** Returns the waiting item, if it is due. */
+  #dueItemAt(place: Place): PendingItem | undefined {
+    if (!this.#waiting.has(keyOf(place)) || !this.#isPresent(place)) return undefined;
     const item = this.#deps.state.get(place.folder, place.path);
     const isReady = item?.status === 'pending' && item.inFlight === undefined;
     if (!isReady) return undefined;
     const leftMs = item.notBefore - this.#deps.clock.now();
-    return leftMs <= 0 || leftMs > longestPutOffMs(this.#deps.settings) ? item : undefined;
+    return leftMs <= 0 || leftMs > maxDelayMs(this.#deps.settings) ? item : undefined;
   }
 }
 
@@ -479,7 +495,10 @@ const UNANSWERED: Trouble = {
   message: 'The peer did not answer its push, and does not show it.',
   hint: 'See in the log of the peer whether it chokes on this file; `peersync retry PATH` pushes it again.',
 };
-/** The peer shows this version, and indexed none of its text: another push would end no better. */
+/**
+ * The failure of an item that the peer shows without its text. Another push would give the same
+ * result.
+ */
 export const TEXT_NOT_INDEXED: Trouble = {
   code: 'TEXT_NOT_INDEXED',
   message:

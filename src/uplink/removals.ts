@@ -16,23 +16,23 @@ import {
   removed,
   type Trouble,
 } from '../state/entry.js';
-import { type Backlog, HELD, ReadyQueue } from './backlog.js';
-import { MISFITS, pushFailure, troubleOf } from './batch-sender.js';
+import { type Backlog, MAX_IN_MEMORY, ReadyQueue } from './backlog.js';
+import { pushFailure, troubleOf, WRONG_DIALECT_CODES } from './batch-sender.js';
 import { Background, backoffMs, holdMs, indexingMs, keyOf, type UplinkDeps } from './deps.js';
 
-/** So many removals are looked at together for files that were renamed. */
-const ROUND = 1_000;
-/** How long a removal waits for what keeps it back, in ms. */
-const KEPT_BACK_MS = 1_000;
-/** Looking for renamed files takes at most such a share of the time. */
+/** Maximum number of removals in one search for renamed files. */
+const MAX_SEARCHED = 1_000;
+/** Delay before a blocked removal is tried again, in ms. */
+const BLOCKED_RETRY_MS = 1_000;
+/** Maximum share of the time that the search for renamed files may take. */
 const SEARCH_SHARE = 1 / 20;
-/** How long a file that is there again may take to be at rest and read, in ms. */
+/** Longest time that a file that came back may take to be stable and read, in ms. */
 const LONGEST_RETURN_MS = 5 * 60_000;
-/** How long a push that was never answered may still be under way in the peer, in ms. */
+/** Longest time that a push without an answer may still be processed by the peer, in ms. */
 const UNANSWERED_MS = 2_000;
 const SHORTEST_INTERVAL_MS = 200;
-/** From so many failed attempts on a person is told. */
-const MANY_ATTEMPTS = 5;
+/** Number of failed attempts from which a removal is reported as failing. */
+const MIN_REPORTED_ATTEMPTS = 5;
 
 const NOT_REMOVED: Trouble = {
   code: 'NOT_REMOVED',
@@ -47,33 +47,37 @@ const UNANSWERED: Trouble = {
 
 /** One document that is being removed. */
 interface Removal extends Place {
-  /** Between two look-ups, in ms. */
+  /** Interval until the next look-up, in ms. */
   interval: number;
-  /** Whether this run asked the peer, and the peer took it. */
-  isAnswered: boolean;
-  /** Whether it goes in a request of its own: one with others failed. */
+  /** Whether the peer accepted this run's request. */
+  isAccepted: boolean;
+  /** Whether it is sent in a request of its own, because a request with others failed. */
   isAlone: boolean;
-  /** Since when its file has been there again, in ms since the epoch. */
+  /** The time since which its file has been there again, in ms since the epoch. */
   backSince?: number;
 }
 
 /**
- * Brings to the peer what the state says is `removing`: asks the peer to remove the document, and
- * looks it up until the peer does not show it any more.
+ * Removes the documents of items with the status `removing` from the peer, and looks each up until
+ * the peer does not show it any more.
  *
- * A removal is *due* when its backoff is over and nothing that was pushed before can come after it.
- * It is *kept back* while a file of the same content is on its way to the peer (the same file under
- * another name, which is to be found first), while another file that is there has its URL and was
- * not pushed, and while its own file is there again, or is another version than the one that is
- * kept out, and waits to be read. Then it is marked on disk, and asked for.
+ * A removal is *due* when its backoff is over and no earlier push of the document can still reach
+ * the peer's index. It is *blocked*
  *
- * What was asked for is looked up, on a peer that shows documents for a while after their removal
- * when that is over: not there, it is `removed`; there for longer than `confirm.timeout`, it is
- * asked for again. No answer proves nothing. What an earlier run asked for, or was not answered, is
- * looked up first.
+ * - while a file with the same content is being pushed or confirmed: that is the same file under
+ *   another name, which is to be searchable first;
+ * - while another file that is there has its URL and was not pushed;
+ * - while its own file is there again, or, for a file that a rule keeps out, has another version
+ *   than the skipped one.
  *
- * The URL is reserved from before the request to its answer: a file that comes back meanwhile is
- * pushed after that.
+ * A removal that is not blocked is marked as *requested* on disk, and sent to the peer. Then it is
+ * looked up; on a peer that shows removed documents for a while, after the hold. If the document is
+ * not shown, the item is `removed`. If it is shown for longer than `confirm.timeout`, the removal
+ * is sent again. A look-up without an answer proves nothing. A removal that an earlier run
+ * requested, or whose request was not answered, is looked up first.
+ *
+ * The URL is reserved from before the request until its answer, so a file that comes back meanwhile
+ * is pushed afterwards.
  */
 export class Removals {
   readonly health = new HealthCheck(
@@ -95,16 +99,18 @@ export class Removals {
   readonly #backlog: Backlog;
   readonly #work: Background;
   readonly #waiting: ReadyQueue<Removal>;
-  /** What is being asked for, looked up or found to be free for that. */
+  /** The keys of removals that are unblocked, in a request, or being looked up. */
   readonly #underWay = new Set<string>();
-  /** What may be asked for, as no other file has its content. */
-  #free: Removal[] = [];
-  /** The content of those, and what of it is on its way to the peer. */
-  readonly #contents = new Set<string>();
-  readonly #moving = new Set<string>();
-  /** Those that failed again and again, the last time in this run. */
+  /** Due removals for which no other file has the content. */
+  #unblocked: Removal[] = [];
+  /**
+   * The content of the due removals, and the part of it that another file is bringing to the peer.
+   */
+  readonly #searchedContents = new Set<string>();
+  readonly #contentsInTransit = new Set<string>();
+  /** Removals that failed repeatedly, the last time in this run. */
   readonly #failing = new Map<string, Place>();
-  #requests = 0;
+  #openRequests = 0;
 
   constructor(deps: UplinkDeps, backlog: Backlog) {
     this.#deps = deps;
@@ -112,7 +118,7 @@ export class Removals {
     this.#work = new Background(deps.clock);
     this.#waiting = new ReadyQueue(
       deps.clock,
-      deps.held ?? HELD,
+      deps.held ?? MAX_IN_MEMORY,
       () => this.#removing(),
       () => this.#work.notify(),
     );
@@ -123,11 +129,11 @@ export class Removals {
   }
 
   /**
-   * How many removals failed again and again, the last time in this run, with what keeps one of
-   * them; not where the folder is missing.
+   * The number of removals that failed repeatedly, the last time in this run, and the reason of one
+   * of them; without those of missing folders.
    */
   get failing(): (Pick<Trouble, 'message' | 'hint'> & { readonly documents: number }) | undefined {
-    const failing = [...this.#failing].filter(([, { folder }]) => this.#mayTouch(folder));
+    const failing = [...this.#failing].filter(([, { folder }]) => this.#mayRemoveFrom(folder));
     let documents = failing.length;
     for (const [key, place] of failing) {
       const trouble = this.#itemOf(place)?.trouble;
@@ -144,23 +150,25 @@ export class Removals {
     return this.#work.loop(() => this.#step(signal), signal);
   }
 
-  /** The record of a file changed. */
+  /** Called when the record of an item changed. */
   changed(place: Place, entry: Entry | undefined): void {
-    if (entry !== undefined) this.#seen(entry);
+    if (entry !== undefined) this.#noteContent(entry);
     const key = keyOf(place);
     if (entry?.status !== 'removing') {
       this.#failing.delete(key);
       this.#waiting.delete(key);
-    } else if (!this.#underWay.has(key)) this.#take(entry);
+    } else if (!this.#underWay.has(key)) this.#schedule(entry);
     else return;
     this.#work.notify();
   }
 
-  /** Notes the content of a file that is on its way to the peer, where that matters. */
-  #seen(entry: Entry): void {
+  /**
+   * Notes the content of a file that is being pushed or confirmed, if a due removal has the same.
+   */
+  #noteContent(entry: Entry): void {
     const content = contentOf(entry);
-    if (content !== undefined && this.#contents.has(content) && isOnItsWay(entry))
-      this.#moving.add(content);
+    if (content !== undefined && this.#searchedContents.has(content) && isInTransit(entry))
+      this.#contentsInTransit.add(content);
   }
 
   foldersChanged(): void {
@@ -171,31 +179,34 @@ export class Removals {
   async *#removing(): AsyncGenerator<Iterable<Entry>> {
     const { entries } = this.#deps.state;
     for (const folder of [...entries.folders()])
-      if (this.#mayTouch(folder) && entries.counts(folder).removing > 0)
+      if (this.#mayRemoveFrom(folder) && entries.counts(folder).removing > 0)
         yield* entries.slices({ folder, status: ['removing'] });
   }
 
-  /** Also one that left the configuration; but nothing is removed for a folder that is missing. */
-  #mayTouch(folder: string): boolean {
+  /**
+   * Whether documents of the folder may be removed: not while it is missing, but also when it is
+   * not in the configuration any more.
+   */
+  #mayRemoveFrom(folder: string): boolean {
     return this.#deps.standing(folder) !== 'missing';
   }
 
-  #take({ folder, path, ...item }: RemovingItem): void {
+  #schedule({ folder, path, ...item }: RemovingItem): void {
     const known = this.#waiting.get(keyOf({ folder, path }));
     const fresh = {
       folder,
       path,
       interval: SHORTEST_INTERVAL_MS,
-      isAnswered: false,
+      isAccepted: false,
       isAlone: false,
     };
-    this.#plan(known ?? fresh, this.#dueAt({ folder, path, ...item }));
+    this.#scheduleAt(known ?? fresh, this.#dueAt({ folder, path, ...item }));
   }
 
-  /** Gives it its turn, if it is still a removal: its file may be back by now. */
-  #plan(removal: Removal, at: number): void {
+  /** Schedules a removal, if the item is still being removed: its file may be back by now. */
+  #scheduleAt(removal: Removal, at: number): void {
     this.#underWay.delete(keyOf(removal));
-    if (this.#itemOf(removal) !== undefined && this.#mayTouch(removal.folder))
+    if (this.#itemOf(removal) !== undefined && this.#mayRemoveFrom(removal.folder))
       this.#waiting.put(keyOf(removal), removal, at);
   }
 
@@ -203,9 +214,9 @@ export class Removals {
     const { clock, settings } = this.#deps;
     const now = clock.now();
     const hold = holdMs(this.#deps);
-    // A time ahead is of an earlier run whose clock was wrong.
+    // A time in the future comes from an earlier run whose clock was wrong.
     if (requestedAt !== undefined) return Math.min(now, requestedAt) + hold;
-    const latestAt = now + Math.max(KEPT_BACK_MS, settings.push.backoff.max);
+    const latestAt = now + Math.max(BLOCKED_RETRY_MS, settings.push.backoff.max);
     const pushMs =
       hold === 0 ? (sent?.isUncertain ? UNANSWERED_MS : 0) : hold + indexingMs(sent?.size ?? 0);
     return Math.max(
@@ -219,32 +230,35 @@ export class Removals {
     this.health.progress();
     if (this.#waiting.wantsMore)
       for (const entry of await this.#waiting.more())
-        if (entry.status === 'removing' && !this.#isHeld(entry)) this.#take(entry);
-    const first = this.#takeFirst(true);
+        if (entry.status === 'removing' && !this.#isTracked(entry)) this.#schedule(entry);
+    const first = this.#takeFirstDue(true);
     if (first !== undefined) {
       await queue.ready('confirm', signal);
       this.#work.start(this.#lookUp(first, signal));
-    } else if (this.#free.length > 0 && this.#requests < settings.push.concurrency) {
+    } else if (this.#unblocked.length > 0 && this.#openRequests < settings.push.concurrency) {
       await queue.ready('removal', signal);
-      this.#requests += 1;
-      this.#work.start(this.#ask(this.#nextBatch(), signal));
-    } else if (this.#free.length === 0 && this.#waiting.hasDue) await this.#findFree();
+      this.#openRequests += 1;
+      this.#work.start(this.#request(this.#nextBatch(), signal));
+    } else if (this.#unblocked.length === 0 && this.#waiting.hasDue) await this.#findUnblocked();
     else if (!this.#waiting.wantsMore) await this.#work.wait(this.#waiting.nextPassInMs);
   }
 
-  #isHeld(place: Place): boolean {
+  #isTracked(place: Place): boolean {
     return this.#underWay.has(keyOf(place)) || this.#waiting.get(keyOf(place)) !== undefined;
   }
 
-  /** Takes the removal that fell due first, if it is to be looked up, or if it is not. */
-  #takeFirst(isAsked: boolean): Removal | undefined {
+  /**
+   * Takes the removal that has been due for longest, if it waits for a look-up (`isRequested`), or
+   * for its request (not `isRequested`).
+   */
+  #takeFirstDue(isRequested: boolean): Removal | undefined {
     for (;;) {
       const { first } = this.#waiting;
       if (first === undefined) return undefined;
       const item = this.#itemOf(first);
-      if (item !== undefined && (item.requestedAt !== undefined) !== isAsked) return undefined;
+      if (item !== undefined && (item.requestedAt !== undefined) !== isRequested) return undefined;
       this.#waiting.delete(keyOf(first));
-      if (item === undefined || !this.#mayTouch(first.folder)) continue;
+      if (item === undefined || !this.#mayRemoveFrom(first.folder)) continue;
       this.#underWay.add(keyOf(first));
       return first;
     }
@@ -256,29 +270,29 @@ export class Removals {
   }
 
   /**
-   * Frees those that are due, but for what is on its way to the peer under another name: such a
-   * file is to be found first.
+   * Unblocks the due removals, except those whose content is being pushed or confirmed under
+   * another name: the renamed file is to be searchable first.
    */
-  async #findFree(): Promise<void> {
+  async #findUnblocked(): Promise<void> {
     const { clock, state } = this.#deps;
     const due: Removal[] = [];
-    for (let next = this.#takeFirst(false); next !== undefined; ) {
+    for (let next = this.#takeFirstDue(false); next !== undefined; ) {
       due.push(next);
-      next = due.length < ROUND ? this.#takeFirst(false) : undefined;
+      next = due.length < MAX_SEARCHED ? this.#takeFirstDue(false) : undefined;
     }
-    this.#contents.clear();
-    this.#moving.clear();
-    for (const removal of due) this.#contents.add(this.#contentOf(removal) ?? '');
+    this.#searchedContents.clear();
+    this.#contentsInTransit.clear();
+    for (const removal of due) this.#searchedContents.add(this.#contentOf(removal) ?? '');
     const began = clock.now();
     const { accepted, pending } = state.counts();
     if (accepted + pending > 0)
       for await (const slice of state.entries.slices({ status: ['pending', 'accepted'] }))
-        for (const entry of slice) this.#seen(entry);
+        for (const entry of slice) this.#noteContent(entry);
     const now = clock.now();
-    const waitMs = Math.max(KEPT_BACK_MS, (now - began) / SEARCH_SHARE);
+    const waitMs = Math.max(BLOCKED_RETRY_MS, (now - began) / SEARCH_SHARE);
     for (const removal of due)
-      if (this.#isMoving(removal)) this.#plan(removal, now + waitMs);
-      else this.#free.push(removal);
+      if (this.#isInTransit(removal)) this.#scheduleAt(removal, now + waitMs);
+      else this.#unblocked.push(removal);
   }
 
   #contentOf(place: Place): string | undefined {
@@ -286,26 +300,26 @@ export class Removals {
     return item && contentOf(item);
   }
 
-  #isMoving(place: Place): boolean {
-    return this.#moving.has(this.#contentOf(place) ?? '');
+  #isInTransit(place: Place): boolean {
+    return this.#contentsInTransit.has(this.#contentOf(place) ?? '');
   }
 
-  /** What goes in one request. */
+  /** Takes the removals of one request. */
   #nextBatch(): readonly Removal[] {
     const most = this.#deps.dialect.current?.removedAtOnce ?? 1;
-    const alone = this.#free.findIndex(({ isAlone }) => isAlone);
-    return this.#free.splice(0, alone === -1 ? most : Math.min(most, Math.max(1, alone)));
+    const alone = this.#unblocked.findIndex(({ isAlone }) => isAlone);
+    return this.#unblocked.splice(0, alone === -1 ? most : Math.min(most, Math.max(1, alone)));
   }
 
-  async #ask(batch: readonly Removal[], signal: AbortSignal): Promise<void> {
+  async #request(batch: readonly Removal[], signal: AbortSignal): Promise<void> {
     const { clock, state } = this.#deps;
     const urls = new Set<string>();
     try {
       const going: Removal[] = [];
       for (const removal of batch) {
-        const item = await this.#mayGo(removal);
-        if (item === undefined || !this.#backlog.reserve(item.url)) {
-          this.#plan(removal, clock.now() + KEPT_BACK_MS);
+        const item = await this.#unblockedItem(removal);
+        if (item === undefined || !this.#backlog.reserveUrl(item.url)) {
+          this.#scheduleAt(removal, clock.now() + BLOCKED_RETRY_MS);
           continue;
         }
         urls.add(item.url);
@@ -315,20 +329,20 @@ export class Removals {
       await state.commit();
       if (going.length > 0) await this.#send(going, signal);
     } finally {
-      for (const url of urls) this.#backlog.release(url);
-      this.#requests -= 1;
+      for (const url of urls) this.#backlog.unreserveUrl(url);
+      this.#openRequests -= 1;
     }
   }
 
   /**
-   * The item, if nothing keeps its removal back. One whose document is another file's now is
-   * settled here.
+   * Returns the item if its removal is not blocked. If the document belongs to another file now,
+   * the removal is completed without a request.
    */
-  async #mayGo(removal: Removal): Promise<RemovingItem | undefined> {
+  async #unblockedItem(removal: Removal): Promise<RemovingItem | undefined> {
     const { clock, look, state } = this.#deps;
     const isBack = await this.#isBack(removal);
     const item = this.#itemOf(removal);
-    if (item === undefined || this.#isMoving(removal) || !this.#mayTouch(item.folder))
+    if (item === undefined || this.#isInTransit(removal) || !this.#mayRemoveFrom(item.folder))
       return undefined;
     const now = clock.now();
     if (isBack) {
@@ -338,8 +352,8 @@ export class Removals {
     }
     const owner = this.#deps.state.entries.ownerOf(item.url, item);
     if (owner === undefined) return item;
-    // One that is on its way is going to replace the document.
-    if (!isOnItsWay(owner) || claims(owner, item.url))
+    // The other file will replace the document when it is pushed.
+    if (!isInTransit(owner) || claims(owner, item.url))
       state.put(removed(item, now, 'another file has its address now'));
     return undefined;
   }
@@ -349,8 +363,8 @@ export class Removals {
     const file = item && this.#deps.pathOf(item);
     if (item === undefined || file === undefined) return false;
     try {
-      // One that is kept out is there, and back only as another version; a link counts as what it
-      // leads to.
+      // A file that a rule keeps out stays on disk: it is back only in another version. Links count
+      // as their target.
       if (item.keptOut !== undefined) return !sameStat(await stat(file), item.version);
       return !(await lstat(file)).isDirectory();
     } catch (error) {
@@ -365,9 +379,9 @@ export class Removals {
     try {
       const results = await queue.run('removal', async (s) => {
         began = true;
-        // It may have waited long: the file, or a folder, is there again, or is not.
+        // The request may have waited long: files may be back, and folders missing.
         asked = batch.filter(
-          (one) => this.#mayTouch(one.folder) && this.#itemOf(one) !== undefined,
+          (one) => this.#mayRemoveFrom(one.folder) && this.#itemOf(one) !== undefined,
         );
         const urls = asked.map((one) => this.#itemOf(one)?.url ?? '');
         return urls.length === 0 ? [] : await peer.remove(urls, { signal: s });
@@ -382,9 +396,9 @@ export class Removals {
           result?.ok === false ? result.message : 'the peer did not answer for this document';
         if (!result?.ok) this.#failed(removal, refused(words));
         else {
-          removal.isAnswered = true;
+          removal.isAccepted = true;
           removal.interval = SHORTEST_INTERVAL_MS;
-          this.#plan(removal, clock.now() + holdMs(this.#deps));
+          this.#scheduleAt(removal, clock.now() + holdMs(this.#deps));
         }
       }
       for (const removal of batch) if (!asked.includes(removal)) this.#failed(removal, undefined);
@@ -392,10 +406,10 @@ export class Removals {
       if (signal.aborted) return;
       if (!(error instanceof PeersyncError)) throw error;
       const kind = pushFailure(error, began);
-      const isMisfit = MISFITS.has(error.code) && (await dialect.misfits());
+      const isMisfit = WRONG_DIALECT_CODES.has(error.code) && (await dialect.misfits());
       for (const removal of batch) {
         if (isMisfit) this.#failed(removal, undefined);
-        else if (kind === 'unanswered') this.#plan(removal, clock.now() + holdMs(this.#deps));
+        else if (kind === 'unanswered') this.#scheduleAt(removal, clock.now() + holdMs(this.#deps));
         else {
           removal.isAlone ||= kind === 'failed' && batch.length > 1;
           this.#failed(removal, troubleOf(error));
@@ -405,10 +419,10 @@ export class Removals {
     await this.#deps.state.commit();
   }
 
-  /** It is asked for again: later where there is a trouble. */
+  /** Schedules another request: after the backoff if there was a failure, else at once. */
   #failed(removal: Removal, trouble: Trouble | undefined): void {
     const { clock, settings, state } = this.#deps;
-    removal.isAnswered = false;
+    removal.isAccepted = false;
     const item = this.#itemOf(removal);
     if (item === undefined) this.#underWay.delete(keyOf(removal));
     else {
@@ -416,9 +430,9 @@ export class Removals {
       const { requestedAt: _, ...unasked } = item;
       const now = clock.now();
       const after = trouble === undefined ? unasked : removalFailed(item, trouble, now + waitMs);
-      if (after.attempts >= MANY_ATTEMPTS) this.#failing.set(keyOf(removal), removal);
+      if (after.attempts >= MIN_REPORTED_ATTEMPTS) this.#failing.set(keyOf(removal), removal);
       state.put(after);
-      this.#plan(removal, this.#dueAt(after));
+      this.#scheduleAt(removal, this.#dueAt(after));
     }
   }
 
@@ -437,27 +451,27 @@ export class Removals {
     const now = clock.now();
     const item = this.#itemOf(removal);
     const hold = holdMs(this.#deps);
-    const patienceMs = Math.max(settings.confirm.timeout, 2 * hold);
-    const isOver = (askedAt: number) => Math.min(now - askedAt, queue.answeringForMs) >= patienceMs;
-    // Since then the file came back, or the removal began anew.
-    if (item?.requestedAt === undefined || item.url !== url) this.#plan(removal, now);
+    const timeoutMs = Math.max(settings.confirm.timeout, 2 * hold);
+    const isOver = (askedAt: number) => Math.min(now - askedAt, queue.answeringForMs) >= timeoutMs;
+    // The file came back during the look-up, or the removal began again.
+    if (item?.requestedAt === undefined || item.url !== url) this.#scheduleAt(removal, now);
     else if (isThere === false && began >= item.requestedAt + hold) {
       const note = 'the peer does not show it any more';
       state.put(removed(item, now, note));
       await state.commit();
       this.#underWay.delete(keyOf(removal));
       const { folder, path } = item;
-      // A rename was told as one.
+      // A rename has its own log line.
       const level = isRenamed(item) ? 'debug' : 'info';
       log[level](
         { event: 'removed', folder, path, url },
         `removed ${placeName(item)} from the peer`,
       );
-    } else if (isThere === true && (!removal.isAnswered || isOver(item.requestedAt))) {
-      this.#failed(removal, removal.isAnswered ? NOT_REMOVED : UNANSWERED);
+    } else if (isThere === true && (!removal.isAccepted || isOver(item.requestedAt))) {
+      this.#failed(removal, removal.isAccepted ? NOT_REMOVED : UNANSWERED);
       await state.commit();
     } else {
-      this.#plan(removal, now + removal.interval);
+      this.#scheduleAt(removal, now + removal.interval);
       removal.interval = Math.min(removal.interval * 2, settings.confirm.maxInterval);
     }
   }
@@ -471,6 +485,6 @@ function refused(words: string): Trouble {
   };
 }
 
-function isOnItsWay(entry: Entry): boolean {
+function isInTransit(entry: Entry): boolean {
   return entry.status === 'pending' || entry.status === 'accepted';
 }

@@ -1,33 +1,33 @@
 import type { StateView } from '../state/state.js';
 
-/** The small value that tells how far the audit of everything is. */
+/** The key of the state value that keeps the progress of the full audit. */
 export const REPAIR_AUDIT_META = 'repairAudit';
 
 /**
- * How far the audit of everything is, as it is kept in state. A type and not an interface, for it
- * is kept as JSON.
+ * The progress of the full audit as the state keeps it. A type and not an interface, because it is
+ * stored as JSON.
  */
 export type RepairAudit = {
-  /** Which repair it follows: its `repairedAt`. */
+  /** The `repairedAt` of the repair that it follows. */
   readonly of: number;
   readonly parts: number;
-  /** The parts that are done, and the items in them. */
+  /** The number of parts that are done, and of items in them. */
   readonly done: number;
   readonly checked: number;
 };
 
-/** How far the audit after a repair of the state is. */
+/** The progress of the full audit after a repair of the state. */
 export interface RepairAuditProgress {
   /** When the state was repaired, in ms since the epoch. */
   readonly since: number;
   readonly checked: number;
-  /** How many items there are. */
+  /** The number of items to look up. */
   readonly of: number;
 }
 
 /**
- * Undefined where no audit of everything is to be done. @param checkedInPart those of the part that
- * is under way
+ * Returns the progress of the full audit; undefined if none is pending.
+ * @param checkedInPart the number of items looked up in the present part
  */
 export function repairAuditProgress(
   state: Pick<StateView, 'meta' | 'repairedAt' | 'counts'>,

@@ -11,13 +11,13 @@ export interface Scope {
 }
 
 /**
- * Gives quarantined items another try, ends the wait of pending ones, and forgets why files were
- * skipped, so that the next look decides anew. An accepted item that may never be shown is pushed
- * again. Nothing is pushed that is confirmed already.
+ * Makes quarantined items pending again, ends the delay of pending ones, and forgets why files were
+ * skipped, so that the next scan decides again. Accepted items that may never be shown are pushed
+ * again. Confirmed items are not pushed.
  *
- * @param scopes what to try again; undefined for everything
- * @returns how many items are pending again, with all their attempts, and the files that are to be
- *   read again first, for their content was not known
+ * @param scopes the files to retry; undefined for all
+ * @returns the number of items that are pending again, with all their attempts, and the files to be
+ *   read again first, because their content is not known
  */
 export async function retryItems(
   state: Pick<State, 'entries' | 'put' | 'remove'>,
@@ -30,7 +30,8 @@ export async function retryItems(
     for (const entry of slice) {
       const { folder, path, status } = entry;
       if (status === 'skipped' || (status === 'quarantined' && !hasContent(entry.version))) {
-        // What the peer has of it stays known; no file looks like this.
+        // The record of what the peer has is kept. No file has this modification time, so the next
+        // scan reads the file.
         if (entry.sent === undefined) state.remove(folder, path);
         else
           state.put({ ...entry, version: { ...entry.version, mtimeMs: Number.MIN_SAFE_INTEGER } });

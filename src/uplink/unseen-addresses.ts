@@ -3,8 +3,8 @@ import { beginningOf } from '../state/entry.js';
 import type { State, StateView } from '../state/state.js';
 
 /**
- * For each reach of which nothing was ever shown: an item that was not shown for long, and since
- * when that is known.
+ * The key of the state value that keeps, for each reach of which the peer never showed a document,
+ * one item that was not shown in time, and since when that is known.
  */
 const UNSEEN_META = 'unseenAddresses';
 
@@ -15,21 +15,21 @@ type Unseen = {
   readonly since: number;
 };
 
-/**
- * Why the peer may show no document of some addresses; of each reach the trouble of the item that
- * stands for it.
- */
+/** Returns, for each reach that the peer may never show, the failure of its recorded item. */
 export function unseenAddresses(
   state: Pick<StateView, 'get' | 'meta'>,
 ): readonly (Trouble & { readonly since: number })[] {
   return Object.values(recorded(state)).flatMap(({ code, folder, path, since }) => {
     const trouble = state.get(folder, path)?.trouble;
-    // The file is gone, has another address, or was given up for another reason.
+    // The file is gone, has another URL, or failed for another reason.
     return trouble?.code === code ? { ...trouble, since } : [];
   });
 }
 
-/** An item has this trouble, which stands for all of its reach. @returns whether that is news */
+/**
+ * Records that this item's failure concerns its whole reach.
+ * @returns whether that is new
+ */
 export function recordUnseen(
   state: Pick<State, 'get' | 'meta' | 'setMeta'>,
   reach: string,
@@ -43,7 +43,7 @@ export function recordUnseen(
   return true;
 }
 
-/** The peer showed a document of this reach. */
+/** Called when the peer showed a document of this reach. */
 export function forgetUnseen(state: Pick<State, 'meta' | 'setMeta'>, reach: string): void {
   const { [reach]: known, ...others } = recorded(state);
   if (known !== undefined) state.setMeta(UNSEEN_META, { ...others });
@@ -60,7 +60,7 @@ function isUnseen(value: unknown): value is Unseen {
   return hasPlace && typeof value.path === 'string' && 'code' in value && 'since' in value;
 }
 
-/** When the peer first accepted this version, in ms since the epoch. */
+/** Returns when the peer first accepted this version, in ms since the epoch. */
 export function firstAcceptedAt({ history, since }: AcceptedItem): number {
   const present = history.slice(beginningOf(history) + 1);
   return present.find(({ status }) => status === 'accepted')?.at ?? since;

@@ -28,69 +28,71 @@ import { FailureAttribution, Isolation } from './failure-attribution.js';
 import { Removals } from './removals.js';
 
 /**
- * One batch is read and encoded in seconds; but the thread that does it reads large files for
- * others, too. On a busy machine one document may take ten minutes, and as much again in a new
- * process. In ms.
+ * Longest time without progress while a batch is read and encoded, in ms. A batch usually takes
+ * seconds. On a busy machine one document may take ten minutes, and the second try in a new process
+ * ten more; the thread also reads large files for others.
  */
 const LONGEST_PACKING_MS = 30 * 60_000;
 /**
- * How long an item is left alone that waits for a scan of its folder, in ms; less where that
- * changes it.
+ * Delay before an item that waits for a scan of its folder is tried again, in ms. The scan usually
+ * changes the item before that.
  */
-const SCAN_PAUSE_MS = 10_000;
-/** How long a file that changed under our hands is left alone, in ms. */
-const STALE_PAUSE_MS = 2_000;
-/** How soon to look again for suspects that are not due yet, or whose folder is missing, in ms. */
+const AWAITS_SCAN_DELAY_MS = 10_000;
+/** Delay before a file that changed while it was read is read again, in ms. */
+const CHANGED_FILE_DELAY_MS = 2_000;
+/**
+ * Interval between checks for lost items that are not due yet, or whose folder is missing, in ms.
+ */
 const POLL_MS = 5_000;
 const LANES: readonly PushLane[] = ['text', 'document'];
-/** A text with fewer words is not told from one whose text the peer dropped. */
-const FEWEST_WORDS = 10;
-/** Two clocks are hardly ever further apart, in ms. */
-const CLOCKS_APART_MS = 60_000;
+/** Below this number of words, an indexed text cannot be told from a dropped one. */
+const MIN_COMPARABLE_WORDS = 10;
+/** Assumed maximum difference between our clock and the peer's, in ms. */
+const MAX_CLOCK_SKEW_MS = 60_000;
 
-/** A document that was read and waits for its push. */
-interface ReadAhead {
+/** A lost document that was read before its isolation round. */
+interface Prefetched {
   readonly item: PendingItem;
   readonly content: PreparedDocument['content'];
-  /** The rules by which it was read. */
+  /** The content rules of the dialect at the time of reading. */
   readonly rules: ContentRules;
 }
 
 export interface UplinkStatus {
-  /** Items in requests that are under way. */
+  /** Items that are being read, wait in a batch, or are in a push request. */
   readonly inFlight: number;
-  /** Items that wait to be shown. */
+  /** Accepted items that are not confirmed yet. */
   readonly confirming: number;
   /**
-   * The learned time from a push to its first showing, in ms; undefined as long as the peer has
-   * shown nothing.
+   * The learned time from a push until the peer first shows the document, in ms; undefined until
+   * the peer has shown one.
    */
   readonly timeToVisibleMs: number | undefined;
-  /** Removals that failed again and again: how many, and what keeps one of them. */
+  /** The number of removals that failed repeatedly, and the reason of one of them. */
   readonly removalsFailing?: Removals['failing'];
-  /** Why no document can be read at present. */
+  /** The reason why no document can be read at present. */
   readonly documentsTrouble?: DocumentsTrouble | undefined;
 }
 
 /**
- * What goes to the peer: pushes what the state says is pending, in batches, has the
- * confirm loop look up what it says is accepted, and has removed what it says is removing.
+ * Keeps the peer up to date with the state: pushes pending items in batches, has accepted items
+ * looked up (ConfirmLoop) and has documents of removed files removed (Removals).
  *
- * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an
- * earlier run left (accepted items are looked up, items in flight are looked up before they are
- * pushed again) and follows every change of the state from then on; `stop` ends the loops once what
- * is under way has settled, which stopping the queue brings about.
+ * Life: `start` waits until the dialect of the peer is known. Then it schedules the work that an
+ * earlier run left: accepted items are looked up, items whose push left without a recorded answer
+ * are looked up before another push. From then on it follows every change of the state. `stop` ends
+ * the loops when the requests under way have ended; stopping the queue ends those.
  *
- * One producer takes items of one lane from the backlog when the queue has room, until a batch is
- * full (in number or bytes) or has waited for `push.linger`. The lanes, text and documents, take
- * turns; while documents are read, text goes on. The batch is read, its items are marked as in
- * flight on disk, it is sent, and the results are brought to the state and to the disk. Then what
- * the peer accepted is looked up by the confirm loop, and so is what is still in flight; what is
- * pending is due again.
+ * One producer takes items of one lane from the backlog when the queue has room. A batch is
+ * complete when it is full (by number or bytes) or has waited for `push.linger`. The lanes, text
+ * and documents, take turns; text is pushed while documents are read. A batch is read, its items
+ * are marked as in flight on disk, it is sent, and the results are stored in the state and on disk.
+ * Accepted and unanswered items go to the confirm loop. Items that are still pending go back to the
+ * backlog.
  *
- * Suspects (see Isolation) are pushed in rounds, while no other push is under way. A suspect
- * document is read before its round. A batch of documents that is being read when a round begins
- * leaves when the round is over.
+ * Lost items (see Isolation) are pushed in rounds, while no other push is under way. A lost
+ * document is read before its round. A batch of documents that is being read when a round begins is
+ * sent after the round.
  */
 export class Uplink {
   readonly #deps: UplinkDeps;
@@ -100,10 +102,10 @@ export class Uplink {
   readonly #attribution: FailureAttribution;
   readonly #isolation: Isolation;
   readonly #work: Background;
-  readonly #pushing = new HealthCheck('push', 'items that are due are not pushed', {
+  readonly #pushHealth = new HealthCheck('push', 'items that are due are not pushed', {
     busy: () => this.#mayPush(),
   });
-  readonly #packing = new HealthCheck('packing', 'a batch is not read from the disk', {
+  readonly #packHealth = new HealthCheck('packing', 'a batch is not read from the disk', {
     limitMs: LONGEST_PACKING_MS,
     waits: () => this.#documentsTrouble !== undefined,
   });
@@ -111,20 +113,20 @@ export class Uplink {
   #loops: Promise<unknown> = Promise.resolve();
   #unsubscribe: () => void = () => {};
   #isRunning = false;
-  /** How many batches of documents are being read, or wait for the end of a round. */
-  #reading = 0;
+  /** The number of document batches that are being read or wait for the end of a round. */
+  #documentBatchesReading = 0;
   /** The lane of the last batch that was taken from the backlog. */
   #lastLane: PushLane = 'document';
-  /** Resolves at the end of the round in which suspects are pushed, and nothing else. */
+  /** The current isolation round; resolves at its end. No other push begins before that. */
   #round: Promise<void> | undefined;
-  /** A suspect document that was read for its round. One at a time: its text is in memory. */
-  #ahead: ReadAhead | undefined;
-  #isReadingAhead = false;
+  /** The lost document that was read for its round; only one, because its text is in memory. */
+  #prefetched: Prefetched | undefined;
+  #isPrefetching = false;
 
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
     this.#backlog = new Backlog(deps, () => this.#work.notify());
-    this.#isolation = new Isolation(deps, (item) => !isDocument(item) || this.#isAhead(item));
+    this.#isolation = new Isolation(deps, (item) => !isDocument(item) || this.#isPrefetched(item));
     this.#attribution = new FailureAttribution(deps, this.#isolation);
     this.#confirm = new ConfirmLoop(deps, this.#attribution);
     this.#removals = new Removals(deps, this.#backlog);
@@ -132,8 +134,8 @@ export class Uplink {
   }
 
   /**
-   * Starts the loops. `onFailure` is called with an error that ended one of them, which is a bug or
-   * a disk that fails.
+   * Starts the loops. `onFailure` is called with an error that ended one of them: a bug or a
+   * failing disk.
    */
   start(onFailure: (error: unknown) => void): void {
     this.#loops = this.#run(this.#stopping.signal, onFailure).catch(onFailure);
@@ -141,12 +143,12 @@ export class Uplink {
 
   async #run(signal: AbortSignal, onFailure: (error: unknown) => void): Promise<void> {
     const { dialect, state } = this.#deps;
-    // What is to travel, and when it is looked up, depends on it.
+    // The dialect decides which content is sent, and when it is looked up.
     if (!(await dialect.known(signal))) return;
-    // What is out is decided about when it is given back.
+    // Items in flight are re-evaluated when they are checked in.
     this.#unsubscribe = state.onChange((after, _before, place) => {
       this.#removals.changed(place, after);
-      if (!this.#backlog.changed(place, after)) this.#takeUp(place, after);
+      if (!this.#backlog.changed(place, after)) this.#schedule(place, after);
     });
     this.#isRunning = true;
     const pushing = this.#work.loop(() => this.#step(signal), signal);
@@ -161,16 +163,16 @@ export class Uplink {
     this.#unsubscribe();
   }
 
-  /** Of the loops, while they run. */
+  /** The health checks of the loops; empty while they do not run. */
   get health(): readonly HealthCheck[] {
     return this.#isRunning
-      ? [this.#pushing, this.#packing, this.#confirm.health, this.#removals.health]
+      ? [this.#pushHealth, this.#packHealth, this.#confirm.health, this.#removals.health]
       : [];
   }
 
   status(): UplinkStatus {
     return {
-      inFlight: this.#backlog.out,
+      inFlight: this.#backlog.inFlight,
       confirming: this.#deps.state.counts().accepted,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,
       removalsFailing: this.#removals.failing,
@@ -182,7 +184,7 @@ export class Uplink {
     return this.#deps.documentsTrouble?.();
   }
 
-  /** To be called whenever the root of a folder stands otherwise than before. */
+  /** Must be called after a change of the state of a folder's root. */
   foldersChanged(): void {
     this.#backlog.foldersChanged();
     this.#removals.foldersChanged();
@@ -190,31 +192,31 @@ export class Uplink {
   }
 
   /**
-   * Whether nothing is left to do until the state changes or a folder is back; false before it has
-   * taken up what there is.
+   * Whether nothing is left to do until the state changes or a missing folder comes back; false
+   * until the first pass over the state has ended.
    */
   get isIdle(): boolean {
-    const isApart = this.#round !== undefined;
+    const isInRound = this.#round !== undefined;
     const isPushing =
-      this.#work.size > 0 || isApart || !this.#backlog.isIdle || !this.#isolation.isIdle;
+      this.#work.size > 0 || isInRound || !this.#backlog.isIdle || !this.#isolation.isIdle;
     return this.#isRunning && !isPushing && this.#confirm.isIdle && this.#removals.isIdle;
   }
 
-  /** Whether the item is on its way to the peer at this moment. */
+  /** Whether the item is in a batch that is being read or sent. */
   isInFlight(place: Place): boolean {
-    return this.#backlog.isOut(place);
+    return this.#backlog.isInFlight(place);
   }
 
-  /** When the item is looked up next. */
+  /** Returns the time of the item's next look-up. */
   nextLook(place: Place): NextLook | undefined {
     return this.#confirm.next(place);
   }
 
-  /** A file that is not out has this record now, or none. */
-  #takeUp(place: Place, entry: Entry | undefined): void {
+  /** Schedules an item that is not in flight, by its current record, or drops it if it has none. */
+  #schedule(place: Place, entry: Entry | undefined): void {
     if (entry?.status === 'pending') {
       if (entry.inFlight !== undefined) this.#confirm.resume(entry, entry.inFlight);
-      else if (!this.#isolation.take(entry)) this.#backlog.add(entry);
+      else if (!this.#isolation.addIfLost(entry)) this.#backlog.add(entry);
       this.#work.notify();
       return;
     }
@@ -226,11 +228,11 @@ export class Uplink {
 
   async #step(signal: AbortSignal): Promise<void> {
     const { queue } = this.#deps;
-    if (this.#backlog.wantsMore) await this.#takeUpMore();
-    this.#readAhead();
+    if (this.#backlog.wantsMore) await this.#scheduleMore();
+    this.#prefetch();
     const lane = this.#nextLane();
-    if (this.#isolation.isDue(this.#hasDue)) {
-      this.#round = this.#pushApart(signal).finally(() => {
+    if (this.#isolation.isDue(this.#hasDueItems)) {
+      this.#round = this.#pushIsolated(signal).finally(() => {
         this.#round = undefined;
       });
       await this.#round;
@@ -245,37 +247,38 @@ export class Uplink {
     }
   }
 
-  async #takeUpMore(): Promise<void> {
+  async #scheduleMore(): Promise<void> {
     for (const entry of await this.#backlog.more())
-      if (!this.#backlog.holds(entry)) this.#takeUp(entry, entry);
+      if (!this.#backlog.has(entry)) this.#schedule(entry, entry);
   }
 
-  get #hasDue(): boolean {
+  get #hasDueItems(): boolean {
     return LANES.some((lane) => this.#backlog.hasDue(lane));
   }
 
-  /** The lane whose turn it is, if a batch can be taken from one. */
+  /** Returns the lane that goes next, if one has due items and room for a batch. */
   #nextLane(): PushLane | undefined {
     const open = LANES.filter((lane) => this.#backlog.hasDue(lane) && !this.#isFull(lane));
     return open.find((lane) => lane !== this.#lastLane) ?? open[0];
   }
 
   /**
-   * One extra batch is prepared ahead, so sending never waits for the disk. Documents that are
-   * being read do not count: one batch of them is read at a time.
+   * Whether the lane may start no batch. One batch more than the queue sends at a time is prepared,
+   * so that sending never waits for the disk. Batches of documents that are being read do not
+   * count, but only one of those is read at a time.
    */
   #isFull(lane: PushLane): boolean {
-    if (lane === 'document' && this.#reading > 0) return true;
-    return this.#work.size - this.#reading > this.#deps.settings.push.concurrency;
+    if (lane === 'document' && this.#documentBatchesReading > 0) return true;
+    return this.#work.size - this.#documentBatchesReading > this.#deps.settings.push.concurrency;
   }
 
-  /** Whether something is due, and nothing keeps it from being pushed. */
+  /** Whether items are due and nothing keeps them from being pushed. */
   #mayPush(): boolean {
     if (this.#round !== undefined || this.#nextLane() === undefined) return false;
     return !this.#isolation.isDue(true) && this.#deps.queue.hasRoom('push');
   }
 
-  /** Takes due items until the batch is full or has waited for `push.linger`. */
+  /** Takes due items until the batch is full or `push.linger` is over. */
   async #gather(lane: PushLane, signal: AbortSignal): Promise<PendingItem[]> {
     const { clock, settings } = this.#deps;
     const { maxItems, maxBytes, linger } = settings.push;
@@ -284,7 +287,7 @@ export class Uplink {
     let bytes = 0;
     let isFull = false;
     const accepts = (item: PendingItem) => {
-      const isAlone = this.#attribution.isSuspect(item);
+      const isAlone = this.#attribution.isBlamed(item);
       isFull ||= batch.length > 0 && (isAlone || bytes + item.version.size > maxBytes);
       if (isFull) return false;
       batch.push(item);
@@ -296,45 +299,45 @@ export class Uplink {
       this.#backlog.take(accepts, lane);
       const left = end - clock.now();
       if (isFull || left <= 0 || signal.aborted) return batch;
-      if (this.#backlog.wantsMore) await this.#takeUpMore();
+      if (this.#backlog.wantsMore) await this.#scheduleMore();
       else await this.#work.wait(Math.min(left, this.#backlog.nextPassInMs));
     }
   }
 
-  /** Reads the next suspect document, unless one is being read or waits for its round. */
-  #readAhead(): void {
+  /** Reads the next lost document, unless one is being read or waits for its round. */
+  #prefetch(): void {
     const { dialect, pathOf } = this.#deps;
     const rules = dialect.current?.content;
-    if (this.#isReadingAhead || rules === undefined) return;
+    if (this.#isPrefetching || rules === undefined) return;
     let next: PendingItem | undefined;
-    for (const item of this.#isolation.ready()) {
-      if (this.#isAhead(item)) return;
+    for (const item of this.#isolation.pushable()) {
+      if (this.#isPrefetched(item)) return;
       if (isDocument(item) && pathOf(item) !== undefined) next ??= item;
     }
-    this.#ahead = undefined;
-    if (next === undefined || !this.#backlog.takeOut(next)) return;
+    this.#prefetched = undefined;
+    if (next === undefined || !this.#backlog.claim(next)) return;
     this.#isolation.forget(next);
-    this.#isReadingAhead = true;
-    this.#work.start(this.#readSuspect(next, rules));
+    this.#isPrefetching = true;
+    this.#work.start(this.#prefetchLost(next, rules));
   }
 
-  async #readSuspect(item: PendingItem, rules: ContentRules): Promise<void> {
-    this.#reading += 1;
+  async #prefetchLost(item: PendingItem, rules: ContentRules): Promise<void> {
+    this.#documentBatchesReading += 1;
     try {
-      const [content] = await this.#packing.during(() => this.#pack([item], rules));
-      if (content?.kind === 'content') this.#ahead = { item, content, rules };
+      const [content] = await this.#packHealth.during(() => this.#pack([item], rules));
+      if (content?.kind === 'content') this.#prefetched = { item, content, rules };
       else this.#settle([item], [content], rules);
     } finally {
-      this.#reading -= 1;
-      this.#isReadingAhead = false;
+      this.#documentBatchesReading -= 1;
+      this.#isPrefetching = false;
     }
     await this.#deps.state.commit();
-    this.#release(item);
+    this.#checkIn(item);
   }
 
-  /** Whether this version was read for its round. */
-  #isAhead(item: PendingItem): boolean {
-    const { item: read, rules } = this.#ahead ?? {};
+  /** Whether this version was read for its round, by the rules of the present dialect. */
+  #isPrefetched(item: PendingItem): boolean {
+    const { item: read, rules } = this.#prefetched ?? {};
     const isSame = read !== undefined && keyOf(read) === keyOf(item);
     return (
       isSame &&
@@ -343,36 +346,38 @@ export class Uplink {
     );
   }
 
-  /**
-   * Pushes suspects while no other push is under way, so that they are in an update of the index of
-   * their own.
-   */
-  async #pushApart(signal: AbortSignal): Promise<void> {
+  /** Pushes lost items while no other push is under way, so that each has its own index update. */
+  async #pushIsolated(signal: AbortSignal): Promise<void> {
     const { clock, queue } = this.#deps;
-    while (this.#work.size > this.#reading) await this.#work.wait(POLL_MS);
+    while (this.#work.size > this.#documentBatchesReading) await this.#work.wait(POLL_MS);
     await this.#isolation.round(async (item) => {
-      this.#backlog.takeOut(item);
+      this.#backlog.claim(item);
       await queue.ready('push', signal);
-      // A synchronous push of a URL that its network does not take is an error to a YaCy.
+      // YaCy answers a synchronous push with an error if its network does not accept the URL.
       await this.#deliver([item], 'text', this.#attribution.hasShownLike(item.url));
       return this.#confirm.commitIndex(clock.now());
     }, signal);
   }
 
-  /** @param synchronous whether the peer is to answer only when it has indexed the batch */
+  /**
+   * Reads and sends a batch, and applies the results.
+   * @param synchronous whether the peer is to answer only when it has indexed the batch
+   */
   async #deliver(
     batch: readonly PendingItem[],
     lane: PushLane,
     synchronous = this.#deps.settings.push.synchronous,
   ): Promise<void> {
     const { dialect, state } = this.#deps;
-    const spoken = dialect.current;
-    if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
-    this.#pushing.progress();
-    const documents = await this.#packing.during(() => this.#read(batch, lane, spoken.content));
+    const active = dialect.current;
+    if (active === undefined) throw new Error('a batch was gathered before the dialect was known');
+    this.#pushHealth.progress();
+    const documents = await this.#packHealth.during(() =>
+      this.#readBatch(batch, lane, active.content),
+    );
     await state.commit();
     const before = this.#attribution.successes;
-    const results = await sendBatch(this.#deps, documents, spoken, synchronous);
+    const results = await sendBatch(this.#deps, documents, active, synchronous);
     const taken = documents.flatMap((document, i) => this.#accept(document, results[i]) ?? []);
     if (taken.length > 0) this.#attribution.succeeded(taken);
     for (const [i, { item }] of documents.entries()) {
@@ -383,36 +388,39 @@ export class Uplink {
     this.#isolation.pushed();
     await state.commit();
     this.#confirm.watch(taken);
-    for (const item of batch) this.#release(item);
+    for (const item of batch) this.#checkIn(item);
   }
 
   /**
-   * Prepares a batch of a lane. A batch of documents is counted as being read meanwhile, and leaves
-   * in no round.
+   * Prepares a batch of a lane. A batch of documents is counted while it is read, and waits for the
+   * end of a round.
    */
-  async #read(
+  async #readBatch(
     batch: readonly PendingItem[],
     lane: PushLane,
     rules: ContentRules,
   ): Promise<PreparedDocument[]> {
     if (lane === 'text') return await this.#prepare(batch, rules);
-    this.#reading += 1;
+    this.#documentBatchesReading += 1;
     try {
       const documents = await this.#prepare(batch, rules);
       while (this.#round !== undefined) await this.#round.catch(() => {});
       return documents;
     } finally {
-      this.#reading -= 1;
+      this.#documentBatchesReading -= 1;
       this.#work.notify();
     }
   }
 
-  /** An item that is out as it stands now, if it is still to be pushed. */
+  /** Returns the present record of an item in flight, if that version is still to be pushed. */
   #current(item: PendingItem): PendingItem | undefined {
     return stillPending(this.#backlog.current(item), item);
   }
 
-  /** Brings a positive result to the state. @returns the item if it is to be looked up */
+  /**
+   * Stores a positive result in the state.
+   * @returns the accepted item, if it is to be looked up
+   */
   #accept(document: PreparedDocument, result: PushResult | undefined): AcceptedItem | undefined {
     if (result?.kind !== 'accepted') return undefined;
     const { clock, state } = this.#deps;
@@ -421,16 +429,16 @@ export class Uplink {
     const current = stillPending(now, document.item);
     const after = current && accepted(current, sent, clock.now());
     if (after !== undefined) state.put(after);
-    // The file changed or went while this version travelled: what the peer took is remembered with
-    // what is there now.
+    // The file changed or was removed during the push: its present record notes what the peer
+    // accepted.
     else if (now !== undefined && now.status !== 'accepted' && now.status !== 'confirmed')
       state.put(overtaken(now, sent, clock.now()));
     return after;
   }
 
   /**
-   * Brings a negative result to the state. @param before how many pushes had gone through when this
-   * one began
+   * Stores a negative result in the state.
+   * @param before the number of successful pushes when this one began
    */
   async #fail(item: PendingItem, result: PushResult, before: number): Promise<void> {
     const { clock, state } = this.#deps;
@@ -439,40 +447,42 @@ export class Uplink {
     else if (result.kind === 'unanswered') this.#attribution.unanswered(item);
     else if (current === undefined) return;
     else if (result.kind === 'refused') this.#attribution.refused(current, result.words);
-    else if (result.kind === 'stale') this.#putOff(current);
+    else if (result.kind === 'stale') this.#postpone(current);
     else if (result.kind === 'returned') state.put(returned(current, clock.now(), result.trouble));
   }
 
-  /** Leaves a file alone that changed under our hands, and has it looked at. */
-  #putOff(item: PendingItem): void {
+  /** Postpones an item whose file changed while it was read, and has the file looked at again. */
+  #postpone(item: PendingItem): void {
     const { clock, look, state } = this.#deps;
-    state.put(returned(item, clock.now() + STALE_PAUSE_MS));
+    state.put(returned(item, clock.now() + CHANGED_FILE_DELAY_MS));
     look(item);
   }
 
-  #release(taken: PendingItem): void {
+  #checkIn(taken: PendingItem): void {
     const { pathOf } = this.#deps;
-    const entry = this.#backlog.giveBack(taken);
-    if (entry !== taken) this.#takeUp(taken, entry);
-    // It was left as it was, and waits for a scan of its folder.
-    else if (!this.#isolation.take(entry))
-      this.#backlog.add(entry, pathOf(entry) === undefined ? SCAN_PAUSE_MS : 0);
+    const entry = this.#backlog.checkIn(taken);
+    if (entry !== taken) this.#schedule(taken, entry);
+    // The record did not change. An item without a path waits for a scan of its folder.
+    else if (!this.#isolation.addIfLost(entry))
+      this.#backlog.add(entry, pathOf(entry) === undefined ? AWAITS_SCAN_DELAY_MS : 0);
   }
 
   async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
     return this.#settle(batch, await this.#pack(batch, rules), rules);
   }
 
-  /** Reads a batch, unless it is a suspect document that was read before. */
+  /**
+   * Reads a batch. Returns the prefetched content instead if the batch is the prefetched document.
+   */
   async #pack(
     batch: readonly PendingItem[],
     rules: ContentRules,
   ): Promise<readonly (Packed | undefined)[]> {
     const { extracts, linksWithin, pathOf, settings } = this.#deps;
     const [first] = batch;
-    if (this.#ahead !== undefined && first !== undefined && this.#isAhead(first)) {
-      const { content } = this.#ahead;
-      this.#ahead = undefined;
+    if (this.#prefetched !== undefined && first !== undefined && this.#isPrefetched(first)) {
+      const { content } = this.#prefetched;
+      this.#prefetched = undefined;
       return [content];
     }
     const files = batch.map((item) => ({
@@ -481,18 +491,18 @@ export class Uplink {
       version: item.version,
       isExtracted: extracts(item.folder),
     }));
-    const onProgress = () => this.#packing.progress();
+    const onProgress = () => this.#packHealth.progress();
     const { maxBytes } = settings.push;
     return await packAll(this.#deps, { rules, files, maxBytes }, onProgress);
   }
 
   /**
-   * Marks what is to travel as leaving, and what it replaces in the peer as replaced, in memory: to
-   * be committed before it does. A file that is not the expected version any more, or cannot be
-   * read, is settled here. An item that the configuration has at another URL now, or at none, is
-   * left as it is, and so is one that cannot be told while its folder is held.
+   * Marks the items to be sent as in flight, and the items that they replace in the peer as
+   * replaced. Both are in memory only: the caller commits them before it sends. Handles files that
+   * changed or cannot be read. Leaves an item alone if the configuration gives it another URL now,
+   * or none, or if its folder is missing.
    *
-   * @param contents what was read of each item of the batch
+   * @param contents the content that was read for each item of the batch
    */
   #settle(
     batch: readonly PendingItem[],
@@ -504,25 +514,24 @@ export class Uplink {
     for (const [i, taken] of batch.entries()) {
       const item = this.#current(taken);
       const content = contents[i];
-      // At its old URL it could replace what another folder has there now: a scan gives it the new
-      // one, or lets it go.
+      // At its old URL it could replace a document of another folder. A scan gives the item its new
+      // URL, or marks it as gone.
       if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
       const isHere = standing(item.folder) === 'there';
-      // Without its hash, so that the next look that can read it takes it up again.
+      // A version without a hash makes the next scan that can read the file take it up again.
       const stat = fileStat(item.version);
-      if (content.kind === 'content') documents.push(this.#leave(item, content, rules));
+      if (content.kind === 'content') documents.push(this.#markInFlight(item, content, rules));
       else if (content.kind === 'wordless') this.#skip(item, withoutWords(content.reader));
       else if (content.kind === 'refused') this.#attribution.quarantine(item, content.trouble);
       else if (content.kind === 'tooLarge')
         this.#attribution.quarantine(item, tooLarge(stat.size, rules.maxBytes));
       else if (content.kind === 'unreadable' && isHere)
         this.#attribution.quarantine(item, unreadable(content.code), stat);
-      else if (content.kind === 'stale' && isHere) this.#putOff(item);
+      else if (content.kind === 'stale' && isHere) this.#postpone(item);
     }
     return documents;
   }
 
-  /** Skips a file in which there is no word. */
   #skip(item: PendingItem, why: Trouble): void {
     const { clock, log, state } = this.#deps;
     const { folder, path } = item;
@@ -532,7 +541,7 @@ export class Uplink {
     log.info({ event: 'skipped', folder, path, code: why.code }, words);
   }
 
-  #leave(
+  #markInFlight(
     item: PendingItem,
     content: PreparedDocument['content'],
     rules: ContentRules,
@@ -541,7 +550,7 @@ export class Uplink {
     const { url, collection, version } = item;
     const { size, digest, words = 0, extracted } = content;
     const now = clock.now();
-    const shownWords = rules.showsWords && words >= FEWEST_WORDS ? { words } : {};
+    const shownWords = rules.showsWords && words >= MIN_COMPARABLE_WORDS ? { words } : {};
     const sent = {
       sha256: version.sha256,
       size,
@@ -559,9 +568,9 @@ export class Uplink {
   }
 
   /**
-   * Other files of which the peer was sent a document at the URL of this one: those of folders that
-   * had another name, URL or place in an earlier configuration. The last push to a URL is what the
-   * peer has there, so what was sent for them counts no more.
+   * Yields other files whose document was pushed to the URL of this item: files of folders that had
+   * another name, URL or path in an earlier configuration. The peer has what was pushed last, so
+   * the pushes of those files are void.
    */
   *#conflictsOf({ folder, path, url }: PendingItem): Iterable<Entry> {
     for (const entry of this.#deps.state.entries.mayBeAt(url))
@@ -574,14 +583,14 @@ function isDocument(item: PendingItem): boolean {
 }
 
 /**
- * What was sent, with when that was by both clocks, and with the last modification in whole seconds
- * where the peer will keep it: YaCy puts its own clock's time in the place of one that is later,
- * and 1970 in the place of an earlier one.
+ * Completes the record of a push with its time by both clocks. Adds the last modification, in whole
+ * seconds, if the peer will keep it: YaCy replaces a date in the future by its own time, and a date
+ * before 1970 by 1970.
  */
 function dated({ item, content, sent }: PreparedDocument, at: number, peerAt?: number): Sent {
   const lastModified = Math.floor(item.version.mtimeMs / 1000) * 1000;
   const isKept =
-    content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - CLOCKS_APART_MS);
+    content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - MAX_CLOCK_SKEW_MS);
   return {
     ...sent,
     at,

@@ -6,7 +6,7 @@ import type { State } from '../state/state.js';
 import { classify } from './batch-sender.js';
 import { holdMs, type UplinkDeps } from './deps.js';
 
-/** What can be looked up once more. */
+/** An item whose document can be verified. */
 export type Verifiable = ConfirmedItem | RemovedItem;
 
 export const VERIFIABLE = ['confirmed', 'removed'] as const;
@@ -15,9 +15,7 @@ export function isVerifiable(entry: Entry): entry is Verifiable {
   return entry.status === 'confirmed' || entry.status === 'removed';
 }
 
-/**
- * All items that can be looked up once more, or so many of them by chance; and how many that are.
- */
+/** Returns all items that can be verified, or a random sample of `most`, with their number. */
 export async function itemsToVerify(
   { entries }: Pick<State, 'entries'>,
   most = Number.POSITIVE_INFINITY,
@@ -43,40 +41,40 @@ async function* verifiable(entries: State['entries']): AsyncGenerator<Verifiable
     for (const item of slice) if (isVerifiable(item)) yield item;
 }
 
-/** An item that is not in the peer as it was left. */
+/** An item whose document in the peer is not as the state says. */
 export interface Deviation {
   /**
-   * `lost`: confirmed, and the peer does not show that version any more; `back`: removed, and the
+   * `lost`: confirmed, but the peer does not show that version any more; `back`: removed, but the
    * peer shows it again.
    */
   readonly kind: 'lost' | 'back';
   readonly file: string;
   readonly url: string;
   readonly why: string;
-  /** Whether it is pushed, or removed, again. */
+  /** Whether it will be pushed or removed again. */
   readonly repaired: boolean;
 }
 
-/** How far it has come, now and then while look-ups are under way. */
+/** The progress, reported from time to time. */
 export interface Verifying {
   readonly kind: 'verifying';
   readonly checked: number;
-  /** How many items there are, where that was counted. */
+  /** The number of items to verify, if it is known. */
   readonly of?: number;
-  /** The deviations that were reported, and those that will be looked up once more. */
+  /** Numbers of deviations: those reported, and those that wait for a second look-up. */
   readonly lost: number;
   readonly back: number;
 }
 
 export interface Verified {
   readonly kind: 'verified';
-  /** All that were looked up. */
+  /** The number of items that were looked up. */
   readonly checked: number;
-  /** How many of those were removed items; the others were confirmed. */
+  /** The number of removed items among them; the others are confirmed. */
   readonly removed: number;
   readonly lost: number;
   readonly back: number;
-  /** Those whose look-up had an answer that cannot be used; the log names them. */
+  /** The number of items whose answer cannot be used; the log names them. */
   readonly failed: number;
 }
 
@@ -86,64 +84,65 @@ export type VerifyDeps = Pick<
 >;
 
 export interface VerifyOptions {
-  /** Where the look-ups queue: one at a time for the audit, two for a person. */
+  /**
+   * The queue lane of the look-ups. In `audit` there is one look-up at a time, in `interactive`
+   * there are two.
+   */
   readonly lane: 'interactive' | 'audit';
-  /** Whether what is lost is pushed again, and what is back removed again. */
+  /** Whether lost documents are pushed again, and documents that are back are removed again. */
   readonly repair: boolean;
   readonly signal?: AbortSignal;
-  /** How many items there are. */
+  /** The number of items to verify, for the progress reports. */
   readonly of?: number;
   /**
-   * The state lost changes, and a later version may have been pushed: only what the peer shows of
-   * this version alone, or showed just so when it was confirmed, counts.
+   * Whether the state may have lost changes, so that a later version may have been pushed. Evidence
+   * then counts only if no other version can give it, or if it is the same that confirmed the item.
    */
-  readonly isDoubtful?: boolean;
+  readonly mayBeOutdated?: boolean;
 }
 
-/** A document must stay missing at least so long, in ms. */
+/** Minimum time between the first and the second look-up of a deviating document, in ms. */
 const SHORTEST_PATIENCE_MS = 1_000;
-/** Between two reports of how far it has come, in ms. */
+/** Interval of the progress reports, in ms. */
 const REPORT_EVERY_MS = 250;
-/** The evidence that no other version of a document gives. */
-const OF_ONE_VERSION: ReadonlySet<EvidenceKind> = new Set(['digest', 'lastModified']);
-const OF_ONE_ANSWER = new Set(['answered', 'failing']);
-/** When so many deviate, they are looked up once more before it goes on. */
-const MOST_SUSPECTS = 1_000;
+/** Evidence that no other version of a document gives. */
+const VERSION_SPECIFIC: ReadonlySet<EvidenceKind> = new Set(['digest', 'lastModified']);
+const SINGLE_ITEM_OUTCOMES = new Set(['answered', 'failing']);
+/** Number of deviating items at which they are looked up again before other items. */
+const MAX_DEVIATING = 1_000;
 
 /**
- * Looks items up once more, a few at a time. A confirmed item that is missing or another version,
- * and a removed one that is there, is looked up again after a pause. If it still is so, it is
- * reported and, where `repair` asks for it, pushed or removed again. An answer that cannot be used
- * costs its item only. The last line sums it up, lines in between tell how far it has come. It ends
- * with its consumer: no look-up begins after that.
+ * Looks items up, one or two at a time. An item deviates if it is confirmed and the peer shows no
+ * document or another version, or if it is removed and the peer shows it. A deviating item is
+ * looked up again after a pause. If it still deviates, it is reported, and with `repair` pushed or
+ * removed again. An unusable answer affects only its item. Progress reports come in between, a
+ * summary comes last. No look-up begins after the consumer has ended the iteration.
  *
- * @throws PeersyncError what a look-up threw that says something of the whole peer: it is away,
- *   busy, or refuses credentials
+ * @throws PeersyncError the error of a look-up that concerns the whole peer: it is away, busy, or
+ *   refuses the credentials
  */
 export async function* verify(
   items: Iterable<Verifiable> | AsyncIterable<Verifiable>,
   deps: VerifyDeps,
-  { lane, of, repair, signal, isDoubtful = false }: VerifyOptions,
+  { lane, of, repair, signal, mayBeOutdated = false }: VerifyOptions,
 ): AsyncGenerator<Deviation | Verifying | Verified> {
   const { clock, log, peer, queue, state } = deps;
   const stopping = signal === undefined ? {} : { signal };
   const counts = { checked: 0, removed: 0, lost: 0, back: 0, failed: 0 };
-  /** The items that deviate as far as one look-up tells, and how. */
-  const suspects = new Map<Verifiable, string>();
+  /** The items that deviate after one look-up, with the reason. */
+  const deviating = new Map<Verifiable, string>();
   const look = async (item: Verifiable) => {
-    suspects.delete(item);
+    deviating.delete(item);
     if (!isCurrent(state, item)) return;
     try {
       const { url } = item.sent ?? item;
       const doc = await queue.run(lane, (s) => peer.peerdoc({ url }, { signal: s }), stopping);
       const why =
-        item.status === 'removed'
-          ? backBecause(deps, item, doc)
-          : lostBecause(item, doc, isDoubtful);
-      if (why !== undefined) suspects.set(item, why);
+        item.status === 'removed' ? whyBack(deps, item, doc) : whyLost(item, doc, mayBeOutdated);
+      if (why !== undefined) deviating.set(item, why);
     } catch (error) {
-      // What says something of the peer as a whole ends it.
-      if (!(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(classify(error).kind))
+      // An error that concerns the whole peer ends the verification.
+      if (!(error instanceof PeersyncError) || !SINGLE_ITEM_OUTCOMES.has(classify(error).kind))
         throw error;
       counts.failed += 1;
       const { folder, path, url } = item;
@@ -153,7 +152,7 @@ export async function* verify(
       );
     }
   };
-  const lookAtAll = async function* (all: typeof items) {
+  const lookUpAll = async function* (all: typeof items) {
     for await (const group of groupsOf(all, lane === 'audit' ? 1 : 2)) {
       if (signal?.aborted) return;
       await Promise.all(group.map(look));
@@ -162,18 +161,18 @@ export async function* verify(
   };
   const progress = (): Verifying => {
     const { checked, lost, back } = counts;
-    const isBack = [...suspects.keys()].filter(({ status }) => status === 'removed').length;
-    const sums = { lost: lost + suspects.size - isBack, back: back + isBack };
+    const isBack = [...deviating.keys()].filter(({ status }) => status === 'removed').length;
+    const sums = { lost: lost + deviating.size - isBack, back: back + isBack };
     return { kind: 'verifying', checked, ...sums, ...(of !== undefined && { of }) };
   };
-  /** Looks the suspects up again, and reports those that still deviate. */
-  async function* lookAgain(): AsyncGenerator<Deviation | Verifying> {
-    if (suspects.size === 0) return;
+  /** Looks the deviating items up again, and reports those that still deviate. */
+  async function* recheck(): AsyncGenerator<Deviation | Verifying> {
+    if (deviating.size === 0) return;
     yield progress();
     await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, holdMs(deps)), signal);
-    for await (const _ of lookAtAll([...suspects.keys()]));
+    for await (const _ of lookUpAll([...deviating.keys()]));
     if (signal?.aborted) return;
-    for (const [item, why] of suspects) {
+    for (const [item, why] of deviating) {
       if (!isCurrent(state, item)) continue;
       const { folder, path, url } = item;
       const isBack = item.status === 'removed';
@@ -188,20 +187,20 @@ export async function* verify(
       log.warn({ event: kind, folder, path, url }, `${what}${then}: ${placeName(item)}: ${why}`);
       yield { kind, file: `${folder}/${path}`, url, why, repaired: repair };
     }
-    suspects.clear();
+    deviating.clear();
     if (repair) await state.commit();
   }
   let reportedAt = clock.now();
-  for await (const looked of lookAtAll(items)) {
+  for await (const looked of lookUpAll(items)) {
     counts.checked += looked.length;
     counts.removed += looked.filter(({ status }) => status === 'removed').length;
     if (clock.now() - reportedAt >= REPORT_EVERY_MS) {
       reportedAt = clock.now();
       yield progress();
     }
-    if (suspects.size >= MOST_SUSPECTS) yield* lookAgain();
+    if (deviating.size >= MAX_DEVIATING) yield* recheck();
   }
-  yield* lookAgain();
+  yield* recheck();
   if (!signal?.aborted) yield { kind: 'verified', ...counts };
 }
 
@@ -218,22 +217,25 @@ async function* groupsOf<T>(
   if (group.length > 0) yield group;
 }
 
-function lostBecause(
+function whyLost(
   { evidence, sent }: ConfirmedItem,
   doc: Peerdoc | undefined,
-  isDoubtful: boolean,
+  mayBeOutdated: boolean,
 ): string | undefined {
   const shown = evidenceOf(doc, sent);
   if (!shown.shown) return shown.why;
-  if (!isDoubtful || OF_ONE_VERSION.has(shown.kind)) return undefined;
+  if (!mayBeOutdated || VERSION_SPECIFIC.has(shown.kind)) return undefined;
   const isAsConfirmed = shown.kind === 'loadDate' && shown.text === evidence.shown;
   return isAsConfirmed
     ? undefined
     : 'the peer may have been sent a later version, which the state lost';
 }
 
-/** Why a removed document counts as having come back: not where it belongs to somebody else. */
-function backBecause(
+/**
+ * Returns why a removed document counts as back; undefined if it is not shown, or belongs to
+ * another file or another source.
+ */
+function whyBack(
   deps: VerifyDeps,
   item: RemovedItem,
   doc: Peerdoc | undefined,

@@ -10,10 +10,10 @@ import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
 
 const BACKOFF_MS = 300_000;
-/** So many are held that are due, and so many that are due later. */
-const HELD = 100;
+/** Limit of due items in memory, and of later ones. */
+const MAX_IN_MEMORY = 100;
 
-/** A backlog of what these records say. */
+/** A backlog for these records. */
 function setting(...records: Entry[]) {
   const clock = new FakeClock();
   const entries = new Entries();
@@ -30,12 +30,12 @@ function setting(...records: Entry[]) {
   const deps = {
     clock,
     state,
-    held: HELD,
+    held: MAX_IN_MEMORY,
     settings: { ...QUICK, push: { ...QUICK.push, backoff: { min: 1, max: BACKOFF_MS } } },
     standing: () => 'there',
   };
   const backlog = new Backlog(deps as unknown as UplinkDeps, () => {});
-  /** The first that is due. */
+  /** Takes the first due item. */
   const take = () => {
     let taken: string | undefined;
     backlog.take(({ path }) => {
@@ -55,11 +55,11 @@ function setting(...records: Entry[]) {
       put(item);
       backlog.add(item, waitMs);
     },
-    /** Takes up what is in the state, as far as the backlog wants it. */
+    /** Reads the state into the backlog for as long as the backlog wants more. */
     fill: async () => {
       while (backlog.wantsMore)
         for (const entry of await backlog.more())
-          if (entry.status === 'pending' && !backlog.holds(entry)) backlog.add(entry);
+          if (entry.status === 'pending' && !backlog.has(entry)) backlog.add(entry);
     },
     take,
     takeAll: () => {
@@ -72,24 +72,24 @@ function setting(...records: Entry[]) {
 
 const at = (item: PendingItem, notBefore: number): PendingItem => ({ ...item, notBefore });
 
-it('items leave in the order they came, each once until it is given back', async () => {
+it('items are taken in the order they came, and not again while they are in flight', async () => {
   const { add, takeAll, take, backlog, clock } = setting();
   const items = ['b', 'a', 'c'].map((path) => at(pendingRecord(path), clock.now()));
   for (const item of items) add(item);
   backlog.take(({ path }) => path !== 'b');
-  expect(backlog.out).toBe(0);
+  expect(backlog.inFlight).toBe(0);
   expect(takeAll()).toEqual(['b', 'a', 'c']);
   const [first] = items;
   if (first === undefined) throw new Error('there is none');
   backlog.add(first);
   expect(take()).toBeUndefined();
-  backlog.giveBack(first);
+  backlog.checkIn(first);
   backlog.add(first);
   expect(take()).toBe('b');
-  expect(backlog.out).toBe(3);
+  expect(backlog.inFlight).toBe(3);
 });
 
-it('a file that changes for months while the peer is away has one turn, its last', async () => {
+it('a file that changes for months while the peer is away is pushed once, in its last version', async () => {
   const { add, gets, take, clock, backlog, entries } = setting();
   const log = pendingRecord('log');
   for (let i = 0; i < 20_000; i += 1) add(at(log, clock.now() + 60_000 + i));
@@ -98,13 +98,13 @@ it('a file that changes for months while the peer is away has one turn, its last
   await clock.advance(20_000);
   expect([take(), take()]).toEqual(['log', undefined]);
   expect(gets()).toBe(1);
-  backlog.giveBack(log);
+  backlog.checkIn(log);
   backlog.add(log);
   entries.delete('inbox', 'log');
   expect(take()).toBeUndefined();
 });
 
-it('an item that is left alone for a while is not due before, unless it changes', async () => {
+it('an item with a delay is not due before its end, unless it changes', async () => {
   const { add, backlog, clock, fill, take } = setting();
   const item = at(pendingRecord('a'), clock.now());
   await fill();
@@ -116,7 +116,7 @@ it('an item that is left alone for a while is not due before, unless it changes'
   expect(take()).toBe('a');
 });
 
-it('an item whose time is far ahead, for the clock was set back since, waits for no longer than any', async () => {
+it('an item whose time is far ahead because the clock was set back waits for the longest normal delay at most', async () => {
   const { add, clock, take } = setting();
   add(at(pendingRecord('a'), clock.now() + 86_400_000));
   await clock.advance(BACKOFF_MS - 1);
@@ -125,7 +125,7 @@ it('an item whose time is far ahead, for the clock was set back since, waits for
   expect(take()).toBe('a');
 });
 
-it('a URL that something is on its way to is for nothing else until that is back', async () => {
+it('while an item for a URL is in flight, no other item for that URL is taken', async () => {
   const [old, other] = [pendingRecord('a', 'old'), pendingRecord('b', 'new')];
   const renamed = { ...pendingRecord('a', 'new'), url: old.url };
   const { add, backlog, clock, takeAll } = setting();
@@ -133,39 +133,42 @@ it('a URL that something is on its way to is for nothing else until that is back
   expect(takeAll()).toEqual(['a', 'b']);
   await clock.advance(10_000);
   expect(takeAll()).toEqual([]);
-  expect(backlog.isOut(old)).toBe(true);
-  backlog.giveBack(old);
+  expect(backlog.isInFlight(old)).toBe(true);
+  backlog.checkIn(old);
   await clock.advance(10_000);
   expect(takeAll()).toEqual(['a']);
-  expect(backlog.isOut(renamed)).toBe(true);
+  expect(backlog.isInFlight(renamed)).toBe(true);
 });
 
-it('of many items in the state a part is held, and all leave', async () => {
-  const records = Array.from({ length: 5 * HELD }, (_, i) => pendingRecord(`d${i % 100}/f${i}`));
+it('only a part of many items is in memory, and all are taken', async () => {
+  const records = Array.from({ length: 5 * MAX_IN_MEMORY }, (_, i) =>
+    pendingRecord(`d${i % 100}/f${i}`),
+  );
   const { backlog, fill, put, take } = setting(...records);
   const taken = new Set<string>();
   expect(backlog.isIdle).toBe(false);
   for (;;) {
     await fill();
-    expect(records.filter((each) => backlog.holds(each)).length - backlog.out).toBeLessThanOrEqual(
-      2 * HELD,
-    );
+    expect(
+      records.filter((each) => backlog.has(each)).length - backlog.inFlight,
+    ).toBeLessThanOrEqual(2 * MAX_IN_MEMORY);
     const paths = Array.from({ length: 40 }, take).filter((path) => path !== undefined);
     if (paths.length === 0) break;
     for (const path of paths) {
       taken.add(path);
       const record = pendingRecord(path);
       put({ ...record, status: 'gone' });
-      backlog.giveBack(record);
+      backlog.checkIn(record);
     }
   }
-  expect(taken.size).toBe(5 * HELD);
+  expect(taken.size).toBe(5 * MAX_IN_MEMORY);
   expect(backlog.isIdle).toBe(true);
 });
 
-it('what is due is not kept back by more than can be held that is due later', async () => {
+it('more delayed items than fit in memory do not keep back due ones', async () => {
   const { clock, fill, takeAll, put, backlog } = setting();
-  for (let i = 0; i < 2.5 * HELD; i += 1) put(at(pendingRecord(`late${i}`), clock.now() + 60_000));
+  for (let i = 0; i < 2.5 * MAX_IN_MEMORY; i += 1)
+    put(at(pendingRecord(`late${i}`), clock.now() + 60_000));
   put(at(pendingRecord('now'), clock.now()));
   await fill();
   expect(takeAll()).toEqual(['now']);
@@ -179,33 +182,33 @@ it('what is due is not kept back by more than can be held that is due later', as
     for (const path of some) put({ ...pendingRecord(path), status: 'gone' });
     late.push(...some);
   }
-  expect(new Set(late).size).toBe(2.5 * HELD);
+  expect(new Set(late).size).toBe(2.5 * MAX_IN_MEMORY);
 });
 
-it('many that fall due one after the other, and are put off again, cost a few passes over the state', async () => {
+it('many items that become due one by one and are delayed again cost a few passes over the state', async () => {
   const { backlog, clock, put, takeAll } = setting();
-  for (let i = 0; i < 2 * HELD; i += 1)
+  for (let i = 0; i < 2 * MAX_IN_MEMORY; i += 1)
     put(at(pendingRecord(`f${i}`), clock.now() + 1_000 + ((i * 7_919) % 100_000)));
   let slices = 0;
   let taken = 0;
   for (let second = 0; second < 200; second += 1) {
     for (; backlog.wantsMore; slices += 1)
       for (const entry of await backlog.more())
-        if (entry.status === 'pending' && !backlog.holds(entry)) backlog.add(entry);
+        if (entry.status === 'pending' && !backlog.has(entry)) backlog.add(entry);
     for (const path of takeAll()) {
       taken += 1;
       const again = at(pendingRecord(path), clock.now() + BACKOFF_MS);
       put(again);
-      backlog.giveBack(again);
+      backlog.checkIn(again);
       backlog.add(again);
     }
     await clock.advance(1_000);
   }
-  expect(taken).toBe(2 * HELD);
+  expect(taken).toBe(2 * MAX_IN_MEMORY);
   expect(slices).toBeLessThan(10 * 2);
 });
 
-it('no more are held where they fall due and none leaves, as while the peer is paused', async () => {
+it('memory stays bounded when items become due and none is taken, as while the peer is paused', async () => {
   const { add, backlog, clock, fill, takeAll } = setting();
   const timers: (() => void)[] = [];
   clock.after = (_, fn) => {
@@ -215,7 +218,7 @@ it('no more are held where they fall due and none leaves, as while the peer is p
   await fill();
   const items: PendingItem[] = [];
   for (let round = 0; round < 4; round += 1) {
-    for (let i = 0; i < HELD; i += 1) {
+    for (let i = 0; i < MAX_IN_MEMORY; i += 1) {
       const item = at(pendingRecord(`r${round}f${i}`), clock.now() + 1_000);
       items.push(item);
       add(item);
@@ -223,17 +226,17 @@ it('no more are held where they fall due and none leaves, as while the peer is p
     clock.skip(1_000);
     for (const fallDue of timers.splice(0)) fallDue();
   }
-  expect(items.filter((each) => backlog.holds(each)).length).toBeLessThanOrEqual(2 * HELD);
+  expect(items.filter((each) => backlog.has(each)).length).toBeLessThanOrEqual(2 * MAX_IN_MEMORY);
   const taken = new Set<string>();
   for (let some = takeAll(); some.length > 0; some = takeAll()) {
     for (const path of some) taken.add(path);
     clock.skip(30_000);
     await fill();
   }
-  expect(taken.size).toBe(4 * HELD);
+  expect(taken.size).toBe(4 * MAX_IN_MEMORY);
 });
 
-it('an item that is put off is due when its time is over, also where the machine was suspended meanwhile', async () => {
+it('a delayed item is due when its time is over, even if the machine was suspended meanwhile', async () => {
   const { add, clock, take } = setting();
   add(at(pendingRecord('a'), clock.now() + BACKOFF_MS));
   clock.suspend(BACKOFF_MS);
@@ -241,7 +244,7 @@ it('an item that is put off is due when its time is over, also where the machine
   expect(take()).toBe('a');
 });
 
-it('no pass is waited for, nor wanted, while so many are due that there is no room for what it finds', () => {
+it('no pass begins while so many items are due that there is no room for more', () => {
   const pass = async function* (): AsyncGenerator<Entry[]> {};
   const queue = new ReadyQueue<number>(new FakeClock(), 10, pass, () => {});
   for (let i = 0; i < 11; i += 1) queue.put(`${i}`, i, 0);
@@ -251,7 +254,7 @@ it('no pass is waited for, nor wanted, while so many are due that there is no ro
 });
 
 it.each(['never', 'until it is empty'])(
-  'keeps nothing of what has left, where it is asked for its first %s',
+  'keeps no deleted value alive, when `first` is read %s',
   async (asked) => {
     const pass = async function* (): AsyncGenerator<Entry[]> {};
     const queue = new ReadyQueue<object>(new FakeClock(), 1_000, pass, () => {});
@@ -265,7 +268,8 @@ it.each(['never', 'until it is empty'])(
     }
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
-    // A reference that was made in this turn of the event loop is kept until it is over.
+    // A WeakRef keeps its target alive until the end of the turn of the event loop in which it was
+    // made.
     await new Promise((done) => setImmediate(done));
     collect();
     expect(left.filter((value) => value.deref() !== undefined).length).toBeLessThan(10);
@@ -292,13 +296,13 @@ it('documents wait in a lane of their own, and change lanes when their file does
   expect(documents()).toEqual([]);
   expect(take()).toBe('a');
 
-  // More than can be held: each lane takes up its own from the state.
-  for (let i = 0; i < 2 * HELD; i += 1) {
+  // More than fit in memory: each lane reads its own items from the state.
+  for (let i = 0; i < 2 * MAX_IN_MEMORY; i += 1) {
     put(pending(`d${i}`, 'document'));
     put(pending(`t${i}`, 'utf-8'));
   }
   const seen = new Set<string>();
-  while (seen.size < 4 * HELD) {
+  while (seen.size < 4 * MAX_IN_MEMORY) {
     await fill();
     const some = [...documents(), take()].filter((path) => path !== undefined);
     expect(some).not.toEqual([]);

@@ -18,8 +18,9 @@ const NOT_SHOWN = { code: 'NOT_SHOWN', message: 'Not shown.', hint: 'Wait.' };
 const named = (count: number) => Array.from({ length: count }, (_, i) => `f${i}`);
 
 /**
- * A YaCy whose index takes what comes within `updateMs`, or up to a commit, as one update, and
- * refuses those with poison; what is decided about the items that it took, and their records.
+ * A YaCy in memory. Its index takes the items of `updateMs`, or those up to a commit, as one
+ * update, and refuses an update with a poisonous item. It records the decisions about the items,
+ * and their records.
  */
 class Peer {
   readonly clock = new FakeClock();
@@ -27,11 +28,14 @@ class Peer {
   readonly confirmed = new Set<string>();
   readonly dialect: { current: Dialect } = { current: DIALECTS.yacy };
   standing: Standing = 'there';
-  /** When each was pushed. */
+  /** The time of each push. */
   readonly pushes: { readonly name: string; readonly at: number }[] = [];
-  /** Sees each item before it is pushed. @returns whether it is not pushed after all */
+  /**
+   * Called with each item before its push.
+   * @returns whether it is not pushed after all
+   */
   onPush: (item: PendingItem) => boolean = () => false;
-  /** How long a push takes. */
+  /** Duration of a push, in ms. */
   pushMs = 0;
   isInRound = false;
   readonly isolation: Isolation;
@@ -39,9 +43,9 @@ class Peer {
   #attribution: FailureAttribution;
   #update: { readonly names: string[]; readonly end: number } | undefined;
 
-  /** @param suspects what it loses together at the beginning */
+  /** @param lost the names of the items that it loses together at the beginning */
   constructor(
-    suspects: readonly string[] = [],
+    lost: readonly string[] = [],
     readonly poison: readonly string[] = [],
     readonly updateMs = 3_000,
     readonly commits = true,
@@ -66,10 +70,10 @@ class Peer {
     this.#deps = deps as unknown as UplinkDeps;
     this.isolation = new Isolation(this.#deps);
     this.#attribution = new FailureAttribution(this.#deps, this.isolation);
-    this.lose(...suspects);
+    this.lose(...lost);
   }
 
-  /** A later run begins, with the same records. */
+  /** Starts a later run with the same records. */
   restart(): void {
     this.#attribution = new FailureAttribution(this.#deps, this.isolation);
   }
@@ -84,7 +88,10 @@ class Peer {
     for (const name of names) this.#lost({ ...pendingRecord(name), notBefore: this.clock.now() });
   }
 
-  /** It loses an item so many times. @returns what this ends in */
+  /**
+   * Loses an item so many times.
+   * @returns the final status of the item
+   */
   loses(url: string, times: number): string {
     this.items.set('a.txt', { ...pendingRecord('a.txt'), url });
     for (let i = 0; i < times; i += 1) {
@@ -94,7 +101,10 @@ class Peer {
     return this.#outcome();
   }
 
-  /** It shows the first document, and not another one that it took, for the `attempts`-th time. */
+  /**
+   * Shows the documents with these URLs, but not another one that it accepted for the `attempts`-th
+   * time.
+   */
   shows(shown: readonly string[], notShown?: string, attempts = 1): string {
     for (const url of shown) this.#attribution.shown(url);
     const now = this.clock.now();
@@ -117,19 +127,25 @@ class Peer {
     this.items.delete(name);
   }
 
-  /** Goes on until all suspects are confirmed or blamed. @returns how long that took, in holds */
+  /**
+   * Runs rounds until all lost items are confirmed or quarantined.
+   * @returns the time that took, in holds
+   */
   async run(): Promise<number> {
     const began = this.clock.elapsed();
     while (this.confirmed.size + this.blamed.size < this.items.size) {
       if (!this.isInRound && this.isolation.isDue(false)) void this.begin();
       await this.clock.advance(HOLD_MS / 40);
       if (this.clock.elapsed() - began > 2_000 * HOLD_MS)
-        throw new Error('the suspects come to no end');
+        throw new Error('the isolation does not end');
     }
     return (this.clock.elapsed() - began) / HOLD_MS;
   }
 
-  /** Begins a round. @param holds how long it is watched */
+  /**
+   * Begins a round.
+   * @param holds how long it is observed
+   */
   async begin(holds = 0): Promise<void> {
     this.isInRound = true;
     const push = async (item: PendingItem) => {
@@ -162,12 +178,12 @@ class Peer {
   #lost(item: PendingItem, isTaken = true): void {
     this.#attribution.lost(accepted(item, sentOf(item), this.clock.now()), 'no');
     const after = this.items.get(item.path);
-    if (isTaken && after?.status === 'pending') expect(this.isolation.take(after)).toBe(true);
+    if (isTaken && after?.status === 'pending') expect(this.isolation.addIfLost(after)).toBe(true);
   }
 }
 
 describe('items that were lost together', () => {
-  it('are confirmed but for those that are to blame, however they are spread', async () => {
+  it('are confirmed except for those at fault, wherever those are', async () => {
     const run = async (count: number, numbers: number[], updateMs: number, commits: boolean) => {
       const poison = new Set(numbers.map((n) => `f${n % count}`));
       const peer = new Peer(named(count), [...poison], updateMs, commits);
@@ -186,7 +202,7 @@ describe('items that were lost together', () => {
     await fc.assert(any, { numRuns: 20 });
   });
 
-  it('of which one of 200 is to blame take less than 6 holds, and each other travels once', async () => {
+  it('with one of 200 at fault take less than 6 holds, and each other item is pushed once', async () => {
     const peer = new Peer(named(200), ['f77']);
     peer.pushMs = 50;
     expect(await peer.run()).toBeLessThan(6);
@@ -194,7 +210,7 @@ describe('items that were lost together', () => {
     expect([...peer.blamed]).toEqual(['f77']);
   });
 
-  it('of which some go, or are not pushed after all, go on without them', async () => {
+  it('continue without those that are removed or not pushed after all', async () => {
     const peer = new Peer(named(12), ['f0']);
     peer.goes('f11');
     void peer.begin();
@@ -202,7 +218,7 @@ describe('items that were lost together', () => {
     peer.onPush = (item) => {
       if (peer.pushes.length === 2) peer.goes('f5');
       if (peer.pushes.length === 3) peer.goes('f1');
-      return peer.pushes.length === 4 && peer.isolation.take(item);
+      return peer.pushes.length === 4 && peer.isolation.addIfLost(item);
     };
     await peer.run();
     expect([...peer.blamed]).toEqual(['f0']);
@@ -210,17 +226,17 @@ describe('items that were lost together', () => {
     expect(peer.isolation.isIdle).toBe(true);
   });
 
-  it('with very many others, as in a crash, are pushed with them, as long as so many wait', () => {
+  it('with very many others, as in a crash, are pushed together beyond the limit of isolation', () => {
     const peer = new Peer(named(250));
     expect(peer.loses(PUBLIC, 1)).toBe('pending: LOST_WITH_MANY');
-    expect(peer.isolation.take(peer.items.get('a.txt') as PendingItem)).toBe(false);
+    expect(peer.isolation.addIfLost(peer.items.get('a.txt') as PendingItem)).toBe(false);
     peer.goes('f0');
     expect(peer.loses(PUBLIC, 1)).toBe('pending: LOST_FROM_INDEX');
   });
 });
 
 it.each(['', 'f1'])(
-  'one that was lost alone is pushed once more apart from all else by the hold, though %j was to go first and went',
+  'an item that was lost alone is pushed once more with a hold before and after it, even if %j is removed before its turn',
   async (other) => {
     const peer = new Peer(['f0'], ['f0']);
     await peer.begin(1.5);
@@ -238,15 +254,15 @@ it.each(['', 'f1'])(
   },
 );
 
-it('suspects are pushed though the clock was set back a day before a restart', () => {
+it('lost items are pushed even if the clock was set back by a day before a restart', () => {
   const peer = new Peer(['f0']);
   peer.clock.set(-86_400_000);
   peer.clock.restart();
   expect(peer.isolation.isDue(false)).toBe(true);
 });
 
-describe('what is pushed beside suspects', () => {
-  it('waits for a quarter of the hold and while they are pushed, and goes on between two rounds', async () => {
+describe('the isolation of lost items', () => {
+  it('begins after a quarter of the hold without a push, and lets other items go between two rounds', async () => {
     const peer = new Peer(named(4));
     expect(peer.isolation.isDue(true)).toBe(true);
     void peer.begin();
@@ -265,7 +281,7 @@ describe('what is pushed beside suspects', () => {
     expect(peer.pushes.at(-1)?.at).toBeGreaterThanOrEqual(before + HOLD_MS / 4);
   });
 
-  it('waits for no longer than three quarters of the hold, however many they are', async () => {
+  it('blocks other items for three quarters of the hold at most, however many are lost', async () => {
     const peer = new Peer(named(240));
     const get = vi.spyOn(peer.items, 'get');
     for (const _ of [1, 2]) peer.isolation.isDue(true);
@@ -276,14 +292,14 @@ describe('what is pushed beside suspects', () => {
     expect(peer.pushes).toHaveLength(101);
   });
 
-  it('keeps as much between two of them where the peer does not commit its index', async () => {
+  it('keeps a quarter of the hold between two lost items if the peer does not commit its index', async () => {
     const peer = new Peer(named(3), [], 3_000, false);
     await peer.run();
     const [first = 0, second = 0, third = 0] = peer.pushes.map(({ at }) => at);
     expect([second - first, third - second]).toEqual([HOLD_MS / 4, HOLD_MS / 4]);
   });
 
-  it('is not kept back by suspects of a folder that is missing, and they wait for it', async () => {
+  it('does not block other items for lost ones of a missing folder, which wait for it', async () => {
     const peer = new Peer();
     peer.standing = 'missing';
     peer.lose(...named(8));
@@ -294,36 +310,36 @@ describe('what is pushed beside suspects', () => {
     expect(peer.confirmed.size).toBe(8);
   });
 
-  it('is all there is of another version, and at a peer that loses no updates', () => {
+  it('is not for a new version of a lost item, nor for a peer that loses no updates', () => {
     const peer = new Peer(['f0', 'f1']);
     const item = peer.items.get('f1') as PendingItem;
-    expect(peer.isolation.take(pendingRecord('f0'))).toBe(false);
+    expect(peer.isolation.addIfLost(pendingRecord('f0'))).toBe(false);
     peer.dialect.current = DIALECTS.standard;
-    expect(peer.isolation.take(item)).toBe(false);
+    expect(peer.isolation.addIfLost(item)).toBe(false);
     expect([peer.isolation.isDue(true), peer.isolation.isIdle]).toEqual([false, true]);
   });
 });
 
 it.each([
-  ['once is pushed again apart from others', [PUBLIC], PUBLIC, 1, 'pending: LOST_FROM_INDEX'],
-  ['also alone is pushed once more', [PUBLIC], PUBLIC, 2, 'pending: LOST_FROM_INDEX'],
-  ['alone twice is to blame', [PUBLIC], PUBLIC, 3, 'quarantined: REFUSED_BY_INDEX'],
+  ['once is pushed again in isolation', [PUBLIC], PUBLIC, 1, 'pending: LOST_FROM_INDEX'],
+  ['alone is pushed once more', [PUBLIC], PUBLIC, 2, 'pending: LOST_FROM_INDEX'],
+  ['alone twice is quarantined', [PUBLIC], PUBLIC, 3, 'quarantined: REFUSED_BY_INDEX'],
   [
-    'once may be at an address that its network does not take',
+    'once at an address that the peer never showed is pushed again',
     [PUBLIC],
     LOCAL,
     1,
     'pending: LOST_FROM_INDEX',
   ],
   [
-    'twice is, where none like it was ever shown',
+    'twice at an address that the peer never showed is quarantined as gated',
     [PUBLIC],
     LOCAL,
     2,
     'quarantined: DOMAIN_GATE, see its network',
   ],
   [
-    'twice is not, where one of its kind was',
+    'twice is pushed again if the peer showed such an address',
     [PUBLIC, 'http://nas/b'],
     LOCAL,
     2,
@@ -339,20 +355,26 @@ it.each([
 
 it.each([
   [
-    'is gated where others of its kind are never shown',
+    'is gated if its reach is never shown and the other one is',
     DIALECTS.yacy,
     PUBLIC,
     2,
     'quarantined: DOMAIN_GATE, see its network',
   ],
   [
-    'may be gated where they are',
+    'is not gated if its reach was shown, but the hint names the network',
     DIALECTS.yacy,
     LOCAL,
     3,
     'quarantined: NOT_SHOWN, see its network',
   ],
-  ['is not where no network is known', DIALECTS.standard, PUBLIC, 3, 'quarantined: NOT_SHOWN'],
+  [
+    'is not gated if the dialect has no network',
+    DIALECTS.standard,
+    PUBLIC,
+    3,
+    'quarantined: NOT_SHOWN',
+  ],
 ])('an item that is not shown %s', (_, dialect, shown, attempts, outcome) => {
   const peer = new Peer();
   peer.dialect.current = dialect;
@@ -366,6 +388,6 @@ it.each(
    global http://[2001:db8::1]/a http://local.example.org/a`
     .split('\n')
     .map((line) => line.trim().split(' ')),
-)('%s addresses are such as %s', (reach, ...urls) => {
+)('the reach %s has addresses such as %s', (reach, ...urls) => {
   for (const url of urls) expect([url, yacyAddresses.reachOf(url)]).toEqual([url, reach]);
 });

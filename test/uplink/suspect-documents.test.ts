@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import { accepted, lost, type PendingItem } from '../../src/state/entry.js';
 import type { Packed } from '../../src/uplink/documents.js';
-import { lostTrouble } from '../../src/uplink/failure-attribution.js';
+import { LOST } from '../../src/uplink/failure-attribution.js';
 import { sentOf } from '../state/records.js';
 import { deferred } from '../support/wait.js';
 import { QUICK, type World, world } from '../support/world.js';
@@ -19,34 +19,33 @@ const CONTENT: Packed = {
   words: 2,
 };
 
-/** A peer that loses documents together. */
+/** Makes the peer one that loses documents together. */
 const yacy = (w: World) => {
   w.dialect.current = DIALECTS.yacy;
 };
 
-/** The peer accepted a new file and lost it. */
+/** Writes a new file, which the peer accepted and lost. */
 function lose(w: World, path: string, encoding: 'utf-8' | 'document' = 'utf-8'): void {
   const item = w.write(path, `the content of ${path}`, encoding) as PendingItem;
-  w.state.put(lost(accepted(item, sentOf(item), w.clock.now()), lostTrouble, w.clock.now()));
+  w.state.put(lost(accepted(item, sentOf(item), w.clock.now()), LOST, w.clock.now()));
 }
 
 const pushed = (w: World) => w.peer.pushes.flat();
 
-/** Writes texts until one more of them is pushed. */
 async function pushesAnother(w: World, why: string): Promise<void> {
   const before = pushed(w).length;
   w.write(`text${before}.txt`, `another text that is number ${before}`);
   await w.until(() => pushed(w).includes(w.url(`text${before}.txt`)), why);
 }
 
-it('texts, and a lost text apart from them, are pushed while documents are read', async () => {
+it('texts are pushed while documents are read, and a lost text is pushed in isolation', async () => {
   const reading = deferred();
   const w = await world(PATIENT, yacy);
   w.extracts = true;
-  const isRead = new Set<string>();
+  const filesRead = new Set<string>();
   w.packDocument = async ({ file }) => {
     await reading.promise;
-    isRead.add(file);
+    filesRead.add(file);
     return { kind: 'wordless', reader: 'PDF' };
   };
   for (let i = 0; i < 20; i += 1) w.write(`${i}.pdf`, 'slow', 'document');
@@ -54,12 +53,12 @@ it('texts, and a lost text apart from them, are pushed while documents are read'
   lose(w, 'lost.txt');
   await w.until(() => pushed(w).includes(w.url('lost.txt')), 'the lost text is pushed');
   await pushesAnother(w, 'texts go on');
-  expect(isRead.size).toBe(0);
+  expect(filesRead.size).toBe(0);
   reading.resolve();
   await w.until(() => w.state.counts().skipped === 20, 'the documents were read');
 });
 
-it('a lost document is read before its round, and then pushed apart', async () => {
+it('a lost document is read before its round, and then pushed in isolation', async () => {
   const reading = deferred<Packed>();
   const w = await world(PATIENT, yacy);
   w.extracts = true;
@@ -74,7 +73,7 @@ it('a lost document is read before its round, and then pushed apart', async () =
   await pushesAnother(w, 'texts go on afterwards');
 });
 
-it('a lost document that cannot be read any more is told as such', async () => {
+it('a lost document that cannot be read any more is quarantined for that', async () => {
   const w = await world(PATIENT, yacy);
   w.extracts = true;
   const trouble = {
@@ -87,7 +86,7 @@ it('a lost document that cannot be read any more is told as such', async () => {
   expect(await w.quarantined('lost.pdf')).toEqual(trouble);
 });
 
-it('documents that were read during a round are pushed after it', async () => {
+it('documents that are read during a round are pushed after it', async () => {
   const reading = deferred();
   const w = await world(PATIENT, yacy);
   w.extracts = true;

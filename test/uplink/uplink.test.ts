@@ -11,7 +11,7 @@ import { pendingRecord, sentOf } from '../state/records.js';
 import { deferred } from '../support/wait.js';
 import { failing, QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
 
-/** Nothing is pushed again because it is not shown. */
+/** Settings with which an item that is not shown is not pushed again. */
 const patient = (hold = 0, maxInterval = 50) => ({
   ...QUICK,
   confirm: { ...QUICK.confirm, timeout: 600_000, maxInterval, hold },
@@ -30,7 +30,7 @@ describe('a pending item', () => {
     expect(w.peer.pushes).toEqual([[w.url('a.txt')]]);
   });
 
-  it('travels with others in batches of at most maxItems, one push each', async () => {
+  it('is pushed with others in batches of at most maxItems', async () => {
     const w = await world();
     w.writeMany(95);
     await w.allConfirmed(95);
@@ -38,7 +38,7 @@ describe('a pending item', () => {
     expect(w.peer.pushes.flat().sort()).toEqual([...new Set(w.peer.pushes.flat())].sort());
   });
 
-  it('does not wait until a document of its batch is read', async () => {
+  it('does not wait for a document that is being read', async () => {
     const reading = deferred();
     const w = await world();
     let reads = 0;
@@ -53,7 +53,7 @@ describe('a pending item', () => {
     expect(w.statusOf('a.pdf')).toBe('pending');
     reading.resolve();
     await w.until(() => w.statusOf('a.pdf') === 'skipped', 'the document was read');
-    // Why it is skipped is told once, also where it changes.
+    // The reason is logged once, even if the file changes.
     w.write('a.pdf', 'again', 'document');
     await w.until(() => reads === 2 && w.statusOf('a.pdf') === 'skipped', 'it was read again');
     const told = w.news.filter((line) => line.includes('skipped'));
@@ -62,7 +62,7 @@ describe('a pending item', () => {
     ]);
   });
 
-  it('does not wait while documents are read, however many there are', async () => {
+  it('does not wait for documents that are being read, however many there are', async () => {
     const reading = deferred();
     const w = await world();
     w.packDocument = async () => {
@@ -76,14 +76,14 @@ describe('a pending item', () => {
       w.write(path, 'hello');
       await w.confirmed(path);
     }
-    // Only what is being read has left the backlog.
+    // Only the documents of one batch have left the backlog.
     expect(w.uplink.status().inFlight).toBe(10);
     reading.resolve();
     for (const path of documents)
       await w.until(() => w.statusOf(path) === 'skipped', 'the documents were read');
   });
 
-  it('travels with as many others while a document is read as while none is', async () => {
+  it('has as many pushes beside it while a document is read as at other times', async () => {
     const w = await world({ ...QUICK, push: { ...QUICK.push, maxItems: 1 } });
     const reading = deferred();
     w.packDocument = async () => {
@@ -95,14 +95,14 @@ describe('a pending item', () => {
     w.write('a.pdf', 'slow', 'document');
     await w.until(() => w.uplink.status().inFlight === 1, 'the document is read');
     w.writeMany(20);
-    // As many pushes as may be under way, one more that is ready, and the document.
+    // The limit of concurrent pushes, one batch that is ready, and the document.
     await w.until(() => w.uplink.status().inFlight === concurrency + 2, 'another one is ready');
     reading.resolve();
     release();
     await w.allConfirmed(20);
   });
 
-  it('costs little more than one look-up when the peer shows documents with a delay', async () => {
+  it('needs little more than one look-up if the peer shows documents with a delay', async () => {
     const w = await world(patient());
     w.peer.visibleAfter = 200;
     for (const round of [1, 2, 3, 4]) {
@@ -131,7 +131,7 @@ describe('a pending item', () => {
     expect(w.statusOf('a.txt')).toBe('pending');
   });
 
-  it('is quarantined when its file cannot be read, and pushed once it can, though it did not change', async () => {
+  it('is quarantined if its file cannot be read, and pushed once it can, even without a change', async () => {
     const w = await world();
     w.packed = [{ kind: 'unreadable', code: 'EACCES' }];
     w.write('a.txt', 'one');
@@ -144,7 +144,7 @@ describe('a pending item', () => {
     await w.confirmed('a.txt');
   });
 
-  it('arrives as UTF-8, also where it is larger than a batch and streamed', async () => {
+  it('arrives as UTF-8, even if it is larger than a batch and is streamed', async () => {
     const w = await world();
     const large = 'äöü€ '.repeat(200_000);
     w.write('u16', Buffer.from('\ufeffGrüße €', 'utf16le'), 'utf-16le');
@@ -159,7 +159,7 @@ describe('a pending item', () => {
 });
 
 describe('items in a large state', () => {
-  it('that are pending here and there travel together', async () => {
+  it('that are pending among many others are pushed together', async () => {
     const files = [1_000, 3_000, 5_000, 7_000].map((i) => `f${i}`);
     const known = deferred<true>();
     const w = await world(
@@ -177,7 +177,7 @@ describe('items in a large state', () => {
     expect(w.peer.pushes[0]).toEqual(files.map((path) => w.url(path)));
   });
 
-  it('that were put off and are removed are waited for no longer', async () => {
+  it('that were delayed and then removed are not waited for', async () => {
     const w = await world();
     await w.until(() => w.uplink.isIdle, 'it follows the state');
     const items = Array.from({ length: 100 }, (_, i) => pendingRecord(`late${i}`));
@@ -193,7 +193,7 @@ describe('a changed file', () => {
     const w = await world(patient(), withFakeClock);
     w.write('a.txt', 'one');
     await w.confirmed('a.txt');
-    // Accepted, but the peer goes on showing the old document for some look-ups.
+    // Accepted, but the peer shows the old document for some more look-ups.
     w.peer.onPush = (urls) => ({ results: urls.map(() => ({ ok: true })) });
     let lookups = 0;
     w.peer.onLookup = (url) => {
@@ -206,7 +206,7 @@ describe('a changed file', () => {
     expect(w.peer.pushes.length).toBe(2);
   });
 
-  it('that goes back to what the peer was sent is looked up and not pushed, also out of a batch that waits for more', async () => {
+  it('that goes back to the version the peer was sent is looked up and not pushed, even if its batch was being filled', async () => {
     const w = await world({ ...QUICK, push: { ...QUICK.push, linger: 200 } });
     w.write('a.txt', 'one');
     await w.confirmed('a.txt');
@@ -221,7 +221,7 @@ describe('a changed file', () => {
     expect(w.peer.pushes.length).toBe(1);
   });
 
-  it('that was removed while it travelled, and comes back as it was, is looked up and not pushed', async () => {
+  it('that is removed during its push and comes back unchanged is looked up and not pushed', async () => {
     const w = await world();
     const { release } = w.peer.hold();
     w.write('a.txt', 'one');
@@ -234,7 +234,7 @@ describe('a changed file', () => {
     expect(w.peer.pushes.length).toBe(1);
   });
 
-  it('that was removed while its batch waited in the queue is not pushed, and the others of it are', async () => {
+  it('that is removed while its batch waits in the queue is not pushed, and the rest of the batch is', async () => {
     let queue: RequestQueue | undefined;
     const w = await world(QUICK, (it) => {
       it.seenQueue = (real) => {
@@ -256,7 +256,7 @@ describe('a changed file', () => {
     expect(w.statusOf('a.txt')).toBe('gone');
   });
 
-  it('that is back as it was, and that the peer has no more, is pushed at once with no attempt spent', async () => {
+  it('that goes back to a version the peer has dropped is pushed at once, with no attempt spent', async () => {
     const w = await world(patient(), withFakeClock);
     w.write('a.txt', 'one');
     await w.confirmed('a.txt');
@@ -271,9 +271,9 @@ describe('a changed file', () => {
     expect(w.clock.now() - since).toBeLessThan(60_000);
   });
 
-  it('whose older version is still travelling is pushed when that has landed, and ends in its last version', async () => {
+  it('whose older version is still being pushed is pushed after it, and is confirmed in its last version', async () => {
     const w = await world(QUICK, withFakeClock);
-    // Then it bears two pushes at a time.
+    // Allows two pushes at a time.
     w.write('first', '1');
     await w.confirmed('first');
     const { release } = w.peer.hold();
@@ -292,7 +292,7 @@ describe('a changed file', () => {
 });
 
 describe('a push that fails', () => {
-  it('because the peer is away spends nothing, and goes on when it is back', async () => {
+  it('because the peer is away spends no attempt, and is repeated when it is back', async () => {
     const w = await world();
     let tries = 0;
     w.peer.onPush = () => {
@@ -306,7 +306,7 @@ describe('a push that fails', () => {
     expect(statuses(w, 'a.txt')).toEqual(['pending', 'accepted', 'confirmed']);
   });
 
-  it('without an answer is looked up, from then on however long it took, and not pushed when the peer has it', async () => {
+  it('without an answer is followed by a look-up, timed from its end, and not repeated if the peer has the item', async () => {
     const w = await world(patient(300), withFakeClock);
     const times = { unanswered: 0, looked: 0 };
     w.peer.visibleAfter = 1_000;
@@ -330,7 +330,7 @@ describe('a push that fails', () => {
     ['is forbidden (403) by what stands before the peer', () => failing('PEER_AUTH', 403)],
     ['is cut short', () => unreachable('no', 'ECONNRESET')],
   ])(
-    'as a batch that %s for two items is split until they stand alone in quarantine, and the others are confirmed',
+    'as a batch that %s for two items is split until only those two are quarantined, and the others are confirmed',
     async (_, error) => {
       const w = await world();
       w.peer.failsFor('bad', error);
@@ -342,7 +342,7 @@ describe('a push that fails', () => {
     },
   );
 
-  it('for one item of a batch is no trouble of the peer', async () => {
+  it('for one item of a batch does not open the circuit', async () => {
     const w = await world();
     const circuits = new Set<string>();
     w.peer.onPush = (urls) => {
@@ -356,7 +356,7 @@ describe('a push that fails', () => {
     expect([...circuits]).toEqual(['closed']);
   });
 
-  it('without an answer whenever one item is in it isolates that item, which is to blame, and the others are confirmed', async () => {
+  it('without an answer whenever one item is in it leads to that item alone in quarantine, and the others are confirmed', async () => {
     const w = await world(QUICK, withFakeClock);
     w.peer.failsFor('bad', () => unreachable('maybe'));
     w.writeMany(5);
@@ -366,8 +366,8 @@ describe('a push that fails', () => {
     expect(w.peer.pushes).toContainEqual([w.url('bad')]);
   });
 
-  it.each(['all pushes', 'all but an empty one'])(
-    'as %s do blames no item, however long',
+  it.each(['all pushes', 'all pushes but an empty one'])(
+    'as %s fail quarantines no item, however long that lasts',
     async (which) => {
       const w = await world();
       let isBroken = true;
@@ -387,7 +387,7 @@ describe('a push that fails', () => {
     },
   );
 
-  it('at a page that is not there blames none, and does not flood it', async () => {
+  it('because the page does not exist quarantines no item, and splits no batch', async () => {
     const w = await world();
     w.peer.failsFor('', () => failing('PEER_REFUSED', 404));
     w.writeMany(20);
@@ -398,14 +398,14 @@ describe('a push that fails', () => {
     await w.allConfirmed(20);
   });
 
-  it.each(['travels', 'waits'])(
-    'is forgotten with its file when that goes while it %s',
+  it.each(['is being pushed', 'waits'])(
+    'is forgotten when its file is removed while it %s',
     async (when) => {
       const w = await world();
       let failures = 0;
       w.peer.onPush = (urls) => {
         if (urls.length > 0) failures += 1;
-        if (failures === 2 && when === 'travels') w.remove('bad');
+        if (failures === 2 && when === 'is being pushed') w.remove('bad');
         throw failing();
       };
       w.write('bad', 'x');
@@ -413,14 +413,14 @@ describe('a push that fails', () => {
       if (when === 'waits') w.state.remove('inbox', 'bad');
       w.peer.onPush = () => undefined;
       for (const name of ['a', 'bad', 'b']) w.write(name, 'other');
-      // What left before is kept apart from it otherwise.
+      // Otherwise it would wait because its previous version was pushed.
       w.state.put({ ...w.pending('bad'), notBefore: 0 });
       await w.allConfirmed(3);
       expect(w.peer.pushes.at(-1)).toHaveLength(3);
     },
   );
 
-  it('for one item of an answered batch spends its attempts and ends with the words of the peer', async () => {
+  it('for one item of an answered batch spends its attempts, and quarantines it with the message of the peer', async () => {
     const w = await world();
     w.peer.onPush = (urls) => ({
       results: urls.map(() => ({ ok: false, message: 'URL not parseable' })),
@@ -430,7 +430,7 @@ describe('a push that fails', () => {
     expect(w.peer.pushes.length).toBe(QUICK.push.attempts);
   });
 
-  it('as too large for the peer is quarantined at once', async () => {
+  it('because it is too large for the peer quarantines the item at once', async () => {
     const w = await world();
     w.peer.failsFor('big', () => failing('PEER_TOO_LARGE'));
     w.write('big', 'x');
@@ -448,7 +448,7 @@ describe('an accepted item', () => {
     expect(w.peer.pushes.length).toBe(QUICK.push.attempts);
   });
 
-  it('tells how soon the peer shows it, which is not known before it has shown one', async () => {
+  it('gives the time-to-visible, which is unknown before the first one is shown', async () => {
     const w = await world(QUICK, (it) => {
       it.timeToVisibleMs = undefined;
       it.peer.visibleAfter = 100_000;
@@ -471,7 +471,7 @@ describe('an accepted item', () => {
     expect(w.uplink.status().timeToVisibleMs).toBeLessThan(100);
   });
 
-  it('is sent with the time of its file where the peer is our own, and without to others', async () => {
+  it('was sent with the modification time of its file to the embedded peer, and without it to others', async () => {
     for (const onLookups of [undefined, async () => {}]) {
       const w = await world(QUICK, (it) => {
         it.onLookups = onLookups;
@@ -484,7 +484,7 @@ describe('an accepted item', () => {
     }
   });
 
-  it('is looked up together with others where the peer takes that, and each is judged for itself', async () => {
+  it('is looked up in one request with others if the peer can do that, each with its own result', async () => {
     const asked: (readonly string[])[] = [];
     const w = await world(patient(), (it) => {
       it.onLookups = async (urls) => {
@@ -508,7 +508,7 @@ describe('an accepted item', () => {
     expect(w.statusOf('lost.txt')).toBe('accepted');
   });
 
-  it('that is due waits no longer for a push than that takes', async () => {
+  it('that is due is looked up as soon as the push under way has ended', async () => {
     const w = await world(QUICK, (it) => {
       withFakeClock(it);
       it.timeToVisibleMs = 200;
@@ -526,7 +526,7 @@ describe('an accepted item', () => {
     expect(w.clock.now() - began).toBeLessThan(5_000);
   });
 
-  it('that the peer may take back is not looked up within confirm.hold, and then once', async () => {
+  it('is not looked up within confirm.hold if the peer may take it back, and then once', async () => {
     const w = await world(patient(400, 20));
     const pushed = w.clock.now();
     let first = 0;
@@ -539,7 +539,7 @@ describe('an accepted item', () => {
     expect(w.peer.lookups).toBe(20);
   });
 
-  it('that was missing after confirm.hold counts only when it is still there after the same time', async () => {
+  it('that was missing after confirm.hold is confirmed only if it is still shown another hold later', async () => {
     const w = await world(patient(100, 20));
     let lookups = 0;
     w.peer.onLookup = (url) => {
@@ -553,7 +553,7 @@ describe('an accepted item', () => {
     expect(lookups).toBe(5);
   });
 
-  it('whose look-ups fail while others are answered does not wait for ever', async () => {
+  it('whose look-ups fail while others are answered is quarantined in the end', async () => {
     const w = await world();
     w.peer.onLookup = (url) => {
       if (url.endsWith('bad')) throw failing();
@@ -567,22 +567,25 @@ describe('an accepted item', () => {
     expect((await w.quarantined('bad'))?.message).toContain('answered with an error');
   });
 
-  it.each([3, 12])('whose look-ups fail %i times like all others is not blamed', async (times) => {
-    const w = await world({
-      ...QUICK,
-      confirm: { ...QUICK.confirm, timeout: 100, maxInterval: 100, hold: 0 },
-    });
-    let failures = 0;
-    w.peer.onLookup = () => {
-      failures += 1;
-      if (failures <= times) throw failing();
-    };
-    w.write('a.txt', 'one');
-    await w.confirmed('a.txt');
-    expect(w.peer.pushes.length).toBe(1);
-  });
+  it.each([3, 12])(
+    'whose look-ups fail %i times like all others is not quarantined',
+    async (times) => {
+      const w = await world({
+        ...QUICK,
+        confirm: { ...QUICK.confirm, timeout: 100, maxInterval: 100, hold: 0 },
+      });
+      let failures = 0;
+      w.peer.onLookup = () => {
+        failures += 1;
+        if (failures <= times) throw failing();
+      };
+      w.write('a.txt', 'one');
+      await w.confirmed('a.txt');
+      expect(w.peer.pushes.length).toBe(1);
+    },
+  );
 
-  it('waits out a time in which the peer does not answer', async () => {
+  it('does not time out while the peer does not answer', async () => {
     const w = await world(QUICK, withFakeClock);
     w.peer.onLookup = () => {
       throw unreachable('no');
@@ -628,16 +631,16 @@ describe('after a restart', () => {
   });
 });
 
-describe('more accepted items than are held at a time', () => {
-  const HELD = 100;
+describe('more accepted items than fit in memory', () => {
+  const MAX_IN_MEMORY = 100;
 
-  /** A world that begins with so many of them; the last ones are shown. */
+  /** Starts a world with so many accepted items; the peer shows the last ones. */
   function holding(hidden: number, shown: number, hold: number): Promise<World> {
     return world(
       { ...QUICK, confirm: { ...QUICK.confirm, timeout: 600_000, maxInterval: 60_000, hold } },
       async (w) => {
         withFakeClock(w);
-        [w.held, w.tickMs] = [HELD / 2, 1_000];
+        [w.held, w.tickMs] = [MAX_IN_MEMORY / 2, 1_000];
         const state = await State.open(w.stateDir, { clock: w.clock, log: silentLogger });
         for (let i = 0; i < hidden + shown; i += 1) {
           const item = { ...pendingRecord(`f${i}`), ...w.destination(`f${i}`) };
@@ -651,22 +654,25 @@ describe('more accepted items than are held at a time', () => {
   }
 
   it('are all looked up, though most of them are never shown', async () => {
-    const w = await holding(1.55 * HELD, 5, 0);
+    const w = await holding(1.55 * MAX_IN_MEMORY, 5, 0);
     await w.allConfirmed(5);
-    expect(w.state.counts().accepted).toBe(1.55 * HELD);
+    expect(w.state.counts().accepted).toBe(1.55 * MAX_IN_MEMORY);
     expect(w.uplink.isIdle).toBe(false);
     expect(w.peer.pushes).toEqual([]);
   });
 
-  it('are believed no sooner when they are touched after they left their place', async () => {
-    const w = await holding(1.3 * HELD, 0, 1_000);
+  it('are not confirmed sooner if they are touched after they were dropped from memory', async () => {
+    const w = await holding(1.3 * MAX_IN_MEMORY, 0, 1_000);
     const looked = new Map<string, number>();
     w.peer.onLookup = (url) => void looked.set(url, (looked.get(url) ?? 0) + 1);
     const left = () =>
       [...looked.keys()]
         .map((url) => url.slice(w.url('').length))
         .find((path) => w.uplink.nextLook({ folder: 'inbox', path }) === undefined);
-    await w.until(() => w.peer.lookups > 1.3 * HELD && left() !== undefined, 'one left its place');
+    await w.until(
+      () => w.peer.lookups > 1.3 * MAX_IN_MEMORY && left() !== undefined,
+      'one left its place',
+    );
     const path = left() ?? '';
     const item = w.state.get('inbox', path);
     if (item?.status !== 'accepted') throw new Error('not accepted');
@@ -674,8 +680,8 @@ describe('more accepted items than are held at a time', () => {
     w.peer.show(w.url(path), path);
     w.state.put({ ...item, version: { ...item.version, mtimeMs: item.version.mtimeMs + 1 } });
     await w.confirmed(path);
-    // Not at its first showing; a third look comes where the second was just before the end of the
-    // hold.
+    // It is not confirmed at its first showing. There is a third look-up if the second one was just
+    // before the end of the hold.
     expect(looked.get(w.url(path))).toBeGreaterThanOrEqual(2);
   });
 });
@@ -709,7 +715,7 @@ describe('a peer that takes files', () => {
     expect(note?.contentType).toBe('text/plain; charset=UTF-8');
   });
 
-  it('does not get one that is larger than it bears: that one waits in quarantine, with words', async () => {
+  it('does not get a file that is larger than it accepts, which is quarantined with the reason', async () => {
     const w = await taking(QUICK, { ...quick, content: { ...quick.content, maxBytes: 1_000 } });
     w.write('large', 'x'.repeat(1_001));
     w.write('small', 'x'.repeat(1_000));
@@ -718,11 +724,11 @@ describe('a peer that takes files', () => {
     expect([...w.peer.items.keys()]).toEqual([w.url('small')]);
   });
 
-  it('is not believed as long as a YaCy was measured to take documents back (18.5 s)', () => {
+  it('has a longer hold than a YaCy was measured to take documents back after (18.5 s)', () => {
     expect(DIALECTS.yacy.holdMs).toBeGreaterThanOrEqual(18_500);
   });
 
-  it('shows their last modification, which is the evidence; one that it will not keep is none', async () => {
+  it('shows their last modification as evidence, unless it would not keep that date', async () => {
     const w = await taking();
     const write = (name: string, modified: Date) => {
       writeFileSync(join(w.root, name), name);
@@ -740,7 +746,7 @@ describe('a peer that takes files', () => {
     expect(w.state.get('inbox', 'old')?.sent?.lastModified).toBe(Date.UTC(2024, 1, 29, 12));
   });
 
-  it('that turns out to take only text is not sent what was read as a file: it is looked at again', async () => {
+  it('that turns out to accept only text is not sent a file read as binary, which is looked at again', async () => {
     const w = await taking();
     w.dialect.misfits = async () => {
       const isNews = w.dialect.current !== DIALECTS.standard;
