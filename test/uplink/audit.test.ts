@@ -19,14 +19,14 @@ import { QUICK, unreachable, World } from '../support/world.js';
 
 const WEEK_MS = 7 * 86_400_000;
 
-/** A clock whose waits are over with the next turn of the event loop. */
+/** A clock whose waits end with the next turn of the event loop. */
 const impatient: Clock = Object.assign(Object.create(systemClock), {
   sleep: () => new Promise<void>((resolve) => setImmediate(resolve)),
 });
 
 /**
- * A world that can be started again. @returns how to stop it; it is stopped at the end of the test
- * in any case
+ * Starts a world that can be restarted. The end of the test stops it.
+ * @returns a function that stops it
  */
 async function started(w: World): Promise<() => Promise<void>> {
   await w.start();
@@ -40,8 +40,8 @@ async function started(w: World): Promise<() => Promise<void>> {
 }
 
 /**
- * An audit of the world that runs until the end of the test. @param look is called before each
- * look-up, and may throw
+ * Starts an audit of the world. The end of the test stops it.
+ * @param look called before each look-up; may throw
  */
 function audited(w: World, everyMs = WEEK_MS, look: (url: string) => unknown = () => {}) {
   const deps = {
@@ -87,10 +87,7 @@ function flip(path: string, at: number): void {
 const endsOf = (path: string) =>
   [...readFileSync(path).entries()].flatMap(([i, byte]) => (byte === 0x0a ? i : []));
 
-/**
- * What can happen to a state that has one version in a snapshot, and a later one in the journal
- * since.
- */
+/** Ways to damage a state with one version in the snapshot and a later one in the journal. */
 const DAMAGES: readonly (readonly [string, (w: World) => void])[] = [
   ['is lost', (w) => rmSync(newest(w, 'journal'))],
   ['is empty', (w) => truncateSync(newest(w, 'journal'), 0)],
@@ -130,7 +127,7 @@ const DAMAGES: readonly (readonly [string, (w: World) => void])[] = [
 
 describe.each(DAMAGES)('after a journal that %s', (_, damage) => {
   it.each([{ everyMs: WEEK_MS }, { everyMs: 0 }])(
-    'a file that is its earlier version again is pushed at once, though the audit comes every $everyMs ms',
+    'a file that went back to its earlier version is pushed at once, with an audit period of $everyMs ms',
     async ({ everyMs }) => {
       const w = new World();
       const stop = await started(w);
@@ -164,7 +161,7 @@ describe.each(DAMAGES)('after a journal that %s', (_, damage) => {
 });
 
 describe('the audit after a repair', () => {
-  /** A world whose state lost its journal, with so many files that are confirmed. */
+  /** Starts a world with so many confirmed files, whose state lost its journal. */
   async function repaired(files: number, prepare: (w: World) => unknown = () => {}) {
     const w = new World();
     const stop = await started(w);
@@ -177,7 +174,7 @@ describe('the audit after a repair', () => {
     return w;
   }
 
-  it('says how far it is, waits for a peer that is away, and goes on where a restart left it', async () => {
+  it('reports its progress, waits for a peer that is away, and continues after a restart', async () => {
     const FILES = 1_200;
     const w = await repaired(FILES);
     const stop = await started(w);
@@ -193,7 +190,7 @@ describe('the audit after a repair', () => {
     await first.stop();
     const done = looked.size;
     const { checked: known = 0 } = repairAuditProgress(w.state) ?? {};
-    // A third of all is one part.
+    // One part has a third of the items.
     expect(known).toBeGreaterThan(300);
     expect(known).toBeLessThanOrEqual(done);
     await stop();
@@ -210,7 +207,7 @@ describe('the audit after a repair', () => {
     expect(repairAuditProgress(w.state)).toBeUndefined();
   });
 
-  it('is not done twice, nor where nothing was repaired', async () => {
+  it('runs once, and only after a repair', async () => {
     const w = await repaired(3);
     const stop = await started(w);
     const audit = audited(w);
@@ -226,7 +223,7 @@ describe('the audit after a repair', () => {
     expect(looked).toEqual([]);
   });
 
-  it('removes again what was there again, and whose file went', async () => {
+  it('removes the document of a removed file again if it is back in the peer', async () => {
     const w = await repaired(1, async (w) => {
       w.write('gone', 'one');
       await w.confirmed('gone');

@@ -9,7 +9,7 @@ import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakePeer, failing, QUICK } from '../support/world.js';
 
-/** A sender and a peer in memory, with a queue that is free. */
+/** A sender and a peer in memory, with a queue that never waits. */
 function setting({ misfits = false } = {}) {
   const peer = new FakePeer();
   const deps = {
@@ -26,7 +26,10 @@ function setting({ misfits = false } = {}) {
   } as unknown as UplinkDeps;
   return {
     peer,
-    /** Sends a batch of items with names of one letter. @returns what became of each */
+    /**
+     * Sends a batch of items with names of one letter.
+     * @returns the result of each item
+     */
     send: async (paths: string, dialect = DIALECTS.standard) => {
       const documents = [...paths].map((path) => {
         const item = pendingRecord(path);
@@ -49,7 +52,7 @@ function setting({ misfits = false } = {}) {
 }
 
 describe('a batch', () => {
-  it('that is answered has the answer for each item, and is refused where there is none', async () => {
+  it('that is answered has a result for each item; an item without an answer is refused', async () => {
     const { peer, send, pushed } = setting();
     peer.onPush = () => ({
       results: [{ ok: true }, { ok: false, message: 'no thanks' }, { ok: true }],
@@ -59,14 +62,14 @@ describe('a batch', () => {
     expect(pushed()).toEqual(['abcd']);
   });
 
-  it('that is answered badly is split until the bad item stands alone, all of a size before any smaller', async () => {
+  it('that fails is split until the bad item is alone, with all halves sent before any smaller part', async () => {
     const { peer, send, pushed } = setting();
     peer.failsFor('/b', failing);
     expect(await send('abcde')).toEqual(['accepted', 'failed', 'accepted', 'accepted', 'accepted']);
     expect(pushed()).toEqual(['abcde', 'abc', 'de', 'ab', 'c', 'a', 'b']);
   });
 
-  it('that another kind of peer answered, or that was made for one, is to be made ready anew', async () => {
+  it('that was prepared for another dialect than the peer speaks has to be prepared again', async () => {
     const { peer, send, pushed } = setting({ misfits: true });
     expect(await send('a', DIALECTS.yacy)).toEqual(['returned']);
     peer.onPush = () => Promise.reject(failing('PEER_ANSWER', 200));
@@ -74,7 +77,7 @@ describe('a batch', () => {
     expect(pushed()).toEqual(['bc']);
   });
 
-  it('whose file changed under the body is returned, but for that file', async () => {
+  it('is returned, except for a file that changed during the request', async () => {
     const { peer, send } = setting();
     const url = 'http://127.0.0.1:1/api/push_p.html';
     const error = new PeerError('PEER_SOURCE', { url, what: 'changed', delivered: 'no', item: 1 });
@@ -89,23 +92,33 @@ const peerError = (
 ) => new PeerError(code, { url: 'http://127.0.0.1:1/', what: 'failed', delivered });
 
 it.each([
-  ['that waited in the queue when it stopped was not taken', queueStopped(), false, 'returned'],
+  ['that waited in the queue when it stopped was not accepted', queueStopped(), false, 'returned'],
   [
-    'that the stopping queue gave up halfway may have been taken',
+    'that the stopping queue aborted halfway may have been accepted',
     queueStopped(),
     true,
     'unanswered',
   ],
-  ['that was not sent whole was not taken', peerError('PEER_UNREACHABLE', 'no'), true, 'returned'],
-  ['that was aborted before was not taken', peerError('PEER_ABORTED', 'no'), true, 'returned'],
   [
-    'that was not sent whole in time was not taken',
+    'that was not sent completely was not accepted',
+    peerError('PEER_UNREACHABLE', 'no'),
+    true,
+    'returned',
+  ],
+  [
+    'that was aborted before it was sent was not accepted',
+    peerError('PEER_ABORTED', 'no'),
+    true,
+    'returned',
+  ],
+  [
+    'that was not sent completely in time was not accepted',
     peerError('PEER_TIMEOUT', 'no'),
     true,
     'returned',
   ],
   [
-    'that has no answer in time may be taken',
+    'without an answer in time may have been accepted',
     peerError('PEER_TIMEOUT', 'maybe'),
     true,
     'unanswered',
@@ -114,6 +127,6 @@ it.each([
   expect(pushFailure(error, begun)).toBe(kind);
 });
 
-it('a push that failed by a mistake of ours is no word of the peer', () => {
+it('an error in peersync is thrown, and not taken for an answer of the peer', () => {
   expect(() => pushFailure(new TypeError('oops'), true)).toThrow('oops');
 });

@@ -12,7 +12,7 @@ import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
-/** A program whose documents say by their names what they do to it. */
+/** A program that does what the name of its document says. */
 const PROGRAM = `
   import { spawn } from 'node:child_process';
   import { appendFileSync, existsSync } from 'node:fs';
@@ -56,7 +56,7 @@ const PROGRAM = `
     else if (file === 'says too much') process.stdout.write('{"bytes":1000000000}\\n');
     else if (file === 'answers twice') { answer({ kind: 'stale' }); answer({ kind: 'stale' }); }
     else answer({ kind: 'wordless', reader: file });
-    // A pipe is written to at once, so that the answer is out.
+    // A pipe is written synchronously, so the answer has left.
     if (file === 'leaves a loop' || file === 'last, and loops') for (;;);
   }`;
 
@@ -68,7 +68,7 @@ function processes(clock: FakeClock, program = PROGRAM, log: Logger = silentLogg
   const read = (file: string) =>
     documents.read({ file, rules: DIALECTS.standard.content } as DocumentOrder);
   const begunFile = (file: string) => `${path}.${file}`;
-  /** The processes that began to read this document, the first one first. */
+  /** The processes that began to read this document, the earliest first. */
   const pidsOf = (file: string) =>
     existsSync(begunFile(file))
       ? readFileSync(begunFile(file), 'utf8').trim().split('\n').map(Number)
@@ -82,7 +82,7 @@ const refused = (code: string, why: string) => ({
 });
 const fine = { kind: 'wordless', reader: 'fine' };
 
-/** A logger that keeps the sentences of errors. */
+/** A logger that keeps the messages of errors. */
 function listening() {
   const said: string[] = [];
   const log = { ...silentLogger, error: (_: object, message: string) => void said.push(message) };
@@ -97,7 +97,7 @@ function runs(pid: number | undefined): boolean {
   }
 }
 
-it('a document whose reading never ends costs that item ten minutes, and the next one is read', async () => {
+it('a document whose reading never ends is refused after ten minutes, and the next one is read', async () => {
   const clock = new FakeClock();
   const { pidsOf, read } = processes(clock);
   const [hangs, next] = [read('hangs'), read('fine')];
@@ -113,7 +113,7 @@ it('a document whose reading never ends costs that item ten minutes, and the nex
   expect(await next).toEqual(fine);
 });
 
-it('a loop that a document left in its process is not the fault of the next one', async () => {
+it('a loop that a document left in its process is not blamed on the next document', async () => {
   const clock = new FakeClock();
   const { pidsOf, read } = processes(clock);
   await read('leaves a loop');
@@ -134,24 +134,24 @@ it.each([
   expect(pidsOf(signal)).toHaveLength(1);
 });
 
-it('a document whose process the system kills is read once more, and refused only when that is killed as well', async () => {
+it('a document whose process the system kills is read once more, and refused after a second kill', async () => {
   const { pidsOf, read } = processes(new FakeClock());
   expect(await read('killed once')).toEqual({ kind: 'wordless', reader: 'killed once' });
   expect(await read('killed always')).toMatchObject(
     refused('DOCUMENT_TOO_LARGE', 'the system killed'),
   );
-  // One by the process that had read another document, and two by new ones.
+  // The first process had read another document; two new ones follow.
   expect(pidsOf('killed always')).toHaveLength(3);
 });
 
-it('a process that answered for the last time is gone before the next one starts', async () => {
+it('a process that accepts no further order ends before the next one starts', async () => {
   const { pidsOf, read } = processes(new FakeClock());
   await read('last, and loops');
   expect(runs(pidsOf('last, and loops')[0])).toBe(false);
   expect(await read('fine')).toEqual(fine);
 });
 
-it('a process whose pipes another program holds open is over when it has ended', async () => {
+it('a process counts as ended even if another program holds its pipes open', async () => {
   const { begunFile, documents, read } = processes(new FakeClock());
   expect(await read('shares its pipes')).toMatchObject(
     refused('DOCUMENT_BROKEN', 'ended with code 1'),
@@ -170,7 +170,7 @@ it('the heap of a process is bounded', async () => {
   expect(words).toBeLessThan(300 * 2 ** 20);
 });
 
-it('a process that has nothing to do for half a minute is ended', async () => {
+it('a process is ended when it was idle for half a minute', async () => {
   const clock = new FakeClock();
   const { pidsOf, read } = processes(clock);
   await read('fine');
@@ -200,7 +200,7 @@ it.each([
   'endless line',
   'says too much',
 ])(
-  'a document that makes its process answer wrongly or not at all is refused (%s), and the next one is read',
+  'a document whose process gives an invalid answer or none (%s) is refused, and the next one is read',
   async (file) => {
     const { read } = processes(new FakeClock());
     expect(await read(file)).toMatchObject(
@@ -210,19 +210,19 @@ it.each([
   },
 );
 
-it('an answer that nobody asked for is no answer to the next document', async () => {
+it('an unrequested answer is not used for the next document', async () => {
   const { read } = processes(new FakeClock());
   await read('answers twice');
   expect(await read('fine')).toEqual(fine);
 });
 
-it('what a document left in its process is not the fault of the next one', async () => {
+it('damage that a document did to its process is not blamed on the next document', async () => {
   const { read } = processes(new FakeClock());
   await read('leaves a fault');
   expect(await read('fine')).toEqual(fine);
 });
 
-it('one process reads many documents, and a new one follows the last answer of another', async () => {
+it('one process reads many documents, and is replaced when it accepts no further order', async () => {
   const { read } = processes(new FakeClock());
   expect(await read('pid')).toEqual(await read('pid'));
   const first = await read('pid');
@@ -241,7 +241,7 @@ it('the environment of the daemon, which may hold passwords, does not reach a pr
   expect(names.filter((name) => name !== 'MALLOC_ARENA_MAX' && name !== 'TZ')).toEqual([]);
 });
 
-it('a program that does not start is the fault of no document: each one waits until it does', async () => {
+it('no document is blamed for a program that does not start: all wait until it does', async () => {
   const clock = new FakeClock();
   const { log, said } = listening();
   const { documents, path, read } = processes(
@@ -280,7 +280,7 @@ it('a program that is not ready after half a minute is ended, and started again'
   expect(await reading).toEqual({ kind: 'stale' });
 });
 
-it('a system that starts no process is the fault of no document either', async () => {
+it('no document is blamed for a system that cannot start a process', async () => {
   const clock = new FakeClock();
   const { log, said } = listening();
   const { read } = processes(clock, PROGRAM, log);
@@ -288,7 +288,7 @@ it('a system that starts no process is the fault of no document either', async (
   onTestFinished(() => {
     process.execPath = execPath;
   });
-  // `spawn` itself throws where a part of the path is a file.
+  // `spawn` itself throws if a part of the path is a file.
   process.execPath = `${execPath}/node`;
   const reading = read('fine');
   await until(() => said.length > 0, 'the failure is said');
@@ -305,7 +305,7 @@ it('a stop does not wait for documents', async () => {
   expect(await Promise.all(waiting)).toEqual(Array(3).fill({ kind: 'stale' }));
 });
 
-it('of small documents that become large texts a batch takes as many as fill it, and leaves the others', async () => {
+it('a batch of small documents with large texts is full when the texts are, and leaves the other documents', async () => {
   const clock = new FakeClock();
   const { documents } = processes(clock);
   const packers = { clock, pack: async () => [], packDocument: documents.read.bind(documents) };

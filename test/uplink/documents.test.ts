@@ -21,7 +21,7 @@ const as = (kind: 'plain' | 'html', text: string) =>
 const plain = (text: string) => as('plain', text);
 
 describe('a peer that takes only text', () => {
-  it('gets it in UTF-8, and no type', () => {
+  it('gets text in UTF-8, without a media type', () => {
     const way = (encoding: Encoding) =>
       wayOf('a.html', encoding, bytes('<'), DIALECTS.standard.content);
     expect(way('utf-8').type).toBe('');
@@ -32,7 +32,7 @@ describe('a peer that takes only text', () => {
   });
 });
 
-/** As terminals are told to show them, and how they look there. */
+/** Texts with terminal escape sequences, and the same texts as terminals show them. */
 const COLOURED: readonly (readonly [string, string])[] = [
   ['\x1b[31mError\x1b[0m: \x1b[1;38;5;208mdisk\x1b[m full', 'Error: disk full'],
   ['har\x1b[01;31m\x1b[Kbour\x1b[m\x1b[K', 'harbour'],
@@ -40,7 +40,7 @@ const COLOURED: readonly (readonly [string, string])[] = [
   ['\x1b]8;;https://example.org/ü\x1b\\link\x1b]8;;\x1b\\ \x1b]0;a title\x07$ ls', 'link $ ls'],
   ['\x1b(B\x1b[mplain\x1b)0', 'plain'],
 ];
-/** What begins like a sequence and is none stays, but for the control character. */
+/** Text that only begins like a sequence: just the control character is removed. */
 const NO_SEQUENCES: readonly (readonly [string, string])[] = [
   ['\x1bword \x1b[', ' word  ['],
   ['\x1b]no end\nnext', ' ]no end\nnext'],
@@ -48,14 +48,17 @@ const NO_SEQUENCES: readonly (readonly [string, string])[] = [
 ];
 
 describe('coloured text', () => {
-  it.each([...COLOURED, ...NO_SEQUENCES])('%j travels as it is read: %j', (text, shown) => {
-    const { rewriting } = wayOf('a.log', 'utf-8', bytes(text), DIALECTS.standard.content);
-    const sent = Buffer.from(rewritten(Buffer.from(text), rewriting)).toString();
-    expect(sent.replaceAll('\x1b', ' ')).toBe(shown);
-    expect(plain(text)).toBe(shown.replaceAll('\x07', ' '));
-  });
+  it.each([...COLOURED, ...NO_SEQUENCES])(
+    '%j is sent without escape sequences: %j',
+    (text, shown) => {
+      const { rewriting } = wayOf('a.log', 'utf-8', bytes(text), DIALECTS.standard.content);
+      const sent = Buffer.from(rewritten(Buffer.from(text), rewriting)).toString();
+      expect(sent.replaceAll('\x1b', ' ')).toBe(shown);
+      expect(plain(text)).toBe(shown.replaceAll('\x07', ' '));
+    },
+  );
 
-  it('becomes text within a document, too', async () => {
+  it('loses its escape sequences within a document, too', async () => {
     const message = `From: a@b\nSubject: build\n\n${COLOURED.map(([text]) => text).join('\n')}\n`;
     expect(await pageFor('a.eml', message)).toContain(
       COLOURED.map(([, shown]) => shown).join('<br>\n'),
@@ -111,18 +114,18 @@ describe('a document for a peer that takes files', () => {
     ['a.rtf', rtf(words), 'application/rtf, 14 words'],
     ['a.pdf', pdf(words), 'application/pdf, 12 words'],
     ['long.pdf', pdf(...Array(9).fill(words.repeat(9))), 'application/pdf, 100 words'],
-    // Its words are told apart by more than blanks, and the peer counts blanks.
+    // Its words are separated by other characters, too, and the peer counts blanks.
     ['asian.docx', docx('東京、大阪、京都、'.repeat(9)), 'document, 6 words'],
     ['scan.pdf', pdf(''), 'application/pdf, 0 words'],
     ['broken.pdf', Buffer.from(pdf(words)).subarray(0, 200), 'application/pdf, undefined words'],
   ])(
-    'travels as its text where the peer reads it badly, else as it is, counted: %s',
+    'is sent as text if the peer reads its kind badly, else unchanged with its words counted: %s',
     async (name, bytes, expected) => {
       expect(await packedAs(name, bytes)).toBe(expected);
     },
   );
 
-  it('is read behind a link, where links are followed', async () => {
+  it('is read through a link if links are followed', async () => {
     const { file, version } = versionOf('a.docx', docx(words));
     const link = join(dirname(file), 'link.docx');
     symlinkSync(file, link);
@@ -134,14 +137,14 @@ describe('a document for a peer that takes files', () => {
     expect(packed).toMatchObject(Array(2).fill({ kind: 'content', words: 17 }));
   });
 
-  it('travels as its text where all of them do', async () => {
+  it('is sent as text if the folder asks for that', async () => {
     expect(await packedAs('a.docx', docx(words), true)).toBe('text/html, 17 words');
     expect(await packedAs('asian.docx', docx('東京、大阪、京都、'.repeat(9)), true)).toBe(
       'text/html, 6 words',
     );
   });
 
-  it('travels as it is, uncounted, where reading it takes too long, and not at all as a text', async () => {
+  it('whose reading takes too long is sent unchanged and uncounted, and is refused if it was to be text', async () => {
     const trouble = { code: 'DOCUMENT_TOO_LARGE', message: 'It takes too long.', hint: '' };
     const slow = async () => ({ kind: 'refused', trouble }) as const;
     expect(await packedAs('a.pdf', pdf(words), false, slow)).toBe(
@@ -151,7 +154,7 @@ describe('a document for a peer that takes files', () => {
   });
 });
 
-it('a document becomes a page, in which windows-1252 is no ISO 8859-1', async () => {
+it('a document becomes an HTML page, and windows-1252 characters in it are not lost', async () => {
   const page = await pageFor('a.rtf', "{\\rtf1\\ansi \\'93a < b\\'94 \\'80\\par c}");
   expect(page).toContain('<p>“a &lt; b” €<br>\nc</p>');
 });
@@ -167,7 +170,7 @@ describe('a peer that takes files gets', () => {
     expect(Buffer.from(rewritten(bytes('<'), rewriting)).toString()).toBe('‹');
   });
 
-  it('pages as pages, also without an ending, in the encoding that they name or in UTF-8', () => {
+  it('HTML as HTML, even without an extension, in the encoding that it declares or in UTF-8', () => {
     const type = 'text/html; charset=UTF-8';
     expect(typeOf('a.html', '')).toBe(type);
     expect(yacyWay('a.htm', 'utf-16le', '').type).toBe(type);
@@ -273,14 +276,14 @@ describe('plain text for YaCy, which reads it as HTML', () => {
     );
   });
 
-  it('that has nothing of the kind is the file itself', () => {
+  it('without markup is sent unchanged', () => {
     const file = Buffer.from('nothing special, é – 3');
     expect(rewrittenAs('plain', file)).toBe(file);
   });
 });
 
 describe('HTML for YaCy', () => {
-  it('loses what would end an update of the index, and keeps all else', () => {
+  it('loses the characters that would end an index update, and keeps all others', () => {
     const page = '<p title="a &lt; b">&uuml; &amp; \x01 \x85 R&D</p>';
     expect(as('html', page)).toBe(page);
     expect(as('html', 'a\ufffeb\uffffc &#65535; &#xFFFE; &amp;#xfffe;')).toBe(

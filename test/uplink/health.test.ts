@@ -7,7 +7,7 @@ import { QUICK, unreachable, type World, world } from '../support/world.js';
 
 const ONE_BY_ONE = { ...QUICK, push: { ...QUICK.push, maxItems: 1 } };
 
-/** Lets one lane of the queue never go on, or only from `goes.on` on. */
+/** Makes one lane of the queue wait forever, or until `goes.on`. */
 function heldUp(lane: 'push' | 'confirm', goes: { on: boolean }) {
   return (queue: RequestQueue): UplinkDeps['queue'] => ({
     run: (...args) => queue.run(...args),
@@ -31,7 +31,7 @@ describe('the health checks of the uplink', () => {
     ['push', 'items that are due are not pushed'],
     ['confirm', 'items that are due are not looked up'],
   ] as const)(
-    'are busy without progress when the %s loop waits though the queue has room',
+    'are busy without progress when the %s loop waits while the queue has room',
     async (lane, what) => {
       const goes = { on: false };
       const w = await world(QUICK, (it) => {
@@ -77,7 +77,7 @@ describe('the health checks of the uplink', () => {
     };
     for (let i = 0; i < 10; i += 1) {
       let isBusy: string[] = [];
-      // Counts where the time had not come when it was asked, either.
+      // The answer counts only if the probe was still not due afterwards.
       const wasAsked = () => {
         isBusy = busy(w);
         return waits();
@@ -90,7 +90,7 @@ describe('the health checks of the uplink', () => {
     await w.confirmed('a.txt');
   });
 
-  it('wait for the program that reads documents where that does not start, and people are told why', async () => {
+  it('are not busy while the program that reads documents does not start, and the status tells why', async () => {
     const w = await world();
     const reading = deferred();
     w.packDocument = async () => {
@@ -114,14 +114,14 @@ describe('the health checks of the uplink', () => {
     await w.until(() => busy(w).length === 0, 'it was read');
   });
 
-  it('wait for batches under way, and are busy for as long as one is being read from the disk', async () => {
+  it('wait for batches in flight, and are busy while one is read from the disk', async () => {
     const read = deferred();
     const w = await world(ONE_BY_ONE, (it) => {
       it.packs = () => read.promise;
     });
     const { release } = w.peer.hold();
     w.writeMany(20);
-    // What is due beside them waits for them, though the queue has room.
+    // Further due items wait for these, though the queue has room.
     const isFull = () => w.uplink.status().inFlight > QUICK.push.concurrency;
     await w.until(isFull, 'as many as may be are under way');
     expect(busy(w)).toEqual(['a batch is not read from the disk']);

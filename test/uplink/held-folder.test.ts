@@ -3,10 +3,10 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Standing } from '../../src/uplink/deps.js';
 import { QUICK, type World, withFakeClock, world } from '../support/world.js';
 
-describe('while the folder of what waits to be pushed is held', () => {
+describe('while the folder of pending items is missing', () => {
   let w: World;
   let inbox: Standing | undefined;
-  /** How many batches were read. */
+  /** The number of batches that were read. */
   let packs: number;
 
   beforeEach(() => {
@@ -28,7 +28,8 @@ describe('while the folder of what waits to be pushed is held', () => {
     w.uplink.foldersChanged();
   };
   /**
-   * An hour passes. @returns how often the record of an item in the folder was asked for meanwhile
+   * Lets an hour pass.
+   * @returns how often an item of the folder was read from the state meanwhile
    */
   const visitsInAnHour = async () => {
     await w.until(() => w.uplink.isIdle, 'nothing is to do');
@@ -40,7 +41,7 @@ describe('while the folder of what waits to be pushed is held', () => {
     return get.mock.calls.filter(([folder]) => folder === 'inbox').length;
   };
 
-  it('and missing, none of it is looked at, however long that lasts; others go on, and so does all when it is back', async () => {
+  it('none of them is looked at, other folders are synced, and all are pushed when it is back', async () => {
     await start();
     becomes('missing');
     const paths = Array.from({ length: 300 }, (_, i) => `${i}.txt`);
@@ -64,7 +65,7 @@ describe('while the folder of what waits to be pushed is held', () => {
   });
 
   it.each(['gone', 'unreadable'])(
-    'and goes missing under the hands of a batch, what is %s is left',
+    'since a batch began to be read, its files that are %s stay pending',
     async (how) => {
       await start(() => {
         renameSync(path, `${path}.away`);
@@ -84,7 +85,7 @@ describe('while the folder of what waits to be pushed is held', () => {
     },
   );
 
-  it('what waits in a folder that leaves the configuration is left alone until that is back', async () => {
+  it('because it left the configuration, they are left alone until it is back', async () => {
     await start();
     becomes('missing');
     w.write('a.txt', 'a');

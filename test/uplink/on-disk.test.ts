@@ -3,7 +3,7 @@ import type { Item } from '../../src/state/entry.js';
 import { deferred } from '../support/wait.js';
 import { type World, world } from '../support/world.js';
 
-/** From the next commit on nothing is on disk before `onDisk`; or only that one is not. */
+/** Delays the next commit (`once`), or all later ones, until `onDisk` is called. */
 function slowDisk(
   w: World,
   { once }: { readonly once: boolean },
@@ -20,8 +20,8 @@ function slowDisk(
 }
 
 /**
- * The peer took the first version of a file, and that is not on disk before `onDisk`; all else
- * comes there at once.
+ * Starts a world whose peer accepted the first version of a file. The commit of that waits for
+ * `onDisk`; all other commits are immediate.
  */
 async function acceptedOnSlowDisk() {
   const w = await world();
@@ -40,20 +40,20 @@ async function acceptedOnSlowDisk() {
   return { w, onDisk: () => disk?.onDisk() };
 }
 
-/** Writes another version, which may leave at once. */
+/** Writes another version, which is due at once. */
 function writeDue(w: World, content: string): Item {
   const item = w.write('a', content);
   w.state.put({ ...w.pending('a'), notBefore: w.clock.now() });
   return item;
 }
 
-/** Another file goes its whole way meanwhile. */
+/** Writes another file and waits until it is accepted. */
 async function meanwhile(w: World, path: string): Promise<void> {
   w.write(path, path);
   await w.until(() => w.statusOf(path) === 'accepted', `${path} is accepted`);
 }
 
-it('a file leaves only when it is on disk that it does', async () => {
+it('a file is pushed only after the disk has its record as in flight', async () => {
   const w = await world();
   const { onDisk, asked } = slowDisk(w, { once: false });
   w.write('a', 'one');
@@ -67,7 +67,7 @@ it('a file leaves only when it is on disk that it does', async () => {
   await w.until(() => w.peer.pushes.length === 1, 'it leaves');
 });
 
-it('a version is confirmed that comes before it is on disk that the peer took the one before it', async () => {
+it('a version is confirmed even if it came before the disk had the acceptance of the previous one', async () => {
   const { w, onDisk } = await acceptedOnSlowDisk();
   const { version } = writeDue(w, 'second');
   await meanwhile(w, 'b');

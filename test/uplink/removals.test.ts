@@ -6,7 +6,7 @@ import { removalLeft, removing } from '../../src/state/entry.js';
 import { deferred } from '../support/wait.js';
 import { failing, QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
 
-/** The file was removed, and it was decided that its document goes. */
+/** Marks the file as removed, and its document as to be removed. */
 function removeBoth(w: World, path: string, unlink = true): void {
   if (unlink) unlinkSync(join(w.root, path));
   w.remove(path);
@@ -30,7 +30,7 @@ async function withConfirmed(
 }
 
 describe('a document whose file was removed', () => {
-  it('is removed from the peer, many in one request, and looked up until it is not shown', async () => {
+  it('is removed from the peer, with many others in one request, and looked up until it is not shown', async () => {
     const w = await withConfirmed(30);
     const lookups = w.peer.lookups;
     for (let i = 0; i < 20; i += 1) removeBoth(w, `f${i}`);
@@ -44,7 +44,7 @@ describe('a document whose file was removed', () => {
     await w.until(() => w.uplink.isIdle, 'it is idle');
   });
 
-  it('is on disk as asked for before the request leaves', async () => {
+  it('is marked as requested on disk before the request is sent', async () => {
     const w = await withConfirmed(1);
     let unsaved: number | undefined;
     w.peer.onRemove = () => {
@@ -62,7 +62,7 @@ describe('a document whose file was removed', () => {
     ['the peer is away', () => unreachable('no')],
     ['the peer fails', () => failing()],
     ['nobody answers', () => unreachable('maybe')],
-  ])('is asked for again where %s, and is not gone before', async (_, error) => {
+  ])('is requested again if %s, and is not removed before', async (_, error) => {
     const w = await withConfirmed(1);
     let failures = 3;
     w.peer.onRemove = () => {
@@ -92,7 +92,7 @@ describe('a document whose file was removed', () => {
     expect(documents()).toBeUndefined();
   });
 
-  it('goes alone after a request with others failed', async () => {
+  it('is requested alone after a request with others failed', async () => {
     const w = await withConfirmed(6);
     w.peer.onRemove = (urls) => {
       if (urls.length > 1 && urls.includes(w.url('f3'))) throw failing('PEER_REFUSED', 400);
@@ -102,7 +102,7 @@ describe('a document whose file was removed', () => {
     await w.until(() => w.state.counts().removed === 6, 'all removed');
   });
 
-  it('is gone by a proper answer alone', async () => {
+  it('counts as removed only after a valid answer', async () => {
     const w = await withConfirmed(1);
     let failures = 5;
     w.peer.onLookup = () => {
@@ -115,7 +115,7 @@ describe('a document whose file was removed', () => {
     expect(w.peer.removals).toHaveLength(1);
   });
 
-  it('is asked for again where the peer goes on showing it', async () => {
+  it('is requested again if the peer still shows it', async () => {
     const w = await withConfirmed(1, QUICK, withFakeClock);
     const troubles: unknown[] = [];
     w.peer.onRemove = () => {
@@ -127,7 +127,7 @@ describe('a document whose file was removed', () => {
     expect(troubles).toEqual([undefined, 'NOT_REMOVED']);
   });
 
-  it('is looked up first where an earlier run asked for it', async () => {
+  it('is looked up first if an earlier run requested its removal', async () => {
     const w = await withConfirmed(2);
     for (const path of ['f0', 'f1']) {
       unlinkSync(join(w.root, path));
@@ -157,7 +157,7 @@ describe('a removal waits', () => {
     expect(w.statusOf('renamed')).toBe('confirmed');
   });
 
-  it('while its file is there again, which is looked at', async () => {
+  it('while its file is there again, and has the file looked at', async () => {
     const w = await withConfirmed(1, QUICK, withFakeClock);
     removeBoth(w, 'f0', false);
     await w.until(() => w.looked.includes('f0'), 'it is looked at');
@@ -181,7 +181,7 @@ describe('a removal waits', () => {
     await isRemoved(w, 'f0');
   });
 
-  it('for ever where another file is there with its URL, and is over then', async () => {
+  it('until another file with its URL is pushed, and then ends without a request', async () => {
     const w = await withConfirmed(1);
     const other = w.write('renamed/f0', 'other text', 'utf-8', w.url('f0'));
     w.state.remove('inbox', 'renamed/f0');
@@ -192,7 +192,7 @@ describe('a removal waits', () => {
   });
 });
 
-it('a file that comes back while its removal is under way is pushed when that was answered', async () => {
+it('a file that comes back during the removal request is pushed after its answer', async () => {
   const w = await withConfirmed(1, QUICK, withFakeClock);
   const answer = deferred<boolean>();
   w.peer.onRemove = () => answer.promise;
@@ -207,7 +207,7 @@ it('a file that comes back while its removal is under way is pushed when that wa
   await w.confirmed('f0');
 });
 
-it('a removal from a peer with a hold comes after what was pushed, and counts when that is over', async () => {
+it('with a hold, a removal is requested a hold after the last push, and confirmed a hold after the request', async () => {
   const w = await withConfirmed(
     1,
     { ...QUICK, confirm: { ...QUICK.confirm, hold: 20_000 } },

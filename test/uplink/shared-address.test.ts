@@ -6,7 +6,7 @@ import { type Destination, gone, isAway, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
 
-/** What is not shown is not pushed again for that. */
+/** Settings with which an item that is not shown is not pushed again. */
 const PATIENT = {
   ...QUICK,
   confirm: { ...QUICK.confirm, timeout: 3_600_000, maxInterval: 50, hold: 0 },
@@ -20,7 +20,7 @@ beforeEach(async () => {
   w = await world(PATIENT, withFakeClock);
 });
 
-/** Tells the state of a file, as the watcher of a folder with such a URL and collection would. */
+/** Puts a file into the state, as the watcher of a folder with this URL and collection does. */
 function take(to: Destination): void {
   const file = w.fileOf(to);
   const content = 'the text';
@@ -32,7 +32,7 @@ function take(to: Destination): void {
   w.state.put(read(w.state.get(to.folder, to.path), to, version, w.clock.now()));
 }
 
-/** Tells the state that the folder has the file no more. */
+/** Records in the state that the file was removed. */
 function drop({ folder, path }: Destination): void {
   const entry = w.state.get(folder, path);
   if (entry === undefined || isAway(entry) || entry.status === 'skipped')
@@ -60,7 +60,7 @@ async function confirmAndDrop(to: Destination): Promise<void> {
   drop(to);
 }
 
-/** A file that is back as it was, and that the peer has no more. */
+/** Restores a file unchanged whose document the peer has lost, and waits until it is confirmed. */
 async function confirmAnew(to: Destination): Promise<void> {
   take(to);
   expect(recordOf(to)?.status).toBe('pending');
@@ -69,7 +69,7 @@ async function confirmAnew(to: Destination): Promise<void> {
 }
 
 const ACCENTED = 'https://x.example/docs/%C3%BC%20x.txt';
-/** By what another file comes to the same address. */
+/** Reasons why another file gets the same URL. */
 const OTHERS: readonly (readonly [string, Destination, Destination])[] = [
   ['a folder of another name', ONE, TWO],
   ['a folder whose URL is that of one of its directories', { ...ONE, path: 'docs/a.txt' }, TWO],
@@ -85,15 +85,15 @@ const OTHERS: readonly (readonly [string, Destination, Destination])[] = [
   ],
 ];
 
-describe('what the peer was sent before', () => {
-  it.each(OTHERS)('is pushed when %s was pushed to its address since', async (_, one, two) => {
+describe('a file that comes back in a version that the peer was sent before', () => {
+  it.each(OTHERS)('is pushed again if %s was pushed to its URL since', async (_, one, two) => {
     await confirmAndDrop(one);
     await confirmAndDrop(two);
     await confirmAnew(one);
     expect(w.peer.pushes.length).toBe(3);
   });
 
-  it('is pushed when the other was pushed by the next run', async () => {
+  it('is pushed again if a later run pushed another file to its URL', async () => {
     await confirmAndDrop(ONE);
     await w.stop();
     await w.start(PATIENT);
@@ -101,7 +101,7 @@ describe('what the peer was sent before', () => {
     await confirmAnew(ONE);
   });
 
-  it('is forgotten on disk before the other push leaves, and pushed after that has landed', async () => {
+  it('loses its push record on disk before the other push is sent, and is pushed after it', async () => {
     await confirmAndDrop(ONE);
     const { release } = w.peer.hold();
     take(TWO);
@@ -119,7 +119,7 @@ describe('what the peer was sent before', () => {
     expect(w.peer.pushes.length).toBe(3);
   });
 
-  it('is looked up and not pushed when others were pushed, but to other addresses', async () => {
+  it('is looked up and not pushed if others were pushed to other URLs only', async () => {
     await confirmAndDrop(ONE);
     await confirm({ ...TWO, url: 'https://x.example/other/a.txt' });
     await confirm({ ...TWO, path: 'docs/a.txt', url: 'https://x.example/other/docs/a.txt' });
@@ -128,7 +128,7 @@ describe('what the peer was sent before', () => {
     await pushed(4);
   });
 
-  it('at an address of its own counts when another takes the one that it had before', async () => {
+  it('stays confirmed at its new URL when another file takes its former one', async () => {
     await confirm(ONE);
     await confirm({ ...ONE, url: 'https://x.example/elsewhere/a.txt' });
     const before = recordOf(ONE);
@@ -138,8 +138,8 @@ describe('what the peer was sent before', () => {
   });
 });
 
-describe('a file of which another takes the address and leaves it again', () => {
-  it('is pushed again though it was confirmed and did not change', async () => {
+describe('a file whose URL another file takes and leaves again', () => {
+  it('is pushed again, though it was confirmed and did not change', async () => {
     await confirm(ONE);
     take(TWO);
     await inPeer('blue');
@@ -148,7 +148,7 @@ describe('a file of which another takes the address and leaves it again', () => 
     await isConfirmed(ONE);
   });
 
-  it('is pushed again though it was accepted', async () => {
+  it('is pushed again, though it was accepted', async () => {
     w.peer.visibleAfter = Number.POSITIVE_INFINITY;
     take(ONE);
     await w.until(() => recordOf(ONE)?.status === 'accepted', 'accepted');
@@ -183,8 +183,8 @@ describe('a file of which another takes the address and leaves it again', () => 
   });
 });
 
-describe('a file that still has the address which the configuration gives another one now', () => {
-  it('is pushed when it has its own, and comes to its turn after a while only until then', async () => {
+describe('a file whose record has a URL that belongs to another file now', () => {
+  it('is tried again with a delay, and pushed once it has its own URL', async () => {
     const elsewhere: Destination = { ...ONE, url: 'https://x.example/elsewhere/a.txt' };
     await confirm(ONE);
     const turns = new Set<number>();

@@ -13,7 +13,7 @@ import { QUICK, unreachable, type World, world } from '../support/world.js';
 
 type LookUp = (url: string) => Promise<Peerdoc | undefined>;
 
-/** A world with so many confirmed files. */
+/** Starts a world with so many confirmed files. */
 async function confirmedWorld(files: number): Promise<World> {
   const w = await world();
   w.writeMany(files);
@@ -21,10 +21,10 @@ async function confirmedWorld(files: number): Promise<World> {
   return w;
 }
 
-/** A clock whose waits are over at once. */
+/** A clock whose waits end at once. */
 const impatient: Clock = Object.assign(Object.create(systemClock), { sleep: async () => {} });
 
-/** What verify and the audit work with, where look-ups go this way. */
+/** The dependencies of `verify` and the audit, with this function for look-ups. */
 function depsOf(
   w: World,
   lookUp: LookUp = (url) => w.peer.peerdoc({ url }),
@@ -44,7 +44,7 @@ function depsOf(
   } as unknown as VerifyDeps;
 }
 
-/** Looks that are answered for one URL with what cannot be used. */
+/** Look-ups with an unusable answer for one URL. */
 const unusableFor =
   (w: World, bad: string): LookUp =>
   (url) =>
@@ -72,7 +72,7 @@ async function lines(...args: Parameters<typeof verifying>) {
 }
 
 describe('verify', () => {
-  it('looks each item up once where all is there', async () => {
+  it('looks each item up once if nothing deviates', async () => {
     const w = await confirmedWorld(20);
     const before = w.peer.lookups;
     expect(await lines(w)).toEqual([
@@ -81,7 +81,7 @@ describe('verify', () => {
     expect(w.peer.lookups - before).toBe(20);
   });
 
-  it('begins no look-up once its consumer is gone', async () => {
+  it('begins no look-up after its consumer has ended', async () => {
     const w = await confirmedWorld(40);
     let [begun, ended] = [0, 0];
     const lookUp = async (url: string) => {
@@ -100,7 +100,7 @@ describe('verify', () => {
     expect(begun).toBeLessThan(40);
   });
 
-  it('reports what is missing, is another version, or has an answer that cannot be used, and leaves it', async () => {
+  it('reports documents that are missing or another version, counts unusable answers, and changes nothing', async () => {
     const w = await confirmedWorld(6);
     w.peer.documents.delete(w.url('f0'));
     w.peer.show(w.url('f1'), 'other');
@@ -112,12 +112,11 @@ describe('verify', () => {
     expect(w.state.counts().confirmed).toBe(6);
   });
 
-  it('reports now and then how far it has come, where it knows how many there are', async () => {
+  it('reports its progress, with the total if it is known', async () => {
     const w = await confirmedWorld(6);
     w.peer.documents.delete(w.url('f5'));
     let now = 0;
     const clock: Clock = Object.assign(Object.create(impatient), { now: () => now });
-    // The first takes long.
     const lookUp = (url: string) => {
       now = 300;
       return w.peer.peerdoc({ url });
@@ -132,7 +131,7 @@ describe('verify', () => {
     ]);
   });
 
-  it('does not believe a peer that misses a document only for a moment', async () => {
+  it('does not report a document that is missing only for a moment', async () => {
     const w = await confirmedWorld(1);
     w.peer.documents.clear();
     let looks = 0;
@@ -150,7 +149,7 @@ describe('verify', () => {
     ['it was sent with', 'c', true],
     ['that another program uses', 'theirs', false],
   ])(
-    'has a removed document that came back in the collection %s removed again: %s',
+    'removes a document that came back in the collection %s again: %s',
     async (_, collection, isBack) => {
       const w = await confirmedWorld(1);
       const url = w.url('f0');
@@ -174,7 +173,7 @@ describe('verify', () => {
     },
   );
 
-  it('concludes nothing from a peer that is away', async () => {
+  it('fails, and reports nothing, if the peer is away', async () => {
     const w = await confirmedWorld(2);
     const away = () => Promise.reject(unreachable('no'));
     await expect(lines(w, { repair: true }, away)).rejects.toMatchObject({
@@ -184,7 +183,7 @@ describe('verify', () => {
   });
 });
 
-it('the audit looks each item up once in its time, and has pushed again what vanished, though the peer was away and one answer cannot be used', async () => {
+it('the audit looks each item up once in each period and has lost ones pushed again, despite an outage and an unusable answer', async () => {
   const w = await confirmedWorld(30);
   const [gone, bad] = [w.url('f7'), w.url('f3')];
   w.peer.documents.delete(gone);
