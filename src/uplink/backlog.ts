@@ -16,11 +16,11 @@ const URL_TAKEN_MS = 1_000;
 /**
  * A delay queue of bounded size, by key. A value is in one of three places:
  *
- * - *due*: its time has come; up to `most` values, the earliest first;
- * - *later*: a timer runs, and makes it due; up to `most` values;
+ * - *due*: its time has come; up to `limit` values, the earliest first;
+ * - *later*: a timer runs, and makes it due; up to `limit` values;
  * - *beyond*: there is no room for it. It is in the state only, until a *pass* over the state
  *   (`more`) reads it again and `put`s it. A pass begins when the first value beyond is due and
- *   fewer than half of `most` values are due.
+ *   fewer than half of `limit` values are due.
  *
  * At first everything is beyond, so memory does not grow with the size of the state.
  */
@@ -41,13 +41,13 @@ export class ReadyQueue<T> {
   #nextPass = 0;
 
   /**
-   * @param most limit of due values, and of later ones
+   * @param limit maximum number of due values, and of later ones
    * @param entries starts a pass over all entries of the state that may have to wait here
    * @param onDue called when a value becomes due
    */
   constructor(
     private readonly clock: Clock,
-    private readonly most: number,
+    private readonly limit: number,
     private readonly entries: () => AsyncGenerator<Iterable<Entry>>,
     private readonly onDue: () => void,
   ) {}
@@ -92,7 +92,7 @@ export class ReadyQueue<T> {
     this.delete(key);
     const leftMs = Math.ceil(at - this.clock.now());
     const isDue = leftMs <= 0;
-    if (isBounded && (isDue ? this.#due : this.#later).size >= this.most) {
+    if (isBounded && (isDue ? this.#due : this.#later).size >= this.limit) {
       this.hasOverflowed = true;
       const passInMs = isDue ? 0 : Math.max(leftMs, BETWEEN_PASSES_MS);
       this.#nextPass = Math.min(this.#nextPass, this.clock.now() + passInMs);
@@ -141,7 +141,7 @@ export class ReadyQueue<T> {
   }
 
   get #mayScan(): boolean {
-    return this.#due.size < this.most / 2;
+    return this.#due.size < this.limit / 2;
   }
 
   /**
@@ -175,9 +175,10 @@ export function laneOf({ version }: PendingItem): PushLane {
  * Items of a folder that is missing, or is not in the configuration any more, are not in the queue.
  * `foldersChanged` starts a pass that adds them again.
  *
- * An item that was taken is *in flight* until `checkIn`. During that time neither the item nor
- * another one for the same URL can be taken. Otherwise, after a folder got another name or URL, the
- * push of the old item could reach the peer last.
+ * An item that was claimed is *in flight* until `checkIn`, in memory only. (The `inFlight` of a
+ * record says something narrower: its push has left, and no answer was recorded.) During that time
+ * neither the item nor another one for the same URL can be claimed. Otherwise, after a folder got
+ * another name or URL, the push of the old item could reach the peer last.
  */
 export class Backlog {
   readonly #deps: UplinkDeps;

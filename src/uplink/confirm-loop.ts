@@ -106,7 +106,7 @@ export class ConfirmLoop {
   readonly #deps: UplinkDeps;
   readonly #attribution: FailureAttribution;
   readonly #work: Background;
-  readonly #looks: ReadyQueue<LookUp>;
+  readonly #scheduled: ReadyQueue<LookUp>;
   /** Look-ups in a request, by key. */
   readonly #underWay = new Map<string, LookUp>();
   /**
@@ -130,7 +130,7 @@ export class ConfirmLoop {
     this.#attribution = attribution;
     this.#work = new Background(deps.clock);
     const entries = () => deps.state.entries.slices({ status: ['accepted'] });
-    this.#looks = new ReadyQueue(
+    this.#scheduled = new ReadyQueue(
       deps.clock,
       LOOK_UPS_FACTOR * (deps.held ?? MAX_IN_MEMORY),
       entries,
@@ -142,7 +142,7 @@ export class ConfirmLoop {
 
   /** Whether no look-up waits or is under way. */
   get isIdle(): boolean {
-    return this.#work.size === 0 && this.#looks.isIdle;
+    return this.#work.size === 0 && this.#scheduled.isIdle;
   }
 
   /**
@@ -162,7 +162,7 @@ export class ConfirmLoop {
   }
 
   #lookAt(key: string): LookUp | undefined {
-    return this.#looks.get(key) ?? this.#underWay.get(key);
+    return this.#scheduled.get(key) ?? this.#underWay.get(key);
   }
 
   /**
@@ -182,8 +182,8 @@ export class ConfirmLoop {
    */
   resume(item: AcceptedItem | PendingItem, sent: Sent): void {
     if (this.#lookAt(keyOf(item))?.sentAt === sent.at) return;
-    // An earlier look-up that did not show it may have been dropped for lack of room.
-    this.#add(item, sent, sent.size, { wasMissing: this.#looks.hasOverflowed });
+    // An earlier look-up may have been dropped for lack of room after an answer without the item.
+    this.#add(item, sent, sent.size, { wasMissing: this.#scheduled.hasOverflowed });
   }
 
   run(signal: AbortSignal): Promise<void> {
@@ -191,8 +191,8 @@ export class ConfirmLoop {
   }
 
   async #step(signal: AbortSignal): Promise<void> {
-    if (this.#looks.wantsMore)
-      for (const entry of await this.#looks.more())
+    if (this.#scheduled.wantsMore)
+      for (const entry of await this.#scheduled.more())
         if (entry.status === 'accepted') this.resume(entry, entry.sent);
     const waitMs = this.#nextInMs;
     if (waitMs === 0) {
@@ -200,8 +200,8 @@ export class ConfirmLoop {
       this.health.progress();
       const looks = this.#takeDue();
       if (looks.length > 0) this.#work.start(this.#lookUp(looks, signal));
-    } else if (!this.#looks.wantsMore)
-      await this.#work.wait(Math.min(waitMs, this.#looks.nextPassInMs));
+    } else if (!this.#scheduled.wantsMore)
+      await this.#work.wait(Math.min(waitMs, this.#scheduled.nextPassInMs));
   }
 
   /** Takes the due look-ups that fit into one request. */
@@ -212,10 +212,10 @@ export class ConfirmLoop {
       let asked = 0;
       looks.length < most && asked < MAX_URL_CHARACTERS && this.#nextInMs === 0;
     ) {
-      const { first } = this.#looks;
+      const { first } = this.#scheduled;
       if (first === undefined) break;
       const key = keyOf(first.place);
-      this.#looks.delete(key);
+      this.#scheduled.delete(key);
       this.#underWay.set(key, first);
       looks.push(first);
       asked += first.url.length;
@@ -226,7 +226,7 @@ export class ConfirmLoop {
   /** The time until a look-up may begin, in ms; infinite if none waits. */
   get #nextInMs(): number {
     const { clock, queue } = this.#deps;
-    const { first } = this.#looks;
+    const { first } = this.#scheduled;
     if (first === undefined) return Number.POSITIVE_INFINITY;
     return queue.isBusy('push') ? Math.max(0, first.due + MAX_WAIT_FOR_PUSH_MS - clock.now()) : 0;
   }
@@ -267,7 +267,7 @@ export class ConfirmLoop {
     // An item that was shown is soon done, and no pass over accepted items finds one in flight:
     // both are kept beyond the limit.
     const isBounded = item.status === 'accepted' && look.shownSince === undefined;
-    this.#looks.put(keyOf(look.place), look, due, isBounded);
+    this.#scheduled.put(keyOf(look.place), look, due, isBounded);
   }
 
   async #lookUp(looks: readonly LookUp[], signal: AbortSignal): Promise<void> {

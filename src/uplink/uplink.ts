@@ -212,7 +212,10 @@ export class Uplink {
     return this.#confirm.next(place);
   }
 
-  /** Schedules an item that is not in flight, by its current record, or drops it if it has none. */
+  /**
+   * Routes an item that is not in flight by its present record: to the backlog, to isolation or to
+   * the confirm loop; otherwise removes it from all of them.
+   */
   #schedule(place: Place, entry: Entry | undefined): void {
     if (entry?.status === 'pending') {
       if (entry.inFlight !== undefined) this.#confirm.resume(entry, entry.inFlight);
