@@ -5,22 +5,24 @@ import { type Config, ConfigError } from './config.js';
 import { contradictions, problemLines } from './contradictions.js';
 import { describeKey, type JsonSchema, jsonSchema } from './schema.js';
 
-/** What a running daemon makes of a configuration that was read anew. */
+/** The result of reading the configuration again while the daemon runs. */
 export interface Reloaded {
-  /** What holds from now on: the new configuration, but for what needs a restart. */
+  /** The configuration in effect: the new one, except for the keys that need a restart. */
   readonly config: Config;
   /** The keys whose new values wait for a restart. */
   readonly restart: readonly string[];
 }
 
 /**
- * What a daemon that runs with `running` does when its file says `wanted`.
+ * Returns the configuration that takes effect when a daemon with `running` reads `wanted` from its
+ * file.
  *
- * The peer and the directory of the state stay as they are until a restart. The credentials and the
- * certificates to trust change at once, unless they are for another peer: nobody is ever sent, or
- * trusted with, what was meant for somebody else.
+ * The peer and the directory of the state need a restart. Credentials and trusted certificates
+ * change at once, unless the peer changes too: they are never used with a peer for which they were
+ * not meant.
  *
- * @throws ConfigError CONFIG_NEEDS_RESTART when what stays gets in the way of what changes
+ * @throws ConfigError CONFIG_NEEDS_RESTART if a new value contradicts one that stays until the
+ *   restart
  */
 export async function reloaded(running: Config, wanted: Config): Promise<Reloaded> {
   const { auth: _, ...rest } = running.peer;
@@ -44,8 +46,8 @@ export async function reloaded(running: Config, wanted: Config): Promise<Reloade
 }
 
 /**
- * What changed, a line each: `folder notes: added`, `push.concurrency: 4, now 8`. Order in a list
- * is no change.
+ * Returns one line for each change: `folder notes: added`, `push.concurrency: 4, now 8`. The order
+ * of a list does not matter.
  */
 export function changeLines(before: Config, after: Config): string[] {
   const root = jsonSchema();
@@ -82,7 +84,7 @@ function listLines(what: string, before: readonly Named[], after: readonly Named
   ];
 }
 
-/** A key that is in no list, such as `push.concurrency`; undefined where it is not given. */
+/** A change of a key outside lists, such as `push.concurrency`. A missing value is undefined. */
 interface KeyChange {
   readonly key: string;
   readonly before: unknown;
@@ -90,8 +92,8 @@ interface KeyChange {
 }
 
 /**
- * The keys whose values differ, innermost first by the order of the file: `push.backoff.min` and
- * not `push`. Lists, and what is only on one side, count as one value.
+ * Returns the innermost keys whose values differ, in the order of the file: `push.backoff.min` and
+ * not `push`. A list counts as one value, and so does a section that only one side has.
  */
 function changedKeys(before: unknown, after: unknown, prefix = ''): KeyChange[] {
   if (isDeepStrictEqual(before, after)) return [];
@@ -116,7 +118,7 @@ function withoutLists({
 function keyLine(root: JsonSchema, { key, before, after }: KeyChange): string {
   const known = describeKey(root, key.split('.'));
   const patterns = [known, ...(known?.anyOf ?? [])].map((each) => each?.pattern);
-  /** As it would stand in the file. */
+  /** Returns the value as the file spells it. */
   const text = (value: unknown): string => {
     if (typeof value !== 'number') return JSON.stringify(value);
     if (patterns.includes(DURATION_PATTERN)) return `"${formatDuration(value)}"`;

@@ -7,20 +7,20 @@ import type { configSchema } from './schema.js';
 import { fileBase } from './url.js';
 
 /**
- * A configuration as the schema leaves it: paths as they are given, folders perhaps without a name
- * or a URL.
+ * A configuration that the schema has parsed. Paths are as they were given, and folders may lack a
+ * name or URL.
  */
 export type ParsedConfig = z.output<typeof configSchema>;
 
 /**
- * The whole configuration: checked, complete, all paths absolute, all URLs in normal form, all
- * durations in ms and all sizes in bytes; frozen. Nobody asks "was it given?" behind this.
+ * The whole configuration: checked, complete and frozen. Paths are absolute, URLs are in normal
+ * form, durations are in ms, sizes in bytes. No later code asks whether a value was given.
  */
 export type Config = DeepReadonly<
   Omit<ParsedConfig, '$schema' | 'folders'> & { readonly folders: readonly FolderConfig[] }
 >;
 /**
- * One watched folder; the name is unique among the folders, and the URL a base for `documentUrl`.
+ * One watched folder. Its name is unique among the folders. Its URL is a base for `documentUrl`.
  */
 export type FolderConfig = DeepReadonly<
   ParsedConfig['folders'][number] & {
@@ -29,13 +29,13 @@ export type FolderConfig = DeepReadonly<
   }
 >;
 export type MirrorConfig = Config['mirror'];
-/**
- * A mirror of a shared object, or of every one that a pattern matches. `path` may hold `{data}`.
- */
+/** A mirror of one shared object, or of all that match a pattern. `path` may contain `{data}`. */
 export type ShareMirrorConfig = MirrorConfig['shares'][number];
-/** A mirror of a table, or of every table that a pattern matches. `path` may hold `{table}`. */
+/** A mirror of one table, or of all that match a pattern. `path` may contain `{table}`. */
 export type TableMirrorConfig = MirrorConfig['tables'][number];
-/** A mirror of the citations of one folder. `path` holds `{path}`, perhaps `{folder}`. */
+/**
+ * A mirror of the citations of one folder. `path` contains `{path}`, and may contain `{folder}`.
+ */
 export type CitationsMirrorConfig = MirrorConfig['citations'][number];
 
 type DeepReadonly<T> = T extends string | number | boolean | undefined
@@ -43,7 +43,8 @@ type DeepReadonly<T> = T extends string | number | boolean | undefined
   : { readonly [K in keyof T]: DeepReadonly<T[K]> };
 
 /**
- * Makes every path absolute, as seen from `directory`, and gives each folder its name and URL base.
+ * Completes a configuration: makes paths absolute, relative to `directory`, and gives each folder a
+ * name and a URL base.
  */
 export function complete({ $schema: _, ...parsed }: ParsedConfig, directory: string): Config {
   const { peer, folders, state, mirror, status } = parsed;
@@ -91,7 +92,10 @@ const HINTS = {
   SECRET_EMPTY: 'Put the secret there.',
 } as const;
 
-/** The configuration, or a secret that it names, cannot be used. Never holds a secret. */
+/**
+ * Thrown when the configuration, or a secret that it names, cannot be used. Never contains a
+ * secret.
+ */
 export class ConfigError extends PeersyncError {
   declare readonly code: keyof typeof HINTS;
 

@@ -5,13 +5,13 @@ import type { Config } from './config.js';
 import { FOLDER_NAME, FOLDER_NAME_RIGHT } from './fields.js';
 import { fileBase } from './url.js';
 
-/** One thing that is wrong with a configuration, in three parts that make a line. */
+/** One fault of a configuration. Its three parts make one line. */
 export interface Problem {
-  /** The key as it is written in the documentation: `folders[0].settle`. */
+  /** The key as the documentation spells it: `folders[0].settle`. */
   readonly path: string;
-  /** What stands there, shown without secrets. */
+  /** The value found there, without secrets. */
   readonly received: string;
-  /** What would be right. */
+  /** The value that would be right. */
   readonly expected: string;
 }
 
@@ -24,9 +24,13 @@ export function problemLines(problems: readonly Problem[]): string {
 }
 
 /**
- * What is wrong between the parts of a configuration, each of which is right by itself: names that
- * stand twice, places that lie within each other, also through symbolic links, URLs of which one
- * begins with the other, secrets that would be pushed, and mirrors that write the same file.
+ * Returns the faults between parts of a configuration that are valid on their own:
+ *
+ * - two folders or mirrors with the same name;
+ * - directories inside each other, also through symbolic links;
+ * - URLs of folders where one begins with the other;
+ * - secrets that would be pushed;
+ * - mirrors that write the same file.
  */
 export async function contradictions(config: Config): Promise<Problem[]> {
   const folders = config.folders.map((folder, i) => ({ ...folder, key: `folders[${i}]` }));
@@ -36,7 +40,7 @@ export async function contradictions(config: Config): Promise<Problem[]> {
       .filter(({ name }) => !FOLDER_NAME.test(name))
       .map(({ key, name }) => problem(`${key}.name`, name, FOLDER_NAME_RIGHT)),
     ...sameNames(folders),
-    ...(await overlappingPlaces(config)),
+    ...(await overlappingPaths(config)),
     ...overlappingUrls(config),
     ...sameNames(mirrors),
     ...unknownFolders(config),
@@ -60,15 +64,15 @@ function sameNames(all: readonly { readonly key: string; readonly name: string }
     );
 }
 
-/** A place on disk that the configuration names. */
-interface Place {
+/** A path that the configuration names. */
+interface ConfiguredPath {
   readonly key: string;
   readonly path: string;
-  /** Where it is when all symbolic links are followed. */
+  /** The path with all symbolic links resolved. */
   readonly real: string;
 }
 
-async function overlappingPlaces({
+async function overlappingPaths({
   folders,
   state,
   mirror,
@@ -76,20 +80,20 @@ async function overlappingPlaces({
   status,
 }: Config): Promise<Problem[]> {
   const watched = await Promise.all(
-    folders.map(({ path }, i) => placeOf(`folders[${i}].path`, path)),
+    folders.map(({ path }, i) => resolvePath(`folders[${i}].path`, path)),
   );
-  const places = [
+  const paths = [
     ...watched,
-    await placeOf('state.dir', state.dir),
-    await placeOf('mirror.root', mirror.root),
-    ...(peer.url === 'embedded' ? [await placeOf('peer.embedded.dir', peer.embedded.dir)] : []),
+    await resolvePath('state.dir', state.dir),
+    await resolvePath('mirror.root', mirror.root),
+    ...(peer.url === 'embedded' ? [await resolvePath('peer.embedded.dir', peer.embedded.dir)] : []),
   ];
-  const problems = pairs(places)
+  const problems = pairs(paths)
     .filter(([a, b]) => isWithin(a.real, b.real) || isWithin(b.real, a.real))
     .map(([a, b]) => ({
       path: b.key,
-      received: placeText(b),
-      expected: `a directory apart from ${a.key}, ${placeText(a)}: neither may lie within the other`,
+      received: pathText(b),
+      expected: `a directory apart from ${a.key}, ${pathText(a)}: neither may lie within the other`,
     }));
   const secrets = {
     'peer.auth.password.file': peer.auth?.password,
@@ -97,7 +101,7 @@ async function overlappingPlaces({
   };
   for (const [key, secret] of Object.entries(secrets)) {
     if (secret === undefined || !('file' in secret)) continue;
-    const { real } = await placeOf(key, secret.file);
+    const { real } = await resolvePath(key, secret.file);
     const folder = watched.find((each) => isWithin(real, each.real));
     if (folder === undefined) continue;
     problems.push(
@@ -107,7 +111,7 @@ async function overlappingPlaces({
   return problems;
 }
 
-/** Of two folders without a URL it is enough that their paths are compared. */
+/** Two folders without a URL are not compared here: their paths are compared already. */
 function overlappingUrls({ folders }: Config): Problem[] {
   const bases = folders.map(({ url, path }, i) => ({
     key: `folders[${i}].url`,
@@ -128,24 +132,22 @@ function unknownFolders({ folders, mirror }: Config): Problem[] {
   const names = folders.map(({ name }) => name);
   return mirror.citations.flatMap(({ folder }, i) => {
     if (names.includes(folder)) return [];
-    const meant = nearest(folder, names);
+    const suggestion = nearest(folder, names);
     const known = names.map((name) => JSON.stringify(name)).join(', ');
     const right =
-      meant === undefined
+      suggestion === undefined
         ? `the name of a watched folder: ${known}`
-        : `"${meant}": did you mean that?`;
+        : `"${suggestion}": did you mean that?`;
     return [problem(`mirror.citations[${i}].folder`, folder, right)];
   });
 }
 
-/** One mirror of the configuration, whatever it follows. */
+/** One mirror of the configuration, of any kind. */
 interface Mirror {
   readonly key: string;
   readonly name: string;
   readonly path: string;
-  /**
-   * What it writes, in one spelling; where it writes many files, a wildcard that takes them all.
-   */
+  /** The path of its file, in one spelling. A wildcard if it writes several files. */
   readonly target: string;
 }
 
@@ -170,7 +172,7 @@ function mirrorsOf({ mirror }: Config): Mirror[] {
       path,
       target: path.replaceAll('{folder}', () => folder).replaceAll('{path}', '*'),
     })),
-    // Some file systems do not tell letters apart by case or composition.
+    // Some file systems ignore the case or the composition of letters.
   ].map((each) => ({ ...each, target: each.target.normalize('NFC').toLowerCase() }));
 }
 
@@ -196,17 +198,20 @@ function pairs<T>(all: readonly T[]): [T, T][] {
   return all.flatMap((b, i) => all.slice(0, i).map((a): [T, T] => [a, b]));
 }
 
-function placeText({ path, real }: Place): string {
+function pathText({ path, real }: ConfiguredPath): string {
   return path === real
     ? JSON.stringify(path)
     : `${JSON.stringify(path)} (which is ${JSON.stringify(real)})`;
 }
 
-async function placeOf(key: string, path: string): Promise<Place> {
+async function resolvePath(key: string, path: string): Promise<ConfiguredPath> {
   return { key, path, real: await realPath(path) };
 }
 
-/** The real path; of what does not exist yet, the real path of the nearest parent that does. */
+/**
+ * Resolves symbolic links. If the path does not exist, resolves those of its nearest existing
+ * parent.
+ */
 async function realPath(path: string): Promise<string> {
   try {
     return await realpath(path);

@@ -1,7 +1,7 @@
 /**
- * Patterns in gitignore syntax, whatever the case of letters, for what nobody wants to find by a
- * search: secrets first of all, because a peer may publish its documents.
- * `folders[].ignoreDefaults` switches them off.
+ * The patterns that are ignored by default, in gitignore syntax without regard to case. They cover
+ * files that nobody wants to find by a search. Secrets come first, because a peer may publish its
+ * documents. `folders[].ignoreDefaults` turns the patterns off.
  */
 export const DEFAULT_IGNORE: readonly string[] = [
   // secrets

@@ -2,16 +2,16 @@ import { z } from 'zod';
 import { DURATION_PATTERN, parseDuration, parseSize, SIZE_PATTERN } from '../lib/units.js';
 import { normaliseBase, normalisePeerUrl } from './url.js';
 
-// In every schema of this room the error text is the answer to "what would be right?"; load.ts
-// makes the sentence around it.
+// The error text of each schema names the value that would be right. load.ts builds the sentence
+// around it.
 
-/** A text, of this form where one is given. */
+/** A text. It must match `form` if that is given. */
 export function text(right: string, form?: RegExp) {
   const some = z.string({ error: right }).min(1, { error: right });
   return form === undefined ? some : some.regex(form, { error: right });
 }
 
-/** A part of the file that may be left out; then each of its keys has its default. */
+/** An optional section of the file. If it is left out, all its keys have their defaults. */
 export function section<T extends z.core.$ZodLooseShape>(description: string, shape: T) {
   return z
     .strictObject(shape)
@@ -19,7 +19,7 @@ export function section<T extends z.core.$ZodLooseShape>(description: string, sh
     .describe(description);
 }
 
-/** A duration in ms between two others, as text with a unit. */
+/** A duration in ms, given as text with a unit. @param min, max the inclusive limits */
 export function duration(min: string, max: string, usual: string) {
   return anyDuration(min, max).prefault(usual);
 }
@@ -31,14 +31,16 @@ export function optionalDuration(min: string, max: string) {
 function anyDuration(min: string, max: string) {
   const right = `a duration such as "2s" or "15m", from ${min} to ${max}`;
   const given = z.string({ error: right }).meta({ pattern: DURATION_PATTERN });
-  return given.transform(reader(between(parseDuration, min, max), right));
+  return given.transform(parsedBy(between(parseDuration, min, max), right));
 }
 
-/** A size in bytes between two others, as text with a unit or as a number of bytes. */
+/**
+ * A size in bytes, given as text with a unit or as a number. @param min, max the inclusive limits
+ */
 export function size(min: string, max: string, usual: string) {
   const right = `a size such as "64 KiB" or "8 MiB", from ${min} to ${max}`;
   const given = z.union([z.string().meta({ pattern: SIZE_PATTERN }), z.int()], { error: right });
-  return given.transform(reader(between(parseSize, min, max), right)).prefault(usual);
+  return given.transform(parsedBy(between(parseSize, min, max), right)).prefault(usual);
 }
 
 export function wholeNumber(min: number, max: number, usual: number) {
@@ -54,7 +56,7 @@ function anyNumber(min: number, max: number) {
   return z.int({ error }).min(min).max(max);
 }
 
-/** Requests a second; fractions are slower than one a second. */
+/** A rate in requests per second. A fraction means less than one per second. */
 export function rate() {
   return z.number({ error: 'a number from 0.01 to 10000' }).min(0.01).max(10_000).optional();
 }
@@ -68,7 +70,10 @@ export function oneOf<const T extends readonly [string, ...string[]]>(values: T,
   return z.enum(values, { error: right }).default(() => usual as never);
 }
 
-/** A path, relative to the file that it stands in, or below `~`. */
+/**
+ * A path, relative to the configuration file or below `~`. @param of the thing at the path, for
+ * errors
+ */
 export function path(of: string) {
   const right = `the path of ${of}`;
   return text(right).refine((value) => !value.includes('\0'), `${right}, without a NUL character`);
@@ -78,7 +83,10 @@ export function directory(usual: string) {
   return path('a directory').default(usual);
 }
 
-/** What the peer's comma-separated lists and printed records carry unharmed. */
+/**
+ * A collection name: only characters that survive the comma-separated lists and the printed records
+ * of peers.
+ */
 export function collection() {
   return text(
     'a collection: 1 to 100 letters, digits or any of - _ . : / + @ (no spaces, no commas: the peer reads a comma as a separator)',
@@ -86,13 +94,14 @@ export function collection() {
   );
 }
 
-/** A name for people and commands; unique among the folders. */
+/** The form of a folder's name, by which people and commands refer to it. Names are unique. */
 export const FOLDER_NAME = /^[^\p{Cc}\p{Cs}/\\]{1,100}$/u;
 export const FOLDER_NAME_RIGHT =
   'a name of 1 to 100 characters without slashes and control characters';
 
 /**
- * A pattern in gitignore syntax that means something: the library skips the others without a word.
+ * A pattern in gitignore syntax that matches something. The library skips other patterns without an
+ * error.
  */
 export function pattern() {
   return text('a pattern in gitignore syntax, such as "*.log" or "drafts/"')
@@ -113,7 +122,7 @@ export function pattern() {
 export function folderUrl() {
   const right =
     'an http, https, ftp or file URL such as "https://files.example.org/docs/", without credentials, query and fragment';
-  return z.string({ error: right }).transform(reader(normaliseBase, right));
+  return z.string({ error: right }).transform(parsedBy(normaliseBase, right));
 }
 
 export function peerUrl() {
@@ -121,13 +130,13 @@ export function peerUrl() {
     '"embedded" or an http or https base URL such as "https://peer.example.org:8443", without credentials, query and ' +
     'fragment (credentials belong in peer.auth)';
   const read = (given: string) => (given === 'embedded' ? given : normalisePeerUrl(given));
-  return z.string({ error: right }).transform(reader(read, right));
+  return z.string({ error: right }).transform(parsedBy(read, right));
 }
 
 const SECRET =
   'exactly one of { "env": "NAME" }, { "file": "path" } and { "credential": "name" }: a secret does not stand in the configuration itself';
 
-/** Where a secret stands; never the secret itself. */
+/** The place of a secret, and never the secret itself. */
 export const secretSchema = z.union(
   [
     z.strictObject({
@@ -145,8 +154,11 @@ export const secretSchema = z.union(
 );
 export type Secret = z.output<typeof secretSchema>;
 
-/** Turns what `read` understands into what it returns, and refuses the rest. */
-function reader<From, To>(read: (given: From) => To | undefined, right: string) {
+/**
+ * Returns a transformation that applies `read`, and refuses a value for which `read` returns
+ * undefined.
+ */
+function parsedBy<From, To>(read: (given: From) => To | undefined, right: string) {
   return (given: From, context: z.core.$RefinementCtx<From>): To => {
     const value = read(given);
     if (value !== undefined) return value;
@@ -155,7 +167,7 @@ function reader<From, To>(read: (given: From) => To | undefined, right: string) 
   };
 }
 
-/** Reads as `parse` does, and takes what is not less than `min` and not more than `max`. */
+/** Returns a parser that accepts only values from `min` to `max`. */
 function between<From>(
   parse: (given: From) => number | undefined,
   min: From & string,

@@ -8,15 +8,15 @@ import { visible } from '../lib/text.js';
 import { ConfigError } from './config.js';
 import type { Secret } from './fields.js';
 
-const LARGEST_SECRET_BYTES = 65_536;
+const MAX_SECRET_BYTES = 65_536;
 
 /**
- * Looks a secret up: only when it is needed, and never kept by this room. One line break at its end
- * is not part of it.
+ * Reads a secret. It is read when it is needed, and never kept here. One line break at its end is
+ * removed.
  *
- * A file that everybody may read is used, with a warning to `log`.
+ * A file that everybody may read is used, with a warning in `log`.
  *
- * @throws ConfigError SECRET_MISSING, SECRET_UNREADABLE, SECRET_EMPTY; none of them holds the
+ * @throws ConfigError SECRET_MISSING, SECRET_UNREADABLE, SECRET_EMPTY; none of them contains the
  *   secret
  */
 export async function resolveSecret(
@@ -39,10 +39,7 @@ export async function resolveSecret(
   throw new ConfigError('SECRET_MISSING', `${what} is not there: ${why}.`, secret);
 }
 
-/**
- * Where a secret is found, for a person who looks for it: *in the file /etc/token
- * (status.token.file)*.
- */
+/** Returns the place of a secret for a sentence: *in the file /etc/token (status.token.file)*. */
 export function secretPlace(secret: Secret, key: string): string {
   if ('file' in secret) return `in the file \`${visible(secret.file)}\` (\`${key}.file\`)`;
   if ('env' in secret) return `in the environment variable \`${secret.env}\` (\`${key}.env\`)`;
@@ -53,12 +50,12 @@ async function readSecret(path: string, what: string, log: Logger): Promise<stri
   const unreadable = (why: string) =>
     new ConfigError('SECRET_UNREADABLE', `${what} ${why}.`, { path });
   try {
-    // Not blocking: a FIFO in its place would otherwise hold the start for ever.
+    // Opened without blocking, because a FIFO would otherwise block the start for ever.
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const stat = await handle.stat();
       if (!stat.isFile()) throw unreadable('is not a regular file');
-      if (stat.size > LARGEST_SECRET_BYTES)
+      if (stat.size > MAX_SECRET_BYTES)
         throw unreadable('is larger than 64 KiB: this is no secret');
       if ((stat.mode & 0o004) !== 0)
         log.warn({ path }, `${what} can be read by every user of this machine; \`chmod 600\` it.`);

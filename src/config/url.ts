@@ -2,23 +2,23 @@ import { isIP } from 'node:net';
 import { encodePath, parseUrl } from '../lib/text.js';
 
 /**
- * The URL of the document that a file becomes: the folder's base and the percent-encoded relative
- * path. The same file has the same URL for ever, so nothing here may change without a migration.
+ * Returns the URL of the document for a file: the base of its folder and the percent-encoded
+ * relative path. The URL of a file must never change, so a change here needs a migration.
  *
- * Each name is NFC-normalised: a name that came from a Mac and the same name typed elsewhere are
- * one document. All but `A-Z a-z 0-9 - _ . ~` is escaped, in upper case, which every URL parser
- * leaves as it is. Lone surrogates, which no name read from a disk contains, become U+FFFD; they
- * are not told apart.
+ * Names are normalised to NFC: a name from a Mac and the same name typed elsewhere give one
+ * document. All characters but `A-Z a-z 0-9 - _ . ~` are escaped in upper case, which URL parsers
+ * do not change. Lone surrogates become U+FFFD and are not distinguished. No name on disk contains
+ * them.
  *
  * @param base as `normaliseBase` returns it
- * @param relativePath of the file below its folder, `/` between names, without empty, `.` or `..`
- *   names
+ * @param relativePath the path below the folder, with `/` between names, and without empty, `.` or
+ *   `..` names
  */
 export function documentUrl(base: string, relativePath: string): string {
   return base + encodePath(relativePath);
 }
 
-/** The `file://` base of an absolute directory path. */
+/** Returns the `file://` base of an absolute directory path. */
 export function fileBase(directory: string): string {
   return asDirectory(`file://${encodePath(directory)}`);
 }
@@ -26,9 +26,10 @@ export function fileBase(directory: string): string {
 const BASE_SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'ftp:', 'file:']);
 
 /**
- * The one way to write a folder's URL base: lower-case scheme and host, NFC, upper-case escapes and
- * only where they are needed, `/` at the end. Undefined when the text is no such base: another
- * scheme, credentials, a query or fragment.
+ * Normalises the URL base of a folder: lower-case scheme and host, NFC, upper-case escapes only
+ * where needed, `/` at the end.
+ *
+ * @returns undefined for another scheme, credentials, a query or a fragment
  */
 export function normaliseBase(text: string): string | undefined {
   const url = parseBase(text);
@@ -43,8 +44,9 @@ export function normaliseBase(text: string): string | undefined {
 }
 
 /**
- * The peer's base URL without a slash at its end; undefined when the text is none (as for
- * `normaliseBase`).
+ * Normalises the base URL of the peer, without a slash at its end.
+ *
+ * @returns undefined for a URL that is not http or https, or has credentials, a query or a fragment
  */
 export function normalisePeerUrl(text: string): string | undefined {
   const url = parseBase(text);
@@ -54,7 +56,7 @@ export function normalisePeerUrl(text: string): string | undefined {
 
 function parseBase(text: string): URL | undefined {
   const composed = text.normalize('NFC');
-  // The parser would drop white space at the ends and line breaks anywhere without a word.
+  // The URL parser would remove outer white space and all line breaks without an error.
   if (/[\t\n\r?#]|^\s|\s$/.test(composed) || !/^[a-z]+:\/\//i.test(composed)) return undefined;
   const url = parseUrl(composed);
   return url?.username === '' && url.password === '' ? url : undefined;
@@ -64,7 +66,7 @@ function asDirectory(url: string): string {
   return url.endsWith('/') ? url : `${url}/`;
 }
 
-/** Where a server listens. */
+/** The address on which a server listens. */
 export interface Listen {
   /** An IP address, without brackets. */
   readonly host: string;
@@ -72,7 +74,8 @@ export interface Listen {
 }
 
 /**
- * @returns the place that `"HOST:PORT"` names; undefined for what is none. `localhost` is 127.0.0.1
+ * Parses `"HOST:PORT"`. The host is an IP address, or `localhost` for 127.0.0.1. @returns undefined
+ * for anything else
  */
 export function parseListen(text: string): Listen | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^[\]:]+)):(\d{1,5})$/.exec(text);
@@ -84,7 +87,7 @@ export function parseListen(text: string): Listen | undefined {
   return { host, port };
 }
 
-/** Whether only this machine can reach it. */
+/** Whether only this machine can connect to it. */
 export function isLoopback({ host }: Listen): boolean {
   return host.startsWith('127.') || host === '::1';
 }

@@ -14,26 +14,25 @@ export async function syncDirectory(directory: string, openFile = open): Promise
 }
 
 export interface AtomicOptions {
-  /** Permission bits of the new file; 0600 unless given. */
+  /** Permission bits of the new file. @default 0600 */
   readonly mode?: number;
   /**
-   * Where the content is written first, in the same directory; a name of its own unless given. What
-   * a killed process left there goes.
+   * The path of the temporary file, in the same directory. A file that a killed process left there
+   * is removed. @default a random name
    */
   readonly temporary?: string;
-  /** Called once the content is written: whether it is to take the place of what stands there. */
+  /**
+   * Called when the content is written, before it is synced. If it returns false, the old file
+   * stays.
+   */
   readonly ready?: (handle: FileHandle) => Promise<boolean>;
   /**
-   * Called in the same turn as the rename, when the content is on disk: what it throws leaves the
-   * old file as it is.
+   * Called right before the rename, when the content is on disk. If it throws, the old file stays.
    */
   readonly lastLook?: (() => void) | undefined;
 }
 
-/**
- * Replaces `path` whole: a reader sees the old content or the new, never a part, also after a power
- * cut.
- */
+/** Replaces `path` atomically. A reader sees the old content or the new, also after a power cut. */
 export async function writeFileAtomic(
   path: string,
   content: string | Uint8Array | AsyncIterable<string | Uint8Array>,

@@ -1,24 +1,24 @@
 import { uptime } from 'node:os';
 
-/** A timer that can be called off; calling it off twice is harmless. */
+/** A timer. `cancel` may be called twice. */
 export interface Timer {
   cancel(): void;
 }
 
 /**
- * The only source of time. Everything that waits or dates asks a Clock it was given, so that a day
- * of retries is tested in milliseconds with a fake one.
+ * The only source of time. Code that waits or needs a date gets a Clock as a parameter, so a test
+ * with a fake clock runs a day of retries in milliseconds.
  */
 export interface Clock {
   /**
-   * Milliseconds since the epoch, *steady*: the wall time when the process started plus the time
-   * that has passed since, the machine's sleep included. It never goes back, and a wall clock that
-   * is set does not move it.
+   * *Steady* time in ms since the epoch: the wall time at the start of the process, plus the time
+   * since then. It includes time that the machine slept. It never goes back, and does not change
+   * when somebody sets the wall clock.
    */
   now(): number;
   /**
-   * What the clock on the wall says, in ms since the epoch. Only to show a date and to compare with
-   * the times of files.
+   * Wall time in ms since the epoch. Used only to show a date, and to compare with the times of
+   * files.
    */
   wall(): number;
   /** Calls `fn` once, `ms` from now. Keeps the process alive unless `background`. */
@@ -28,19 +28,20 @@ export interface Clock {
 }
 
 /**
- * The kernel may tell its uptime in whole seconds, and two clocks drift apart a little; more than
- * this is a sleep. In ms.
+ * The smallest difference that counts as sleep, in ms. Smaller ones come from an uptime in whole
+ * seconds, or from the drift between clocks.
  */
-const COARSE_MS = 2_000;
-/** Node's timers take at most a signed 32-bit number of milliseconds; longer ones fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const MIN_SLEEP_MS = 2_000;
+/** The longest timer of Node, in ms: a signed 32-bit number. A longer timer would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * `Clock.now` of a clock that begins now, by the clocks of the system, in ms. `uptime` is how long
- * the machine has been up, its sleep included: coarse, and expensive to ask for.
+ * Returns the `now` of a clock that starts now. The three parameters read the clocks of the system,
+ * in ms.
  *
- * The kernel is asked for it only when the wall clock and the monotonic one came apart: either the
- * machine slept, or somebody set the clock, and the uptime tells which.
+ * `uptime` includes the time that the machine slept. It is coarse and expensive. It is read only
+ * when the wall clock and the monotonic clock diverge: either the machine slept, or somebody set
+ * the wall clock. The uptime shows which.
  */
 export function steadyTime(
   wall: () => number,
@@ -54,19 +55,19 @@ export function steadyTime(
   let sleptMs = 0;
   return () => {
     const ahead = wall() - monotonic();
-    if (Math.abs(ahead - wallAhead) > COARSE_MS) {
+    if (Math.abs(ahead - wallAhead) > MIN_SLEEP_MS) {
       wallAhead = ahead;
       const slept = uptimeAhead() - aheadAtStart;
-      if (slept - sleptMs > COARSE_MS) sleptMs = slept;
+      if (slept - sleptMs > MIN_SLEEP_MS) sleptMs = slept;
     }
     return Math.round(startedAt + monotonic() + sleptMs);
   };
 }
 
-/** How far the wall clock is ahead of steady time, in ms; 0 while nobody has set it. */
+/** Returns how far the wall clock is ahead of steady time, in ms; 0 while nobody has set it. */
 export function wallAheadMs(clock: Pick<Clock, 'now' | 'wall'>): number {
   const ahead = clock.wall() - clock.now();
-  return Math.abs(ahead) < COARSE_MS ? 0 : ahead;
+  return Math.abs(ahead) < MIN_SLEEP_MS ? 0 : ahead;
 }
 
 export const systemClock: Clock = {
@@ -77,12 +78,12 @@ export const systemClock: Clock = {
   ),
   wall: () => Date.now(),
   after(ms, fn, options) {
-    const timer = setTimeout(fn, Math.min(ms, LONGEST_TIMER_MS));
+    const timer = setTimeout(fn, Math.min(ms, MAX_TIMER_MS));
     if (options?.background) timer.unref();
     return { cancel: () => clearTimeout(timer) };
   },
-  // Not by timers/promises: where the signal ends it, that makes an error with its stack, for every
-  // change of an item.
+  // timers/promises is not used here: on abort it creates an error with a stack, and that would
+  // happen for every change of an item.
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       const end = () => {
@@ -90,7 +91,7 @@ export const systemClock: Clock = {
         signal?.removeEventListener('abort', end);
         resolve();
       };
-      const timer = setTimeout(end, signal?.aborted ? 0 : Math.min(ms, LONGEST_TIMER_MS));
+      const timer = setTimeout(end, signal?.aborted ? 0 : Math.min(ms, MAX_TIMER_MS));
       signal?.addEventListener('abort', end);
     }),
 };

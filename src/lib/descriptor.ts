@@ -10,42 +10,45 @@ import {
 import { systemCode } from './errors.js';
 
 /**
- * Proves that what was opened is what was meant.
+ * Proves that an opened file is the file at the path that was meant.
  *
- * A path is trusted at no time: whoever can write in a watched folder, or below a mirror root, may
- * put a symbolic link in the place of a directory between two system calls. The system names the
- * file behind an open descriptor (`/proc/self/fd`), and that name has to be the path that was
- * meant. On systems without /proc the path is resolved once more after the file was opened; a link
- * that is there for that moment only can escape this weaker check.
+ * No path can be trusted. A user who can write in a watched folder, or below a mirror root, can
+ * replace a directory by a symbolic link between two system calls. Linux shows the path of an open
+ * descriptor (`/proc/self/fd`), and that must equal the path that was meant. Without /proc, the
+ * path is resolved again after the file is opened. A link that exists only at that moment can
+ * escape this weaker check.
  */
 
 const DESCRIPTORS = '/proc/self/fd';
-/** `O_PATH` of Linux: no right to list the directory is needed. Node does not name it. */
+/** `O_PATH` of Linux, which Node does not name. It needs no right to list the directory. */
 const O_PATH = 0o10000000;
 const DIRECTORY_FLAGS = constants.O_DIRECTORY | constants.O_NOFOLLOW | O_PATH;
 
-/** Opens for reading, does not follow a link in the last part, and does not wait for a pipe. */
+/**
+ * The flags to open a file for reading. They refuse a link in the last part, and do not block on a
+ * pipe.
+ */
 export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Whether `throughDescriptor` leads anywhere. */
+/** Whether `throughDescriptor` works on this system. */
 export const HAS_DESCRIPTORS = existsSync(DESCRIPTORS);
 
-/** A path that leads to an open directory, wherever that is now. */
+/** Returns a path to an open directory that stays valid if the directory is moved. */
 export function throughDescriptor(fd: number): string {
   return `${DESCRIPTORS}/${fd}`;
 }
 
-/** Whether the file behind a descriptor stands at a path in which no part is a link. */
+/** Whether an open file is at this path, and no part of the path is a link. */
 export function isAt(fd: number, path: string): boolean {
   const opened = pathOfDescriptor(fd) ?? realpathSync.native(path);
   if (opened === path) return true;
-  // File systems that ignore case, such as mounts from Windows, may name a file as another program
-  // wrote its name.
+  // File systems that ignore case, such as mounts from Windows, may show the name in the spelling
+  // of another program.
   if (canonical(opened) !== canonical(path)) return false;
   return process.platform === 'linux' ? isAtByParts(fd, path) : true;
 }
 
-/** Walks to the path part by part, which no link can lead astray, and compares what is there. */
+/** Walks down the path, part by part and through no link, and compares the file found there. */
 function isAtByParts(fd: number, path: string): boolean {
   let at = openSync('/', DIRECTORY_FLAGS);
   try {
@@ -63,7 +66,7 @@ function isAtByParts(fd: number, path: string): boolean {
   }
 }
 
-/** The path of an open file as the system knows it; undefined on systems without /proc. */
+/** Returns the path of an open file as the system shows it; undefined on systems without /proc. */
 function pathOfDescriptor(fd: number): string | undefined {
   try {
     return readlinkSync(`${DESCRIPTORS}/${fd}`);
@@ -73,7 +76,7 @@ function pathOfDescriptor(fd: number): string | undefined {
   }
 }
 
-/** The same for all spellings of a path that some file system takes for one. */
+/** Returns one spelling for all paths that some file system considers equal. */
 function canonical(path: string): string {
   return path.normalize('NFC').toLowerCase();
 }

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { PACKAGE_ROOT } from './process.js';
 
 /**
- * The pages of the documentation that messages and the manual page name. The package has them all.
+ * The pages of the documentation that messages and the manual page refer to. The package contains
+ * them.
  */
 export const PAGES = [
   'README.md',
@@ -12,17 +13,17 @@ export const PAGES = [
 ] as const;
 type Page = (typeof PAGES)[number];
 
-/** Where a page stands on this machine, to be opened there. */
+/** Returns the path of a page on this machine. */
 export function pagePath(page: Page): string {
   return join(PACKAGE_ROOT, page);
 }
 
-/** The same for somebody on another machine, whom the place on this one is of no use. */
+/** Returns the name of a page for a reader on another machine, where the path is of no use. */
 export function pageInPackage(page: Page): string {
   return `${page} of the package peersync`;
 }
 
-/** The same in a shell on any machine where the package is installed for everybody. */
+/** Returns the path of a page for a shell, on any machine with a global installation. */
 export function pageInShell(page: Page): string {
   return `$(npm root -g)/peersync/${page}`;
 }

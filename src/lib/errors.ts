@@ -9,19 +9,19 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export interface ErrorParts {
-  /** Stable, for machines: `STATE_LOCKED`. Callers test this and never the text. */
+  /** A stable code: `STATE_LOCKED`. Callers test it, and never the text. */
   readonly code: string;
-  /** One sentence: what happened, with the value received. */
+  /** One sentence: what happened, with the value that was received. */
   readonly message: string;
   /** One sentence: what to do. */
   readonly hint: string;
-  /** Structured fields for logs and `--json`. Never a secret. */
+  /** Structured fields for logs and `--json`. They never contain a secret. */
   readonly details?: Readonly<Record<string, unknown>>;
   readonly exitCode?: ExitCode;
   readonly cause?: unknown;
 }
 
-/** Every error that a person may read: what happened, what to do, a stable code. */
+/** An error that a person may read: what happened, what to do, and a stable code. */
 export class PeersyncError extends Error {
   readonly code: string;
   readonly hint: string;
@@ -38,13 +38,13 @@ export class PeersyncError extends Error {
   }
 }
 
-/** The `code` of a Node system error (`ENOENT`, `ENOSPC`), or undefined. */
+/** Returns the `code` of a system error (`ENOENT`, `ENOSPC`); undefined for other errors. */
 export function systemCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** The text of anything that was thrown. */
+/** Returns the text of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

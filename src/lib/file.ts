@@ -1,13 +1,13 @@
-/** What the file system says of a file: enough to see that it changed, without reading it. */
+/** The metadata of a file that shows a change without reading it. */
 export interface FileStat {
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
   readonly mtimeMs: number;
   readonly ctimeMs: number;
   readonly ino: number;
 }
 
-/** The part of `fs.Stats`, or of a version, that shows that a file changed. */
+/** Returns the metadata that shows a change, from `fs.Stats` or from a version. */
 export function fileStat({ size, mtimeMs, ctimeMs, ino }: FileStat): FileStat {
   return { size, mtimeMs, ctimeMs, ino };
 }
@@ -17,8 +17,8 @@ export function sameStat(a: FileStat, b: FileStat): boolean {
 }
 
 /**
- * How the bytes of a file are to be read; `document` where a reader makes text of them. Never
- * reordered: the state on disk holds positions in this list.
+ * The encodings of files. `document` means that a reader extracts the text. The order is fixed,
+ * because the state on disk stores positions in this list.
  */
 export const ENCODINGS = [
   'utf-8',
@@ -30,7 +30,7 @@ export const ENCODINGS = [
 ] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** The kinds of document that a reader makes text of. */
+/** The kinds of document whose text a reader can extract. */
 export type DocumentKind =
   | 'pdf'
   | 'word'
@@ -41,17 +41,17 @@ export type DocumentKind =
   | 'rtf'
   | 'mail';
 
-/** Whether a directory with these permissions lets users write in it who do not own it. */
+/** Whether these permissions let other users than the owner write in a directory. */
 export function isOpenToOthers(mode: number): boolean {
   return (mode & 0o022) !== 0 && process.platform !== 'win32';
 }
 
-/** `a/b` of `a` and `b`, either of which may be the empty path: the folder itself. */
+/** Joins two paths with `/`. Either may be empty, which is the folder itself. */
 export function joinPath(directory: string, name: string): string {
   return directory === '' || name === '' ? directory + name : `${directory}/${name}`;
 }
 
-/** The directory that a path stands in; the empty path for one directly in the folder. */
+/** Returns the directory of a path; empty for a file directly in the folder. */
 export function directoryOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')));
 }

@@ -1,40 +1,40 @@
 /**
- * Messages between two processes over a pipe. A message is one line of JSON, which tells the length
- * of what follows it in its field `bytes`, and then so many bytes.
+ * Frames messages between two processes over a pipe. A message is one line of JSON, and then as
+ * many bytes as its field `bytes` says.
  */
 
-/** Bytes of the line of JSON. */
-const LONGEST_HEADER = 64 * 1024;
+/** The longest line of JSON, in bytes. */
+const MAX_HEADER_BYTES = 64 * 1024;
 const LINE_FEED = 0x0a;
 const EMPTY = Buffer.alloc(0);
 
 /** One message. */
 export interface Frame {
-  /** The line of JSON, as it came from the other process: not checked. */
+  /** The parsed line of JSON. Its content is not checked. */
   readonly header: unknown;
   readonly body: Buffer;
 }
 
-/** The bytes of a message, in pieces. */
+/** Returns the bytes of a message, in pieces. */
 export function frame(header: object, body: Uint8Array = EMPTY): readonly Uint8Array[] {
   return [Buffer.from(`${JSON.stringify({ ...header, bytes: body.byteLength })}\n`), body];
 }
 
 /**
- * Makes messages of the bytes of a pipe. Its memory is bounded, whatever the other process writes.
+ * Reads messages from the bytes of a pipe. Memory is bounded, whatever the other process writes.
  */
 export class FrameReader {
   #line: Buffer = EMPTY;
   #open: { readonly header: unknown; readonly body: Buffer; filled: number } | undefined;
 
-  /** @param mostBytes the most bytes that a body may have */
+  /** @param mostBytes the longest body, in bytes */
   constructor(private readonly mostBytes: number) {}
 
   /**
-   * Takes the next bytes of the pipe.
+   * Reads the next bytes of the pipe.
    *
-   * @returns the messages that are complete with them
-   * @throws Error where the other process does not keep to the form or its limits
+   * @returns the messages that they complete
+   * @throws Error if the other process breaks the format or its limits
    */
   take(bytes: Buffer): readonly Frame[] {
     const frames: Frame[] = [];
@@ -58,12 +58,12 @@ export class FrameReader {
     return this.#open !== undefined && this.#open.filled === this.#open.body.length;
   }
 
-  /** Takes bytes up to the end of the line. @returns those that follow it */
+  /** Reads up to the end of the line. @returns the bytes behind it */
   #takeHeader(bytes: Buffer): Buffer {
     const end = bytes.indexOf(LINE_FEED);
     const begin = end === -1 ? bytes : bytes.subarray(0, end);
     this.#line = Buffer.concat([this.#line, begin]);
-    if (this.#line.length > LONGEST_HEADER)
+    if (this.#line.length > MAX_HEADER_BYTES)
       throw new Error('a message has a line that is too long');
     if (end === -1) return EMPTY;
     const header: unknown = JSON.parse(this.#line.toString());
@@ -76,7 +76,9 @@ export class FrameReader {
   }
 }
 
-/** Reads from the header how many bytes the body has. */
+/**
+ * Returns the length of the body from the header; undefined if it is missing or no whole number.
+ */
 function sizeOf(header: unknown): number | undefined {
   if (typeof header !== 'object' || header === null || !('bytes' in header)) return undefined;
   const { bytes } = header;

@@ -2,8 +2,8 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 
 /**
- * The path that a person wrote, absolute: `~` and `~/x` are in the home of this user, others
- * relative to `directory`.
+ * Returns the absolute path for a path that a person wrote. `~` and `~/x` are in the home of this
+ * user, and other paths are relative to `directory`.
  */
 export function writtenPath(path: string, directory = process.cwd()): string {
   const isAtHome = path === '~' || path.startsWith('~/');

@@ -1,16 +1,16 @@
 import { type Handler, Parser, type ParserOptions } from 'htmlparser2';
 
 /**
- * Open elements, which the parser moves and searches at each tag; with more of them the page is
- * read on as another one.
+ * The most open elements. The parser moves and searches them at each tag. Beyond that number, a new
+ * parser reads the rest of the page.
  */
-const MOST_OPEN = 500;
-/** Characters that are parsed before the open elements are counted again. */
-const PIECE = 4_096;
+const MAX_OPEN_ELEMENTS = 500;
+/** The number of characters that are parsed before the open elements are counted again. */
+const PIECE_CHARS = 4_096;
 
 /**
- * Reads HTML or XML that comes in pieces, in a time that follows its length, also where elements
- * are opened and never closed.
+ * Parses HTML or XML that arrives in pieces. The time is linear in the length, also if elements are
+ * opened and never closed.
  */
 export class HtmlParser {
   readonly #handler: Partial<Handler>;
@@ -37,10 +37,10 @@ export class HtmlParser {
 
   write(text: string): void {
     for (let from = 0; from < text.length; ) {
-      const tag = text.indexOf('<', from + PIECE);
+      const tag = text.indexOf('<', from + PIECE_CHARS);
       const to = tag === -1 ? text.length : tag;
-      // A tag may be cut at the end of what came, and never before one.
-      if (this.#open > MOST_OPEN && text[from] === '<') {
+      // A piece may end inside a tag, but only a piece that begins with `<` starts a new parser.
+      if (this.#open > MAX_OPEN_ELEMENTS && text[from] === '<') {
         this.#parser.end();
         this.#parser = new Parser(this.#handler, this.options);
       }

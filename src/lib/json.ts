@@ -1,17 +1,14 @@
-/** Where a text stops being JSON, and why; lines and columns count from 1. */
+/** The first fault of a text that is not JSON. Lines and columns count from 1. */
 export interface JsonFault {
   readonly line: number;
   readonly column: number;
-  /** What stands there and what would be right, as one phrase. It quotes nothing but keys. */
+  /** The fault, and what would be right, as one phrase. It quotes only keys. */
   readonly what: string;
 }
 
 export type JsonResult = { readonly value: unknown } | { readonly fault: JsonFault };
 
-/**
- * Reads JSON, strictly, and says of what is wrong where it stands; a key that stands twice is wrong
- * too.
- */
+/** Parses JSON strictly, and shows the position of a fault. A duplicate key is a fault. */
 export function parseJson(text: string): JsonResult {
   try {
     const scanner = new JsonScanner(text);
@@ -26,35 +23,35 @@ export function parseJson(text: string): JsonResult {
   return { value: JSON.parse(text) };
 }
 
-/** Levels of nesting that a text may have. */
-const DEEPEST = 64;
+/** The deepest nesting of a text. */
+const MAX_DEPTH = 64;
 
-/** Thrown by `parseBounded` before it reads anything. */
+/** Thrown by `parseBounded` for a text that is nested too deeply. Nothing was parsed yet. */
 export class NestedTooDeeply extends Error {}
 
-/** Thrown by `parseBounded` before it reads anything. */
+/** Thrown by `parseBounded` for a text with too many values. Nothing was parsed yet. */
 export class TooManyValues extends Error {}
 
 /**
- * `JSON.parse` for a text from outside. Nested lists of megabytes would keep it busy for seconds;
- * five million empty objects, which are 16 MiB of text, take 2 GiB of memory and 15 s with what is
- * made of them.
+ * Calls `JSON.parse` on a text from outside, within limits. Megabytes of nested lists would keep it
+ * busy for seconds. Five million empty objects are 16 MiB of text, and take 2 GiB of memory and 15
+ * s until they are processed.
  *
- * @throws NestedTooDeeply for what is nested more deeply than `deepest`; TooManyValues for more
- *   than 200,000 values; SyntaxError for what is no JSON
+ * @throws NestedTooDeeply beyond `deepest`; TooManyValues beyond 200,000 values; SyntaxError if the
+ *   text is no JSON
  */
-export function parseBounded(text: string, deepest = DEEPEST): unknown {
+export function parseBounded(text: string, deepest = MAX_DEPTH): unknown {
   checkBounds(text, deepest);
   return JSON.parse(text);
 }
 
 /**
- * Counts open brackets and values; right up to the first fault of the text, where `JSON.parse`
- * ends.
+ * Counts open brackets and values. The count is right up to the first fault, where `JSON.parse`
+ * stops as well.
  */
 function checkBounds(text: string, deepest: number): void {
   let depth = 0;
-  // A value stands behind each comma and each opening bracket, unless a bracket is empty.
+  // Each comma and each opening bracket precedes a value, unless the bracket is empty.
   let values = 1;
   for (let i = 0; i < text.length; i += 1) {
     const code = text.charCodeAt(i);
@@ -65,11 +62,11 @@ function checkBounds(text: string, deepest: number): void {
       values += 1;
       if (depth > deepest) throw new NestedTooDeeply(`more than ${deepest} levels of nesting`);
     } else if (code === BRACE + 2 || code === BRACKET + 2) depth -= 1;
-    if (values > MOST_VALUES) throw new TooManyValues(`more than ${MOST_VALUES} values`);
+    if (values > MAX_VALUES) throw new TooManyValues(`more than ${MAX_VALUES} values`);
   }
 }
 
-/** What is wrong with a text, at an offset of it. */
+/** A fault at an offset of a text. */
 export class OffsetFault extends Error {
   constructor(
     readonly offset: number,
@@ -80,11 +77,12 @@ export class OffsetFault extends Error {
 }
 
 /**
- * The largest honest answer, the citations of a document with 1,000 sentences, has some 110,000.
+ * The most values of a text. The largest legitimate answer, the citations of a document with 1,000
+ * sentences, has about 110,000.
  */
-const MOST_VALUES = 200_000;
+const MAX_VALUES = 200_000;
 
-/** Finds the quote that closes the string begun at `start`, or the end of the text. */
+/** Returns the offset of the quote that closes the string at `start`, or the end of the text. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let before = end - 1;
@@ -98,7 +96,7 @@ function endOfString(text: string, start: number): number {
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
-/** The codes of `[` and `{`; those of `]` and `}` are two higher. */
+/** The codes of `[` and `{`. Those of `]` and `}` are two higher. */
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
 const NUMBER_OR_LITERAL =
@@ -109,9 +107,9 @@ const ESCAPE = /\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/y;
 const BLANK = /[ \t\r\n]*/y;
 
 /**
- * Walks over a text once; throws an OffsetFault at the first thing that is not JSON. It makes no
- * values: who wants one slices it out of the text, or lets JSON.parse make it. JSON.parse alone
- * tells no place, and reads large tables without a pause.
+ * Scans a text once. Throws OffsetFault at the first place that is not JSON. It creates no values:
+ * the caller slices them out of the text, or leaves them to JSON.parse. JSON.parse alone reports no
+ * position, and does not pause in large tables.
  */
 export class JsonScanner {
   readonly #text: string;
@@ -121,37 +119,37 @@ export class JsonScanner {
     this.#text = text;
   }
 
-  /** Where it stands. */
+  /** The current offset. */
   get at(): number {
     return this.#at;
   }
 
-  /** Goes to the value. */
+  /** Skips white space up to the value. */
   begin(): void {
     if (this.#next() === '') this.#fail('nothing: the file is empty');
   }
 
-  /** After the value nothing follows. */
+  /** Checks that nothing follows the value. */
   end(): void {
     if (this.#next() !== '')
       this.#fail('something after the end of the value (a "}" or "]" too many)');
   }
 
-  /** Passes over a value. */
+  /** Skips a value. */
   value(depth = 0): void {
-    if (depth > DEEPEST) this.#fail(`more than ${DEEPEST} levels of nesting`);
+    if (depth > MAX_DEPTH) this.#fail(`more than ${MAX_DEPTH} levels of nesting`);
     const next = this.#next();
     if (next === '{') for (const _ of this.entries()) this.value(depth + 1);
     else if (next === '[') for (const _ of this.items()) this.value(depth + 1);
     else if (next === '"') this.#string();
-    else if (this.#pass(NUMBER_OR_LITERAL)) return;
+    else if (this.#skip(NUMBER_OR_LITERAL)) return;
     else if (next === '') this.#fail('the end of the file where a value should stand');
     else this.#fail('no value: a string in double quotes, a number, true, false, null, {…} or […]');
   }
 
   /**
-   * At "{": stands before the value of each entry in turn, which the caller passes over; then
-   * behind the "}".
+   * Iterates over the entries of the object that opens here. At each step the scanner is before the
+   * value of the entry, and the caller must skip it. At the end the scanner is behind the "}".
    */
   *entries(): Generator<{ readonly name: string; readonly at: number }, void> {
     const seen = new Set<string>();
@@ -169,12 +167,15 @@ export class JsonScanner {
     }
   }
 
-  /** At "[": stands before each item in turn, which the caller passes over; then behind the "]". */
+  /**
+   * Iterates over the items of the list that opens here. At each step the scanner is before the
+   * item, and the caller must skip it. At the end the scanner is behind the "]".
+   */
   items(): Generator<void, void> {
     return this.#parts(']');
   }
 
-  /** What stands between commas, up to the end of the object or list. */
+  /** Iterates over the parts between commas, up to the end of the object or list. */
   *#parts(end: '}' | ']'): Generator<void, void> {
     const opened = this.#at;
     for (let comma: number | undefined; ; comma = this.#at) {
@@ -192,12 +193,12 @@ export class JsonScanner {
     this.#at += 1;
   }
 
-  /** @returns the string as it stands, with its quotes */
+  /** Skips a string. @returns its source, with the quotes */
   #string(): string {
     const start = this.#at;
     this.#at += 1;
-    do this.#pass(PLAIN_CHARACTERS);
-    while (this.#pass(ESCAPE));
+    do this.#skip(PLAIN_CHARACTERS);
+    while (this.#skip(ESCAPE));
     const next = this.#text.charAt(this.#at);
     if (/^[\r\n]?$/.test(next)) this.#fail('a string that is not closed on its line', start);
     if (next !== '"')
@@ -206,7 +207,7 @@ export class JsonScanner {
     return this.#text.slice(start, this.#at);
   }
 
-  /** The next character, within the object or list that begins there. */
+  /** Returns the next character in the object or list that opened at `opened`. */
   #nextWithin(opened: number): string {
     const next = this.#next();
     if (next !== '') return next;
@@ -215,17 +216,17 @@ export class JsonScanner {
     return this.#fail(`the end of the file within the ${what} opened in line ${line}`);
   }
 
-  /** @param pattern sticky @returns whether it was there */
-  #pass(pattern: RegExp): boolean {
+  /** Skips a match of the pattern. @param pattern sticky @returns whether it matched */
+  #skip(pattern: RegExp): boolean {
     pattern.lastIndex = this.#at;
     const found = pattern.test(this.#text);
     if (found) this.#at = pattern.lastIndex;
     return found;
   }
 
-  /** Passes over white space. @returns what stands behind it; empty at the end */
+  /** Skips white space. @returns the character behind it; empty at the end */
   #next(): string {
-    this.#pass(BLANK);
+    this.#skip(BLANK);
     const next = this.#text.charAt(this.#at);
     if (next === '#' || /^\/[/*]/.test(this.#text.slice(this.#at, this.#at + 2)))
       this.#fail('a comment: JSON has none, so remove it');
@@ -237,7 +238,7 @@ export class JsonScanner {
   }
 }
 
-/** Line and column (characters) of an offset, from 1. */
+/** Returns the line and the column (in characters) of an offset, both from 1. */
 export function positionOf(text: string, offset: number): { line: number; column: number } {
   const lines = text.slice(0, offset).split('\n');
   return { line: lines.length, column: [...(lines.at(-1) ?? '')].length + 1 };

@@ -1,5 +1,6 @@
 /**
- * What a part needs of a logger; pino's loggers fit. Fields first, then one sentence for a person.
+ * The interface of a logger, which pino implements. Fields come first, then one sentence for a
+ * person.
  */
 export interface Logger {
   debug(fields: object, message: string): void;

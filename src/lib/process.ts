@@ -5,7 +5,9 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { measureMemory } from 'node:vm';
 import type { Clock, Timer } from './clock.js';
 
-/** The directory of the package, two levels above this file in the source and in the build. */
+/**
+ * The directory of the package. It is two levels above this file, in the source and in the build.
+ */
 export const PACKAGE_ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** The version in package.json. */
@@ -16,22 +18,22 @@ export const VERSION = (
 ).version;
 
 /**
- * The header in which the embedded peer names itself, with its version, in each of its answers. No
- * other peer has it.
+ * The response header by which the embedded peer identifies itself, with its version. No other peer
+ * sends it.
  */
 export const EMBEDDED_HEADER = 'peersync-peer';
 
-/** What a build was made of; empty where it was made outside of the repository. */
+/** The source of a build; empty outside the repository. */
 export interface Build {
-  /** Of the repository, shortened. */
+  /** The abbreviated commit of the repository. */
   readonly commit?: string;
-  /** Of that commit, as `2026-11-21`: the same source is the same build. */
+  /** The date of that commit, as `2026-11-21`. The same source gives the same build. */
   readonly date?: string;
   /** Whether the source was changed since that commit. */
   readonly modified?: boolean;
 }
 
-/** What the build noted of itself; nothing where the source runs without one. */
+/** Returns the source of this build; empty if the source runs without a build. */
 export function readBuild(): Build {
   try {
     return JSON.parse(readFileSync(new URL('../build.json', import.meta.url), 'utf8')) as Build;
@@ -41,8 +43,8 @@ export function readBuild(): Build {
 }
 
 /**
- * Version, build and Node, as `--version` shows them: `peersync 0.1.0 (a8e24bf, 2026-11-21, Node
- * 20.20.2)`.
+ * Returns version, build and Node, as `--version` shows them: `peersync 0.1.0 (a8e24bf, 2026-11-21,
+ * Node 20.20.2)`.
  */
 export function versionText({ commit, date, modified }: Build = readBuild()): string {
   const source =
@@ -59,22 +61,24 @@ export function versionJson(build: Build = readBuild()): string {
 }
 
 /**
- * How much the heap may grow beyond what is alive before the old generation is collected, in
+ * How far the heap may grow beyond the living objects before the old generation is collected, in
  * percent.
  */
 const GROWTH_PERCENT = 60;
-/** How large the part of the heap for new objects becomes, in bytes; V8 would go to twice that. */
+/** The largest young generation, in bytes. V8 would grow it to twice that. */
 const YOUNG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Lets the heap grow more slowly than V8 likes: a daemon that shares a small machine pays some
- * speed for memory. Measured while 1,000,000 files are taken up and pushed: 553 MB of RSS at most
- * where the heap grows by 40 %, 578 MB by 60 %, 591 MB by 70 %; while a table of 200,000 rows is
- * mirrored: 143-153 MB with a young generation of 32 MB, 134 MB with one of 16 MB.
+ * Makes the heap grow more slowly than the default of V8. On a small machine the daemon trades some
+ * speed for memory.
+ *
+ * Measured peak RSS while 1,000,000 files are read and pushed: 553 MB with a growth of 40 %, 578 MB
+ * with 60 %, 591 MB with 70 %. While a table of 200,000 rows is mirrored: 143-153 MB with a young
+ * generation of 32 MB, 134 MB with 16 MB.
  */
 export function growHeapSlowly(): void {
   setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`);
-  // The size itself can be limited only before the process starts, its growth at any time.
+  // The size can be limited only before the process starts, but its growth at any time.
   const observer = new PerformanceObserver(() => {
     if (youngBytes() < YOUNG_BYTES) return;
     setFlagsFromString('--semi-space-growth-factor=1');
@@ -83,20 +87,22 @@ export function growHeapSlowly(): void {
   observer.observe({ entryTypes: ['gc'] });
 }
 
-/** So often it is looked whether work is over, in ms. */
-const LOOK_MS = 10_000;
+/** How often the processor time is checked, in ms. */
+const CHECK_EVERY_MS = 10_000;
 /**
- * Processor time between two looks at rest, and since the last collection after much work, in ms.
+ * The limits of processor time, in ms: less than REST_MS between two checks counts as rest, more
+ * than MUCH_MS since the last collection counts as much work.
  */
 const REST_MS = 300;
 const MUCH_MS = 2_000;
 
 /**
- * Has V8 collect what is garbage whenever much work is over, in small steps beside other work. Left
- * alone, a process at rest keeps what it does not need any more: with 1,000,000 files 80 MB after a
- * first sync, and as much after a start from a large journal, whose records replace those of the
- * snapshot. There is no other way to ask for it that does not stop everything; that this one is
- * experimental is said nowhere.
+ * Makes V8 collect garbage when much work is over, in small steps beside other work. Otherwise a
+ * process at rest keeps its garbage: with 1,000,000 files, 80 MB after a first sync, and as much
+ * after a start from a large journal, whose records replace those of the snapshot.
+ *
+ * `measureMemory` is the only way that does not stop the whole process. It is experimental, so its
+ * warning is suppressed.
  */
 export function collectGarbageAtRest(clock: Clock): Timer {
   let before = process.cpuUsage();
@@ -110,9 +116,9 @@ export function collectGarbageAtRest(clock: Clock): Timer {
       worked = 0;
       collectGarbage();
     }
-    timer = clock.after(LOOK_MS, look, { background: true });
+    timer = clock.after(CHECK_EVERY_MS, look, { background: true });
   };
-  let timer = clock.after(LOOK_MS, look, { background: true });
+  let timer = clock.after(CHECK_EVERY_MS, look, { background: true });
   return { cancel: () => timer.cancel() };
 }
 

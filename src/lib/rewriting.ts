@@ -1,26 +1,23 @@
-/** Brings the pieces of a text into another form, in one pass. */
+/** Rewrites a text that arrives in pieces, in one pass. */
 export interface Rewriting {
-  /** The next piece; what may belong together with the beginning of the following one is kept. */
+  /**
+   * Rewrites the next piece. Keeps back an end that may belong to a match in the following piece.
+   */
   piece(bytes: Uint8Array): Uint8Array;
   end(): Uint8Array;
 }
 
-/**
- * What a rewriting looks for, byte by byte: the bytes are read as Latin-1, whatever their encoding
- * is.
- */
+/** The rules of a rewriting. They match bytes, read as Latin-1 whatever the encoding is. */
 export interface RewritingRules {
-  /** With the flag `g`. */
+  /** The pattern, with the flag `g`. */
   readonly pattern: RegExp;
-  /**
-   * Returns what stands in the place of a match; further arguments are the groups of the pattern.
-   */
+  /** Returns the replacement of a match. Further arguments are the groups of the pattern. */
   readonly replacer: (found: string, ...groups: readonly (string | undefined)[]) => string;
-  /** Matches what may be the beginning of a match at the end of a piece. */
+  /** Matches text at the end of a piece that may be the beginning of a match. */
   readonly cut: RegExp;
   /** The longest match, in bytes. */
   readonly longest: number;
-  /** Left out at the beginning of the text. @default nothing */
+  /** A prefix that is removed from the text. @default none */
   readonly leftOut?: string;
 }
 
@@ -37,7 +34,7 @@ export function rewriting({
     if (text === '') return new Uint8Array();
     const from = !isBegun && leftOut !== '' && text.startsWith(leftOut) ? leftOut.length : 0;
     isBegun = true;
-    // Behind the groups stand the offset and the whole text.
+    // The offset and the whole text follow the groups.
     const replaced = text
       .slice(from)
       .replace(pattern, (found, ...groups) =>
@@ -60,7 +57,7 @@ export function rewriting({
   };
 }
 
-/** One rewriting behind another. */
+/** Applies one rewriting after another. */
 export function inTurn(first: Rewriting, next: Rewriting): Rewriting {
   return {
     piece: (bytes) => next.piece(first.piece(bytes)),
@@ -68,41 +65,40 @@ export function inTurn(first: Rewriting, next: Rewriting): Rewriting {
   };
 }
 
-/** Letters behind the text of an operating system command; a longer one is none. */
-const LONGEST_COMMAND = 4_000;
+/** The longest operating system command, in characters. A longer one is not removed. */
+const MAX_COMMAND_CHARS = 4_000;
 /**
- * Sequences by which a program tells a terminal how to show what follows (ECMA-48): CSI (colours,
- * the cursor), OSC (links, the title of the window), and the choice of letters that `tput sgr0`
- * makes.
+ * The escape sequences with which programs control a terminal (ECMA-48): CSI (colours, cursor), OSC
+ * (links, window title), and the choice of character set that `tput sgr0` writes.
  */
 const SEQUENCES = new RegExp(
-  `\\x1b(?:\\[[0-?]{0,64}[ -/]{0,8}([@-~])|\\][^\\x00-\\x1f]{0,${LONGEST_COMMAND}}(?:\\x07|\\x1b\\\\)|[()][0AB])`,
+  `\\x1b(?:\\[[0-?]{0,64}[ -/]{0,8}([@-~])|\\][^\\x00-\\x1f]{0,${MAX_COMMAND_CHARS}}(?:\\x07|\\x1b\\\\)|[()][0AB])`,
   'g',
 );
 // biome-ignore lint/suspicious/noControlCharactersInRegex: sequences begin with one, and may end with one.
 const CUT_SEQUENCE = /\x1b(?:\[[0-?]*[ -/]*|\][^\x00-\x1f]*\x1b?|[()])?$/;
 
 /**
- * Colours and the end of a line stand within words. A sequence that moves the cursor stands between
- * them.
+ * Returns the replacement of a sequence: a space if it moves the cursor, because it separates
+ * words. Sequences for colours, and for clearing to the end of the line, occur inside words.
  */
-function inPlaceOf(_sequence: string, final?: string): string {
+function sequenceReplacement(_sequence: string, final?: string): string {
   return final === undefined || final === 'm' || final === 'K' ? '' : ' ';
 }
 
-/** A text without the sequences that only a terminal understands. */
+/** Returns a text without terminal escape sequences. */
 export function withoutSequences(text: string): string {
   return text.includes('\x1b')
-    ? text.replace(SEQUENCES, (found, final?: string) => inPlaceOf(found, final))
+    ? text.replace(SEQUENCES, (found, final?: string) => sequenceReplacement(found, final))
     : text;
 }
 
-/** Takes the sequences out that only a terminal understands. */
+/** Returns a rewriting that removes terminal escape sequences. */
 export function sequencesRewriting(): Rewriting {
   return rewriting({
     pattern: SEQUENCES,
-    replacer: inPlaceOf,
+    replacer: sequenceReplacement,
     cut: CUT_SEQUENCE,
-    longest: LONGEST_COMMAND + 4,
+    longest: MAX_COMMAND_CHARS + 4,
   });
 }

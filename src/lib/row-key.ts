@@ -1,8 +1,9 @@
 import { randomInt } from 'node:crypto';
 
 /**
- * A key for a new row of a table: 12 of `0-9a-z`, which sort by time. @param now in ms since the
- * epoch
+ * Returns a key for a new row of a table: 12 characters of `0-9a-z`. Keys sort by time.
+ *
+ * @param now ms since the epoch
  */
 export function newRowKey(now: number): string {
   const chance = randomInt(36 ** 4).toString(36);

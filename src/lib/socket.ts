@@ -4,19 +4,19 @@ import type { Server } from 'node:net';
 import { join } from 'node:path';
 import { systemCode } from './errors.js';
 
-/** The kernel's limit for the path of a socket is 107 bytes. */
-const LONGEST_PATH = 100;
+/** The longest path of a socket that is used directly, in bytes. The kernel's limit is 107. */
+const MAX_PATH_BYTES = 100;
 
-/** Opens a directory, and no link in its place. */
+/** The flags to open a directory. They refuse a link. */
 const PRIVATE_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** A path that can be listened on, or connected to, until it is closed. */
+/** A path of a socket to listen on or connect to. It is valid until it is closed. */
 export interface SocketPath {
   readonly path: string;
   close(): Promise<void>;
 }
 
-/** Thrown for a socket in a directory of another user. */
+/** Thrown when the directory of a socket belongs to another user. */
 export class ForeignSocket extends Error {
   constructor(
     readonly directory: string,
@@ -27,30 +27,30 @@ export class ForeignSocket extends Error {
 }
 
 /**
- * Returns the path of the socket `name` in `directory`, to listen on or to connect to. A path that
- * is too long for the kernel goes by way of the open directory, which Linux shows under a short
- * name; it works in this process alone.
+ * Returns the path of the socket `name` in `directory`, to listen on or to connect to. If the path
+ * is too long for the kernel, it leads through the open directory, for which Linux has a short
+ * name. Such a path works only in this process.
  *
- * @throws the system's error where the directory cannot be opened
+ * @throws the error of the system if the directory cannot be opened
  */
 export async function openSocketPath(directory: string, name: string): Promise<SocketPath> {
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   const path = join(directory, name);
-  const isLong = Buffer.byteLength(path) > LONGEST_PATH && process.platform === 'linux';
+  const isLong = Buffer.byteLength(path) > MAX_PATH_BYTES && process.platform === 'linux';
   if (isLong) return throughDirectory(handle, name);
   await handle.close();
   return { path, close: async () => {} };
 }
 
 /**
- * Returns the path of a socket that `listenInPrivate` made for this user, to connect to. On Linux
- * it leads through the directory that was checked, whatever takes its place meanwhile.
+ * Returns the path of a socket that `listenInPrivate` created for this user, to connect to. On
+ * Linux it leads through the directory that was checked, even if another one replaces that.
  *
- * A daemon makes the directory with mode 0700, so that nobody but its owner and root can open it:
- * where others can, it has to be this user's, and for root always. File systems that give all files
- * to one user are no obstacle for other users than root.
+ * The daemon creates the directory with mode 0700, so only its owner and root can open it. If
+ * others can open it, it must belong to this user. For root it must always belong to root. A file
+ * system that gives all files to one user is therefore a problem only for root.
  *
- * @throws ForeignSocket, or the system's error where the directory cannot be opened
+ * @throws ForeignSocket, or the error of the system if the directory cannot be opened
  */
 export async function openOwnSocketPath(directory: string, name: string): Promise<SocketPath> {
   const handle = await open(directory, PRIVATE_DIRECTORY);
@@ -71,10 +71,10 @@ function throughDirectory(handle: FileHandle, name: string): SocketPath {
 }
 
 /**
- * Listens on `path` until the server is closed. A connection that cannot be taken later, for want
- * of descriptors, ends nothing.
+ * Listens on `path` until the server is closed. If a later connection cannot be accepted, because
+ * no descriptor is free, the server goes on.
  *
- * @throws the system's error
+ * @throws the error of the system
  */
 export async function listenOn(server: Server, path: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
@@ -84,13 +84,13 @@ export async function listenOn(server: Server, path: string): Promise<void> {
 }
 
 /**
- * Listens on the socket `name` in a directory of its own, which only this user enters: a socket is
- * open to all until its mode is set. A link in the place of the directory is refused. The caller
- * holds a lock, so that a socket or a link in the place of the socket is nobody's, and is replaced.
+ * Listens on the socket `name` in a directory that only this user can enter. The directory protects
+ * the socket until its mode is set. A link in place of the directory is refused. The caller holds a
+ * lock, so an existing socket or link of that name is unused, and is replaced.
  *
- * @param directory made where it is missing, but not what is above it, and removed at the end
+ * @param directory created if it is missing, but not its parents; removed at the end
  * @returns the path, to be closed after the server
- * @throws the system's error
+ * @throws the error of the system
  */
 export async function listenInPrivate(
   server: Server,

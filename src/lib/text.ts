@@ -1,50 +1,49 @@
-/** A text as a sentence of its own: with a full stop, unless it ends like one. */
+/** Returns the text with a full stop, unless it already ends like a sentence. */
 export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
 /**
- * A whole number for a person: `1,204,311`. By hand: the tables of `Intl` take 7 MB for as long as
- * the process runs.
+ * Formats a whole number for a person: `1,204,311`. Does not use `Intl`, whose tables take 7 MB as
+ * long as the process runs.
  */
 export function numberText(n: number): string {
   return String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/**
- * A number that need not be whole, with as many digits as mean something: `0.25`, `17.4`, `1,204`.
- */
+/** Formats a number with its meaningful digits: `0.25`, `17.4`, `1,204`. */
 export function amountText(n: number): string {
   if (n >= 100) return numberText(Math.round(n));
   return String(Number(n.toFixed(n < 1 ? 2 : 1)));
 }
 
-/** A number with its noun: `1 file`, `1,204 files`. */
+/** Formats a number with its noun: `1 file`, `1,204 files`. */
 export function counted(n: number, one: string, many = `${one}s`): string {
   return `${numberText(n)} ${n === 1 ? one : many}`;
 }
 
-/** A name as it is typed into a shell. */
+/** Quotes a name for a shell, if it needs quotes. */
 export function shellWord(name: string): string {
   return /^[\w./:@%+,-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
 }
 
 /**
- * Characters that act on a terminal, turn the words around or are not seen: controls, marks of
- * direction, joiners, fillers, tags, the empty Braille pattern, lone surrogates. U+FE0F is part of
- * many emoji.
+ * Characters that control a terminal, change the direction of text, or are invisible: controls,
+ * direction marks, joiners, fillers, tags, the empty Braille pattern, lone surrogates. U+FE0F is
+ * excluded, because many emoji contain it.
  */
-const UNSEEN = /(?!\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+const INVISIBLE =
+  /(?!\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 /**
- * A text for a person, with what would not be seen as it is written out: `\x1b`, `\u200b`,
+ * Returns a text for a person, with invisible characters written as escapes: `\x1b`, `\u200b`,
  * `\u{e0041}`.
  */
 export function visible(text: string): string {
-  return text.replace(UNSEEN, writtenOut);
+  return text.replace(INVISIBLE, escapeOf);
 }
 
-function writtenOut(character: string): string {
+function escapeOf(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   const digits = code.toString(16);
   if (code > 0xffff) return `\\u{${digits}}`;
@@ -52,29 +51,28 @@ function writtenOut(character: string): string {
 }
 
 /**
- * The same in pieces, for a page that marks what is written out: the first, third, … as they are,
- * the others written out. A name can hold the letters `\u200b` themselves.
+ * Returns the same text in parts, for a page that highlights the escapes. Even positions are plain
+ * text, odd positions are escapes. A name can contain the letters `\u200b` themselves.
  */
 export function visibleParts(text: string): readonly string[] {
-  const parts = text.split(new RegExp(`(${UNSEEN.source})`, 'u'));
-  return parts.map((part, i) => (i % 2 === 0 ? part : writtenOut(part)));
+  const parts = text.split(new RegExp(`(${INVISIBLE.source})`, 'u'));
+  return parts.map((part, i) => (i % 2 === 0 ? part : escapeOf(part)));
 }
 
-/** An address for a person: with its letters, but with the escapes of what would not be seen. */
+/** Returns a URL for a person: decoded, except for the escapes of invisible characters. */
 export function readableUrl(url: string): string {
   try {
-    return decodeURI(url).replace(UNSEEN, encodeURIComponent);
+    return decodeURI(url).replace(INVISIBLE, encodeURIComponent);
   } catch {
     return url;
   }
 }
 
 /**
- * Writes the characters of a JSON text that `visible` writes out as `\\uXXXX`, which JSON reads as
- * the same.
+ * Escapes the invisible characters of a JSON text as `\\uXXXX`. JSON reads the same values from it.
  */
 export function escapeUnseen(json: string): string {
-  return json.replace(UNSEEN, (character) =>
+  return json.replace(INVISIBLE, (character) =>
     Array.from({ length: character.length }, (_, i) => {
       const unit = character.charCodeAt(i).toString(16).padStart(4, '0');
       return `\\u${unit}`;
@@ -82,20 +80,17 @@ export function escapeUnseen(json: string): string {
   );
 }
 
-/** The name of a folder in a sentence, where it could be taken for a word of it: `folder "the"`. */
+/** Quotes a name in a sentence where it could be read as a word: `folder "the"`. */
 export function quoted(name: string): string {
   return `"${visible(name)}"`;
 }
 
-/** One character as `visible` writes it. */
-const WRITTEN_OUT = /\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\u\{([0-9a-f]{5,6})\}/g;
+/** One character as `visible` escapes it. */
+const ESCAPE = /\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\u\{([0-9a-f]{5,6})\}/g;
 
-/**
- * The text that `visible` shows like this; a text that holds such spellings itself is taken for
- * that, too.
- */
+/** Reverses `visible`. A text that contained such escapes itself is decoded too. */
 export function fromVisible(text: string): string {
-  return text.replace(WRITTEN_OUT, (written, byte, unit, point) => {
+  return text.replace(ESCAPE, (written, byte, unit, point) => {
     const code = Number.parseInt(byte ?? unit ?? point, 16);
     if (code === 0 || code > 0x10ffff) return written;
     const character = String.fromCodePoint(code);
@@ -103,7 +98,7 @@ export function fromVisible(text: string): string {
   });
 }
 
-/** Whether an absolute path is `directory` or lies below it. */
+/** Whether an absolute path is `directory` or is below it. */
 export function isWithin(path: string, directory: string): boolean {
   return (
     path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`)
@@ -111,9 +106,9 @@ export function isWithin(path: string, directory: string): boolean {
 }
 
 /**
- * The URL that a text is, beside another one where it is relative; undefined where it is none. Node
- * 20's `URL.canParse` says so of `https://bücher.example` too, once V8 has compiled its caller (it
- * takes Latin-1 for UTF-8).
+ * Parses a URL, relative to `base` if that is given; undefined if the text is no URL.
+ * `URL.canParse` of Node 20 is not reliable: once V8 has compiled its caller, it refuses
+ * `https://bücher.example`, because it takes Latin-1 for UTF-8.
  */
 export function parseUrl(text: string, base?: string): URL | undefined {
   try {
@@ -124,8 +119,8 @@ export function parseUrl(text: string, base?: string): URL | undefined {
 }
 
 /**
- * A file's path as it stands in its URL: each name in NFC, percent-encoded, `/` between them. The
- * state on disk leaves out what follows from it: another encoding would be another schema there.
+ * Encodes the path of a file for its URL: each name in NFC and percent-encoded, `/` between names.
+ * The state on disk leaves out what this can derive, so a change here needs a new schema there.
  */
 export function encodePath(path: string): string {
   return /^[\w\-.~/]*$/.test(path) ? path : path.split('/').map(encodeName).join('/');
@@ -139,47 +134,47 @@ function encodeName(name: string): string {
 }
 
 /**
- * The relative path, in NFC, of which `encodePath` makes this URL with this base; undefined where
- * there is none.
+ * Returns the relative path, in NFC, that `encodePath` turns into this URL below this base;
+ * undefined if there is none.
  */
 export function pathBelow(base: string, url: string): string | undefined {
   if (!url.startsWith(base)) return undefined;
   try {
     return decodeURIComponent(url.slice(base.length));
   } catch {
-    // The URL is one with a longer base, which may have other escapes.
+    // The URL belongs to a longer base, which may have other escapes.
     return undefined;
   }
 }
 
 /**
- * Compares by code point, which is the order of the bytes in UTF-8. JavaScript's `<` compares
- * UTF-16 units and puts what is beyond U+FFFF before U+E000.
+ * Compares two texts by code point, which is the byte order of UTF-8. JavaScript's `<` compares
+ * UTF-16 units, and puts characters beyond U+FFFF before U+E000.
  *
- * @returns less than, equal to or more than 0, as `sort` wants it
+ * @returns a number below, equal to or above 0, for `sort`
  */
 export function compareByCodePoint(a: string, b: string): number {
   const shorter = Math.min(a.length, b.length);
   for (let i = 0; i < shorter; i += 1) {
     const x = a.charCodeAt(i);
     const y = b.charCodeAt(i);
-    if (x !== y) return rank(x) - rank(y);
+    if (x !== y) return codePointRank(x) - codePointRank(y);
   }
   return a.length - b.length;
 }
 
-function rank(unit: number): number {
+function codePointRank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit;
 }
 
-/** Whether a text stands for every name that it matches: it holds `*` or `?`. */
+/** Whether a text is a wildcard: it contains `*` or `?`. */
 export function isWildcard(text: string): boolean {
   return /[*?]/.test(text);
 }
 
 /**
- * What a wildcard takes: `*` for any characters, also none, and `?` for one; everything else for
- * itself.
+ * Returns the pattern of a wildcard: `*` matches any characters or none, `?` matches one, and
+ * others match themselves.
  */
 export function wildcard(text: string): RegExp {
   const source = text
@@ -189,22 +184,28 @@ export function wildcard(text: string): RegExp {
   return new RegExp(`^${source}$`, 'su');
 }
 
-/** The word of `words` that was probably meant by `given`: a typing error or two away. */
+/** Returns the word that was probably meant by `given`; undefined if none is similar enough. */
 export function nearest(given: string, words: readonly string[]): string | undefined {
-  const meant = plain(given);
+  const meant = comparable(given);
   const limit = Math.max(1, Math.floor(meant.length / 3));
   return words
-    .map((word) => ({ word, distance: editDistance(meant, plain(word)) }))
+    .map((word) => ({ word, distance: editDistance(meant, comparable(word)) }))
     .filter(({ distance }) => distance <= limit)
     .sort((a, b) => a.distance - b.distance)[0]?.word;
 }
 
-/** `maxitems` is as near to `maxItems` as can be; a whole text in place of a key costs no time. */
-function plain(word: string): string {
+/**
+ * Returns the form in which words are compared. Case does not matter. Cutting keeps a long text
+ * cheap.
+ */
+function comparable(word: string): string {
   return word.toLowerCase().slice(0, 40);
 }
 
-/** How many characters must be put in, left out or replaced; one for letters in another order. */
+/**
+ * Returns the number of characters to insert, remove or replace; 1 if only the order of the letters
+ * differs.
+ */
 function editDistance(a: string, b: string): number {
   if (a !== b && [...a].toSorted().join() === [...b].toSorted().join()) return 1;
   let above = Array.from({ length: b.length + 1 }, (_, j) => j);

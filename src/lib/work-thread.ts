@@ -2,19 +2,23 @@ import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort, Worker } from 'node:worker_threads';
 import { systemClock, type Timer } from './clock.js';
 
-/** Left alone the heap of a thread would grow to tens of megabytes before it is looked after. */
+/**
+ * The largest young generation of a thread, in MB. Otherwise it would grow to tens of megabytes
+ * before it is collected.
+ */
 const YOUNG_MB = 4;
-/** A thread that has nothing to do for so long is ended, in ms: it takes 10 to 20 MB. */
+/** How long a thread may be idle before it is ended, in ms. A thread takes 10 to 20 MB. */
 const IDLE_MS = 30_000;
 
 /**
- * How far a thread steps back behind the event loop. Measured with 100,000 files that are new, on
- * two cores: 67 to 105 blocks of more than 14 ms and 42 ms at most, instead of 176 to 204 and 107
- * to 197 ms, most of which the event loop had waited for a core.
+ * How much lower the priority of a thread is than that of the event loop. Measured with 100,000 new
+ * files on two cores: the event loop was blocked for more than 14 ms 67 to 105 times, and for 42 ms
+ * at most. Without it: 176 to 204 times, and 107 to 197 ms at most. Most of that was waiting for a
+ * core.
  */
 const BACKGROUND_NICE = 5;
 
-/** One life of the thread, and the orders that it has not answered, in turn. */
+/** A running thread, and the orders that it has not answered yet, oldest first. */
 interface Running {
   readonly worker: Worker;
   readonly waiting: {
@@ -24,9 +28,15 @@ interface Running {
 }
 
 /**
- * A thread for work that would block the event loop. It starts with the first order, does orders in
- * turn, ends when it had nothing to do for a while, and starts anew with the next order, also after
- * it broke down; what it had not answered by then is rejected.
+ * A thread for work that would block the event loop.
+ *
+ * - *Not running*: the first order starts the thread.
+ * - *Working*: the thread answers its orders one after another.
+ * - *Idle*: it has answered all orders. An order within 30 s makes it work again. Otherwise it is
+ *   ended.
+ *
+ * `close`, or an error in the thread, ends it and rejects the orders without an answer. The next
+ * order starts a new thread.
  */
 export class WorkThread {
   #running: Running | undefined;
@@ -34,19 +44,19 @@ export class WorkThread {
 
   /**
    * @param program a module that calls `serve`
-   * @param onBreakdown hears of an error that ended the thread
+   * @param onBreakdown called with an error that ended the thread
    */
   constructor(
     private readonly program: URL,
     private readonly onBreakdown: (error: Error) => void = () => {},
   ) {}
 
-  /** How many orders it has not answered. */
+  /** The number of orders without an answer. */
   get waiting(): number {
     return this.#running?.waiting.length ?? 0;
   }
 
-  /** The caller knows what this work answers. */
+  /** Sends an order to the function named `work`. The caller knows the type of its answer. */
   ask<T>(work: string, order: unknown): Promise<T> {
     const { worker, waiting } = this.#start();
     return new Promise<T>((resolve, reject) => {
@@ -55,7 +65,7 @@ export class WorkThread {
     });
   }
 
-  /** Ends it at once; what it had not answered is rejected. */
+  /** Ends the thread at once, and rejects the orders without an answer. */
   async close(): Promise<void> {
     this.#idle?.cancel();
     const running = this.#running;
@@ -90,7 +100,8 @@ export class WorkThread {
 }
 
 /**
- * Answers the orders of a WorkThread, in the thread and in turn, each by the function of that name.
+ * Answers the orders of a WorkThread, inside the thread. Each order is answered by the function
+ * with its name, one after another.
  */
 export function serve(work: Readonly<Record<string, (order: never) => unknown>>): void {
   giveWay();
@@ -107,7 +118,8 @@ export function serve(work: Readonly<Record<string, (order: never) => unknown>>)
     try {
       parentPort?.postMessage(await answer);
     } catch (error) {
-      // What breaks ends the thread, also one that lets rejected promises be.
+      // Thrown outside the promise, so that the error ends the thread even if rejected promises are
+      // ignored.
       setImmediate(() => {
         throw error;
       });
@@ -116,14 +128,14 @@ export function serve(work: Readonly<Record<string, (order: never) => unknown>>)
 }
 
 /**
- * Lets the event loop go first where there are fewer cores than threads. On Linux alone a thread
- * has a priority of its own.
+ * Lowers the priority of this thread, so that the event loop gets a core first. Only Linux has
+ * priorities for threads.
  */
 export function giveWay(): void {
   if (process.platform !== 'linux') return;
   try {
     setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + BACKGROUND_NICE));
   } catch {
-    // Where it may not, as in the unit for a user, threads compete.
+    // Without the permission, as in a unit for a user, the threads compete.
   }
 }

@@ -204,13 +204,13 @@ function parseJson(text: string): unknown {
   try {
     return parseBounded(text, MAX_DEPTH);
   } catch (error) {
-    rethrowIfOverLimit(error);
+    throwIfOverLimit(error);
     return parseRepaired(text);
   }
 }
 
 /** @throws Unreadable if the JSON exceeds a limit, because a repair cannot change that */
-function rethrowIfOverLimit(error: unknown): void {
+function throwIfOverLimit(error: unknown): void {
   if (error instanceof NestedTooDeeply) throw new Unreadable(TOO_DEEP);
   if (error instanceof TooManyValues) throw new Unreadable(TOO_MANY);
 }
@@ -219,7 +219,7 @@ function parseRepaired(text: string): unknown {
   try {
     if (text.length <= MAX_REPAIRED_CHARS) return parseBounded(repairStrings(text), MAX_DEPTH);
   } catch (error) {
-    rethrowIfOverLimit(error);
+    throwIfOverLimit(error);
   }
   const how = /[}\]]$/.test(text) ? 'cannot be read' : 'breaks off';
   throw new Unreadable(`gave an answer in JSON that ${how}`);

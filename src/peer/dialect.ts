@@ -37,7 +37,7 @@ export interface ContentRules {
 }
 
 /**
- * How one kind of peer speaks the API. Holds everything in which two kinds differ. Paths are
+ * The API as one kind of peer speaks it. Holds everything in which two kinds differ. Paths are
  * relative to the base URL.
  */
 export interface Dialect {
@@ -104,7 +104,10 @@ export interface Dialect {
   listShares(http: Http, signal: AbortSignal | undefined): Promise<readonly string[] | undefined>;
 }
 
-/** How one kind of peer reads and changes tables. Paths are relative to the base URL. */
+/**
+ * The requests with which one kind of peer reads and changes tables. Paths are relative to the base
+ * URL.
+ */
 export interface TableDialect {
   /** The path that returns rows. */
   readonly readPath: string;

@@ -65,7 +65,7 @@ export interface PeerErrorParts {
 /** A request to the peer that did not end with a usable answer. Never holds a secret. */
 export class PeerError extends PeersyncError {
   declare readonly code: PeerErrorCode;
-  /** HTTP status of the answer, if one came. */
+  /** The HTTP status of the answer, if one arrived. */
   readonly status: number | undefined;
   /** The beginning of the answer, printable, at most about 200 characters. */
   readonly firstBytes: string | undefined;
@@ -111,22 +111,24 @@ export class PeerError extends PeersyncError {
 
 const SHOWN_CHARACTERS = 200;
 const SHOWN_BYTES = SHOWN_CHARACTERS * 4;
-/** At most this share of the characters of a text is unreadable. */
+/**
+ * The largest share of unreadable characters in a text. Beyond it, the answer is not shown as text.
+ */
 const UNREADABLE_SHARE = 0.1;
 
-/** What an answer shows, as the end of a sentence. */
+/** Returns the beginning of an answer, as the end of a sentence. */
 function shown(answer: Uint8Array): string {
   const text = new TextDecoder().decode(answer.subarray(0, SHOWN_BYTES));
   if (text.trim() === '') return '';
   const unreadable = text.match(/\ufffd|[^\P{Cc}\s]/gu)?.length ?? 0;
-  // Cut off in the middle of a character, the last one may be unreadable though the text is not.
+  // The cut may split the last character, which is then unreadable.
   const isText = unreadable <= text.length * UNREADABLE_SHARE + 1;
   return isText ? `; the answer begins with: ${printable(answer)}` : '; the answer is not text';
 }
 
 /**
- * The beginning of some bytes as one printable line; anything that could move a cursor or hide text
- * is escaped.
+ * Returns the beginning of some bytes as one printable line. Characters that could move a cursor or
+ * hide text are escaped.
  */
 export function printable(bytes: Uint8Array): string {
   const characters = [...new TextDecoder().decode(bytes.subarray(0, SHOWN_BYTES))];
@@ -137,7 +139,8 @@ export function printable(bytes: Uint8Array): string {
 const QUOTED_CHARACTERS = 100;
 
 /**
- * A text of the peer in a message: in quotes, each blank seen, anything unprintable escaped, cut.
+ * Quotes a text of the peer for a message. Unprintable characters are escaped, and a long text is
+ * cut off.
  */
 export function quoted(text: string): string {
   const cut = text.length > QUOTED_CHARACTERS ? `${text.slice(0, QUOTED_CHARACTERS)}…` : text;

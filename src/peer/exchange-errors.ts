@@ -29,20 +29,20 @@ export interface FailedExchange {
   readonly url: string;
   readonly phase: Phase;
   readonly delivered: Delivered;
-  /** HTTP status, if the head of the answer came. */
+  /** The HTTP status, if the headers of the answer arrived. */
   readonly status: number | undefined;
-  /** First bytes of the answer's body, if any came. */
+  /** The first bytes of the answer's body, if any arrived. */
   readonly answer: Buffer | undefined;
-  /** Whether the answer is read while it comes. */
+  /** Whether the answer is read while it arrives. */
   readonly isStreamed: boolean;
   /** Limit for opening a connection, in ms. */
   readonly connectMs: number;
 }
 
 /**
- * The error for an exchange that failed.
+ * Returns the error for an exchange that failed.
  *
- * @param what the end of a sentence that begins with the URL
+ * @param what the end of a sentence whose subject is the URL
  */
 export function exchangeError(
   failed: FailedExchange,
@@ -54,7 +54,7 @@ export function exchangeError(
   return new PeerError(code, { url, what, delivered, status, answer, cause });
 }
 
-/** The error for an exchange that an error of undici, of the system or of the body has ended. */
+/** Returns the error for an exchange that was ended by undici, the system or the body. */
 export function connectionError(failed: FailedExchange, error: unknown): PeerError {
   if (error instanceof PeerError) return error;
   const { url, delivered, connectMs } = failed;

@@ -8,13 +8,13 @@ import type { Body } from './form.js';
 export interface Timeouts {
   /** Limit for opening a connection, TLS included, in ms. */
   readonly connect: number;
-  /** Longest time without progress from there to the head of the answer, in ms. */
+  /** Longest time without progress from then to the headers of the answer, in ms. */
   readonly headers: number;
   /** Longest time between two pieces of the answer, in ms. */
   readonly body: number;
   /**
-   * Limit for the whole exchange, in ms. A request that is sent again with credentials has it each
-   * time. An answer that is read while it comes has 12 times as long.
+   * Limit for the whole exchange, in ms. A request that is sent again with credentials gets the
+   * whole limit again. A streamed answer has 12 times as long.
    */
   readonly total: number;
 }
@@ -38,7 +38,7 @@ export interface ExchangeRequest {
   /** The longest successful answer, in bytes. @default the client's `maxAnswer` */
   readonly maxBytes?: number | undefined;
   /**
-   * Whether the answer is read while it comes. If such an answer breaks off, the error is
+   * Whether the answer is read while it arrives. If such an answer breaks off, the error is
    * PEER_ANSWER, not PEER_UNREACHABLE.
    */
   readonly isStreamed?: boolean;

@@ -15,7 +15,7 @@ import {
 import type { ExchangeOptions, ExchangeRequest } from './exchange-options.js';
 import type { Body } from './form.js';
 
-/** Multiplies `timeouts.total` for an answer that is read while it comes. */
+/** Multiplies `timeouts.total` for a streamed answer. */
 const STREAM_TOTAL_FACTOR = 12;
 /** The bytes of an answer that may wait for their reader. One more piece may follow. */
 const MAX_UNREAD = 128 * 1024;
@@ -26,16 +26,18 @@ const FIRST_BYTES = 1024;
  * One request on one connection, and its answer.
  *
  * - `connecting`: no byte was sent. The connection has its own time limit.
- * - `sending`: the head was sent, the body not all of it. The peer has nothing that it may act on.
- * - `waiting`: all was sent. Each piece that is sent restarts the time limit for the answer's head.
- * - `receiving`: the head of the answer came. Its body waits for the reader, in bounded memory:
- *   when much is unread, the answer is paused until all of that is read. A piece has a time limit
- *   while the reader waits for it.
+ * - `sending`: the headers were sent, and the body not completely. The peer has nothing that it may
+ *   act on.
+ * - `waiting`: the request was sent completely. Each piece that is sent restarts the time limit for
+ *   the headers of the answer.
+ * - `receiving`: the headers of the answer have arrived. Its body waits for the reader, in bounded
+ *   memory. If too much of it is unread, the answer is paused until all of that is read. Each piece
+ *   has a time limit while the reader waits for it.
  *
  * An exchange ends when its answer `isWhole`, or with a failure. A failure destroys the connection.
  */
 export class Exchange implements ExchangeHandler {
-  /** Whether all of the answer came, so that the connection can carry another request. */
+  /** Whether the answer is complete, so that the connection can carry another request. */
   isWhole = false;
   #phase: Phase = 'connecting';
   /** The first failure. Later ones are its consequences. */
@@ -214,7 +216,7 @@ export class Exchange implements ExchangeHandler {
     if (Number(headers['content-length']) > this.#maxBytes) this.#fail(this.#tooLarge());
     const encoding = String(headers['content-encoding'] ?? '');
     if (/^(identity)?$/i.test(encoding)) return;
-    // None was asked for, and the encoded bytes would be taken for the content.
+    // No encoding was requested, and the encoded bytes would be taken for the content.
     const what = `answered in an encoding that was not asked for (${encoding})`;
     this.#fail(this.#error('PEER_ANSWER', what));
   }
@@ -225,7 +227,7 @@ export class Exchange implements ExchangeHandler {
     await this.#news();
   }
 
-  /** Waits until some of the answer came. @throws PeerError if the exchange failed */
+  /** Waits until more of the answer has arrived. @throws PeerError if the exchange failed */
   async #news(): Promise<void> {
     if (this.#failure === undefined)
       await new Promise<void>((resolve) => {

@@ -66,15 +66,15 @@ type Use<T> = (exchange: Exchange, head: AnswerHead) => Promise<T>;
 type StreamUse<T> = (answer: StreamedAnswer) => Promise<T>;
 
 /**
- * Sends requests to one peer, below its base URL, and gives their answers: whole, or while they
- * come in bounded memory.
+ * Sends requests to one peer, below its base URL. An answer is returned whole, or streamed in
+ * bounded memory.
  *
- * A request takes an idle connection or opens one. A redirect is an answer like any other. When the
+ * A request takes an idle connection or opens one. A redirect is an answer like any other. If the
  * connection of a request breaks, the request fails: its caller decides whether to repeat it.
  *
- * A request that is answered with 401 is sent again with the credentials that the answer asks for.
- * The first protected request that has a body is preceded by one without a body. A batch of
- * documents is therefore sent once, and never with a wrong password.
+ * If the answer to a request is a 401, the request is sent again with the credentials that the
+ * answer asks for. The first protected request that has a body is preceded by one without a body. A
+ * batch of documents is therefore sent once, and never with a wrong password.
  */
 export class Http {
   readonly #options: HttpOptions;
@@ -109,7 +109,7 @@ export class Http {
     return this.#isEmbedded;
   }
 
-  /** The whole URL of a path below the base URL. */
+  /** Returns the whole URL of a path below the base URL. */
   url(path: string): string {
     return this.#origin + this.#basePath + path;
   }
@@ -223,7 +223,9 @@ export class Http {
     if (statusError(answer)?.code === 'PEER_BUSY') succeeded(answer);
   }
 
-  /** Notes which kind of peer answered. An error may come from a proxy, and tells nothing. */
+  /**
+   * Records which kind of peer answered. Errors are ignored, because a proxy may have sent them.
+   */
   #note({ headers, status }: AnswerHead): void {
     if (headers[EMBEDDED_HEADER] !== undefined) this.#isEmbedded = true;
     else if (status < 500 && status !== 429) this.#isEmbedded = false;

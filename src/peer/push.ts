@@ -16,7 +16,7 @@ export interface PushItem {
   readonly url: string;
   readonly collection: string;
   readonly data: Text;
-  /** Media type, where the dialect sends one. @default text/plain; charset=UTF-8 */
+  /** The media type, if the dialect sends one. @default text/plain; charset=UTF-8 */
   readonly contentType?: string | undefined;
   /**
    * The last modification of the content, in ms since the epoch. Only YaCy and embedded peers are

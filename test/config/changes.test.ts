@@ -12,7 +12,7 @@ const ab = [
 ];
 
 describe('the changes between two configurations', () => {
-  it('are told a line each, with values as they stand in the file', async () => {
+  it('are shown one per line, with values as the file spells them', async () => {
     const before = await config({
       folders: ab,
       mirror: { tables: [{ table: 'prices' }], shares: [{ data: 'dump.gz', every: '1h' }] },
@@ -46,7 +46,7 @@ describe('the changes between two configurations', () => {
 describe('a running daemon whose file changed', () => {
   const auth = (username: string) => ({ auth: { username, password: { env: 'SECRET' } } });
 
-  it('takes everything but the peer and the directory of the state, and names those keys', async () => {
+  it('applies everything but the peer and the directory of the state, and names those keys', async () => {
     const running = await config();
     const wanted = await config({
       peer: { url, timeouts: { total: '9m' }, maxAnswer: '1 MiB' },
@@ -86,7 +86,7 @@ describe('a running daemon whose file changed', () => {
     },
   );
 
-  it('refuses what cannot be until the restart: a folder around the state that is still in use', async () => {
+  it('refuses a folder that contains the state directory still in use', async () => {
     const running = await config({ state: { dir: 'data/state' } });
     const wanted = await config({
       state: { dir: 'elsewhere' },

@@ -10,7 +10,7 @@ import { inbox } from './setup.js';
 const root = resolve(import.meta.dirname, '../..');
 const readme = join(root, 'src/config/README.md');
 
-/** Every key below `node` with what is known of it. */
+/** Returns every key below `node`, with its schema. */
 function entries(node: JsonSchema, prefix = ''): [string, JsonSchema][] {
   return Object.entries(node.properties ?? {}).flatMap(([name, child]) => {
     const key = `${prefix}${name}`;
@@ -25,7 +25,7 @@ describe('the documentation of the configuration', () => {
     expect(bare).toEqual([]);
   });
 
-  it('stands in src/config/README.md as `npm run docs` writes it', () => {
+  it('is in src/config/README.md as `npm run docs` writes it', () => {
     const [, section] = readFileSync(readme, 'utf8').split(
       /<!-- config:start -->\n|<!-- config:end -->/,
     );
@@ -34,8 +34,8 @@ describe('the documentation of the configuration', () => {
 });
 
 describe('the JSON Schema', () => {
-  it('takes and refuses what loading takes and refuses', () => {
-    // The reader used here knows patterns only without the "u" that JSON Schema asks for.
+  it('accepts and refuses the same values as loading', () => {
+    // The validator in this test supports only patterns without the "u" that JSON Schema demands.
     const plain = JSON.stringify(jsonSchema()).replaceAll('\\\\p{L}\\\\p{M}\\\\p{N}', 'a-z');
     const schema = z.fromJSONSchema(JSON.parse(plain));
     const takes = (config: object) => schema.safeParse(config).success;
@@ -55,7 +55,7 @@ describe('the JSON Schema', () => {
   });
 });
 
-it('the example configuration is a good one', async () => {
+it('the example configuration is valid', async () => {
   const { config } = await loadConfig(join(root, 'config.example.json'));
   expect(config.peer.url).toBe('embedded');
   expect(config.folders[0]?.path).toBe(join(root, 'data/inbox'));

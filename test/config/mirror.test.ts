@@ -10,7 +10,7 @@ const load = async (mirror: object) => (await setup.load({ folders, mirror })).m
 const problems = (mirror: object) => setup.problems({ folders, mirror });
 
 describe('mirrors', () => {
-  it('need no more than what they follow: names and paths come by themselves', async () => {
+  it('need only the thing that they follow: names and paths have defaults', async () => {
     const { shares, tables, citations } = await load({
       shares: [{ data: 'list.txt', c: 'lists' }, { data: 'list.txt' }, { data: '*.gz', c: 'dump' }],
       tables: [{ table: 'prices' }, { table: 'stock-*', format: 'ndjson' }],
@@ -27,7 +27,7 @@ describe('mirrors', () => {
     ]);
   });
 
-  it('may be edited where columns, order, a pattern and deletes are given', async () => {
+  it('may be edited if columns, order, a pattern and deletes are configured', async () => {
     const edit = { edit: true, deletes: true, columns: ['a', 'b'], sortBy: ['a'], format: 'json' };
     expect((await load({ tables: [{ table: 'prices-*', ...edit }] })).tables[0]).toMatchObject(
       edit,
@@ -92,7 +92,7 @@ describe('mirrors', () => {
     },
   );
 
-  it('over a pattern of shared objects need a path that tells their files apart', async () => {
+  it('of a pattern of shared objects need a path that differs for each file', async () => {
     expect(await problems({ shares: [{ data: 'dump/*', path: 'dumps' }] })).toEqual([
       expect.stringMatching(/^mirror\.shares\[0\]\.path: received "dumps"; expected .*"\{data\}"/),
     ]);
@@ -139,7 +139,7 @@ describe('mirrors', () => {
     ]);
   });
 
-  it('must not need a file where another needs a directory', async () => {
+  it('must not need a file at a path that another needs as a directory', async () => {
     expect(await problems({ shares: [{ data: 'a/b' }, { data: 'a' }] })).toEqual([
       expect.stringMatching(/^mirror\.shares\[1\]\.path: .*a file cannot be a directory$/),
     ]);

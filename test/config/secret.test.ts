@@ -22,7 +22,7 @@ function pipe(): string {
 }
 
 describe('a secret', () => {
-  it('is found in an environment variable, and among the credentials of systemd', async () => {
+  it('is read from an environment variable, and from the credentials of systemd', async () => {
     expect(await resolveSecret({ env: 'PW' }, { PW: 'hunter2' })).toBe('hunter2');
     const env = { CREDENTIALS_DIRECTORY: join(secretFile('hunter2', 0o400), '..') };
     expect(await resolveSecret({ credential: 'secret' }, env)).toBe('hunter2');
@@ -38,7 +38,7 @@ describe('a secret', () => {
     expect(await resolveSecret({ file: secretFile(content) }, {})).toBe(secret);
   });
 
-  it('in a file that everybody may read is used, with a warning that does not hold it', async () => {
+  it('in a file that everybody may read is used, with a warning that does not contain it', async () => {
     const said: string[] = [];
     const warn = (fields: object, message: string) =>
       said.push(`${JSON.stringify(fields)} ${message}`);
@@ -51,7 +51,7 @@ describe('a secret', () => {
   });
 });
 
-describe('a secret that cannot be had', () => {
+describe('a secret that cannot be read', () => {
   it.each([
     [
       'a variable',
@@ -82,14 +82,14 @@ describe('a secret that cannot be had', () => {
       'SECRET_UNREADABLE',
       '',
     ],
-  ])('is said to be so, and not shown: %s', async (_, secret, code, words) => {
+  ])('leads to an error that does not contain it: %s', async (_, secret, code, words) => {
     const error = await configErrorOf(resolveSecret(secret(), {}));
     expect(error).toMatchObject({ code, exitCode: 2, message: expect.stringContaining(words) });
     expect(inspect(error)).not.toContain('hunter2');
   });
 });
 
-it('the place of a secret is told to whoever looks for it, with its key', () => {
+it('the place of a secret is shown with its key', () => {
   const place = (secret: Parameters<typeof secretPlace>[0]) => secretPlace(secret, 'status.token');
   expect(place({ file: '/etc/to\u202eken' })).toBe(
     'in the file `/etc/to\\u202eken` (`status.token.file`)',

@@ -16,7 +16,9 @@ export function written(config: unknown): { directory: string; file: string } {
   return { directory, file };
 }
 
-/** A configuration with one folder, in which a key such as `folders[0].name` has this value. */
+/**
+ * Returns a configuration with one folder, in which a key such as `folders[0].name` has this value.
+ */
 export function withValue(key: string, value: unknown): object {
   const config = { folders: [{ ...inbox }] };
   const steps = key.split(/[.[\]]+/);
@@ -40,7 +42,7 @@ export async function configErrorOf(refused: Promise<unknown>): Promise<ConfigEr
   throw new Error(`no ConfigError but ${String(error)}`);
 }
 
-/** The lines of problems of a configuration that is refused. */
+/** Returns the lines of faults of a configuration that is refused. */
 export async function problems(config: unknown): Promise<string[]> {
   const { code, exitCode, message } = await configErrorOf(load(config));
   expect([code, exitCode]).toEqual(['CONFIG_INVALID', 2]);

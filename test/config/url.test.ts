@@ -25,7 +25,7 @@ describe('the URL of a document', () => {
     expect(documentUrl(base, path)).toBe(base + end);
   });
 
-  it('tells all files apart whose names differ by more than their form', () => {
+  it('differs for all files whose names differ by more than Unicode normalisation', () => {
     fc.assert(
       fc.property(relativePath, relativePath, (a, b) => {
         const same = a.normalize('NFC') === b.normalize('NFC');
@@ -34,7 +34,7 @@ describe('the URL of a document', () => {
     );
   });
 
-  it('is left as it is by a URL parser, with any base, and gives the path back in NFC', () => {
+  it('is not changed by a URL parser, with any base, and gives the path back in NFC', () => {
     fc.assert(
       fc.property(fc.constantFrom(...bases), relativePath, (anyBase, path) => {
         const url = documentUrl(anyBase, path);
@@ -46,7 +46,7 @@ describe('the URL of a document', () => {
   });
 });
 
-it('a URL has no path where it is not below the base, or no path has it', () => {
+it('a URL has no path if it is not below the base, or if no path has this URL', () => {
   expect(pathBelow(base, 'https://files.example.org/a.txt')).toBeUndefined();
   expect(pathBelow('https://x.example/', 'https://x.example/%FF/a.txt')).toBeUndefined();
 });
@@ -59,14 +59,14 @@ describe('the base of a folder', () => {
     ['https://bücher.example', 'https://xn--bcher-kva.example/'],
     ['https://x/100%/', 'https://x/100%25/'],
     ['https://x//a/./b/../c', 'https://x//a/c/'],
-  ])('%j has the one form %j', (given, normal) => {
+  ])('%j is normalised to %j', (given, normal) => {
     expect(normaliseBase(given)).toBe(normal);
     expect(normaliseBase(normal)).toBe(normal);
   });
 
-  // In Node 20 what V8 compiled takes Latin-1 for UTF-8 in `URL.canParse`, after some thousand
-  // calls.
-  it('is the same one however often it is asked for', () => {
+  // `URL.canParse` of Node 20 reads Latin-1 as UTF-8 once V8 has compiled its caller, after some
+  // thousand calls.
+  it('stays the same however often it is computed', () => {
     const forms = Array.from({ length: 30_000 }, () => normaliseBase('https://bücher.example'));
     expect(new Set(forms)).toEqual(new Set(['https://xn--bcher-kva.example/']));
   });
@@ -92,7 +92,7 @@ describe('the base of a folder', () => {
     expect(normaliseBase(given)).toBeUndefined();
   });
 
-  it('is a file URL for a directory, equal to what others make of it', () => {
+  it('is a file URL for a directory, equal to that of other programs', () => {
     expect(fileBase('/')).toBe('file:///');
     expect(fileBase('/srv/my docs/100%#')).toBe(`${pathToFileURL('/srv/my docs/100%#').href}/`);
   });

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { writeFileAtomic } from '../../src/lib/atomic.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-it('a file is never written through a link that is in the place of the temporary one', async () => {
+it('a file is never written through a link in place of the temporary file', async () => {
   const directory = temporaryDirectory();
   const other = join(directory, 'other');
   writeFileSync(other, 'kept');
@@ -16,7 +16,7 @@ it('a file is never written through a link that is in the place of the temporary
   expect([readFileSync(path, 'utf8'), readFileSync(other, 'utf8')]).toEqual(['new', 'kept']);
 });
 
-it('a file is replaced when what takes its place is on disk, and not before, and its directory is synced', async () => {
+it('a file is replaced only after the new content is on disk, and its directory is synced', async () => {
   const path = join(temporaryDirectory(), 'file');
   writeFileSync(path, 'old');
   const steps: string[] = [];

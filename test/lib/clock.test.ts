@@ -3,13 +3,13 @@ import { steadyTime } from '../../src/lib/clock.js';
 
 const HOUR = 3_600_000;
 
-/** A machine whose clocks a test moves, and the steady time there since the start. */
+/** A machine whose clocks a test moves, and its steady time since the start. */
 class Machine {
   asked = 0;
   #wall = 1_800_000_000_000;
   #monotonic = 5_000;
   #slept = 0;
-  /** What the kernel tells of its uptime is cut to this many ms. */
+  /** The resolution of the kernel's uptime, in ms. */
   coarseness = 1;
   readonly #now = steadyTime(
     () => this.#wall,
@@ -36,7 +36,7 @@ class Machine {
     this.#slept += ms;
   }
 
-  /** Somebody sets the clock on the wall. */
+  /** Sets the wall clock, as a person does. */
   set(byMs: number): void {
     this.#wall += byMs;
   }
@@ -60,7 +60,7 @@ describe('steady time', () => {
     },
   );
 
-  it('never goes back because the kernel tells whole seconds', () => {
+  it('never goes back although the kernel reports whole seconds', () => {
     const machine = new Machine();
     machine.suspend(HOUR + 400);
     expect(machine.elapsed).toBe(HOUR + 400);
@@ -69,7 +69,7 @@ describe('steady time', () => {
     expect(machine.elapsed).toBe(HOUR + 400);
   });
 
-  it('asks the kernel for nothing while the clocks run beside each other', () => {
+  it('does not read the uptime while the clocks run in parallel', () => {
     const machine = new Machine();
     for (let i = 0; i < 1_000; i += 1) {
       machine.pass(1_000);

@@ -10,7 +10,7 @@ function opened(path: string): number {
   return fd;
 }
 
-it('a file is at its path, and not behind a link that has the same name but for the case of letters', () => {
+it('a file is at its path, and not behind a link whose name differs only by case', () => {
   const root = temporaryDirectory();
   for (const name of ['notes', 'Notes']) {
     mkdirSync(join(root, name));

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { FrameReader, frame } from '../../src/lib/frames.js';
 
-it('messages come out as they went in, in whatever pieces they arrive', () => {
+it('messages are read as they were written, in whatever pieces they arrive', () => {
   const message = fc.record({ text: fc.string(), body: fc.uint8Array({ maxLength: 50 }) });
   fc.assert(
     fc.property(fc.array(message), fc.array(fc.nat(20)), (messages, cuts) => {
@@ -28,6 +28,6 @@ it.each([
   'null\n',
   '{{\n',
   'x'.repeat(70_000),
-])('what is no message within the limits is refused (%#)', (text) => {
+])('bytes that are no message within the limits are refused (%#)', (text) => {
   expect(() => new FrameReader(50).take(Buffer.from(text))).toThrow();
 });

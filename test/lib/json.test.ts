@@ -42,7 +42,7 @@ describe('a configuration file that is not JSON', () => {
     ['["🎉🎉", x]', '1:8 no value'],
     ['{"🎉": 1,\r\n\r\n x}', '3:2 a key without double quotes'],
     ['['.repeat(1000), '1:66 more than 64 levels'],
-  ])('%j is told where and why', (text, start) => {
+  ])('the fault of %j is shown with its position', (text, start) => {
     expect(faultOf(text).slice(0, start.length)).toBe(start);
   });
 
@@ -51,13 +51,13 @@ describe('a configuration file that is not JSON', () => {
     '{"password": "hunter2}',
     '{"password": "a" hunter2}',
     'hunter2',
-  ])('never has its values quoted, because one may be a password: %j', (text) => {
+  ])('is never quoted with its values, because one may be a password: %j', (text) => {
     expect(faultOf(text)).not.toContain('hunter2');
   });
 });
 
 describe('JSON', () => {
-  it('is taken and refused as by JSON.parse, also when a character was lost, doubled or changed', () => {
+  it('is accepted and refused as by JSON.parse, also if a character is lost, doubled or changed', () => {
     const instead = fc.constantFrom('', ',', '"', '{', ']', '\\', '\n', '0', '-', 'e', '/', 'é');
     const damaged = fc.tuple(fc.json(), fc.nat(), instead).map(([text, nat, character]) => {
       const at = nat % text.length;
@@ -66,7 +66,7 @@ describe('JSON', () => {
     fc.assert(
       fc.property(damaged, (text) => {
         const fault = faultOf(text);
-        // What JSON.parse lets pass and we do not.
+        // JSON.parse accepts these faults, and we do not.
         if (/second time|levels of nesting/.test(fault)) return;
         expect(fault === 'none').toBe(parses(text));
         if (fault === 'none') expect(parseJson(text)).toEqual({ value: JSON.parse(text) });
@@ -85,14 +85,14 @@ describe('JSON from outside', () => {
     fc.assert(same);
   });
 
-  it('may have brackets in its strings, and not more of them open at once than it is allowed', () => {
+  it('may have any brackets in its strings, and elsewhere no more open ones than the limit', () => {
     const text = JSON.stringify({ a: `${'[{'.repeat(1_000)}\\"[`, b: [[{}]] });
     expect(parseBounded(text, 4)).toEqual(JSON.parse(text));
     expect(() => parseBounded(text, 3)).toThrow(NestedTooDeeply);
     expect(() => parseBounded('[[["a', 3)).toThrow(SyntaxError);
   });
 
-  it('has at most 200,000 values, however small they are; what stands in strings is none', () => {
+  it('has at most 200,000 values, however small; commas and brackets in strings do not count', () => {
     const flat = (value: string, count: number) =>
       `{"x":[${`${value},`.repeat(count - 1)}${value}]}`;
     for (const value of ['{}', '[]', '0', '"a"', '{"k":0}'])
@@ -104,7 +104,7 @@ describe('JSON from outside', () => {
     expect(performance.now() - began).toBeLessThan(500);
   });
 
-  it('that is nothing but brackets is refused at once', () => {
+  it('is refused at once if it has only brackets', () => {
     const text = '['.repeat(15_000_000);
     const began = performance.now();
     expect(() => parseBounded(text)).toThrow(NestedTooDeeply);

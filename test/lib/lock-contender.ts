@@ -1,5 +1,4 @@
-// Tries to take a lock each time it is told to `try`, gives it free when told to `release`, and
-// tells what came of it.
+// Tries to take a lock on each `try`, releases it on `release`, and prints the outcome.
 import { createInterface } from 'node:readline';
 import { systemClock } from '../../src/lib/clock.js';
 import { type Lock, takeLock } from '../../src/lib/lock.js';

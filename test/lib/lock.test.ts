@@ -29,7 +29,7 @@ let contenderProgram: string;
 const held = (holder: Holder) => new Error(describeHolder(holder));
 const take = (path: string, clock = systemClock) => takeLock(path, clock, held);
 const freshPath = () => join(temporaryDirectory(), 'lock');
-/** The names of the files where the lock is, but for the socket of the one who has it. */
+/** Returns the names of the files beside the lock, except the socket of its holder. */
 function around(path: string): string[] {
   const names = readdirSync(dirname(path));
   const text = names.includes(basename(path)) ? readFileSync(path, 'utf8') : '{}';
@@ -37,12 +37,12 @@ function around(path: string): string[] {
   return names.filter((name) => name !== `lock.${nonce}.socket`);
 }
 
-/** As if the process that listens had another kernel, or a file system without sockets. */
+/** Removes the socket, as if the holder ran on another kernel or its file system had no sockets. */
 function withoutSocket(path: string, { nonce }: Holder): void {
   rmSync(join(dirname(path), `lock.${nonce}.socket`));
 }
 
-/** The second lock that whoever replaces the dead holder of the first one has. */
+/** Returns the path of the second lock, which a process takes to replace a dead holder. */
 function guardOf(path: string): string {
   return `${path}.${createHash('sha256').update(readFileSync(path)).digest('hex').slice(0, 16)}`;
 }
@@ -56,7 +56,7 @@ function started(
   return child;
 }
 
-/** A process that tries for the lock when it is told to. */
+/** Starts a process that tries for the lock when it is told to. */
 async function contender(path: string) {
   const child = started(process.execPath, contenderProgram, path);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -74,7 +74,7 @@ async function contender(path: string) {
     },
   };
 }
-/** Writes a file so that its time is another one than before. */
+/** Writes a file so that its modification time changes. */
 async function writeAnew(path: string, text: string): Promise<void> {
   const before = statSync(path).mtimeMs;
   while (statSync(path).mtimeMs === before) {
@@ -88,7 +88,7 @@ type Contender = Awaited<ReturnType<typeof contender>>;
 const contenders = (path: string, count: number) =>
   Promise.all(Array.from({ length: count }, () => contender(path)));
 
-/** Lets all try at the same moment: one wins, and the others are told of it. */
+/** Makes all processes try at the same moment. One wins, and the others name it. */
 async function contest(
   all: readonly Contender[],
 ): Promise<{ winner: Contender; others: Contender[] }> {
@@ -107,7 +107,7 @@ beforeAll(async () => {
 });
 
 describe('a lock', () => {
-  it('keeps a second one out, says who has it, lets the next in after a release, and leaves nothing', async () => {
+  it('refuses a second process, names the holder, is free after a release, and leaves no files', async () => {
     const path = freshPath();
     const other = await contender(path);
     const lock = await take(path, new FakeClock(Date.UTC(2026, 0, 1)));
@@ -123,7 +123,7 @@ describe('a lock', () => {
     expect(await readLock(path)).toMatchObject({ pid: other.pid });
   });
 
-  it('has its socket by a long path, too, which tells that its holder lives or was killed', async () => {
+  it('has a socket also below a long path, which shows whether its holder is alive', async () => {
     const directory = join(temporaryDirectory(), 'x'.repeat(200));
     mkdirSync(directory);
     const path = join(directory, 'lock');
@@ -131,7 +131,7 @@ describe('a lock', () => {
     expect(await other.told('try')).toBe('won');
     const names = () => readdirSync(directory).filter((name) => name.endsWith('.socket'));
     expect(names()).toHaveLength(1);
-    // No process that is seen from here has this number, as if it were in another container.
+    // No process here has this pid, as if the holder ran in another container.
     const text = readFileSync(path, 'utf8');
     writeFileSync(path, text.replace(/"pid":\d+/, '"pid":999999999'));
     await expect(take(path)).rejects.toThrow('pid 999999999');
@@ -142,7 +142,7 @@ describe('a lock', () => {
     await until(() => names().length === 0, 'the socket is gone');
   });
 
-  it('goes to exactly one of 10 at once, again and again as its holders are killed', async () => {
+  it('goes to exactly one of 10 processes at once, each time its holder is killed', async () => {
     const path = freshPath();
     let living = await contenders(path, 10);
     for (let round = 0; round < 8; round += 1) {
@@ -154,14 +154,14 @@ describe('a lock', () => {
     expect(around(path)).toEqual(['lock']);
   });
 
-  it('goes to exactly one of two at once, whatever was there before', async () => {
+  it('goes to exactly one of two processes at once, whatever was there before', async () => {
     const path = freshPath();
     const { holder, release } = await take(path);
     await release();
     const dead = (round: number) => JSON.stringify({ ...holder, started: '1', since: round });
     const both = await contenders(path, 2);
     for (let round = 0; round < 150; round += 1) {
-      // Free, of a dead one, and with nothing in it.
+      // The lock is free, belongs to a dead holder, or is empty.
       if (round % 3 > 0) writeFileSync(path, round % 3 === 1 ? dead(round) : '');
       const { winner } = await contest(both);
       expect(around(path)).toEqual(['lock']);
@@ -170,7 +170,7 @@ describe('a lock', () => {
     expect(around(path)).toEqual([]);
   });
 
-  it('is free when the process with the pid of its holder is another one', async () => {
+  it('is free if the pid of its holder now belongs to another process', async () => {
     const path = freshPath();
     const other = await contender(path);
     expect(await other.told('try')).toBe('won');
@@ -181,7 +181,7 @@ describe('a lock', () => {
     expect((await take(path)).holder.pid).toBe(process.pid);
   });
 
-  it('is free when its holder is dead but nobody has waited for it', async () => {
+  it('is free if its holder is a zombie', async () => {
     const path = freshPath();
     const parent = started('sh', '-c', 'sleep 0.05 & echo $!; exec sleep 60');
     const [pid] = await once(createInterface({ input: parent.stdout }), 'line');
@@ -203,7 +203,7 @@ describe('a lock', () => {
     '{"pid":-1,"host":"x","since":1}',
     '{"pid":1,"host":"x","since":9e15}',
     'a link to nothing',
-  ])('is free when a power cut or another program left %j of it', async (left) => {
+  ])('is free if a power cut or another program left %j in it', async (left) => {
     const path = freshPath();
     if (left === 'a link to nothing') symlinkSync('nowhere', path);
     else writeFileSync(path, left);
@@ -213,7 +213,7 @@ describe('a lock', () => {
     expect(around(path)).toEqual([basename(path)]);
   });
 
-  it('can be taken when one who was taking it died in the act', async () => {
+  it('can be taken after a process died while taking it', async () => {
     const path = freshPath();
     const [first, second] = await contenders(path, 2);
     expect(await first?.told('try')).toBe('won');
@@ -224,7 +224,7 @@ describe('a lock', () => {
     expect(around(path)).toEqual(['lock']);
   });
 
-  it('is waited for while another one takes it from a dead holder, but not for ever', async () => {
+  it('is waited for while another process replaces a dead holder, but not for ever', async () => {
     const path = freshPath();
     const clock = new FakeClock();
     const { holder } = await take(path);
@@ -241,7 +241,7 @@ describe('a lock', () => {
     await take(path);
   });
 
-  it('of another machine is taken when it was not written for a minute, and never while it is', async () => {
+  it('of another machine is taken after a minute without a heartbeat, and never before', async () => {
     const path = freshPath();
     const { holder, release } = await take(path);
     await release();
@@ -258,7 +258,7 @@ describe('a lock', () => {
           outcome = error.message;
         },
       );
-    // The file is really read, which takes time that this clock does not know.
+    // Reading the file takes real time, which this clock does not show.
     const aSecond = async () => {
       await until(() => clock.waiting > 0 || outcome !== '', 'it waits or has ended');
       if (outcome === '') await clock.advance(1_000);
@@ -275,14 +275,14 @@ describe('a lock', () => {
     while (outcome === '') await aSecond();
     expect(outcome).toBe('taken');
     expect(clock.elapsed() - begun).toBeGreaterThan(50_000);
-    // One that has been silent for long is not waited for.
+    // A holder with an old heartbeat is not waited for.
     writeFileSync(path, elsewhere);
     const before = Date.now() / 1_000 - 61;
     utimesSync(path, before, before);
     await take(path, new FakeClock());
   });
 
-  it('whose holder died is free at once on the same machine, whatever the host name and the pids are', async () => {
+  it('is free at once if its holder died on the same machine, whatever host name and pids are', async () => {
     const path = freshPath();
     const other = await contender(path);
     expect(await other.told('try')).toBe('won');
@@ -298,7 +298,7 @@ describe('a lock', () => {
     expect(around(path)).toEqual(['lock']);
   });
 
-  it('is said not to be its own to a holder from whom it was taken', async () => {
+  it('reports to its holder that another process has taken it', async () => {
     const path = freshPath();
     const clock = new FakeClock();
     const lock = await take(path, clock);
@@ -311,7 +311,7 @@ describe('a lock', () => {
     await lock.release();
   });
 
-  it('is not taken from its new holder by the release of an old one', async () => {
+  it('stays with its new holder when an old holder releases', async () => {
     const path = freshPath();
     const lock = await take(path);
     const other = JSON.stringify({ ...lock.holder, nonce: 'other' });

@@ -3,7 +3,7 @@ import { collectGarbageAtRest } from '../../src/lib/process.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 
-it('garbage is collected when much work is over, without a warning, and nothing that is alive', async () => {
+it('garbage is collected after much work, without a warning, and living objects stay', async () => {
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => void warnings.push(warning);
   process.on('warning', onWarning);

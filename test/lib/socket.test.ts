@@ -15,7 +15,9 @@ import { listenInPrivate, openSocketPath } from '../../src/lib/socket.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-/** Listens in `own` below a directory, and says so to everyone. @returns what ends that */
+/**
+ * Listens in `own` below a directory, and greets each connection. @returns a function that stops it
+ */
 async function listening(directory: string): Promise<() => Promise<void>> {
   const server = createServer((socket) => socket.end('here'));
   const socket = await listenInPrivate(server, join(directory, 'own'), 'socket');
@@ -27,7 +29,7 @@ async function listening(directory: string): Promise<() => Promise<void>> {
   return close;
 }
 
-/** What is said at the socket in `own` below a directory. */
+/** Returns the greeting of the socket in `own` below a directory. */
 async function heard(directory: string): Promise<string> {
   const { path, close } = await openSocketPath(directory, 'own/socket');
   try {
@@ -57,7 +59,7 @@ describe('a private socket', () => {
     },
   );
 
-  it('is entered by this user alone, also where its directory was open to all', async () => {
+  it('is accessible to this user alone, also if its directory was open to all', async () => {
     const directory = temporaryDirectory();
     const own = join(directory, 'own');
     mkdirSync(own);
@@ -66,7 +68,7 @@ describe('a private socket', () => {
     expect(statSync(own).mode & 0o777).toBe(0o700);
   });
 
-  it('goes on after a connection that it could not take', async () => {
+  it('goes on after a connection that it could not accept', async () => {
     const directory = temporaryDirectory();
     const server = createServer((socket) => socket.end('here'));
     const socket = await listenInPrivate(server, join(directory, 'own'), 'socket');
@@ -78,7 +80,7 @@ describe('a private socket', () => {
     expect(await heard(directory)).toBe('here');
   });
 
-  it('replaces what a killed process left, and a link, but not what that leads to', async () => {
+  it('replaces the socket of a killed process, and a link but not its target', async () => {
     const directory = temporaryDirectory();
     const [own, other] = [join(directory, 'own'), join(directory, 'other')];
     mkdirSync(own);
@@ -96,7 +98,7 @@ describe('a private socket', () => {
     expect(readFileSync(other, 'utf8')).toBe('kept');
   });
 
-  it('is not made through a link in the place of its directory', async () => {
+  it('is not created through a link in place of its directory', async () => {
     const [directory, elsewhere] = [temporaryDirectory(), temporaryDirectory()];
     chmodSync(elsewhere, 0o755);
     symlinkSync(elsewhere, join(directory, 'own'));

@@ -12,7 +12,7 @@ import {
 } from '../../src/lib/text.js';
 import { wallClockText } from '../../src/lib/units.js';
 
-test('a number and a moment are written as the tables of Intl would have them', () => {
+test('numbers and dates look as Intl formats them', () => {
   const moment = fc.integer({ min: 0, max: 250_000_000_000_000 });
   const asTheyAre = fc.property(fc.maxSafeInteger(), moment, (n, at) => {
     expect(numberText(n)).toBe(n.toLocaleString('en'));
@@ -21,11 +21,11 @@ test('a number and a moment are written as the tables of Intl would have them', 
   fc.assert(asTheyAre);
 });
 
-test('a moment that no calendar has is told, and no error', () => {
+test('a date that no calendar has is shown, without an error', () => {
   expect(wallClockText(1e18)).toContain('NaN');
 });
 
-test('what is not seen in a name, or turns it around, is written out; letters, marks and emoji stay', () => {
+test('invisible characters in a name are escaped; letters, marks and emoji stay', () => {
   const hidden = 'a\u001b[31m\u0007\n\u200b\u200f\u202e\u2060\u2066\ufeff\u{e0041}\u{e0100}\u3164';
   expect(visible(hidden)).toBe(
     'a\\x1b[31m\\x07\\x0a\\u200b\\u200f\\u202e\\u2060\\u2066\\ufeff\\u{e0041}\\u{e0100}\\u3164',
@@ -34,19 +34,19 @@ test('what is not seen in a name, or turns it around, is written out; letters, m
   for (const name of ['Bücher', 'e\u0301', '文書', 'शब्द', '❤️', '👍🏽'])
     expect(visible(name)).toBe(name);
   expect(fromVisible(visible(hidden))).toBe(hidden);
-  // None of these is the spelling of a character that would not be seen.
+  // None of these is an escape that `visible` writes.
   for (const text of ['\\x41', '\\x00', '\\u{ffffff}', 'C:\\new'])
     expect(fromVisible(text)).toBe(text);
 });
 
-test('JSON keeps its values where what is not seen is escaped', () => {
+test('JSON keeps its values when invisible characters are escaped', () => {
   const line = JSON.stringify({ msg: 'a\u202e\u009b31m\u{e0041}\u200bß' });
   const escaped = escapeUnseen(line);
   expect(escaped).toBe('{"msg":"a\\u202e\\u009b31m\\udb40\\udc41\\u200bß"}');
   expect(JSON.parse(escaped)).toEqual(JSON.parse(line));
 });
 
-test('what is written out in a name is told apart from a name that holds these letters', () => {
+test('an escape in a name is distinguished from a name that contains its letters', () => {
   expect(visibleParts('zero\u200bwidth\n.txt')).toEqual([
     'zero',
     '\\u200b',
@@ -58,14 +58,14 @@ test('what is written out in a name is told apart from a name that holds these l
   expect(visibleParts('')).toEqual(['']);
 });
 
-test('an address is read with its letters, and with the escapes of what is not seen', () => {
+test('a URL is shown decoded, with escapes only for invisible characters', () => {
   expect(readableUrl('https://h/B%C3%BCcher/a%E2%80%AEfdp%E3%85%A4')).toBe(
     'https://h/Bücher/a%E2%80%AEfdp%E3%85%A4',
   );
   expect(readableUrl('https://h/%ff')).toBe('https://h/%ff');
 });
 
-test('a name in a command that a person copies is one word of a shell', () => {
+test('a name in a command to copy is one word of a shell', () => {
   expect(shellWord('notes-2.b/*')).toBe("'notes-2.b/*'");
   for (const name of ['notes', 'My notes', "it's $HOME", 'Bücher', '-x', '']) {
     const echoed = execFileSync('sh', [

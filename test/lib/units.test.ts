@@ -9,7 +9,7 @@ import {
 } from '../../src/lib/units.js';
 
 describe('durations', () => {
-  it('are read in falling units, each at most once, and from nothing else', () => {
+  it('are read with units in falling order, each at most once, and from no other text', () => {
     const read = {
       '250ms': 250,
       '7d': 604_800_000,
@@ -46,7 +46,7 @@ describe('durations', () => {
     expect([5_400_000, 0].map(formatDuration)).toEqual(['1h30m', '0s']);
   });
 
-  it('are told to a person in their two largest units', () => {
+  it('are shown to a person in their two largest units', () => {
     const [short, long] = [
       [-20, 999.4, 999.5, 59_499, 59_500],
       [130_000, 3_605_000, 100_800_000],

@@ -22,7 +22,7 @@ function counting(): WorkThread {
   return new WorkThread(pathToFileURL(program));
 }
 
-it('a thread is known to owe the answers that it does not give', async () => {
+it('a thread counts the orders that it has not answered', async () => {
   const thread = counting();
   const answer = thread.ask('any', 'hello');
   expect(thread.waiting).toBe(1);
@@ -35,7 +35,7 @@ it('a thread is known to owe the answers that it does not give', async () => {
   expect(thread.waiting).toBe(0);
 });
 
-it('a thread that has nothing to do ends after half a minute, and the next order starts another', async () => {
+it('an idle thread ends after half a minute, and the next order starts another', async () => {
   const thread = counting();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {

@@ -33,19 +33,17 @@ import {
 const WEAK = { code: 'PEER_AUTH_WEAK' };
 const BASIC = { 'www-authenticate': 'Basic realm="r"' };
 
-/** Whether the password came in plain text. */
+/** Whether the password arrived in plain text. */
 const isShownTo = ({ requests }: TestServer) =>
   requests.some(({ headers }) => headers.authorization?.startsWith('Basic'));
 
-/** Takes any password by Basic. */
+/** Accepts any password by Basic. */
 const basic: Parameters<typeof serving>[0] = ({ headers }, response) => {
   if (headers.authorization?.startsWith('Basic')) response.end(ACCEPTED);
   else response.writeHead(401, BASIC).end('no');
 };
 
-/**
- * A peer with Digest, and somebody before it who may ask for the password in plain text instead.
- */
+/** A peer with Digest, behind an attacker who may ask for the password in plain text instead. */
 async function between(rules: Parameters<typeof DigestServer.start>[0] = {}) {
   const digest = await DigestServer.start(rules);
   const way = { strips: false };
@@ -84,7 +82,7 @@ describe('a peer that asked for Digest and asks for Basic', () => {
     expect(isShownTo(server)).toBe(false);
   });
 
-  it('does not get it after a restart either', async () => {
+  it('does not get the password after a restart either', async () => {
     const { accessFile, client, server, way } = await between();
     await client().push([ITEM]);
     way.strips = true;
@@ -95,7 +93,7 @@ describe('a peer that asked for Digest and asks for Basic', () => {
     expect(readFileSync(accessFile, 'utf8')).not.toContain(CREDENTIALS.password);
   });
 
-  it('does not get it where the password was wrong for Digest', async () => {
+  it('does not get the password in plain text after Digest refused it', async () => {
     const { client, digest, server, way } = await between();
     digest.password = 'another';
     await expect(client().push([ITEM])).rejects.toMatchObject({ code: 'PEER_AUTH' });
@@ -104,7 +102,7 @@ describe('a peer that asked for Digest and asks for Basic', () => {
     expect(isShownTo(server)).toBe(false);
   });
 
-  it('gets it once a person removes the file as the hint says, also from a client that is at work', async () => {
+  it('gets the password once a person removes the file as the hint says, also from a running client', async () => {
     const { accessFile, client, server, way } = await between();
     const asking = client();
     await asking.push([ITEM]);
@@ -120,7 +118,7 @@ describe('a peer that asked for Digest and asks for Basic', () => {
     expect(readFileSync(accessFile, 'utf8')).toContain('"basic"');
   });
 
-  it('does not get it where it asked for Basic first, and let somebody in by Digest since', async () => {
+  it('does not get the password if it asked for Basic first, and has accepted Digest since', async () => {
     const { client, server, way } = await between();
     way.strips = true;
     expect(await client().push([ITEM])).toMatchObject(OK);
@@ -133,7 +131,7 @@ describe('a peer that asked for Digest and asks for Basic', () => {
     expect(later).toEqual([undefined]);
   });
 
-  it('is not fallen for with MD5 instead of SHA-256 either', async () => {
+  it('does not get an answer for MD5 instead of SHA-256 either', async () => {
     const { accessFile, client, server } = await between({ algorithm: 'SHA-256' });
     await client().push([ITEM]);
     const weaker = await DigestServer.start();
@@ -146,12 +144,12 @@ describe('a peer that asked for Digest and asks for Basic', () => {
   });
 });
 
-it('a peer with Basic that asked for Digest for a while, and let nobody in, gets Basic as before', async () => {
+it('a peer with Basic that asked for Digest for a while, and accepted nobody, gets Basic as before', async () => {
   let nonce: number | undefined;
   const accessFile = join(temporaryDirectory(), 'access');
   const { client } = await serving(
     (request, response, n) => {
-      // Other pages let everyone in.
+      // Other pages need no password.
       if (nonce === undefined || !request.url.includes('_p.')) basic(request, response, n);
       else
         response
@@ -170,10 +168,10 @@ it('a peer with Basic that asked for Digest for a while, and let nobody in, gets
 });
 
 describe('Basic over http to another machine', () => {
-  /** This name of every interface is no loopback name, and leads to the same server. */
+  /** This address is not loopback, and leads to the same server. */
   const elsewhere = ({ url }: TestServer) => url.replace('127.0.0.1', '0.0.0.0');
 
-  it('is not spoken unless that is allowed, which takes effect at once', async () => {
+  it('is not used unless the option allows it, which takes effect at once', async () => {
     const server = await TestServer.http(basic);
     const client = clientOf(elsewhere(server), { credentials: CREDENTIALS });
     const told = {
@@ -194,7 +192,7 @@ describe('Basic over http to another machine', () => {
     expect(await allowed.push([ITEM])).toMatchObject(OK);
   });
 
-  it('is not spoken after Digest, also where it is allowed', async () => {
+  it('is not used after Digest, even if the option allows it', async () => {
     const { client, server, way } = await between();
     await client().push([ITEM]);
     way.strips = true;
@@ -202,7 +200,7 @@ describe('Basic over http to another machine', () => {
     expect(isShownTo(server)).toBe(false);
   });
 
-  it('is what http to any name but those of loopback is', () => {
+  it('applies to every host name that is not loopback', () => {
     const isExposed = (url: string) =>
       new PeerAccess(new URL(url), {
         allowBasic: false,
@@ -224,7 +222,7 @@ describe('Basic over http to another machine', () => {
   });
 });
 
-it('Basic over https needs nothing', async () => {
+it('Basic over https needs no option', async () => {
   const own = makeCertificate();
   const server = createServer(own, ({ headers }, response) => {
     if (headers.authorization) response.end(ACCEPTED);
@@ -240,9 +238,9 @@ it('Basic over https needs nothing', async () => {
   expect(await client.push([ITEM])).toMatchObject(OK);
 });
 
-describe('the file that remembers', () => {
+describe('the file that records the schemes', () => {
   it.each(['', 'not JSON', '[]', 'null', '{"a": 1}'])(
-    'is written anew where it holds %j',
+    'is written again if it contains %j',
     async (content) => {
       const { accessFile, client, server, way } = await between();
       writeFileSync(accessFile, content);
@@ -261,7 +259,7 @@ describe('the file that remembers', () => {
     },
   );
 
-  it('holds several peers, and no credentials that stand in a URL', async () => {
+  it('holds several peers, and no credentials from their URLs', async () => {
     const { accessFile, client, server } = await between();
     const other = await TestServer.http(basic);
     await client().push([ITEM]);
@@ -271,10 +269,10 @@ describe('the file that remembers', () => {
     expect(JSON.parse(readFileSync(accessFile, 'utf8'))).toEqual(known);
   });
 
-  it('that cannot be written leaves the client with what it saw, and is warned of once', async () => {
+  it('leads to one warning if it cannot be written, and the client remembers on its own', async () => {
     const { accessFile, client, server, way } = await between();
     const said: string[] = [];
-    // Nothing is renamed over a directory.
+    // A file cannot be renamed over a directory.
     const path = join(accessFile, '..');
     const asking = client({ accessFile: path, log: loggerTo(said) });
     await asking.push([ITEM]);
@@ -296,7 +294,7 @@ describe('the file that remembers', () => {
     expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ [url]: 'digest-md5' });
   });
 
-  it('is not made in a directory that is not there, nor by root in one of another user', async () => {
+  it('is not created in a missing directory, nor by root in a directory of another user', async () => {
     const { client, server, way } = await between();
     const directory = temporaryDirectory();
     const own = temporaryDirectory();

@@ -31,11 +31,11 @@ async function digest(rules: Parameters<typeof DigestServer.start>[0] = {}) {
   return { server, clock, client: clientOf(server.url, { credentials: CREDENTIALS, clock }) };
 }
 
-/** A server that answers so, and a client with credentials. */
+/** A server with this answer, and a client with credentials. */
 const known = (answer: Parameters<typeof serving>[0], more: Partial<PeerClientOptions> = {}) =>
   serving(answer, { credentials: CREDENTIALS, ...more });
 
-/** A server that answers 401 with these challenges unless it is given something. */
+/** A server that answers 401 with these challenges if a request has no credentials. */
 const asking = (...challenges: readonly string[]) =>
   known(({ headers }, response) => {
     if (headers.authorization) response.end(ACCEPTED);
@@ -61,7 +61,7 @@ describe('a challenge', () => {
   });
 
   it.each(['nonce="n", qop="auth-int"', 'nonce="n", algorithm=MD5-sess', 'qop="auth"'])(
-    'is not answered where it is not spoken here: %s',
+    'is not answered if it is not supported: %s',
     (rest) => {
       expect(parseChallenges(`Digest realm="r", ${rest}`).filter(isSupported)).toEqual([]);
     },
@@ -87,7 +87,7 @@ describe('a peer that asks for Digest', () => {
     expect(client.requests).toEqual({ push: 2, peerdoc: 0, other: 2 });
   });
 
-  it('and finds a nonce too old, is answered anew with the whole body', async () => {
+  it('is answered again, with the whole body, if a nonce was too old', async () => {
     const { server, client } = await digest({ uses: 2 });
     const data: TextSource = {
       size: 8,
@@ -104,7 +104,7 @@ describe('a peer that asks for Digest', () => {
   });
 
   it.each([true, false])(
-    'and forgot its nonces is answered anew (says stale: %s)',
+    'is answered again if it has forgotten its nonces (says stale: %s)',
     async (saysStale) => {
       const { server, client } = await digest({ saysStale });
       await client.push([ITEM]);
@@ -114,7 +114,7 @@ describe('a peer that asks for Digest', () => {
     },
   );
 
-  it('and finds every nonce too old is not asked for ever', async () => {
+  it('is not asked for ever if it finds every nonce too old', async () => {
     const { server, client } = await digest({ uses: 0 });
     await expect(client.push([ITEM])).rejects.toMatchObject(PEER_AUTH);
     expect(server.log).toEqual(['GET -', 'GET 1', 'GET 1']);
@@ -134,7 +134,7 @@ describe('a peer that asks for Digest', () => {
     expect(client.requests.push).toBe(0);
   });
 
-  it('and no longer takes the password gets no more documents, until it is given the new one', async () => {
+  it('gets no more documents with an old password, until the client has the new one', async () => {
     const { server, client } = await digest();
     await client.push([ITEM]);
     server.password = OTHER.password;
@@ -155,7 +155,7 @@ describe('a peer that asks for Digest', () => {
 });
 
 describe('a nonce', () => {
-  it('is used again while it is fresh, and renewed once for all before its 60 s are over', async () => {
+  it('is reused while it is fresh, and renewed once for all requests before it is 60 s old', async () => {
     const { server, clock, client } = await digest();
     await client.push([ITEM]);
     await clock.advance(49_000);
@@ -168,7 +168,7 @@ describe('a nonce', () => {
     expect(server.log.slice(6).sort()).toEqual(['POST 2', 'POST 3']);
   });
 
-  it('that a server gives out again after it was renewed is counted on', async () => {
+  it('keeps its counter if the server sends it again after a renewal', async () => {
     const seen: string[] = [];
     const clock = new FakeClock();
     const challenge = { 'www-authenticate': 'Digest realm="r", nonce="same", qop="auth"' };
@@ -189,7 +189,7 @@ describe('a nonce', () => {
   });
 });
 
-describe('the strongest way in', () => {
+describe('the strongest scheme', () => {
   const digestBy = (algorithm: string) =>
     `Digest realm="r", nonce="n", qop="auth", algorithm=${algorithm}`;
   const [md5, sha256] = [digestBy('MD5'), digestBy('SHA-256')];
@@ -206,7 +206,7 @@ describe('the strongest way in', () => {
     else expect(parameters(authorization).algorithm).toBe(chosen);
   });
 
-  it('is none where the peer asks for something that is not spoken here', async () => {
+  it('does not exist if the peer offers only schemes that are not supported', async () => {
     const { client } = await asking('Negotiate');
     const message = expect.stringContaining('not spoken here (401, negotiate)');
     await expect(client.push([ITEM])).rejects.toMatchObject({ ...PEER_AUTH, message });
@@ -214,7 +214,7 @@ describe('the strongest way in', () => {
   });
 });
 
-it('a peer that lets everyone in gets no credentials, until it asks for a password', async () => {
+it('a peer without a password gets no credentials, until it asks for one', async () => {
   let [locked, isRefused] = [false, false];
   const { server, client } = await known(({ method, headers }, response) => {
     const taken = method === 'GET' ? 405 : 202;
@@ -235,8 +235,8 @@ it('a peer that lets everyone in gets no credentials, until it asks for a passwo
   expect(server.requests).toHaveLength(before + 1);
 });
 
-describe('an introduction', () => {
-  it('that finds nobody, or a busy peer, fails the push without doubt, and spares it the documents', async () => {
+describe('a request that authenticates before a push', () => {
+  it('fails the push before documents are sent if the peer is away or busy', async () => {
     const { client } = await known((_, response, n) =>
       n === 0 ? response.destroy() : response.writeHead(503, { 'retry-after': '5' }).end(),
     );
@@ -245,7 +245,7 @@ describe('an introduction', () => {
     expect(client.requests).toMatchObject({ push: 0, other: 2 });
   });
 
-  it('that hangs does not keep a push that is called off', async () => {
+  it('does not delay the end of an aborted push if it hangs', async () => {
     const { server, client } = await known(() => {});
     const stop = new AbortController();
     const failed = client.push([ITEM], { signal: stop.signal });
@@ -255,7 +255,7 @@ describe('an introduction', () => {
     await told;
   });
 
-  it('with credentials that are replaced meanwhile does not count', async () => {
+  it('does not count if the credentials are replaced meanwhile', async () => {
     let refuseFirst = () => {};
     const { server, client } = await known(({ headers }, response, n) => {
       const refuse = () => void response.writeHead(401, WANTED).end('no');
@@ -274,7 +274,7 @@ describe('an introduction', () => {
 });
 
 describe('a password', () => {
-  it('shows neither in the client nor in an error', async () => {
+  it('is visible neither in the client nor in an error', async () => {
     const server = await TestServer.http((_, response) => response.writeHead(401, WANTED).end());
     const credentials = { username: 'admin', password: 'hunter2' };
     const client = clientOf(server.url.replace('http://', 'http://admin:hunter2@'), {

@@ -12,7 +12,7 @@ const read = (body: string | Buffer, query: CitationQuery = { url: URL }) =>
   readCitation(answerOf(body), query);
 
 describe('citations, as a real peer shows them', () => {
-  it('are sentences with where else they stand, and who cites how much', () => {
+  it('are sentences with the other documents that contain them, and the number of common sentences', () => {
     const two = 'http://cite2.example.net/two.txt';
     const three = 'http://cite3.example.com/three.txt';
     const citation = read(realAnswer('citation.html'), { url: ONE });
@@ -48,7 +48,7 @@ describe('citations, as a real peer shows them', () => {
     );
   });
 
-  it('do not exist for a hash that it does not know', () => {
+  it('do not exist for a hash that the peer does not know', () => {
     expect(
       read(realAnswer('citation-unknown-hash.html'), { hash: 'AAAAAAAAAAAA' }),
     ).toBeUndefined();
@@ -77,14 +77,14 @@ it.each<[string, string | Buffer, CitationQuery?]>([
     'another document on a page',
     `<h1>Document Citations for <a href="${OTHER}">a</a></h1><dl></dl>`,
   ],
-])('%s is never an empty citation, and is shown', async (_, body, query) => {
+])('%s is an error that shows the answer, and never an empty citation', async (_, body, query) => {
   const begin = body.toString().trim().slice(0, 12).replaceAll('\n', '\\n');
   const refusal = await refusalOf(() => read(body, query));
   expect(refusal).toMatch(/^PEER_ANSWER /);
   expect(refusal).toContain(begin);
 });
 
-it('a page is read that neither escapes nor closes what the document says', () => {
+it('a page is read even if the text of the document in it is neither escaped nor closed', () => {
   const page = `<h1>Document Citations for<br><a href="${URL}">a</a></h1><dl>
     <dt>0</dt><dd>Some <b>bold & <i>text<br/>appears in: <a href="${OTHER}">else.example.net</a></dd>
     <dt>1</dt><dd>It appears in: a book, see <a href="/x">x</a>.</dd></dl>`;
@@ -94,7 +94,7 @@ it('a page is read that neither escapes nor closes what the document says', () =
   ]);
 });
 
-it('citations are read as they were written, and are none wherever they break off', () => {
+it('citations are read as they were written, and an answer that breaks off anywhere is refused', () => {
   const odd = fc.string({ unit: fc.constantFrom(...'aä"\'<>&\\/,:;{}[]=ש日😀 1'), maxLength: 30 });
   const text = odd.map((words) => `a${words}b`);
   const title = fc.option(text, { nil: undefined });

@@ -15,7 +15,7 @@ const PORTAL: Reply = [
   '<html><head><title>Welcome</title></head><body><h1>Welcome</h1></body></html>',
 ];
 
-/** A peer that answers so for YaCy's page and for that of the specification. */
+/** A peer with these answers for the page of YaCy and that of the specification. */
 const peerWith = (ofYacy: Reply, ofStandard: Reply) =>
   serving(
     ({ url }, response) => {
@@ -25,7 +25,7 @@ const peerWith = (ofYacy: Reply, ofStandard: Reply) =>
     { dialect: 'auto' },
   );
 
-describe('the dialect is found out', () => {
+describe('the dialect is detected', () => {
   it.each<[string, Reply, Reply, 'yacy' | 'standard']>([
     ['YaCy’s page alone', YACY, NOT_THERE, 'yacy'],
     ['YaCy’s page, and something that answers for all others', YACY, PORTAL, 'yacy'],
@@ -57,7 +57,7 @@ describe('the dialect is found out', () => {
     ['has no time for the first question', [503, ''], PORTAL, 'PEER_BUSY'],
     ['is a gateway to a peer that is away', [502, ''], [502, ''], 'PEER_UNREACHABLE'],
   ])(
-    'not where the peer %s: nothing is remembered',
+    'not if the peer %s: nothing is remembered',
     async (_, ofYacy, ofStandard, code, says = /^/) => {
       const { client } = await peerWith(ofYacy, ofStandard);
       await expect(client.detect()).rejects.toMatchObject({
@@ -68,7 +68,7 @@ describe('the dialect is found out', () => {
     },
   );
 
-  it('with the credentials of the client, where the whole peer wants them', async () => {
+  it('with the credentials of the client, if every page needs them', async () => {
     const challenge = { 'www-authenticate': 'Basic realm="all"' };
     const { client } = await serving(
       ({ url, headers }, response) => {
@@ -80,7 +80,7 @@ describe('the dialect is found out', () => {
     expect(await client.detect()).toBe('yacy');
   });
 
-  it('once, by whatever is asked first, for all who wait; one who gives up does not stop the others', async () => {
+  it('once, by the first request, for all that wait; one that is aborted does not stop the others', async () => {
     const { server, client } = await peerWith(YACY, NOT_THERE);
     const stop = new AbortController();
     const given = client.peerdoc({ url: ITEM.url }, { signal: stop.signal });
@@ -95,7 +95,7 @@ describe('the dialect is found out', () => {
     expect(client.requests).toEqual({ push: 0, peerdoc: 3, other: 2 });
   });
 
-  it('not by asking, where it is told; anew, where it is asked for', async () => {
+  it('without a request if the options name it, and again if `detect` is called', async () => {
     const { server } = await peerWith(NOT_THERE, DOCUMENT);
     const client = clientOf(server.url, { dialect: 'yacy' });
     expect(client.dialect).toBe('yacy');

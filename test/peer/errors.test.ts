@@ -33,7 +33,7 @@ it.each([
     '; the answer begins with: aa',
   ],
   ['nothing', Buffer.from(' \n'), ''],
-])('an answer is shown where it is text: %s', (_, answer, words) => {
+])('an answer is shown only if it is text: %s', (_, answer, words) => {
   const { message } = errorOf(answer);
   expect(message.startsWith(`http://p.example/ failed (500)${words}`)).toBe(true);
   if (words === '') expect(message).toBe('http://p.example/ failed (500)');

@@ -9,7 +9,7 @@ const DIGEST = 'ab'.repeat(32);
 const OTHER = 'cd'.repeat(32);
 const URL = 'https://docs.example.org/a%20b.txt';
 
-/** A push that was never answered: the peer's clock is not known from it. */
+/** A push without an answer, which therefore does not show the peer's clock. */
 const UNANSWERED: SentVersion = {
   size: 260,
   digest: DIGEST,
@@ -21,7 +21,7 @@ const SENT: SentVersion = { ...UNANSWERED, peerAt: PEER_AT };
 const DATED: SentVersion = { ...SENT, lastModified: MODIFIED };
 const EMPTY: SentVersion = { ...SENT, size: 0 };
 const SEVERAL: SentVersion = { ...SENT, collection: 'inbox, notes' };
-/** Its URL gives "https docs example org a b txt". */
+/** A version whose URL has the words "https docs example org a b txt". */
 const COUNTED: SentVersion = { ...SENT, words: 12 };
 const LONG = 'https://docs.example.org/2026/11/meetingNotes/harbour-lights/final-version-2.txt';
 
@@ -36,7 +36,7 @@ const ALL = {
   lastModified: MODIFIED,
 };
 const NEW = { size: 260, loadDate: PEER_AT + 1_000 };
-/** A look-up whose answer is dated an hour before or behind our clock. */
+/** A look-up whose answer has a date one hour before or after our clock. */
 const HOUR = 3_600_000;
 const looked = (ahead: number, loaded: number) => ({
   at: AT + 60_000,
@@ -127,14 +127,14 @@ it.each<[string, Partial<Peerdoc>, string | undefined, SentVersion?]>([
   expect(judged).not.toHaveProperty('isWithoutText');
 });
 
-it('the number of words shows that the text is not in the index where the URL gives as many alone', () => {
+it('a text is not in the index if the peer counts no more words than the URL has', () => {
   for (const words of [1, 7])
     expect(judge({ ...NEW, words }, COUNTED)).toMatchObject({ shown: false, isWithoutText: true });
-  // Of another version it says nothing of this one.
+  // The word count of another version says nothing about this one.
   expect(judge({ size: 3, words: 3 }, COUNTED)).not.toHaveProperty('isWithoutText');
 });
 
-it('no version is shown against a digest, a size or a load date that contradicts', () => {
+it('a digest, size or load date that contradicts the version always means no', () => {
   const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
   const shown = fc.record({
     digest: maybe(fc.constantFrom(DIGEST, OTHER)),

@@ -22,7 +22,7 @@ async function bytesOf(body: Body): Promise<Buffer> {
 
 const textOf = async (body: Body): Promise<string> => (await bytesOf(body)).toString('latin1');
 
-/** How many bytes a body gave before it failed, and how. */
+/** Returns how many bytes a body gave before it failed, and the error. */
 async function brokenOff(body: Body): Promise<{ given: number; error?: unknown }> {
   let given = 0;
   try {
@@ -33,7 +33,7 @@ async function brokenOff(body: Body): Promise<{ given: number; error?: unknown }
   }
 }
 
-/** Bytes cut anywhere, with one memory for all pieces, as a reader of files has it. */
+/** Cuts bytes anywhere, and reuses one memory for all pieces, as a reader of files does. */
 function sourceOf(bytes: Uint8Array, cuts: readonly number[] = []): TextSource {
   return {
     size: bytes.length,
@@ -51,7 +51,9 @@ function sourceOf(bytes: Uint8Array, cuts: readonly number[] = []): TextSource {
   };
 }
 
-/** Gives its first pieces when it is read first, the second when it is read again. */
+/**
+ * A source that gives the first pieces when it is read first, and the second when it is read again.
+ */
 function changing(size: number, first: readonly string[], second: readonly string[]): TextSource {
   let reads = 0;
   return {
@@ -83,7 +85,7 @@ const item = (data: Text, more: Partial<PushItem> = {}): PushItem => ({
 const yacyPush = (items: readonly PushItem[], options: PushOptions = {}): Promise<Body> =>
   yacy.pushBody(items, options, SHOWN);
 
-/** The fields of a multipart body as another program reads them. */
+/** Returns the fields of a multipart body as another parser reads them. */
 async function fieldsOf(body: Body) {
   const headers = { 'content-type': body.type };
   return [...(await new Response(new Uint8Array(await bytesOf(body)), { headers }).formData())];
@@ -106,7 +108,7 @@ it('a form is what URLSearchParams writes, for any names and values', async () =
 });
 
 describe('a push to YaCy', () => {
-  it('is text fields alone, with the header that must be there, and the content in base64', async () => {
+  it('has only text fields, with the required header, and the content in base64', async () => {
     const pdf = {
       url: 'HTTP://Files.example.org/ü "1".pdf',
       contentType: 'application/pdf',
@@ -137,7 +139,7 @@ describe('a push to YaCy', () => {
   });
 });
 
-it('a push by the specification tells when a file was changed, where that is given', async () => {
+it('a push by the specification sends the last modification of a file, if that is given', async () => {
   const items = [
     item(Buffer.from('a'), { lastModified: Date.UTC(1994, 10, 15) }),
     item(Buffer.from('b')),
@@ -147,7 +149,7 @@ it('a push by the specification tells when a file was changed, where that is giv
   expect(dates).toEqual([['lastModified-0', '1994-11-15T00:00:00.000Z']]);
 });
 
-it('content is the same from memory, from a source cut anywhere, and encoded elsewhere', async () => {
+it('a body is the same from memory, from a source cut anywhere, and from a text encoded elsewhere', async () => {
   const content = fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.string({ unit: 'grapheme' }));
   await fc.assert(
     fc.asyncProperty(content, fc.array(fc.nat(200), { maxLength: 6 }), async (any, cuts) => {
@@ -197,7 +199,7 @@ it.each([
   }
 });
 
-describe('a text that is not what it was', () => {
+describe('a text that changed', () => {
   it.each([
     ['longer', ['abcd']],
     ['longer by a chunk of its own', ['abc', 'd']],
@@ -208,7 +210,7 @@ describe('a text that is not what it was', () => {
       [{ name: 'a', value: changing(3, ['abc'], second), item: 0 }],
       SHOWN,
     );
-    // The same length in base64 is the same text, as far as can be told.
+    // The same length in base64 means the same text, as far as can be checked.
     const push =
       why === 'longer once encoded' ? [] : [await yacyPush([item(changing(3, second, second))])];
     for (const body of [form, ...push]) {
@@ -218,7 +220,7 @@ describe('a text that is not what it was', () => {
     }
   });
 
-  it('is refused before anything is sent where its size is not the one it says, or it cannot be read', async () => {
+  it('is refused before anything is sent if its size is wrong, or if it cannot be read', async () => {
     const cause = new Error('ENOENT: no such file');
     const gone = {
       size: 3,
@@ -250,7 +252,7 @@ it.each([
 );
 
 describe('text that another process encoded', () => {
-  it('is known by its bytes and its length', () => {
+  it('is recognised by its bytes and its length', () => {
     const anyText = fc.uint8Array({ maxLength: 300 });
     const isKnown = (bytes: Uint8Array) =>
       isEncoded(encode(bytes, 'form'), 'form', bytes.length) &&
@@ -268,7 +270,7 @@ describe('text that another process encoded', () => {
     ['base64', 'YS-i', 3],
     ['base64', 'YSBi\r\n', 3],
     ['base64', 'YSBi', 6],
-  ] as const)('is refused as %s where it is %j', (encoding, encoded, size) => {
+  ] as const)('is refused as %s if it is %j', (encoding, encoded, size) => {
     expect(isEncoded(Buffer.from(encoded), encoding, size)).toBe(false);
   });
 });

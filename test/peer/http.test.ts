@@ -20,7 +20,7 @@ import {
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n';
 const like = (text: string) => expect.stringContaining(text);
 
-/** Bytes that do not end before a peer has enough of them; says how it is read. */
+/** Sends bytes until the peer has enough of them; returns how it was read. */
 function endless() {
   const state = { reads: 0, open: 0, given: 0 };
   const source: TextSource = {
@@ -39,7 +39,7 @@ function endless() {
   return { state, item: { ...ITEM, data: source } };
 }
 
-it('a peer that is not there is unreachable, and nothing was delivered', async () => {
+it('a peer that does not run is unreachable, and nothing was delivered', async () => {
   const { server, client } = await raw(() => {});
   server.stopListening();
   await expect(client.push([ITEM])).rejects.toMatchObject({
@@ -51,7 +51,7 @@ it('a peer that is not there is unreachable, and nothing was delivered', async (
 });
 
 describe('time limits', () => {
-  it('end a connection that does not come to stand', async () => {
+  it('end a connection that is not established', async () => {
     const server = await TestServer.raw(() => {});
     const client = clientOf(server.url.replace('http:', 'https:'), { timeouts: { connect: 200 } });
     const told = {
@@ -97,7 +97,7 @@ describe('time limits', () => {
     await until(() => server.open === 0, 'the connection was ended');
   });
 
-  it('do not end a slow upload that goes on', async () => {
+  it('do not end a slow upload that makes progress', async () => {
     const clock = new FakeClock();
     const timeouts = { headers: 1_000, body: 1_000 };
     const { client } = await serving((_, response) => response.end(ACCEPTED), { clock, timeouts });
@@ -144,7 +144,7 @@ describe('a connection', () => {
       '',
     ],
   ])(
-    'that is broken is told, and nothing is sent again: %s',
+    'that breaks is reported, and nothing is sent again: %s',
     async (_, answer, delivered, words) => {
       const { server, client } = await raw(answer);
       const data: TextSource = {
@@ -184,7 +184,7 @@ describe('a connection', () => {
 });
 
 describe('connections', () => {
-  it('are used again, and closed by us after a moment, before the peer closes them under a request', async () => {
+  it('are reused, and closed by the client after a moment, before the peer closes them during a request', async () => {
     const { server, client } = await serving((_, response) => response.end(ACCEPTED));
     for (let i = 0; i < 3; i += 1) await client.push([ITEM]);
     expect(server.connections).toBe(1);
@@ -193,7 +193,7 @@ describe('connections', () => {
     expect(server.connections).toBe(2);
   });
 
-  it('are ended by close, and what is under way with them', async () => {
+  it('are closed by `close`, which also ends requests under way', async () => {
     const { server, client } = await serving(() => {});
     const aborted = { code: 'PEER_ABORTED', delivered: 'maybe' };
     const failed = expect(client.push([ITEM])).rejects.toMatchObject(aborted);
@@ -207,7 +207,7 @@ describe('connections', () => {
 });
 
 describe('a request', () => {
-  it('that is called off ends at once, and its connection with it', async () => {
+  it('ends at once when it is aborted, and its connection too', async () => {
     const { server, client } = await serving(() => {});
     const stop = new AbortController();
     const aborted = { code: 'PEER_ABORTED', delivered: 'maybe', cause: 'no more' };
@@ -223,7 +223,7 @@ describe('a request', () => {
     expect(client.requests.push).toBe(1);
   });
 
-  it('leaves nothing behind on a signal that it shares with many', async () => {
+  it('leaves no listener on a signal that many requests share', async () => {
     const { client } = await serving((_, response) => response.end(ACCEPTED), {
       credentials: CREDENTIALS,
     });
@@ -232,7 +232,7 @@ describe('a request', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  it('whose text changes on the way is never completed', async () => {
+  it('is never completed if its text changes while it is sent', async () => {
     const complete: string[] = [];
     const { server, client } = await raw((_, request) => complete.push(request));
     let reads = 0;
@@ -273,12 +273,12 @@ describe('an answer', () => {
       '\x1b[2JSSH-2.0\r\n',
       { code: 'PEER_ANSWER', firstBytes: like('\\u{1b}[2JSSH-2.0') },
     ],
-  ])('is refused that is %s', async (_, text, error) => {
+  ])('is refused if it is %s', async (_, text, error) => {
     const { client } = await raw((socket) => socket.end(text), { maxAnswer: 1000 });
     await expect(client.push([ITEM])).rejects.toMatchObject(error);
   });
 
-  it('that redirects is shown and not followed, and gets no credentials', async () => {
+  it('is shown and not followed if it redirects, and the target gets no credentials', async () => {
     const { server: elsewhere } = await serving((_, response) => response.end(ACCEPTED));
     const location = `${elsewhere.url}/api/push_p.html`;
     const redirect = (_: unknown, response: ServerResponse) =>
@@ -294,7 +294,7 @@ describe('an answer', () => {
   });
 });
 
-it('whatever is asked ends when it is called off', async () => {
+it('every kind of request ends when it is aborted', async () => {
   const { client } = await serving(() => {});
   const stop = new AbortController();
   const { url } = ITEM;
@@ -348,7 +348,7 @@ describe('a status', () => {
   });
 });
 
-it('the peer’s clock dates the beginning of a push, never too late; not where it is not told', async () => {
+it('the peer’s clock dates the start of a push, never too late, if the answer has a date', async () => {
   const clock = new FakeClock(Date.UTC(2030, 0, 1));
   const answer = async (_: unknown, response: ServerResponse) => {
     await clock.advance(4_300);
@@ -374,7 +374,7 @@ it('a ping is answered by any page of the peer, and fails with a peer that fails
 });
 
 describe('a client', () => {
-  it('counts what it really sent', async () => {
+  it('counts the requests that it sent', async () => {
     const { server, client } = await serving(({ url }, response) =>
       response.end(url.includes('peerdoc') ? '{"url":""}' : ACCEPTED),
     );
@@ -385,7 +385,7 @@ describe('a client', () => {
     expect(client.pushedBytes).toBe(server.requests[0]?.body.length);
   });
 
-  it('takes 404 for a document or a search that is not there, and other failures for failures', async () => {
+  it('treats 404 as a missing document or search, and other failures as errors', async () => {
     const { client } = await serving((_, response, n) =>
       response.writeHead(n < 3 ? 404 : 500).end(),
     );

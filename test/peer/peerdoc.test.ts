@@ -88,7 +88,7 @@ it.each<[string, string, object]>([
   expect(read(body)).toMatchObject(expected);
 });
 
-it('hostile names of fields do no harm', () => {
+it('hostile field names do no harm', () => {
   const doc = read(`{"url":"${URL}","__proto__":{"polluted":1},"constructor":"x","__proto__":"y"}`);
   expect(doc?.fields.constructor).toEqual(['x']);
   expect(({} as Record<string, unknown>).polluted).toBeUndefined();
@@ -98,7 +98,7 @@ it.each<[string | Buffer, number?]>([
   [realAnswer('peerdoc-unknown.xml')],
   [realAnswer('peerdoc-unknown.html')],
   ['', 404],
-])('no document is an answer that says so: %#', (body, status) => {
+])('an answer can say that there is no document: %#', (body, status) => {
   expect(read(body, { url: URL }, status)).toBeUndefined();
 });
 
@@ -134,7 +134,7 @@ it.each([
   ],
   ['one document', JSON.stringify(VALUES)],
   ['an error page', realAnswer('error-500.html').toString()],
-])('%s is no answer to a question for several', async (_, body) => {
+])('%s is no answer to a request for several documents', async (_, body) => {
   const refusal = await refusalOf(() => readPeerdocs(answerOf(body), ['http://h/a', 'http://h/b']));
   expect(refusal).toMatch(/^PEER_ANSWER.*does not say what it knows of each document/);
 });
@@ -146,7 +146,7 @@ it.each([
   '2026-11-21T03:26:19.000Z',
   '2026-11-21T04:26:19+0100',
   '2026-11-21 03:26:19',
-])('the moment %s is read', (text) => {
+])('the date %s is read', (text) => {
   expect(parseMoment(text)).toBe(MOMENT);
 });
 
@@ -157,7 +157,7 @@ it.each(['', '260', '2026-11-21', '2026-13-41T00:00:00Z', 'Sat Nov 21 03:26:19 X
   },
 );
 
-describe('a URL for YaCy', () => {
+describe('the URL of a document in YaCy', () => {
   const shownAs = (url: string) => answerOf(JSON.stringify({ url, urlhash: 'He4fSbqdOZpQ' }));
 
   it.each([
@@ -173,14 +173,14 @@ describe('a URL for YaCy', () => {
     ['http://x.org/a/b?c=//d', 'http://x.org//a///b?c=//d'],
     ['file:///srv/notes/ü b.txt', 'file:///srv/notes/%C3%BC%20b.txt'],
     ['http://x.org/', 'http://x.org'],
-  ])('is shown as %s where %s was sent', (shown, sent) => {
+  ])('is recognised as %s after %s was sent', (shown, sent) => {
     expect(yacy.peerdocOf(shownAs(shown), { url: sent })).toMatchObject({ url: sent });
   });
 
   it.each([
     ['http://x.org/a?c=/d', 'http://x.org/a?c=//d'],
     ['http://x.org/a/', 'http://x.org/a'],
-  ])('%s is another than %s', (shown, sent) => {
+  ])('%s differs from %s', (shown, sent) => {
     expect(() => yacy.peerdocOf(shownAs(shown), { url: sent })).toThrow('another document');
   });
 });
@@ -193,11 +193,11 @@ describe('two URLs', () => {
     ['HTTPS://H.Example:443/a', at('a')],
     [at('a%b0'), at('a%B0')],
     ['not a url', ' not a url'],
-  ])('are the same: %s and %s', (a, b) => {
+  ])('are equal: %s and %s', (a, b) => {
     expect(isSameUrl(a, b)).toBe(true);
   });
 
-  it('are the same however a name was escaped', () => {
+  it('are equal however a name was escaped', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (name) => {
         fc.pre(!/^\.{1,2}$|[\\/?#\t\n\r]|^\s|\s$/.test(name));
@@ -227,7 +227,7 @@ describe('two URLs', () => {
     'https://u@h.example/A',
     'https://u:p@h.example/A',
   ];
-  it('are not the same with another case, path, escaped delimiter, query or origin', () => {
+  it('differ if case, path, escaped delimiter, query or origin differ', () => {
     const all = [...others, ...origins];
     for (const a of all) expect(all.filter((b) => isSameUrl(a, b))).toEqual([a]);
   });

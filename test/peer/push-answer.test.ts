@@ -63,7 +63,7 @@ it.each<[string, string | Buffer, readonly object[], string[]?]>([
   ['plain lines with colons', 'count: 2\nsuccessall: true\n', [OK, OK]],
   ['plain lines with equals signs', 'count=2\r\nsuccessall = true\r\n\r\ncountfail=0', [OK, OK]],
   [
-    'plain lines about several items, where all succeeded',
+    'plain lines about several items that all succeeded',
     'count: 2\nsuccessall: true\nitem: 0\nsuccess: true\nitem: 1\nsuccess: true',
     [OK, OK],
   ],
@@ -140,14 +140,14 @@ it.each<[string, string | Buffer, string?]>([
   expect(refusal).toContain(words);
 });
 
-it('JSON with quotes that are not escaped is mended up to a length, and refused beyond', async () => {
+it('JSON with unescaped quotes is repaired up to a length, and refused beyond it', async () => {
   const quoting = (length: number) =>
     `{"note":"a "quote" in ${'x'.repeat(length)}","count":"2","successall":"true"}`;
   expect(read(quoting(100_000))).toEqual([OK, OK]);
   expect(await refusalOf(() => read(quoting(600_000)))).toContain('cannot be read');
 });
 
-it('an answer is refused at once, however long and odd it is', async () => {
+it('a hostile answer is refused at once, however long it is', async () => {
   const odd = [
     '<!-- a -->',
     ' ',
@@ -175,7 +175,7 @@ describe('the answer of YaCy', () => {
     readonly message?: string;
   }
 
-  /** As its template writes it: nothing is escaped. */
+  /** Writes an answer as the template of YaCy does: nothing is escaped. */
   function answer(said: readonly Said[], more: Readonly<Record<string, unknown>> = {}) {
     const failed = said.filter(({ success }) => success === false).length;
     const counted = {
@@ -218,13 +218,13 @@ describe('the answer of YaCy', () => {
     [[{}, {}], { all: false }],
     [[{}, { success: false }], { all: true }],
     [[{}, { success: false }], { success: 2, fail: 0 }],
-  ])('is no success where the numbers do not fit: %j %j', async (said, more) => {
+  ])('is no success if its counts are inconsistent: %j %j', async (said, more) => {
     expect(await refusalOf(() => yacy.pushResults(answer(said, more), two))).toMatch(
       /^PEER_ANSWER/,
     );
   });
 
-  it('is no success where it breaks off, wherever that is, or is no JSON; of nothing it is one of nothing', async () => {
+  it('is no success if it breaks off anywhere or is no JSON; for no items it has no results', async () => {
     const whole = answer([{}, {}]).body;
     expect(yacy.pushResults(answerOf(whole), two)).toEqual([OK, OK]);
     for (let end = 0; end < whole.length - 1; end += 1)

@@ -9,7 +9,7 @@ import { clientOf, TestServer } from './support.js';
 const [a, b] = ['https://files.example.org/a.md', 'https://files.example.org/b.md'];
 
 describe('a removal', () => {
-  it('asks an embedded peer for many in one request, known ones or not', async () => {
+  it('sends many URLs to an embedded peer in one request, known or not', async () => {
     const peer = await peerWith({ [a]: 'green tea', [b]: 'black tea' });
     const client = clientOf(peer.url, { credentials: peer.credentials });
     expect(await client.remove([a, 'https://files.example.org/none'])).toEqual([
@@ -20,14 +20,14 @@ describe('a removal', () => {
     expect(await client.peerdoc({ url: b })).toBeDefined();
   });
 
-  it('is refused by an embedded peer without credentials, and no document is replaced', async () => {
+  it('is refused by an embedded peer without credentials, and replaces no document', async () => {
     const peer = await openPeer();
     const client = clientOf(peer.url);
     await expect(client.remove([a])).rejects.toMatchObject({ code: 'PEER_AUTH' });
     expect(await client.peerdoc({ url: a })).toBeUndefined();
   });
 
-  it('asks YaCy for one at a time with one token, and gets another one when that is not good any more', async () => {
+  it('sends one URL at a time to YaCy with one token, and gets a new token when that expires', async () => {
     let time = 0;
     const peer = await YacyModel.start({ now: () => time, timing: { ...RECORDED, start: 10 } });
     const client = clientOf(peer.url, { dialect: 'yacy' });
@@ -64,7 +64,7 @@ describe('a removal', () => {
   });
 
   it.each([404, 405, 410, 501])(
-    'pushes empty documents where the peer has no page: %i',
+    'pushes empty documents if the peer has no removal page: %i',
     async (status) => {
       const server = await TestServer.http(({ url }, response) => {
         if (url.includes('remove')) response.writeHead(status).end('no such page');

@@ -14,7 +14,7 @@ const QUERY = { data: 'x' };
 const MIB = 1024 * 1024;
 const ENDLESS = { maxBytes: 1e12 };
 
-/** A reader that reads to the end, and does so with each piece. */
+/** A reader that reads to the end, and calls a function with each piece. */
 const reading =
   (onPiece: (text: string) => unknown = () => {}) =>
   async ({ chunks }: ShareStream): Promise<string> => {
@@ -26,7 +26,7 @@ const reading =
     return Buffer.concat(read).toString('latin1');
   };
 
-/** Writes for as long as the client takes it, at most so many bytes; says how many went. */
+/** Writes as long as the client takes it, up to a limit; returns the number of bytes. */
 function endlessly(
   response: ServerResponse,
   size = Infinity,
@@ -49,7 +49,7 @@ function endlessly(
   go();
 }
 
-/** The value of a number that grows, once it stands still. */
+/** Returns the value of a growing number once it stops growing. */
 async function stillStanding(value: () => number): Promise<number> {
   let before = -1;
   let rounds = 0;
@@ -61,8 +61,8 @@ async function stillStanding(value: () => number): Promise<number> {
   return before;
 }
 
-describe('an answer that is read as it comes', () => {
-  it('is with the reader before the peer has ended it, and leaves a connection that is used again', async () => {
+describe('an answer that is streamed', () => {
+  it('reaches the reader before the peer has ended it, and leaves a reusable connection', async () => {
     const open: ServerResponse[] = [];
     const { server, client } = await serving((_, response) => {
       response.write('one,');
@@ -75,7 +75,7 @@ describe('an answer that is read as it comes', () => {
     expect(server.connections).toBe(1);
   });
 
-  it('is what the peer sent, however it is cut and however slowly it is read', async () => {
+  it('arrives as the peer sent it, however it is cut and however slowly it is read', async () => {
     const lengths = fc.array(fc.oneof(fc.nat(10), fc.nat(300_000)), { maxLength: 6 });
     await fc.assert(
       fc.asyncProperty(
@@ -103,14 +103,14 @@ describe('an answer that is read as it comes', () => {
     );
   });
 
-  it('cannot be read any more once its reader is through', async () => {
+  it('cannot be read after its reader has returned', async () => {
     const { client } = await serving((_, response) => void response.write('beginning'));
     const kept = await client.share(QUERY, async (share) => share);
     await expect(kept && reading()(kept)).rejects.toMatchObject({ code: 'PEER_ABORTED' });
   });
 });
 
-describe('an answer that is not whole', () => {
+describe('an incomplete answer', () => {
   const end = (socket: Socket) => socket.end();
 
   it.each<[string, string, string, (socket: Socket) => unknown]>([
@@ -128,7 +128,7 @@ describe('an answer that is not whole', () => {
       'half of it',
       (socket) => socket.resetAndDestroy(),
     ],
-  ])('never just ends: %s', async (_, head, body, stop) => {
+  ])('fails and never just ends: %s', async (_, head, body, stop) => {
     const { server, client } = await raw((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n`);
       socket.write(body);
@@ -142,7 +142,7 @@ describe('an answer that is not whole', () => {
     await until(() => server.open === 0, 'the connection was ended');
   });
 
-  it('is not waited for beyond 12 times the limit of others', async () => {
+  it('times out after 12 times the usual limit', async () => {
     const clock = new FakeClock();
     const answer = (socket: Socket) => socket.write('HTTP/1.1 200 OK\r\n\r\nx');
     const { server, client } = await raw(answer, { clock, timeouts: { total: 20_000 } });
@@ -163,7 +163,7 @@ describe('an answer that is not whole', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('is refused beyond its limit or that of all answers, by what it announces or while it comes', async () => {
+  it('is refused beyond its own limit or the general one, by its announced size or while it arrives', async () => {
     const { server, client } = await serving(
       (_, response, n) =>
         endlessly(n === 0 ? response.setHeader('content-length', 4 * MIB) : response),
@@ -181,7 +181,7 @@ describe('an answer that is not whole', () => {
     await until(() => server.open === 0, 'the connections were ended');
   });
 
-  it('is one in an encoding that nobody asked for', async () => {
+  it('includes an answer in an encoding that was not requested', async () => {
     const gzip = { 'content-encoding': 'gzip' };
     const { server, client } = await serving((_, response) =>
       response.writeHead(200, gzip).end('\x1f\x8b'),
@@ -193,7 +193,7 @@ describe('an answer that is not whole', () => {
 });
 
 describe('a reader', () => {
-  it('who is slow makes the peer wait, has all the time, and is given the rest afterwards', async () => {
+  it('that is slow makes the peer wait, has no time limit, and gets the rest afterwards', async () => {
     const clock = new FakeClock();
     const size = 64 * MIB;
     let [sent, held, read] = [0, 0, 0];
@@ -217,7 +217,7 @@ describe('a reader', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('who is slow makes the peer wait also for small pieces', async () => {
+  it('that is slow makes the peer wait also with small pieces', async () => {
     const piece = Buffer.alloc(1024, 'x');
     let [sent, read, mostAhead] = [0, 0, 0];
     const { client } = await serving((_, response) => {
@@ -244,13 +244,13 @@ describe('a reader', () => {
   it.each<[string, (share: ShareStream) => Promise<unknown>, string]>([
     ['does not begin', () => new Promise((resolve) => setImmediate(resolve, 'done')), 'done'],
     ['fails', (share) => failing(share).catch(({ message }: Error) => message), 'the disk is full'],
-  ])('who %s is not sent the rest', async (_, reader, outcome) => {
+  ])('that %s is not sent the rest', async (_, reader, outcome) => {
     const { server, client } = await serving((_request, response) => endlessly(response));
     expect(await client.share(QUERY, reader, ENDLESS)).toBe(outcome);
     await until(() => server.open === 0, 'the connection was ended');
   });
 
-  it('who is called off in the middle is told at once', async () => {
+  it('that is aborted in the middle gets the error at once', async () => {
     const { server, client } = await serving((_, response) => void response.write('beginning'));
     const stop = new AbortController();
     const { signal } = stop;
@@ -264,7 +264,7 @@ describe('a reader', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  it('who is called off when all has come leaves no broken connection behind', async () => {
+  it('that is aborted after the last byte leaves no broken connection', async () => {
     let isSent = false;
     const { client } = await serving((_, response) => {
       response.write('one,');
@@ -283,7 +283,7 @@ describe('a reader', () => {
   });
 });
 
-it('a request whose answer is read as it comes is sent again with the access that the peer wants', async () => {
+it('a request for a stream is sent again with the credentials that the peer demands', async () => {
   const server = await DigestServer.start();
   const client = clientOf(server.url, { credentials: CREDENTIALS });
   for (let i = 0; i < 2; i += 1) expect(await client.share(QUERY, reading())).toBe(ACCEPTED);
@@ -311,7 +311,7 @@ describe('a shared object', () => {
   it.each([
     [CSV, { type: 'text/csv', size: 7, lastModified, etag: '"x"', length: 7 }],
     [ODD, { type: undefined, size: undefined, lastModified: undefined, length: 7 }],
-  ])('has what the peer says of it: %j', async (headers, expected) => {
+  ])('has the metadata that the peer sends: %j', async (headers, expected) => {
     const { server, client } = await serving((_, response) =>
       response.writeHead(200, headers).end('a,b\n1,2'),
     );
@@ -319,7 +319,7 @@ describe('a shared object', () => {
     expect(server.requests[0]?.headers.accept).toBe('*/*');
   });
 
-  it('that is unchanged by its date or its tag is told so', async () => {
+  it('is reported as unchanged by its date or its entity tag', async () => {
     const { client } = await serving(({ headers }, response) => {
       const { 'if-modified-since': since, 'if-none-match': tag } = headers;
       const isKnown = since === modified['last-modified'] || tag === '"x"';
@@ -352,13 +352,13 @@ describe('a shared object', () => {
     },
   );
 
-  it('is none where nothing comes unasked', async () => {
+  it('is refused if the peer answers 304 to a request without a condition', async () => {
     const { client } = await serving((_, response) => response.writeHead(304).end());
     await expect(client.share(QUERY, described)).rejects.toMatchObject({ code: 'PEER_ANSWER' });
   });
 });
 
-it('shared objects are listed by groups and names, and never a part of them', async () => {
+it('shared objects are listed by groups and names, and never partially', async () => {
   const shares = [{ c: 'lists', data: 'a.txt' }, { data: 'b' }];
   const { client } = await serving((_, response, n) =>
     response.end(JSON.stringify({ shares, more: n > 0 })),
@@ -380,7 +380,7 @@ describe('shared files of YaCy', () => {
       dialect: 'yacy',
     });
 
-  it('are listed through all directories, by names that can be asked for, also behind a proxy', async () => {
+  it('are listed from all directories, by names that `share` takes, also behind a proxy', async () => {
     const top = ['/share/../', '/share/a%20b%23.txt', '/share/d/', '/share/%C3%BC/', '?C=N'];
     const d = ['/share/d/../', '/share/d/one.gz', '/elsewhere/two.gz', 'http://o/share/d/'];
     const { server, client } = await sharing({
@@ -395,7 +395,7 @@ describe('shared files of YaCy', () => {
     expect(await clientOf(`${server.url}/peer/`, { dialect: 'yacy' }).shares()).toEqual(['a.gz']);
   });
 
-  it('are not listed by a page that is none of a directory; another kind of peer has no list', async () => {
+  it('are not listed from a page that is no directory page; other kinds of peer have no list', async () => {
     const { server, client } = await sharing({
       '/share/': '<html><a href="/share/x">x</a></html>',
     });
@@ -403,7 +403,7 @@ describe('shared files of YaCy', () => {
     expect(await clientOf(server.url, { dialect: 'standard' }).shares()).toBeUndefined();
   });
 
-  it('have no names that lead elsewhere', async () => {
+  it('have no names that lead out of the directory', async () => {
     const { server, client } = await sharing({});
     for (const data of ['', '../x', 'a//b', 'a/./b']) {
       const told = { code: 'PEER_NAME', exitCode: 2, delivered: 'no' };

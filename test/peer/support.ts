@@ -12,7 +12,7 @@ import type { HttpAnswer } from '../../src/peer/answer.js';
 import { PeerClient, type PeerClientOptions } from '../../src/peer/client.js';
 import { afterwards } from '../support/afterwards.js';
 
-/** An answer as it would have come. */
+/** An answer as the HTTP layer returns it. */
 export function answerOf(body: string | Buffer, more: Partial<HttpAnswer> = {}): HttpAnswer {
   return {
     url: 'http://peer.example.org/api/push_p.html',
@@ -27,12 +27,12 @@ export function answerOf(body: string | Buffer, more: Partial<HttpAnswer> = {}):
   };
 }
 
-/** The body of an answer that a real peer gave. */
+/** Returns the recorded body of a real peer's answer. */
 export function realAnswer(name: string): Buffer {
   return readFileSync(new URL(`../wire/recorded/yacy-1.92/${name}`, import.meta.url));
 }
 
-/** The code and the sentence of the error, or what was read without one. */
+/** Returns the code and the message of the error, or the result without one. */
 export async function refusalOf(read: () => unknown): Promise<string> {
   try {
     return `no error: ${JSON.stringify(await read())}`;
@@ -42,7 +42,7 @@ export async function refusalOf(read: () => unknown): Promise<string> {
   }
 }
 
-/** Any character; to make the unit 'binary' of fast-check takes a second. */
+/** Any character. The unit `binary` of fast-check takes a second to build. */
 export const ANY_CHARACTER = fc
   .integer({ min: 0, max: 0x10f7ff })
   .map((n) => String.fromCodePoint(n < 0xd800 ? n : n + 0x800));
@@ -78,11 +78,11 @@ export interface Recorded {
 
 type Answer = (request: Recorded, response: ServerResponse, n: number) => void;
 
-/** A server until the test ends, which keeps what it was asked. */
+/** A server that runs until the test ends, and records its requests. */
 export class TestServer {
-  /** Those of HTTP. */
+  /** The HTTP requests. */
   readonly requests: Recorded[] = [];
-  /** All that ever came. */
+  /** All bytes that arrived. */
   readonly sockets: Socket[] = [];
   url = '';
 
@@ -98,13 +98,13 @@ export class TestServer {
         answer(recorded, response, it.requests.push(recorded) - 1);
       });
     });
-    // Whoever gives up an idle connection, it is the client.
+    // The server never closes an idle connection, so the client must.
     server.keepAliveTimeout = 0;
     const it = new TestServer(server);
     return await it.#listening();
   }
 
-  /** A server of bytes: what it does with a connection is up to the test. */
+  /** Starts a server on the level of bytes. The test handles each connection. */
   static async raw(talk: (socket: Socket) => void): Promise<TestServer> {
     return await new TestServer(createNetServer(talk)).#listening();
   }
@@ -127,24 +127,24 @@ export class TestServer {
     return this.sockets.length;
   }
 
-  /** Connections that stand. */
+  /** The open connections. */
   get open(): number {
     return this.sockets.filter(({ destroyed }) => !destroyed).length;
   }
 
-  /** Takes no connections any more; those that stand stay. */
+  /** Accepts no more connections. Open ones stay. */
   stopListening(): void {
     this.server.close();
   }
 }
 
-/** A server of HTTP that answers so, and a client of it. */
+/** Starts an HTTP server with this answer, and a client of it. */
 export async function serving(answer: Answer, options: Partial<PeerClientOptions> = {}) {
   const server = await TestServer.http(answer);
   return { server, client: clientOf(server.url, options) };
 }
 
-/** A server of bytes that does so with the socket of each whole request, and a client of it. */
+/** Starts a server that calls this with the socket of each complete request, and a client of it. */
 export async function raw(
   answer: (socket: Socket, request: string, n: number) => unknown,
   options: Partial<PeerClientOptions> = {},
@@ -155,7 +155,7 @@ export async function raw(
   return { server, client: clientOf(server.url, options) };
 }
 
-/** Calls `done` with each whole request (head and body) that comes on the socket. */
+/** Calls `done` with each complete request (head and body) on the socket. */
 export function onRequest(socket: Socket, done: (request: string, n: number) => unknown): void {
   let text = '';
   let n = 0;
@@ -174,7 +174,7 @@ export function onRequest(socket: Socket, done: (request: string, n: number) => 
   });
 }
 
-/** An answer of HTTP/1.1 as bytes. */
+/** Returns an HTTP/1.1 answer as bytes. */
 export function http(body: string, head = 'HTTP/1.1 200 OK'): string {
   return `${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
@@ -182,7 +182,7 @@ export function http(body: string, head = 'HTTP/1.1 200 OK'): string {
 export const CREDENTIALS = { username: 'Jürgen', password: 'sécret:"x"' };
 const REALM = 'Administrators only. If you don\'t know the password, ask for "it", <politely> \\o/';
 
-/** The parameters of a header, unquoted. */
+/** Returns the parameters of a header, unquoted. */
 export function parameters(header = ''): Record<string, string> {
   const found: Record<string, string> = {};
   for (const [, name = '', quoted, token] of header.matchAll(
@@ -197,7 +197,7 @@ export function parameters(header = ''): Record<string, string> {
  */
 export class DigestServer {
   password = CREDENTIALS.password;
-  /** Of each nonce, the counts that were used. */
+  /** The counts that were used with each nonce. */
   readonly nonces = new Map<string, Set<string>>();
   #issued = 0;
 
@@ -221,7 +221,9 @@ export class DigestServer {
     return this.http.url;
   }
 
-  /** What came, in short: `GET -` without credentials, `POST 1` with the count of its nonce. */
+  /**
+   * The requests in short form: `GET -` without credentials, `POST 1` with the count of its nonce.
+   */
   get log(): string[] {
     return this.http.requests.map(({ method, headers: { authorization } }) => {
       const { nc } = parameters(authorization);

@@ -49,7 +49,7 @@ async function read(body: string | Buffer, { size = 65_536, asked = 'T', keyByte
 const keysIn = async (...asked: Parameters<typeof read>) =>
   (await read(...asked))?.rows.map(([pk]) => pk);
 
-/** As the embedded peer writes a table. */
+/** Writes a table as the embedded peer does. */
 function jsonOf(rows: readonly TableRow[], columns: readonly string[]): string {
   const lines = rows.map(({ pk, cells }) => {
     const pairs = [...cells].map(
@@ -63,7 +63,7 @@ function jsonOf(rows: readonly TableRow[], columns: readonly string[]): string {
 const escaped = (text: string): string =>
   text.replace(/[&<>"]/g, (c) => `&${{ '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot' }[c]};`);
 
-/** As YaCy writes it; keys as they are given. */
+/** Writes a table as YaCy does, with the keys unchanged. */
 function xmlOf(rows: readonly TableRow[], keyOf: (pk: string) => string): string {
   const lines = rows.map(({ pk, cells }, n) => {
     const inside = [...cells].map(
@@ -124,7 +124,7 @@ function manyRows(chunk: number) {
   return { body, state, answer: streamed(counted()) };
 }
 
-describe('a table as it comes in', () => {
+describe('a table that is streamed', () => {
   it('is read from each form, wherever the answer is cut into chunks', async () => {
     await fc.assert(
       fc.asyncProperty(TABLE, fc.integer({ min: 1, max: 90 }), async ({ columns, rows }, size) => {
@@ -151,7 +151,7 @@ describe('a table as it comes in', () => {
     }
   });
 
-  it('is given in groups of a bounded number of rows as it comes in, all in one line', async () => {
+  it('arrives in groups with a bounded number of rows, even if all rows are on one line', async () => {
     const { state, answer } = manyRows(65_536);
     const table = await readTable(answer, 'T');
     expect(state.given).toBe(65_536);
@@ -164,7 +164,7 @@ describe('a table as it comes in', () => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20_000);
   });
 
-  it('lets others have their turns, however much comes at once', async () => {
+  it('leaves turns of the event loop to others, however much arrives at once', async () => {
     const { body } = manyRows(1);
     let turns = 0;
     let turn = setImmediate(function next() {
@@ -179,7 +179,7 @@ describe('a table as it comes in', () => {
   it.each([
     ['JSON', '{"table":"T","rows":[\n{"pk":"k","cells":{"a":"', 'x'],
     ['XML', '<tables><table name="T"><row pk="', 'x'],
-  ])('is refused where one row has no end, in bounded memory: %s', async (_, begin, more) => {
+  ])('is refused, in bounded memory, if a row does not end: %s', async (_, begin, more) => {
     const answer = streamed(endless(begin, Buffer.alloc(1_048_576, more)));
     const reading = async () => {
       for await (const group of (await readTable(answer, 'T'))?.rows ?? [])
@@ -256,7 +256,7 @@ it.each<[string | Buffer, string]>([
 });
 
 describe('a table of a real peer', () => {
-  it('is read as it writes it, ill-formed with NUL in its keys', async () => {
+  it('is read although it is not well-formed and has NULs in its keys', async () => {
     const table = await read(realAnswer('table.xml'), { asked: 'wiretest', size: 11 });
     const special = `<b>&amp; "q" 'a' é日本😀\nline2\r\nline3\ttab ]]> % + =;,`;
     expect(table?.rows.map(([pk]) => pk)).toEqual([
@@ -276,7 +276,7 @@ describe('a table of a real peer', () => {
     expect(await read(realAnswer('table-unknown.xml'))).toBeUndefined();
   });
 
-  it('is read with keys that are not escaped, wherever the answer is cut, and with keys that are', async () => {
+  it('is read with unescaped and escaped keys, wherever the answer is cut', async () => {
     const quotes = ['one', 'a"b', '<a><b>', '&amp;&lt;', 'x">', `"<&>"'"<&>"'`];
     const keys = [...quotes, '\x01\x1f\n\t', 'é"日本', '<row '];
     const cells = new Map([['a', '<row count="1']]);
@@ -290,7 +290,7 @@ describe('a table of a real peer', () => {
   });
 });
 
-it('tells whether its bytes were UTF-8, wherever they are cut', async () => {
+it('a table shows whether its bytes were UTF-8, wherever they are cut', async () => {
   const text = Buffer.from('{"rows":[{"pk":"k1","cells":{"name":"Müller"}}]}');
   const latin1 = Buffer.from(text.toString(), 'latin1');
   for (const [body, expected] of [[text, true] as const, [latin1, false] as const]) {

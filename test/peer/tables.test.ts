@@ -5,19 +5,19 @@ import { ANY_CHARACTER, realAnswer, serving } from './support.js';
 
 type Cells = Record<string, string>;
 
-/** What a peer gets wrong. */
+/** The faults of a peer. */
 interface Faults {
-  /** It gives all rows whichever is asked for. */
+  /** Returns all rows whichever is requested. */
   readonly ignoresKeys?: boolean;
-  /** What it does with a cell that it is told to keep. */
+  /** Returns the cell that the peer stores for the one that it was given. */
   readonly keep?: (cell: string) => string | undefined;
   readonly ignoresDeletes?: boolean;
-  /** It answers to changes with so many bytes, and does not come to an end. */
+  /** Sends this many bytes as the answer to a change, and never ends it. */
   readonly words?: number;
   readonly dropsEmptyTables?: boolean;
 }
 
-/** A peer that has these tables, and keeps the parameters of each request. */
+/** A peer with these tables, which records the parameters of each request. */
 async function tablePeer(
   faults: Faults = {},
   given: Readonly<Record<string, Record<string, Cells>>> = {},
@@ -71,7 +71,7 @@ const numbered = (count: number) =>
   Array.from({ length: count }, (_, n) => row(`k${n}`, { a: `${n}` }));
 
 describe('tables that are read', () => {
-  it('come whole, with all columns in the order in which they were shown; undefined where there is none', async () => {
+  it('are complete, with all columns in order of appearance; undefined if there is no such table', async () => {
     const { tables } = await tablePeer({}, { T: { k2: { b: 'x' }, k1: { a: 'y', b: '' } } });
     expect(await tables.read({ table: 'T' })).toEqual({
       name: 'T',
@@ -85,7 +85,7 @@ describe('tables that are read', () => {
     await expect(reading).rejects.toMatchObject({ code: 'PEER_ANSWER_TOO_LARGE' });
   });
 
-  it('throw in the middle where the answer breaks off there', async () => {
+  it('throw in the middle if the answer breaks off there', async () => {
     const part = `{"table":"T","rows":[\n${'{"pk":"k","cells":{}},\n'.repeat(5_000)}{"pk":`;
     const { client } = await serving((_, response) => response.end(part));
     let rows = 0;
@@ -119,13 +119,13 @@ describe('the list of tables', () => {
     '<html>Welcome</html>',
     '',
     PAGE.subarray(0, PAGE.indexOf('with/slash')),
-  ])('is never taken from something else, or a part: %#', async (body) => {
+  ])('is never read from another page, or from part of one: %#', async (body) => {
     await expect(listOf(body)).rejects.toMatchObject({ code: 'PEER_ANSWER' });
   });
 });
 
 describe('rows that are set', () => {
-  it('are read back one by one where they are few, and in one pass where they are many', async () => {
+  it('are read back one by one if they are few, and in one pass if they are many', async () => {
     const { asked, tables } = await tablePeer();
     await tables.set('T', numbered(3));
     const one = (pk: string) => ({
@@ -140,13 +140,13 @@ describe('rows that are set', () => {
     expect(asked.slice(46)).toEqual([{ path: READ, fields: [['table', 'T']] }]);
   });
 
-  it('are read once from a peer that gives all rows whichever is asked for, however many', async () => {
+  it('are read back in one request from a peer that always returns all rows', async () => {
     const { asked, tables } = await tablePeer({ ignoresKeys: true }, {}, { maxAnswer: 50 });
     expect(await tables.set('T', numbered(3))).toEqual(numbered(3));
     expect(asked).toHaveLength(4);
   });
 
-  it('keep their other cells, may be set twice, and have empty cells that the peer does not keep', async () => {
+  it('keep their other cells, may be set twice, and may have empty cells that the peer drops', async () => {
     const { tables } = await tablePeer(
       { keep: (cell) => cell || undefined },
       { T: { k: { c: 'stays' } } },
@@ -155,7 +155,7 @@ describe('rows that are set', () => {
     expect(seen).toEqual([row('k', { c: 'stays', a: '2' })]);
   });
 
-  it('are not done where a cell is seen with another text, however long both are', async () => {
+  it('fail if a cell reads back with another text, however long both are', async () => {
     const { tables } = await tablePeer({ keep: (cell) => cell.slice(0, 5_000).trimEnd() });
     const set = (a: string) => tables.set('T', [row('k 1', { b: 'ok', a })]);
     const words = 'was told to set column "a" of row "k 1" of the table "T" to "x ", and shows "x"';
@@ -167,18 +167,18 @@ describe('rows that are set', () => {
     expect(String(told).length).toBeLessThan(2_500);
   });
 
-  it('are not done where the row is not seen', async () => {
+  it('fail if the row is missing when read back', async () => {
     const { client } = await serving((_, response) => response.end('{"rows":[]}'));
     const told = { ...NOT_DONE, message: expect.stringContaining('does not show that row') };
     await expect(client.tables.set('T', numbered(1))).rejects.toMatchObject(told);
   });
 
-  it('do not wait for the end of what the peer says to a change', async () => {
+  it('do not wait for the end of the peer’s answer to a change', async () => {
     const { tables } = await tablePeer({ words: 100_000 });
     expect(await tables.set('T', numbered(1))).toEqual(numbered(1));
   });
 
-  it('come back as they went, whatever they hold', async () => {
+  it('read back as they were set, whatever they contain', async () => {
     const { tables } = await tablePeer();
     const text = fc.string({ unit: ANY_CHARACTER });
     const name = fc
@@ -222,7 +222,7 @@ describe('a row that is added', () => {
 });
 
 describe('rows that are deleted', () => {
-  it('are exactly those that were named, a hundred a request, and are looked for afterwards', async () => {
+  it('are exactly the named ones, a hundred per request, and are looked up afterwards', async () => {
     const all = Array.from({ length: 250 }, (_, n) => `k${n}`);
     const rows = Object.fromEntries([...all, 'left'].map((pk) => [pk, {}]));
     const { asked, keys, tables } = await tablePeer({}, { T: rows });
@@ -233,14 +233,14 @@ describe('rows that are deleted', () => {
     expect(keys('T')).toEqual(['left']);
   });
 
-  it('are not done where one is still seen, and it is named', async () => {
+  it('fail if one is still there, and the error names it', async () => {
     const { tables } = await tablePeer({ ignoresDeletes: true }, { T: { a: {}, b: {} } });
     const words = 'to delete row "a" of the table "T" and 1 more, and still shows it';
     const told = { ...NOT_DONE, message: expect.stringContaining(words) };
     await expect(tables.deleteRows('T', ['a', 'b'])).rejects.toMatchObject(told);
   });
 
-  it('are gone with a table that is not kept empty, when it is not in the list any more', async () => {
+  it('count as deleted if the peer drops the empty table and no longer lists it', async () => {
     const { tables } = await tablePeer({ dropsEmptyTables: true }, { T: { a: {} } });
     expect(await tables.deleteRows('T', ['a'])).toEqual(['a']);
     const { client } = await serving(({ url }, response) =>
@@ -250,14 +250,14 @@ describe('rows that are deleted', () => {
   });
 });
 
-it('a table that is dropped is not in the list afterwards, which is returned', async () => {
+it('dropping a table returns the remaining tables, without it', async () => {
   const both = { T: {}, U: {} };
   expect(await (await tablePeer({}, both)).tables.drop('T')).toEqual(['U']);
   const { tables } = await tablePeer({ ignoresDeletes: true }, both);
   await expect(tables.drop('T')).rejects.toMatchObject(NOT_DONE);
 });
 
-it('a change is refused where the peer has no page for it', async () => {
+it('a change is refused if the peer has no page for it', async () => {
   const { client } = await serving((_, response) => response.writeHead(404).end('no'));
   const refused = { code: 'PEER_REFUSED', status: 404 };
   await expect(client.tables.set('T', [row('k')])).rejects.toMatchObject(refused);
@@ -296,7 +296,7 @@ it.each<[RegExp, readonly string[], readonly Call[]]>([
   },
 );
 
-it('a request about tables ends when it is called off', async () => {
+it('a request about tables ends when it is aborted', async () => {
   const { client } = await serving(() => {});
   const stop = new AbortController();
   const { tables } = client;

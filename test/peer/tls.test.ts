@@ -36,7 +36,7 @@ describe('TLS', () => {
     expect(Buffer.concat(read).equals(content)).toBe(true);
   });
 
-  it('is refused with a peer that nobody vouches for, or under another name', async () => {
+  it('is refused if the certificate is not trusted, or is for another name', async () => {
     const { url, ca } = await startTls();
     const cases = [
       [clientOf(url), /cannot be reached: self-signed certificate/],
@@ -51,7 +51,7 @@ describe('TLS', () => {
       });
   });
 
-  it('is spoken with a renewed certificate once that is trusted, and not on a connection from before', async () => {
+  it('accepts a renewed certificate once it is trusted, on a new connection', async () => {
     const { ca, server, client } = await startTls();
     expect(await client.push([ITEM])).toMatchObject(OK);
     const renewed = makeCertificate();
@@ -64,7 +64,7 @@ describe('TLS', () => {
     await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
   });
 
-  it('goes on with what is under way while other certificates are trusted, and uses that connection no more', async () => {
+  it('finishes requests under way when the trusted certificates change, and does not reuse their connection', async () => {
     let answer: (() => void) | undefined;
     const { client } = await startTls((response) => {
       answer = () => void response.end(ACCEPTED);
