@@ -10,7 +10,12 @@ const LONG = [
   'test/fault/**/*.test.ts',
   'test/browser/**/*.test.ts',
   'test/systemd/boot.test.ts',
+  'test/e2e/full-state-disk.test.ts',
+  'test/e2e/package.test.ts',
+  'test/e2e/state-lost.test.ts',
   'test/e2e/wall-clock.test.ts',
+  'test/wire/yacy-moments.test.ts',
+  'test/wire/yacy-poison.test.ts',
 ];
 
 /** Other tests that start whole programs. */
