@@ -1,6 +1,7 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
  * What is broken on purpose or looked at from outside, and takes minutes: kills, hostile peers,
@@ -17,6 +18,17 @@ const LONG = [
   'test/wire/yacy-moments.test.ts',
   'test/wire/yacy-poison.test.ts',
 ];
+
+/** Files that take longest begin first, so that nothing waits for them at the end. */
+const SLOWEST = /directory-swap|bombs|mirror-kill|boot|wall-clock/;
+
+class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isSlow = ({ moduleId }: TestSpecification) => SLOWEST.test(moduleId);
+    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
+  }
+}
 
 /** Other tests that start whole programs. */
 const PROGRAMS = ['test/e2e/**/*.test.ts', 'test/wire/**/*.test.ts', 'test/systemd/**/*.test.ts'];
@@ -51,6 +63,7 @@ export default defineConfig({
     pool: 'forks',
     // Most of the time is spent waiting for processes, files and sockets.
     maxWorkers: 4,
+    sequence: { sequencer: SlowestFirst },
     setupFiles: ['test/support/lives.ts'],
     // Whoever runs the tests by npm: what they start is as if it were installed.
     env: { npm_execpath: '' },

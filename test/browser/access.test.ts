@@ -148,7 +148,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     }
     // A change of the world is read out, and not each second of it.
     expect(await page.getByRole('status').textContent()).toMatch(
-      /^18,848 files searchable\. 44 need you\. The folder "usb" is held/,
+      /^20,848 documents searchable, 2,000 of them of removed files\. 44 need you\. The folder "usb" is held/,
     );
   });
 
