@@ -15,6 +15,7 @@ const LONG = [
   'test/e2e/package.test.ts',
   'test/e2e/state-lost.test.ts',
   'test/e2e/wall-clock.test.ts',
+  'test/wire/yacy-losses.test.ts',
   'test/wire/yacy-moments.test.ts',
   'test/wire/yacy-poison.test.ts',
 ];
