@@ -62,7 +62,7 @@ try {
       : undefined;
   if (completions === undefined) await commandLine(asOptions(args));
   else for (const completion of completions) print(completion);
-  // As git and rclone do: a script that lost its command does not go on as if something were done.
+  // A script that lost its command must not go on as if something were done: git fails, too.
   if (args.length === 0) process.exitCode = EXIT.usage;
 } catch (error) {
   process.exitCode = reportError(error, {

@@ -227,8 +227,8 @@ async function droppedBy(
 }
 
 /**
- * What cannot be sent is told as such; what was confirmed also where it cannot be looked at more
- * closely.
+ * Reports a document that cannot be sent as such, and a confirmed one even if the peer cannot be
+ * asked for more details of it.
  */
 function unknown(error: unknown): undefined {
   if (!(error instanceof PeersyncError)) throw error;
@@ -253,7 +253,7 @@ const DOCUMENTS: Readonly<Record<string, (lines: readonly string[]) => Uint8Arra
 };
 
 /**
- * What is pushed: six kinds of document below `base`, and one below the URL of each folder that
+ * Returns the documents to push: six kinds below `base`, and one below the URL of each folder that
  * lies elsewhere.
  */
 export function canaryPlan(
@@ -339,8 +339,8 @@ const NEVER_SHOWN: ReadonlySet<string> = new Set(['DOMAIN_GATE', 'NOT_SHOWN']);
 const READ_SHARE = 0.5;
 
 /**
- * What a canary tells of the peer: which kinds of document it takes, reads and shows, and whether
- * it takes the addresses of the folders.
+ * Reports which kinds of document the peer takes, reads and shows, and whether it takes the
+ * addresses of the folders.
  */
 export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: number) {
   const visible = probed.flatMap(({ visibleMs }) => visibleMs ?? []);

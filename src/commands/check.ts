@@ -78,7 +78,7 @@ export const checkCommand = define({
   },
 });
 
-/** What is right and might be better is a note. */
+/** Returns the label of a finding: a finding that is right and has a hint is a note. */
 function labelOf({ hint, ok }: Finding): { readonly label: string; readonly style: Style } {
   if (!ok) return { label: 'TROUBLE', style: 'red' };
   if (hint !== undefined) return { label: 'note', style: 'yellow' };
@@ -217,8 +217,7 @@ async function missingFolder(folder: FolderConfig, state: StateView | undefined)
 }
 
 /**
- * What the state says of documents that the peer accepted and may never show; nothing where it says
- * nothing.
+ * Reports documents that the peer accepted and may never show; nothing if the state has none.
  */
 async function* checkAddresses(config: Config): AsyncGenerator<Finding> {
   // Its own finding says what is wrong with a state that cannot be read.
