@@ -5,7 +5,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { systemClock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import { frame } from './lib/frames.js';
-import { giveWay } from './lib/work-thread.js';
+import { lowerPriority } from './lib/work-thread.js';
 import { type DocumentRequest, LIMIT_SIGNALS } from './uplink/document-answer.js';
 import type { Packed } from './uplink/documents.js';
 
@@ -71,7 +71,7 @@ async function serve(starter: string | undefined): Promise<void> {
   // A stop of the service, or Ctrl-C, reaches all its processes. The daemon ends this one, and
   // blames no document for it.
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => {});
-  giveWay();
+  lowerPriority();
   endFirst();
   const watcher = new Worker(new URL(import.meta.url), {
     // A thread does not see the arguments of the process.
@@ -94,7 +94,7 @@ async function serve(starter: string | undefined): Promise<void> {
   write({ ready: true });
   const refused = (...why: Parameters<typeof unreadableDocument>): Packed => ({
     kind: 'refused',
-    trouble: unreadableDocument(...why),
+    failure: unreadableDocument(...why),
   });
   for await (const line of createInterface({ input: process.stdin })) {
     const { id, mostBytes, mostCpuMs, order } = JSON.parse(line) as DocumentRequest;

@@ -142,7 +142,7 @@ async function* checkMachine(config: Config): AsyncGenerator<Finding> {
  * @param state undefined where it cannot be read: it may know the folder
  */
 export async function checkFolder(folder: FolderConfig, state: StateView | undefined) {
-  const [{ FolderRules, trouble }, { rootAt }, { mountsAway }] = await Promise.all([
+  const [{ FolderRules, failures }, { rootAt }, { mountsAway }] = await Promise.all([
     import('../watch/rules.js'),
     import('../watch/root.js'),
     import('../watch/mounts.js'),
@@ -180,7 +180,7 @@ export async function checkFolder(folder: FolderConfig, state: StateView | undef
     if (replaced !== undefined) throw new Wrong(replaced.message, replaced.hint);
     const [unmounted] = state === undefined ? [] : await mountsAway(folder, state);
     if (unmounted !== undefined) {
-      const { message, hint } = trouble.mountAway(join(folder.path, unmounted), folder.name);
+      const { message, hint } = failures.mountAway(join(folder.path, unmounted), folder.name);
       throw new Wrong(message, hint);
     }
     if (unreadable.length === 0)

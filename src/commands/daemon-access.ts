@@ -7,7 +7,7 @@ import { EXIT, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence, shellWord } from '../lib/text.js';
-import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
+import { PEER_FAILURE_WORDS, type PeerFailure, type PeerFailureKind } from '../queue/breaker.js';
 import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import type { Question } from '../report/answers.js';
 import type { StatusReport } from '../report/status.js';
@@ -244,13 +244,13 @@ export async function openAlone(
     clock: systemClock,
     log,
     follow: false,
-    patient: false,
+    waitWhileDiskFull: false,
     onFailure,
   });
 }
 
 /** How long a command bears a trouble of the peer. */
-const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
+const GIVE_UP_MS: Readonly<Record<PeerFailureKind, number>> = {
   // Longer than a peer needs that is being restarted.
   unreachable: 15_000,
   // Longer than one that has just started answers with errors.
@@ -266,20 +266,20 @@ const GIVE_UP_AT_LAST_MS = Object.values(GIVE_UP_MS).reduce((sum, ms) => sum + m
 const LOOK_MS = 500;
 
 /** The trouble of the peer, where it has lasted for too long. */
-export function lastingTrouble(
+export function lastingFailure(
   { reason, since, downSince = since }: QueueStatus['circuit'],
   now: number,
-): Trouble | undefined {
+): PeerFailure | undefined {
   if (reason === undefined) return undefined;
   return now - since > GIVE_UP_MS[reason.kind] || now - downSince > GIVE_UP_AT_LAST_MS
     ? reason
     : undefined;
 }
 
-export function peerInTrouble({ kind, code, message, hint }: Trouble): PeersyncError {
+export function peerFailed({ kind, code, message, hint }: PeerFailure): PeersyncError {
   return new PeersyncError({
     code: code ?? 'PEER_FAILED',
-    message: `The peer ${TROUBLE_WORDS[kind]}: ${sentence(message)}`,
+    message: `The peer ${PEER_FAILURE_WORDS[kind]}: ${sentence(message)}`,
     hint: `${hint === undefined ? '' : `${sentence(hint)} `}Nothing is lost: the next run goes on from here.`,
     exitCode: kind === 'unreachable' ? EXIT.unreachable : EXIT.failure,
   });
@@ -291,8 +291,8 @@ async function giveUpInTime(
   ending: AbortController,
 ): Promise<void> {
   while (!ending.signal.aborted) {
-    const reason = lastingTrouble(queue.status().circuit, systemClock.now());
-    if (reason !== undefined) ending.abort(peerInTrouble(reason));
+    const reason = lastingFailure(queue.status().circuit, systemClock.now());
+    if (reason !== undefined) ending.abort(peerFailed(reason));
     await systemClock.sleep(LOOK_MS, ending.signal);
   }
 }

@@ -2,7 +2,7 @@ import { quoted, shellWord } from '../lib/text.js';
 import { type Forgetting, nothingHeld } from '../report/deletions.js';
 import { knownFolder } from '../report/items.js';
 import type { StatusReport } from '../report/status.js';
-import { placeName } from '../state/entry.js';
+import { itemName } from '../state/entry.js';
 import type { HeldDeletes } from '../watch/deletions.js';
 import { answer, complain, define, type GlobalOptions, UsageError } from './context.js';
 import { askAnyoneOnce, configToAsk } from './daemon-access.js';
@@ -33,7 +33,7 @@ async function assertMeant(
 function exampleLines(folder: string, examples: readonly string[], of: number): string[] {
   const more =
     of > examples.length ? [`  and ${counted(of - examples.length, 'more', 'more')}`] : [];
-  return [...examples.map((path) => `  ${placeName({ folder, path })}`), ...more];
+  return [...examples.map((path) => `  ${itemName({ folder, path })}`), ...more];
 }
 
 /** Lets the documents of very many removed files be removed, too. */

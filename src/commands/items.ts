@@ -125,15 +125,15 @@ const KINDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
 
 /** The report for a person, line by line. */
 export function whyText(report: WhyReport, now: number): string[] {
-  const { attempts, evidence, kind, nextAt, trouble, version } = report;
+  const { attempts, evidence, kind, nextAt, failure, version } = report;
   const since = report.since === undefined ? '' : `, since ${timeText(report.since, now)}`;
   const sha256 = version?.sha256 === undefined ? '' : `, sha256 ${version.sha256}`;
   return named([
     ['file', report.file],
     ['status', `${kind === undefined ? STATUSES[report.status] : KINDS[kind]}${since}`],
     ['name', report.renamed],
-    ['reason', trouble && `${trouble.message} [${trouble.code}]`],
-    ['what to do', trouble?.hint],
+    ['reason', failure && `${failure.message} [${failure.code}]`],
+    ['what to do', failure?.hint],
     [
       'evidence',
       evidence && `${evidence.kind}: ${evidence.shown}, seen ${timeText(evidence.at, now)}`,

@@ -8,12 +8,12 @@ import type { MirrorReport } from '../mirror/record.js';
 import { isHeldUp } from '../report/pace.js';
 import { statusReport } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
-import type { Trouble } from '../state/entry.js';
+import type { Failure } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { UnmountedPart } from '../watch/watcher.js';
 import { answer, define, prepare, restated, untilStopped } from './context.js';
-import { lastingTrouble, openAlone, peerInTrouble, runningStatus } from './daemon-access.js';
+import { lastingFailure, openAlone, peerFailed, runningStatus } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import * as option from './option.js';
 import { Progress, type Step } from './terminal.js';
@@ -167,20 +167,20 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
     run.progress.show({ ...step, heldUp });
     assertHope(daemon, run, isScanned);
   } while ((await Promise.race([over, systemClock.sleep(TICK_MS, signal)])) !== 'over');
-  const leftOut = (what: string, name: string, waiting: number, trouble: Trouble | undefined) => {
+  const leftOut = (what: string, name: string, waiting: number, failure: Failure | undefined) => {
     const waits =
       waiting === 0
         ? ''
         : ` ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
-    const message = `${what} ${quoted(name)} was left out: ${safe(trouble?.message ?? 'it is not there.')}${waits}`;
+    const message = `${what} ${quoted(name)} was left out: ${safe(failure?.message ?? 'it is not there.')}${waits}`;
     return { name, waiting, message };
   };
   const folders = [
-    ...held().map(({ name, trouble }) =>
-      leftOut('The folder', name, state.committed.counts(name).pending, trouble),
+    ...held().map(({ name, failure }) =>
+      leftOut('The folder', name, state.committed.counts(name).pending, failure),
     ),
-    ...unmounted().map(({ folder, trouble, waiting }) =>
-      leftOut('A part of the folder', folder, waiting, trouble),
+    ...unmounted().map(({ folder, failure, waiting }) =>
+      leftOut('A part of the folder', folder, waiting, failure),
     ),
   ];
   const { message, hint } = refused() ?? {};
@@ -218,8 +218,8 @@ function assertHope(
   if (signal.aborted) throw reason;
   const { circuit, paused, pausedUntil = 0 } = parts.queue.status();
   const now = systemClock.now();
-  const trouble = now > deadline ? circuit.reason : lastingTrouble(circuit, now);
-  if (trouble !== undefined) throw peerInTrouble(trouble);
+  const failure = now > deadline ? circuit.reason : lastingFailure(circuit, now);
+  if (failure !== undefined) throw peerFailed(failure);
   if (pausedUntil > deadline)
     throw unfinished(
       'PEER_BUSY',

@@ -13,7 +13,7 @@ const number = z.number();
 const flag = z.boolean();
 const maybe = { text: text.optional(), number: number.optional() };
 const known = z.enum(LISTED_STATUSES);
-const trouble = z.looseObject({ code: maybe.text, message: text, hint: maybe.text });
+const failure = z.looseObject({ code: maybe.text, message: text, hint: maybe.text });
 const evidence = z.looseObject({ kind: text, shown: text });
 const counts = z.record(known, number);
 const cells = z.record(text, text);
@@ -36,10 +36,10 @@ const mirror = z.looseObject({
   rows: maybe.number,
   bytes: maybe.number,
   changed: flag.optional().describe('Whether this run changed the file.'),
-  alarm: trouble
+  alarm: failure
     .optional()
     .describe('What keeps the file from following the peer until it is accepted.'),
-  failure: trouble.optional(),
+  failure: failure.optional(),
 });
 const status = z.looseObject({
   version: text,
@@ -55,7 +55,7 @@ const status = z.looseObject({
   quarantined: z
     .array(z.looseObject({ file: text, code: text, message: text }))
     .describe('The first ones.'),
-  problems: z.array(z.looseObject({ path: text, trouble })),
+  problems: z.array(z.looseObject({ path: text, failure })),
   truncated: z.record(text, z.looseObject({ total: number, shown: number })).optional(),
 });
 const file = { url: maybe.text, since: maybe.number, attempts: maybe.number };
@@ -101,7 +101,7 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
     status: z.enum([...LISTED_STATUSES, 'ignored', 'unknown', 'outside']),
     version: z.looseObject({ size: number, mtimeMs: number, sha256: maybe.text }).optional(),
     evidence: evidence.optional(),
-    trouble: trouble.optional(),
+    failure: failure.optional(),
     conversion: maybe.text,
     extracted: z.looseObject({ reader: text, words: number }).optional(),
     renamed: maybe.text,

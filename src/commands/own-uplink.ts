@@ -12,11 +12,11 @@ import { type QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import {
   type Entry,
   type Evidence,
+  type Failure,
   gone,
   isAway,
   read,
   removing,
-  type Trouble,
   type Version,
 } from '../state/entry.js';
 import { State } from '../state/state.js';
@@ -25,7 +25,7 @@ import type { UplinkPeer } from '../uplink/deps.js';
 import { DocumentProcesses } from '../uplink/document-processes.js';
 import { type Packers, pack } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
-import { lastingTrouble, peerInTrouble } from './daemon-access.js';
+import { lastingFailure, peerFailed } from './daemon-access.js';
 
 /** What became of a file that was pushed. */
 export type Outcome =
@@ -78,13 +78,13 @@ const POLL_MS = 50;
 /** Why the peer cannot be waited for any longer, if that is so. */
 type Lasting = QueueStatus['circuit']['reason'];
 
-const NOT_SENT: Trouble = {
+const NOT_SENT: Failure = {
   code: 'TIMEOUT',
   message: 'It could not be sent in time.',
   hint: 'A longer --timeout waits longer.',
 };
 
-export const CHANGING: Trouble = {
+export const CHANGING: Failure = {
   code: 'FILE_CHANGING',
   message: 'The file is being changed at this moment.',
   hint: 'Push it again when it is at rest.',
@@ -153,10 +153,10 @@ export class OwnUplink {
       packDocument: packDocument ?? ((...order) => documents.read(...order)),
       linksWithin: () => undefined,
       extracts: () => false,
-      dialect: { current: dialect, known: async () => true, misfits: async () => false },
+      dialect: { current: dialect, known: async () => true, redetect: async () => false },
       settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
       pathOf: ({ path }) => this.#files.get(path)?.path,
-      standing: () => 'there',
+      folderState: () => 'there',
       look: ({ path }) => void this.#changed.add(path),
     });
   }
@@ -191,7 +191,7 @@ export class OwnUplink {
       this.state.put(read(undefined, to, version, this.#clock.now()));
       open.set(path, file);
     }
-    await this.#settle(open, (entry, trouble) => this.#pushed(entry, trouble, wait), tell);
+    await this.#settle(open, (entry, failure) => this.#pushed(entry, failure, wait), tell);
   }
 
   /**
@@ -219,7 +219,7 @@ export class OwnUplink {
     const removed: string[] = [];
     await this.#settle(
       open,
-      (entry, trouble) => this.#left(entry, trouble),
+      (entry, failure) => this.#left(entry, failure),
       (url, outcome) => {
         if (outcome.status === 'removed') removed.push(url);
         else tell(url, outcome);
@@ -259,7 +259,7 @@ export class OwnUplink {
     this.#movedAt = this.#clock.now();
     while (open.size > 0) {
       this.#over.throwIfAborted();
-      const lasting = lastingTrouble(this.#queue.status().circuit, this.#clock.now());
+      const lasting = lastingFailure(this.#queue.status().circuit, this.#clock.now());
       for (const [path, each] of open) {
         const entry = this.state.get(FOLDER, path);
         if (entry === undefined) continue;
@@ -280,13 +280,13 @@ export class OwnUplink {
     const { path, status } = entry;
     const isLate = this.#isLate(entry);
     if (status === 'confirmed') return { status, evidence: entry.evidence };
-    if (status === 'quarantined' || status === 'skipped') return failed(entry.trouble);
+    if (status === 'quarantined' || status === 'skipped') return failed(entry.failure);
     if (status === 'accepted' && !wait) return { status };
     if (this.#changed.has(path)) return failed(CHANGING);
-    if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };
+    if (lasting !== undefined) return { status: 'failed', error: peerFailed(lasting) };
     if (!isLate) return undefined;
-    if (status === 'pending' || entry.trouble !== undefined)
-      return failed(entry.trouble ?? this.#documents.trouble ?? NOT_SENT);
+    if (status === 'pending' || entry.failure !== undefined)
+      return failed(entry.failure ?? this.#documents.failure ?? NOT_SENT);
     const answer =
       this.#uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
     return { status: 'unseen', message: answer };
@@ -295,8 +295,8 @@ export class OwnUplink {
   #left(entry: Entry, lasting: Lasting): RemovalOutcome | undefined {
     const isLate = this.#isLate(entry);
     if (entry.status === 'removed') return { status: 'removed' };
-    if (entry.trouble !== undefined) return failed(entry.trouble);
-    if (lasting !== undefined) return { status: 'failed', error: peerInTrouble(lasting) };
+    if (entry.failure !== undefined) return failed(entry.failure);
+    if (lasting !== undefined) return { status: 'failed', error: peerFailed(lasting) };
     return isLate
       ? { status: 'remains', message: 'the peer did not show in time that it is gone' }
       : undefined;
@@ -312,4 +312,4 @@ export class OwnUplink {
   }
 }
 
-const failed = (why: Trouble) => ({ status: 'failed', error: new PeersyncError(why) }) as const;
+const failed = (why: Failure) => ({ status: 'failed', error: new PeersyncError(why) }) as const;

@@ -13,9 +13,9 @@ import type { PeerClient } from '../peer/client.js';
 import type { ContentRules, Dialect } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
 import { REMOVED_COLLECTION } from '../peer/removal.js';
-import type { Trouble } from '../state/entry.js';
+import type { Failure } from '../state/entry.js';
 import { cannotTravel } from '../uplink/documents.js';
-import { trouble } from '../watch/rules.js';
+import { failures } from '../watch/rules.js';
 import {
   answer,
   complain,
@@ -341,16 +341,16 @@ export interface ReadFile extends Target, OutgoingFile {}
  */
 export async function readTarget(target: Target, rules: ContentRules): Promise<ReadFile> {
   const { file } = target;
-  const refused = ({ code, hint, message }: Trouble) =>
+  const refused = ({ code, hint, message }: Failure) =>
     new PeersyncError({ code, message: `${file}: ${message}`, hint, details: { file } });
   try {
     const path = await realpath(writtenPath(file));
     const stats = await stat(path);
     if (!stats.isFile()) throw refused(NOT_A_FILE);
     if (stats.size === 0)
-      throw refused({ ...trouble.empty(), hint: 'Push it when something is in it.' });
+      throw refused({ ...failures.empty(), hint: 'Push it when something is in it.' });
     const found = await fingerprint({ file: path, stat: fileStat(stats) });
-    if (found.kind === 'unreadable') throw refused(trouble.unreadable(found.code));
+    if (found.kind === 'unreadable') throw refused(failures.unreadable(found.code));
     if (found.kind !== 'version') throw refused(CHANGING);
     const { version } = found;
     const kept = cannotTravel(version.encoding, rules);
@@ -360,18 +360,18 @@ export async function readTarget(target: Target, rules: ContentRules): Promise<R
     const code = error instanceof PeersyncError ? undefined : systemCode(error);
     if (code === undefined) throw error;
     throw refused(
-      code === 'ENOENT' || code === 'ENOTDIR' ? NO_SUCH_FILE : trouble.unreadable(code),
+      code === 'ENOENT' || code === 'ENOTDIR' ? NO_SUCH_FILE : failures.unreadable(code),
     );
   }
 }
 
-const NOT_A_FILE: Trouble = {
+const NOT_A_FILE: Failure = {
   code: 'NOT_A_FILE',
   message: 'It is a directory or a device, and no file.',
   hint: 'Name files; a whole directory is what `folders` of the configuration are for.',
 };
 
-const NO_SUCH_FILE: Trouble = {
+const NO_SUCH_FILE: Failure = {
   code: 'NO_SUCH_FILE',
   message: 'There is no such file.',
   hint: 'Name files that exist.',

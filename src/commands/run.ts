@@ -67,7 +67,7 @@ export const runCommand = define({
       notifier,
       clock: systemClock,
       follow: true,
-      patient: true,
+      waitWhileDiskFull: true,
       onFailure: end,
       file: path,
       configFile,

@@ -2,7 +2,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-import { TROUBLE_WORDS } from '../queue/breaker.js';
+import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
 import { paceText } from '../report/pace.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { Condition, StatusReport } from '../report/status.js';
@@ -153,7 +153,7 @@ export function summaryLines(report: StatusReport, now: number): Line[] {
   const peer = `peer     ${words}${safe(url)} ${speaks}`;
   return [
     isWell ? peer : styled('red', peer),
-    ...peerTrouble(report, now).map((line) => `         ${line}`),
+    ...peerFailureLines(report, now).map((line) => `         ${line}`),
     `files    ${countsText(report)}${speedText(report)}${ago}`,
     ...(page === undefined ? [] : [`page     ${page}`]),
   ];
@@ -184,7 +184,7 @@ export function peerWords({ peer: { queue } }: StatusReport, now: number): strin
     return `is left alone: paused for ${durationText(now - paused.since)}${end}`;
   }
   if (circuit.reason !== undefined)
-    return `${TROUBLE_WORDS[circuit.reason.kind]}, for ${durationText(now - circuit.since)}`;
+    return `${PEER_FAILURE_WORDS[circuit.reason.kind]}, for ${durationText(now - circuit.since)}`;
   const isBusy = pausedUntil !== undefined && pausedUntil > now;
   return isBusy ? `asks to wait, for ${durationText(pausedUntil - now)} more` : 'answers';
 }
@@ -272,7 +272,7 @@ function problemLines({ problems, truncated }: StatusReport): string[] {
   return [
     'Could not be looked at:',
     ...problems.map(
-      ({ path, trouble }) => `  ${safe(path)}: ${safe(trouble.message)} ${trouble.hint}`,
+      ({ path, failure }) => `  ${safe(path)}: ${safe(failure.message)} ${failure.hint}`,
     ),
     ...(total > shown ? [`  and ${numberText(total - shown)} more`] : []),
   ];
@@ -322,7 +322,7 @@ export function conditionLines({ conditions, paused, running }: StatusReport, no
 }
 
 /** What keeps the peer from answering, line by line. */
-function peerTrouble({ paused, peer: { queue } }: StatusReport, now: number): string[] {
+function peerFailureLines({ paused, peer: { queue } }: StatusReport, now: number): string[] {
   const { reason, nextProbeAt, tries = 0 } = queue?.circuit ?? {};
   if (reason === undefined) return [];
   const due = nextProbeAt === undefined ? 'now, or with the next work' : dueText(nextProbeAt, now);

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
-import { visible } from '../lib/text.js';
+import { escapeInvisible } from '../lib/text.js';
 import { ConfigError } from './config.js';
 import type { Secret } from './fields.js';
 
@@ -41,7 +41,7 @@ export async function resolveSecret(
 
 /** Returns the place of a secret for a sentence: *in the file /etc/token (status.token.file)*. */
 export function secretPlace(secret: Secret, key: string): string {
-  if ('file' in secret) return `in the file \`${visible(secret.file)}\` (\`${key}.file\`)`;
+  if ('file' in secret) return `in the file \`${escapeInvisible(secret.file)}\` (\`${key}.file\`)`;
   if ('env' in secret) return `in the environment variable \`${secret.env}\` (\`${key}.env\`)`;
   return `in the systemd credential \`${secret.credential}\` (\`${key}.credential\`)`;
 }

@@ -150,7 +150,7 @@ export class PeerDialect implements DialectSource {
     return !signal.aborted;
   }
 
-  async misfits(): Promise<boolean> {
+  async redetect(): Promise<boolean> {
     const { configured, clock } = this.deps;
     if (configured !== 'auto') return false;
     if (this.#asking === undefined && clock.now() - this.#askedAt >= ASK_AGAIN_MS) {

@@ -144,7 +144,7 @@ export class Daemon implements Live {
   async stop(): Promise<void> {
     this.watchdog?.stop();
     try {
-      await this.#deps.shutdown.all(this.watchdog?.diskTrouble !== undefined);
+      await this.#deps.shutdown.all(this.watchdog?.diskFailure !== undefined);
     } finally {
       this.log.flush();
     }

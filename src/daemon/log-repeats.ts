@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { counted, numberText, quoted, visible } from '../lib/text.js';
+import { counted, escapeInvisible, numberText, quoted } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { RecentEvent } from '../report/status.js';
 
@@ -168,7 +168,8 @@ function keyOf(level: string, fields: object, message: string): string {
 function shapeOf({ path, url, file, from }: Fields, message: string): string {
   let shape = message;
   for (const value of [path, url, file, from])
-    if (typeof value === 'string' && value !== '') shape = shape.replaceAll(visible(value), '*');
+    if (typeof value === 'string' && value !== '')
+      shape = shape.replaceAll(escapeInvisible(value), '*');
   return shape
     .slice(0, 4 * LONGEST_SHAPE)
     .replaceAll(/"[^"]*"|\S*\/\S*|\d[\w.,:-]*/g, '*')

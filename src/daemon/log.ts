@@ -2,7 +2,7 @@ import { fstatSync } from 'node:fs';
 import type { DestinationStream } from 'pino';
 import { withConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
-import { escapeUnseen, visible } from '../lib/text.js';
+import { escapeInvisible, escapeUnseen } from '../lib/text.js';
 
 /** From the most words to none. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -126,7 +126,7 @@ function journalLine(line: string): string {
  * written out.
  */
 function oneLine(text: string): string {
-  return visible(text.replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' | ').replaceAll('\t', ' '));
+  return escapeInvisible(text.replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' | ').replaceAll('\t', ' '));
 }
 
 /**

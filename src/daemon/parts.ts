@@ -51,7 +51,7 @@ export interface DaemonOptions {
    */
   readonly follow: boolean;
   /** Wait while the disk of the state is full; without it that is a failure. */
-  readonly patient: boolean;
+  readonly waitWhileDiskFull: boolean;
   /** Hears of a failure that ends the daemon's work: a disk that fails, a bug. */
   readonly onFailure: (error: unknown) => void;
   /** Reads the configuration anew, for `reload`; without it there is none. */
@@ -84,11 +84,11 @@ export async function openParts(deps: OpenDeps) {
   const { config } = current;
   const lock = await lockState(config.state.dir, { clock });
   shutdown.add('lock', () => lock.release());
-  const waitsUntil = deps.patient ? shutdown.signal : undefined;
+  const waitsUntil = deps.waitWhileDiskFull ? shutdown.signal : undefined;
   const state = await State.open(config.state.dir, { clock, log, waitsUntil });
   let isLost = false;
   shutdown.add('state', () => (isLost ? closeLost(state, config.state.dir, deps) : state.close()));
-  lock.onBeat = (isOwn) => {
+  lock.onHeartbeat = (isOwn) => {
     if (isOwn) void state.checkJournal().catch(onFailure);
     if (isOwn || isLost) return;
     isLost = true;
@@ -169,7 +169,7 @@ export async function openParts(deps: OpenDeps) {
     list: listIn(listThreads),
     isEmbedded: () => kind.get(),
     hints: deps.follow && config.watch.hints,
-    onStanding: () => uplink.foldersChanged(),
+    onFolderStateChange: () => uplink.foldersChanged(),
   });
   const folderNamed = (folder: string) =>
     current.config.folders.find(({ name }) => name === folder);
@@ -178,7 +178,7 @@ export async function openParts(deps: OpenDeps) {
     dialect,
     pack: (order) => ask('pack', order),
     packDocument: (...order) => documents.read(...order),
-    documentsTrouble: () => documents.trouble,
+    readersFailure: () => documents.failure,
     extracts: (folder) => folderNamed(folder)?.extract === 'always',
     get settings() {
       return current.config;
@@ -189,7 +189,7 @@ export async function openParts(deps: OpenDeps) {
         : pathOf(item, current.config.folders, watcher.rootOf(item.folder)),
     linksWithin: (folder) =>
       folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined,
-    standing: (folder) => watcher.standing(folder),
+    folderState: (folder) => watcher.folderState(folder),
     look: (place) => watcher.lookSoon(place),
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };

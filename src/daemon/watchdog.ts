@@ -5,7 +5,7 @@ import type { HealthCheck, Stuck } from '../lib/health.js';
 import { withConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
-import { type DiskTrouble, type Live, statusSentence } from '../report/status.js';
+import { type DiskFailure, type Live, statusSentence } from '../report/status.js';
 
 /** How long a loop may be busy without progress unless its check says otherwise, in ms. */
 const LIMIT_MS = 90_000;
@@ -44,7 +44,7 @@ export interface WatchdogDeps {
 export class Watchdog {
   stuck: readonly Stuck[] = [];
   /** The disk that is waited for. */
-  diskTrouble: DiskTrouble | undefined;
+  diskFailure: DiskFailure | undefined;
   readonly #limitMs: number;
   readonly #everyMs: number;
   /** The disks that were asked and have not answered. */
@@ -98,7 +98,7 @@ export class Watchdog {
     const disk = still.length === 0 ? undefined : await this.#findSilentDisk();
     if (this.#stopping.signal.aborted) return;
     this.stuck = disk === undefined ? overdue : [];
-    this.diskTrouble = disk && diskTrouble(disk, still);
+    this.diskFailure = disk && diskFailure(disk, still);
     this.#say();
     if (this.stuck.length === 0) await this.#feed();
   }
@@ -117,10 +117,10 @@ export class Watchdog {
     const { clock, log } = this.live;
     const loops = this.stuck.map(({ name }) => name);
     const before = this.#logged;
-    this.#logged = this.diskTrouble?.path ?? loops.join();
+    this.#logged = this.diskFailure?.path ?? loops.join();
     if (this.#logged === before) return;
-    if (this.diskTrouble !== undefined) {
-      const { message, path, since } = this.diskTrouble;
+    if (this.diskFailure !== undefined) {
+      const { message, path, since } = this.diskFailure;
       const time = durationText(clock.now() - since);
       log.warn({ event: 'disk-silent', path }, `${message} It is waited for, for ${time} so far.`);
     } else if (loops.length > 0) {
@@ -154,7 +154,7 @@ export class Watchdog {
   }
 }
 
-function diskTrouble({ path }: Disk, still: readonly Stuck[]): DiskTrouble {
+function diskFailure({ path }: Disk, still: readonly Stuck[]): DiskFailure {
   const { since, what } = asOne(still);
   return {
     code: 'DISK_SILENT',

@@ -7,7 +7,7 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { isOpenToOthers } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
-import { visible } from '../lib/text.js';
+import { escapeInvisible } from '../lib/text.js';
 import { isRight } from '../web/server.js';
 import { EmbeddedError, failures } from './errors.js';
 import { Refusal } from './form.js';
@@ -40,7 +40,7 @@ export async function admit(
     encoded === undefined
       ? 'This page needs the administrator'
       : 'The user or the password is wrong';
-  const where = `The user is ${USERNAME}, and the password is in ${visible(passwordFile)}`;
+  const where = `The user is ${USERNAME}, and the password is in ${escapeInvisible(passwordFile)}`;
   throw new Refusal(401, `${why}. ${where}.`, {
     'www-authenticate': 'Basic realm="peersync embedded peer", charset="UTF-8"',
   });

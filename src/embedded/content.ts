@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readHtml } from '../content/readers/html.js';
 import type { Extract } from '../content/readers/reader.js';
 import { withoutSequences } from '../lib/rewriting.js';
-import { parseUrl, visible } from '../lib/text.js';
+import { escapeInvisible, parseUrl } from '../lib/text.js';
 import { Refusal } from './form.js';
 
 declare const normal: unique symbol;
@@ -65,7 +65,7 @@ export function shownTitle({
   if (title !== lastSegment(url as NormalUrl)) return title;
   const name = new URL(url).pathname.split('/').findLast((part) => part !== '') ?? url;
   try {
-    return visible(decodeURIComponent(name));
+    return escapeInvisible(decodeURIComponent(name));
   } catch {
     return title;
   }

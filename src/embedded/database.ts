@@ -88,7 +88,7 @@ export class Database {
     } catch (error) {
       this.#connection.close();
       if (error instanceof EmbeddedError) throw error;
-      if (isDiskTrouble(error)) throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+      if (isDiskFailure(error)) throw new EmbeddedError(failures.directoryUnwritable(dir, error));
       throw new EmbeddedError(failures.databaseDamaged(this.path, error));
     }
   }
@@ -188,7 +188,7 @@ const DISK_CODES = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
  * Whether SQLite or a file failed for want of disk space or a failing disk, which passes, and not
  * for what was asked of it.
  */
-export function isDiskTrouble(error: unknown): boolean {
+export function isDiskFailure(error: unknown): boolean {
   if (DISK_CODES.includes(systemCode(error) ?? '')) return true;
   return /disk I\/O error|disk is full|unable to open database file/i.test(messageOf(error));
 }

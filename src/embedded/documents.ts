@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { type NormalUrl, pathText, readContent, urlHash } from './content.js';
 import { bytes, type Database, int, type Row, text } from './database.js';
-import { BEGINNING_MARK, beginnings, countWords, indexable } from './words.js';
+import { countWords, indexable, PREFIX_MARK, prefixes } from './words.js';
 
 /** An indexed document. Times are milliseconds since the epoch. */
 export interface Document {
@@ -285,14 +285,14 @@ export class DocumentStore {
   #keepWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
     const insert = isKnown ? 'REPLACE' : 'INSERT';
     const heads = [title, pathText(url)].map((text) => indexable(text));
-    const marked = heads.map((head) => Buffer.concat([head, beginnings(head, BEGINNING_MARK)]));
+    const marked = heads.map((head) => Buffer.concat([head, prefixes(head, PREFIX_MARK)]));
     this.#database.run(
       `${insert} INTO words (rowid, title, name, body) VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))`,
       id,
       ...marked,
       body,
     );
-    const letters = beginnings(Buffer.concat([...heads.flatMap((head) => [head, BLANK]), body]));
+    const letters = prefixes(Buffer.concat([...heads.flatMap((head) => [head, BLANK]), body]));
     this.#database.run(
       `${insert} INTO beginnings (rowid, letters) VALUES (?, CAST(? AS TEXT))`,
       id,

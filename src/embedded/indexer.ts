@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { type Database, isDiskTrouble } from './database.js';
+import { type Database, isDiskFailure } from './database.js';
 import type { DocumentStore, Pushed } from './documents.js';
 import { Refusal } from './form.js';
 
@@ -68,7 +68,7 @@ export class Indexer {
         });
         done = next;
       } catch (error) {
-        if (current === undefined || isDiskTrouble(error)) throw error;
+        if (current === undefined || isDiskFailure(error)) throw error;
         unfit.add(current);
         this.#tell(current.url, error);
       }
@@ -134,7 +134,7 @@ export class Indexer {
     try {
       database.transaction(both);
     } catch (error) {
-      if (isDiskTrouble(error)) throw error;
+      if (isDiskFailure(error)) throw error;
       this.#tell(url, error);
       database.transaction(conclude);
     }

@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url';
 import { type Database, int, text } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
-import { BEGINNING_MARK, fold, LONGEST_BEGINNING, wordsOf } from './words.js';
+import { fold, LONGEST_BEGINNING, PREFIX_MARK, wordsOf } from './words.js';
 
 /**
  * More documents than these are not counted, and not ranked: for words that are nearly everywhere
@@ -419,7 +419,7 @@ function termMatch(term: Term, scope: Scope): string {
 
 /** What words that begin like this one, which is in quotes, are asked for by. */
 function openings(word: string, term: Term): string[] {
-  if (isShortBeginning(term)) return [`"${BEGINNING_MARK}${word.slice(1)}`];
+  if (isShortBeginning(term)) return [`"${PREFIX_MARK}${word.slice(1)}`];
   return isJoined(term) ? [`${word}*`] : [];
 }
 

@@ -1,4 +1,4 @@
-import { counted, visible } from '../lib/text.js';
+import { counted, escapeInvisible } from '../lib/text.js';
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import { shownTitle } from './content.js';
 import { type Document, type DocumentStore, metadataOf } from './documents.js';
@@ -119,7 +119,7 @@ function searchForm(request: SearchRequest, documents: DocumentStore): string {
   if (request.collection !== '' && !offered.includes(request.collection))
     offered.push(request.collection);
   const option = (value: string, label: string): string =>
-    `<option value="${escapeMarkup(value)}"${value === request.collection ? ' selected' : ''}>${escapeMarkup(visible(label))}</option>`;
+    `<option value="${escapeMarkup(value)}"${value === request.collection ? ' selected' : ''}>${escapeMarkup(escapeInvisible(label))}</option>`;
   return `<form class="search" role="search" action="/" method="get">
 <label class="query">Words<input type="search" name="query" value="${escapeMarkup(request.query)}" autofocus autocomplete="off" maxlength="1000"></label>
 <label class="collection">Collection<select name="collection">

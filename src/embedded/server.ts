@@ -11,7 +11,7 @@ import { listenInPrivate, type SocketPath } from '../lib/socket.js';
 import { escapeMarkup } from '../web/markup.js';
 import { isForeign, webServer } from '../web/server.js';
 import { type Administrator, admit } from './access.js';
-import { type Database, isDiskTrouble } from './database.js';
+import { type Database, isDiskFailure } from './database.js';
 import type { DocumentStore } from './documents.js';
 import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
 import type { Indexer } from './indexer.js';
@@ -367,7 +367,7 @@ function toRefusal(error: unknown, { raw, url }: FastifyRequest, log: Logger): R
   // Nobody is there any more.
   if (raw.destroyed && !raw.complete) return new Refusal(400, why);
   log.error({ url, err: why }, `A request to ${url.replace(/\?.*/s, '')} failed: ${why}`);
-  if (isDiskTrouble(error))
+  if (isDiskFailure(error))
     return new Refusal(
       507,
       'The disk of the peer is full or failing; not all of the request was carried out.',

@@ -199,9 +199,9 @@ function shareSegments(c: string, data?: string): readonly string[] {
   if (c.includes('/')) throw new Refusal(400, 'The parameter c cannot hold a slash.');
   if (segments.length > MOST_SEGMENTS) throw new Refusal(400, 'The name has too many folders.');
   for (const segment of segments) {
-    const trouble = troubleOf(segment);
-    if (trouble === 'is hidden') throw new Refusal(404, 'There is no such shared object.');
-    if (trouble !== undefined) throw new Refusal(400, `The name of the shared object ${trouble}.`);
+    const failure = troubleOf(segment);
+    if (failure === 'is hidden') throw new Refusal(404, 'There is no such shared object.');
+    if (failure !== undefined) throw new Refusal(400, `The name of the shared object ${failure}.`);
   }
   return segments;
 }

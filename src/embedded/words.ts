@@ -86,7 +86,7 @@ export function countWords(prepared: Buffer): number {
  * Stands before a beginning of a word that is indexed beside words; no word of a text or a query
  * has it.
  */
-export const BEGINNING_MARK = '\ue000';
+export const PREFIX_MARK = '\ue000';
 /**
  * Letters of the beginnings that are indexed; longer ones are looked for among the words
  * themselves.
@@ -97,7 +97,7 @@ export const LONGEST_BEGINNING = 4;
  * The first two to four letters of the words in what `indexable` gave, each with a blank and `mark`
  * before it, as UTF-8.
  */
-export function beginnings(prepared: Buffer, mark = ''): Buffer {
+export function prefixes(prepared: Buffer, mark = ''): Buffer {
   const before = Buffer.from(` ${mark}`);
   // A word of four letters is the longest beside its beginnings.
   const all = Buffer.allocUnsafe((prepared.length + 1) * (before.length + 2));

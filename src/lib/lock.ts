@@ -35,7 +35,7 @@ export interface Lock {
    * Called every 5 s. `isOwn` is false if the lock, or its directory, was removed, or if another
    * process took the lock.
    */
-  onBeat: (isOwn: boolean) => void;
+  onHeartbeat: (isOwn: boolean) => void;
   /** Releases the lock. */
   release(): Promise<void>;
 }
@@ -109,7 +109,7 @@ function heldLock(
   let isReleased = false;
   const lock: Lock = {
     holder,
-    onBeat: () => {},
+    onHeartbeat: () => {},
     async release() {
       isReleased = true;
       timer?.cancel();
@@ -123,7 +123,7 @@ function heldLock(
     const isOwn = await writeHeartbeat(path, text);
     if (isReleased) return;
     scheduleHeartbeat();
-    lock.onBeat(isOwn);
+    lock.onHeartbeat(isOwn);
   };
   const scheduleHeartbeat = () => {
     timer = clock.after(HEARTBEAT_MS, () => void heartbeat(), { background: true });

@@ -39,7 +39,7 @@ const INVISIBLE =
  * Returns a text for a person, with invisible characters written as escapes: `\x1b`, `\u200b`,
  * `\u{e0041}`.
  */
-export function visible(text: string): string {
+export function escapeInvisible(text: string): string {
   return text.replace(INVISIBLE, escapeOf);
 }
 
@@ -82,7 +82,7 @@ export function escapeUnseen(json: string): string {
 
 /** Quotes a name in a sentence where it could be read as a word: `folder "the"`. */
 export function quoted(name: string): string {
-  return `"${visible(name)}"`;
+  return `"${escapeInvisible(name)}"`;
 }
 
 /** One character as `visible` escapes it. */
@@ -94,7 +94,7 @@ export function fromVisible(text: string): string {
     const code = Number.parseInt(byte ?? unit ?? point, 16);
     if (code === 0 || code > 0x10ffff) return written;
     const character = String.fromCodePoint(code);
-    return visible(character) === written ? character : written;
+    return escapeInvisible(character) === written ? character : written;
   });
 }
 

@@ -104,7 +104,7 @@ export class WorkThread {
  * with its name, one after another.
  */
 export function serve(work: Readonly<Record<string, (order: never) => unknown>>): void {
-  giveWay();
+  lowerPriority();
   let before: unknown;
   parentPort?.on('message', async (message: { readonly work: string; readonly order: never }) => {
     const does = work[message.work];
@@ -131,7 +131,7 @@ export function serve(work: Readonly<Record<string, (order: never) => unknown>>)
  * Lowers the priority of this thread, so that the event loop gets a core first. Only Linux has
  * priorities for threads.
  */
-export function giveWay(): void {
+export function lowerPriority(): void {
   if (process.platform !== 'linux') return;
   try {
     setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + BACKGROUND_NICE));

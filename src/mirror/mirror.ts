@@ -329,8 +329,11 @@ async function outcomeOf(
         record: { ...rest, alarm: { code, message, hint, since }, conflicts },
       };
     }
-    const trouble = { code, message, hint, since: failure?.since ?? triedAt };
-    return { end: 'failed', record: { ...rest, alarm, failure: trouble, failures: failures + 1 } };
+    const since = failure?.since ?? triedAt;
+    return {
+      end: 'failed',
+      record: { ...rest, alarm, failure: { code, message, hint, since }, failures: failures + 1 },
+    };
   }
 }
 

@@ -1,5 +1,5 @@
 /** Why something went wrong, for a person: one sentence what happened, one what to do. */
-export interface MirrorTrouble {
+export interface MirrorFailure {
   readonly code: string;
   readonly message: string;
   readonly hint: string;
@@ -85,7 +85,7 @@ export interface MirrorRecord extends Identity, Facts {
   /** When its content last changed. */
   readonly changedAt?: number | undefined;
   /** The last try failed, and the next may succeed by itself. */
-  readonly failure?: MirrorTrouble | undefined;
+  readonly failure?: MirrorFailure | undefined;
   /**
    * Each sha256 of what may stand there after a crash: what was about to replace the file, and what
    * that was to replace.
@@ -94,7 +94,7 @@ export interface MirrorRecord extends Identity, Facts {
   /** Tries that failed one after the other. */
   readonly failures?: number | undefined;
   /** What the peer says would replace good data: it stays as it is until a person accepts that. */
-  readonly alarm?: MirrorTrouble | undefined;
+  readonly alarm?: MirrorFailure | undefined;
 }
 
 /** For `status`, `mirror` and the log. */

@@ -359,16 +359,17 @@ function readRows(table: Element, fields: Field[], records: AnswerRecord[]): voi
   for (const row of within(table.children, ['tr'])) {
     const cells = within(row.children, ['th', 'td']);
     const [first, second] = cells;
-    if (cells.length > 0 && cells.every(({ name }) => name === 'th')) heading = cells.map(visible);
+    if (cells.length > 0 && cells.every(({ name }) => name === 'th'))
+      heading = cells.map(visibleText);
     else if (heading !== undefined) {
-      const named = cells.map((cell, i) => field(heading?.[i] ?? '', visible(cell)));
+      const named = cells.map((cell, i) => field(heading?.[i] ?? '', visibleText(cell)));
       records.push({ name: 'row', fields: named, records: [] });
     } else if (first && second && cells.length === 2) fields.push(fieldOf(first, second));
   }
 }
 
 function fieldOf(term: Element, definition: Element): Field {
-  return field(visible(term), visible(definition));
+  return field(visibleText(term), visibleText(definition));
 }
 
 /** Returns the pairs of `dt` and `dd` in a list. */
@@ -402,7 +403,7 @@ function textOf(node: Node): string {
 }
 
 /** Returns all text inside as a browser shows it: runs of whitespace become one space. */
-export function visible(element: Element): string {
+export function visibleText(element: Element): string {
   return textOf(element).replace(/\s+/g, ' ').trim();
 }
 

@@ -14,7 +14,7 @@ import {
   parseHtml,
   readAnswer,
   unusable,
-  visible,
+  visibleText,
   within,
   wordsOf,
 } from './answer.js';
@@ -138,29 +138,29 @@ const TITLE = /^Document Citations for/i;
  */
 function citationOnPage(text: string): Citation | undefined {
   const nodes = parseHtml(text);
-  const heading = within(nodes, ['h1']).find((each) => TITLE.test(visible(each)));
+  const heading = within(nodes, ['h1']).find((each) => TITLE.test(visibleText(each)));
   const lists = within(nodes, ['dl']);
   if (heading === undefined || lists.length === 0) return undefined;
   const pairs = lists.flatMap(definitionsIn);
   const parts = within(nodes, ['h1', 'h2', 'h3', 'h4', 'ul']);
   const similar = parts.find(
     ({ name }, i) =>
-      name === 'ul' && /^Similar documents\b/i.test(visible(parts[i - 1] ?? heading)),
+      name === 'ul' && /^Similar documents\b/i.test(visibleText(parts[i - 1] ?? heading)),
   );
   return {
-    url: linksIn(heading)[0] ?? visible(heading).replace(TITLE, '').trim(),
+    url: linksIn(heading)[0] ?? visibleText(heading).replace(TITLE, '').trim(),
     sentences: pairs.flatMap(([term, definition]) => sentenceOf(term, definition)),
     citing: pairs.flatMap(([term, definition]) => {
-      const [, sentences] = /^makes (\d{1,9}) citations?\b/.exec(visible(definition)) ?? [];
+      const [, sentences] = /^makes (\d{1,9}) citations?\b/.exec(visibleText(definition)) ?? [];
       if (sentences === undefined) return [];
-      return [{ url: linksIn(term)[0] ?? visible(term), sentences: Number(sentences) }];
+      return [{ url: linksIn(term)[0] ?? visibleText(term), sentences: Number(sentences) }];
     }),
     similar: (similar ? linksIn(similar) : []).map((url) => ({ url })),
   };
 }
 
 function sentenceOf(term: Element, definition: Element): CitedSentence[] {
-  const number = visible(term);
+  const number = visibleText(term);
   if (linksIn(term).length > 0 || !/^\d{1,9}$/.test(number)) return [];
   const parts = descendantsOf(definition);
   const at = parts.findLastIndex((part, i) => {

@@ -25,7 +25,7 @@ export interface ContentRules {
    * The kinds of document whose text this peer cannot read. They are converted to text before they
    * are pushed. Matters only if `takesBinary`.
    */
-  readonly badlyRead: readonly DocumentKind[];
+  readonly convertHere: readonly DocumentKind[];
   /**
    * Whether the peer shows how many words of a document it indexed. The words of the URL count too.
    */
@@ -61,11 +61,11 @@ export interface Dialect {
    */
   readonly addresses?: AddressPolicy;
   /** The most documents that one request removes. */
-  readonly removedAtOnce: number;
+  readonly maxRemovalsPerRequest: number;
   /**
    * Whether a removed document can come back, because somebody restored an old copy of the index.
    */
-  readonly bringsBack: boolean;
+  readonly restoresRemoved: boolean;
   readonly pushPath: string;
   readonly peerdocPath: string;
   readonly citationPath: string;

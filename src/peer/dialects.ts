@@ -32,11 +32,11 @@ const SHARE_PATH = '/api/share.html';
  */
 export const standard: Dialect = {
   name: 'standard',
-  content: { encoding: 'form', takesBinary: false, badlyRead: [], showsWords: false },
+  content: { encoding: 'form', takesBinary: false, convertHere: [], showsWords: false },
   holdMs: 0,
   losesUpdates: false,
-  removedAtOnce: 100,
-  bringsBack: false,
+  maxRemovalsPerRequest: 100,
+  restoresRemoved: false,
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',
   citationPath: '/api/citation.html',
@@ -123,7 +123,7 @@ export const yacy: Dialect = {
     takesBinary: true,
     // YaCy indexes only the words of the URL for e-mail and books. It indexes the text of sheets
     // and slides without blanks.
-    badlyRead: ['mail', 'epub', 'sheets', 'slides'],
+    convertHere: ['mail', 'epub', 'sheets', 'slides'],
     showsWords: true,
     maxBytes: 20_000_000,
   },
@@ -131,8 +131,8 @@ export const yacy: Dialect = {
   losesUpdates: true,
   commitHash: 'AAAAAAAAAAAA',
   addresses: yacyAddresses,
-  removedAtOnce: 1,
-  bringsBack: true,
+  maxRemovalsPerRequest: 1,
+  restoresRemoved: true,
   pushPath: '/api/push_p.json',
   peerdocPath: '/api/yacydoc.xml',
   citationPath: standard.citationPath,

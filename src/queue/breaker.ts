@@ -5,10 +5,10 @@ import { durationText } from '../lib/units.js';
 import { LANES, type Lane, type Outcome, type QueuePolicy } from './options.js';
 
 /** The outcomes that open the circuit once there are enough of them. `busy` is not among them. */
-export type TroubleKind = 'unreachable' | 'failing' | 'denied' | 'weak';
+export type PeerFailureKind = 'unreachable' | 'failing' | 'denied' | 'weak';
 
 /** Describes each kind of trouble, as the end of a sentence whose subject is the peer. */
-export const TROUBLE_WORDS: Readonly<Record<TroubleKind, string>> = {
+export const PEER_FAILURE_WORDS: Readonly<Record<PeerFailureKind, string>> = {
   unreachable: 'does not answer',
   failing: 'answers with errors',
   denied: 'refuses the credentials',
@@ -16,8 +16,8 @@ export const TROUBLE_WORDS: Readonly<Record<TroubleKind, string>> = {
 };
 
 /** A failure of the peer, with the message of the error that showed it. */
-export interface Trouble {
-  readonly kind: TroubleKind;
+export interface PeerFailure {
+  readonly kind: PeerFailureKind;
   readonly code?: string | undefined;
   readonly message: string;
   /** The hint of the error, if it has one. */
@@ -34,7 +34,7 @@ export interface CircuitStatus {
   readonly since: number;
   /** When the outage began, in any kind of trouble. Set only while not closed. */
   readonly downSince?: number;
-  readonly reason?: Trouble;
+  readonly reason?: PeerFailure;
   /** Lanes that are held back. Empty while closed. */
   readonly held: readonly Lane[];
   /** Time of the next probe. Set only while open. */
@@ -51,8 +51,8 @@ export interface Ticket {
   readonly epoch: number;
 }
 
-type Failure = Exclude<Outcome, { readonly kind: 'answered' | 'aborted' }>;
-type Kind = Failure['kind'];
+type FailedOutcome = Exclude<Outcome, { readonly kind: 'answered' | 'aborted' }>;
+type Kind = FailedOutcome['kind'];
 
 /**
  * State while the circuit is not closed. `since` and `tries` count from the start of this kind of
@@ -156,9 +156,9 @@ export class Breaker {
 
   /** How long the peer has been answering, in ms; 0 while pushes or look-ups are in trouble. */
   answeringForMs(now: number): number {
-    const isInTrouble =
+    const isFailing =
       this.#trouble !== undefined && (this.holds('push') || this.holds('confirm'));
-    return isInTrouble ? 0 : now - this.#closedSince;
+    return isFailing ? 0 : now - this.#closedSince;
   }
 
   /** Whether requests of this lane are held back. */
@@ -230,7 +230,13 @@ export class Breaker {
     return kind !== 'busy';
   }
 
-  #failed(ticket: Ticket, outcome: Failure, now: number, error: unknown, wasProbe: boolean): void {
+  #failed(
+    ticket: Ticket,
+    outcome: FailedOutcome,
+    now: number,
+    error: unknown,
+    wasProbe: boolean,
+  ): void {
     const { kind } = outcome;
     const before = this.#outage;
     const isSameKind = before?.kind === kind;
@@ -289,7 +295,7 @@ export class Breaker {
     if (now - outage.loggedAt < this.policy.logAgainMs) return;
     outage.loggedAt = now;
     const isBusy = kind === 'busy';
-    const what = isBusy ? 'asks to wait' : TROUBLE_WORDS[kind];
+    const what = isBusy ? 'asks to wait' : PEER_FAILURE_WORDS[kind];
     const still = failedProbes === 0 ? what : `still ${what} after ${durationText(now - since)}`;
     const hint = error instanceof PeersyncError && !isBusy ? ` ${sentence(error.hint)}` : '';
     const next = isBusy ? 'Going on' : 'Work waits and nothing is lost; next try';

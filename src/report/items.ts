@@ -36,7 +36,7 @@ export type ListedEntry = ReturnType<typeof listed>;
 
 function listed(entry: Entry) {
   const { folder, path, status, since, version } = entry;
-  const trouble = entry.trouble ?? keptOutFor(entry);
+  const failure = entry.failure ?? keptOutFor(entry);
   return {
     folder,
     path,
@@ -53,9 +53,9 @@ function listed(entry: Entry) {
      */
     isOlderSearchable: status === 'skipped' && entry.sent !== undefined ? true : undefined,
     /** Why it is quarantined or skipped, or what its last try failed with. */
-    code: trouble?.code,
-    message: trouble?.message,
-    hint: trouble && withFile(trouble.hint, `${folder}/${path}`),
+    code: failure?.code,
+    message: failure?.message,
+    hint: failure && withFile(failure.hint, `${folder}/${path}`),
   };
 }
 

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.js';
 import { quoted, sentence, shellWord, wildcard } from '../lib/text.js';
 import { type Plan, plansOf, reportOf } from '../mirror/plan.js';
 import type { Conflict, MirrorReport } from '../mirror/record.js';
-import type { Trouble } from '../state/entry.js';
+import type { Failure } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { locate } from './items.js';
 import type { Live } from './status.js';
@@ -12,7 +12,7 @@ export interface MirroredFile {
   /** Which mirror writes the file, or why the file is there. */
   readonly rule: string;
   /** The alarm, the failure or the conflict that the file waits for. */
-  readonly trouble?: Trouble | undefined;
+  readonly failure?: Failure | undefined;
   /** When it was last known to be what the peer has. */
   readonly upToDateAt?: number | undefined;
   readonly next: string;
@@ -71,7 +71,7 @@ function ofFile(mirror: Known, isRunning: boolean): MirroredFile {
   const { nextAt, succeededAt } = report;
   return {
     rule: `The mirror ${quoted(report.name)} writes it: ${sourceOf(mirror)}. ${directionOf(mirror)}`,
-    trouble: troubleOf(report),
+    failure: failureOf(report),
     upToDateAt: succeededAt,
     next: nextOf(mirror, isRunning),
     nextAt,
@@ -122,10 +122,10 @@ function directionOf(mirror: Known): string {
     : 'It goes one way: a file that somebody changed is put back as the peer has it, and the edit is kept beside it.';
 }
 
-function troubleOf({ alarm, conflicts = [], failure }: MirrorReport): Trouble | undefined {
-  const trouble = alarm ?? failure;
-  if (trouble !== undefined) {
-    const { code, hint, message } = trouble;
+function failureOf({ alarm, conflicts = [], failure }: MirrorReport): Failure | undefined {
+  const problem = alarm ?? failure;
+  if (problem !== undefined) {
+    const { code, hint, message } = problem;
     return { code, message: sentence(message), hint: sentence(hint) };
   }
   const files = [...new Set(conflicts.map(({ file }) => file))];

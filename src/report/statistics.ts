@@ -9,10 +9,10 @@ import { durationText } from '../lib/units.js';
 import {
   beginningOf,
   type Entry,
+  type Failure,
   type Item,
+  isAcceptedWithoutPush,
   isItem,
-  isRemembered,
-  type Trouble,
 } from '../state/entry.js';
 import { sinceOf } from '../state/line.js';
 import type { State } from '../state/state.js';
@@ -21,7 +21,7 @@ import type { State } from '../state/state.js';
  * Something that a person should hear of, raised by `alerts`; it stays while it is so. `since` is
  * in ms since the epoch.
  */
-export type Alert = Trouble & { readonly collection: string; readonly since: number };
+export type Alert = Failure & { readonly collection: string; readonly since: number };
 
 /** Times are ms since the epoch. */
 export type StatisticsReport = ReturnType<Statistics['report']>;
@@ -292,7 +292,8 @@ export class Statistics {
     if (after.status === 'quarantined') this.totals.quarantined += 1;
     // Whether the push of one that was pending arrived was not known until now.
     const isNews = after.status === 'confirmed' && before?.status === 'pending';
-    if (isNews || (after.status === 'accepted' && !isRemembered(after))) this.totals.accepted += 1;
+    if (isNews || (after.status === 'accepted' && !isAcceptedWithoutPush(after)))
+      this.totals.accepted += 1;
     if (after.status !== 'confirmed') return;
     this.totals.confirmed += 1;
     const now = this.deps.clock.now();

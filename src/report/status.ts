@@ -5,23 +5,23 @@ import { messageOf } from '../lib/errors.js';
 import type { Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
-import { counted, numberText, quoted, sentence, visible } from '../lib/text.js';
+import { counted, escapeInvisible, numberText, quoted, sentence } from '../lib/text.js';
 import { wallClockText } from '../lib/units.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { mirrorReports } from '../mirror/plan.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { PeerClient } from '../peer/client.js';
 import { type DialectName, rememberedDialect, rememberedEmbedded } from '../peer/dialect.js';
-import { TROUBLE_WORDS } from '../queue/breaker.js';
+import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
 import type { RequestQueue } from '../queue/request-queue.js';
-import type { Trouble } from '../state/entry.js';
+import type { Failure } from '../state/entry.js';
 import type { State, StateView } from '../state/state.js';
 import type { Audit } from '../uplink/audit.js';
 import type { DialectSource } from '../uplink/deps.js';
 import { repairAuditProgress } from '../uplink/repair-audit.js';
 import { unseenAddresses } from '../uplink/unseen-addresses.js';
 import type { Uplink } from '../uplink/uplink.js';
-import { heldTrouble, unapprovedDeletes } from '../watch/deletions.js';
+import { deletesHeld, unapprovedDeletes } from '../watch/deletions.js';
 import type { Watcher } from '../watch/watcher.js';
 import { formerFolders } from './former-folders.js';
 import { paceOf } from './pace.js';
@@ -32,7 +32,7 @@ import type { Statistics } from './statistics.js';
  * What waits for the disk of this directory, which does not answer, and since when in ms since the
  * epoch.
  */
-export type DiskTrouble = Trouble & { readonly path: string; readonly since: number };
+export type DiskFailure = Failure & { readonly path: string; readonly since: number };
 
 /** A line of the log that a person may want to see on the page. */
 export interface RecentEvent {
@@ -53,7 +53,7 @@ export interface ConfigurationReport {
   /** The file, absolute. */
   readonly file?: string | undefined;
   /** Why the last reload took nothing of it, and when that was; only where that is so. */
-  readonly refused?: (Trouble & { readonly at: number }) | undefined;
+  readonly refused?: (Failure & { readonly at: number }) | undefined;
 }
 
 /**
@@ -102,7 +102,7 @@ export interface Live {
   readonly recents: readonly RecentEvent[];
   readonly page?: { readonly url: string | undefined } | undefined;
   readonly watchdog?:
-    | { readonly diskTrouble: DiskTrouble | undefined; readonly stuck: readonly Stuck[] }
+    | { readonly diskFailure: DiskFailure | undefined; readonly stuck: readonly Stuck[] }
     | undefined;
   /** Aborts when the daemon stops. */
   readonly stopping: AbortSignal;
@@ -170,9 +170,9 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
   const counts = state.counts();
   const quarantined: { readonly file: string; readonly code: string; readonly message: string }[] =
     [];
-  for (const { folder, path, trouble } of state.entries.quarantined()) {
+  for (const { folder, path, failure } of state.entries.quarantined()) {
     if (quarantined.length === QUARANTINED_NAMED) break;
-    quarantined.push({ file: `${folder}/${path}`, code: trouble.code, message: trouble.message });
+    quarantined.push({ file: `${folder}/${path}`, code: failure.code, message: failure.message });
   }
   const [total, shown] = [counts.quarantined, quarantined.length];
   const truncated = {
@@ -238,9 +238,9 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     /** Of each list that is cut short: how many there are, and how many it shows. */
     truncated: Object.keys(truncated).length === 0 ? undefined : truncated,
     /** What keeps changes from being recorded: nothing is sent meanwhile. */
-    stateTrouble: failure && { code: failure.code, message: failure.message, hint: failure.hint },
+    stateFailure: failure && { code: failure.code, message: failure.message, hint: failure.hint },
     /** A disk that does not answer; what it keeps waits. */
-    diskTrouble: watchdog?.diskTrouble,
+    diskFailure: watchdog?.diskFailure,
     /** What does not go on by itself. */
     stuck: watchdog?.stuck ?? [],
     /** What opening the state repaired. */
@@ -275,7 +275,7 @@ const NAMED = 3;
  * disagree.
  */
 export function conditionsOf(status: StatusFacts): readonly Condition[] {
-  const { configuration, diskTrouble, items, mirrors, paused, restart, stateTrouble } = status;
+  const { configuration, diskFailure, items, mirrors, paused, restart, stateFailure } = status;
   const all: Condition[] = [];
   type Told = Pick<Condition, 'message' | 'hint' | 'since'>;
   const add = (severity: Severity, code: string, subject: string, { message, hint, since }: Told) =>
@@ -296,8 +296,8 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
     const hint = 'Start peersync again, and tell its makers what the log says.';
     add('critical', 'STUCK', name, { message: `It stands still: ${what}`, hint, since });
   }
-  if (stateTrouble) add('critical', stateTrouble.code, 'state', stateTrouble);
-  if (diskTrouble) add('critical', diskTrouble.code, 'disk', diskTrouble);
+  if (stateFailure) add('critical', stateFailure.code, 'state', stateFailure);
+  if (diskFailure) add('critical', diskFailure.code, 'disk', diskFailure);
   const { held: lanes = [], reason, since, state: circuit } = status.peer.queue?.circuit ?? {};
   if (reason !== undefined && circuit !== 'closed') {
     const {
@@ -306,7 +306,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint = 'It is tried again by itself; what is to be pushed waits.',
     } = reason;
     const keepsFiles = lanes.includes('push') || lanes.includes('confirm');
-    const words = `The peer ${TROUBLE_WORDS[kind]}: ${message}`;
+    const words = `The peer ${PEER_FAILURE_WORDS[kind]}: ${message}`;
     add(keepsFiles ? 'critical' : 'warning', 'PEER', 'peer', { message: words, hint, since });
   } else if (status.running && status.peer.dialect === undefined)
     add('critical', 'PEER', 'peer', {
@@ -318,10 +318,10 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
     add('error', alert.code, alert.collection, alert);
   for (const { name, watch, heldDeletes: held } of status.folders) {
     if (held !== undefined)
-      add('warning', 'DELETES_HELD', name, { ...heldTrouble(name, held), since: held.since });
-    if (watch?.trouble === undefined) continue;
-    const message = `The folder ${quoted(name)} is ${watch.state}: ${watch.trouble.message}`;
-    const told = { message, hint: watch.trouble.hint, since: watch.since };
+      add('warning', 'DELETES_HELD', name, { ...deletesHeld(name, held), since: held.since });
+    if (watch?.failure === undefined) continue;
+    const message = `The folder ${quoted(name)} is ${watch.state}: ${watch.failure.message}`;
+    const told = { message, hint: watch.failure.hint, since: watch.since };
     if (watch.state === 'held') add('critical', 'FOLDER_HELD', name, told);
     else add('warning', 'FOLDER_DEGRADED', name, told);
   }
@@ -333,17 +333,17 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint: '`peersync list --status quarantined` says why, and `peersync retry --all` tries again.',
     });
   }
-  const unreadable = status.uplink?.documentsTrouble;
+  const unreadable = status.uplink?.readersFailure;
   if (unreadable !== undefined) add('error', unreadable.code, 'documents', unreadable);
   const failing = status.uplink?.removalsFailing;
   if (failing !== undefined) add('warning', 'REMOVALS_FAIL', 'removals', failing);
   const mirrorsWith = (
     code: string,
-    troubleOf: (mirror: MirrorReport) => Trouble | false | undefined,
+    troubleOf: (mirror: MirrorReport) => Failure | false | undefined,
   ) =>
     mirrors.flatMap((mirror) => {
-      const trouble = troubleOf(mirror);
-      return trouble ? { ...trouble, code, subject: mirror.name } : [];
+      const failure = troubleOf(mirror);
+      return failure ? { ...failure, code, subject: mirror.name } : [];
     });
   const alarms = mirrorsWith('MIRROR_ALARM', ({ alarm }) => alarm);
   addMany('error', 'mirrors have an alarm', alarms);
@@ -362,8 +362,13 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint: '`peersync status` names that file. Look at it, make the change anew where yours is right, and remove it.',
     });
   const problems = status.problems.map(
-    ({ folder: subject, path, trouble: { code, hint, message } }) => {
-      return { subject, code: `PATH_${code}`, message: `${visible(path)}: ${message}`, hint };
+    ({ folder: subject, path, failure: { code, hint, message } }) => {
+      return {
+        subject,
+        code: `PATH_${code}`,
+        message: `${escapeInvisible(path)}: ${message}`,
+        hint,
+      };
     },
   );
   addMany('warning', 'paths could not be looked at', problems);

@@ -2,29 +2,29 @@ import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { type Encoding, joinPath } from '../lib/file.js';
 import { withFile } from '../lib/hint.js';
-import { counted, isWithin, quoted, sentence, shellWord, visible } from '../lib/text.js';
-import { TROUBLE_WORDS } from '../queue/breaker.js';
+import { counted, escapeInvisible, isWithin, quoted, sentence, shellWord } from '../lib/text.js';
+import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
 import {
   type Entry,
   type Evidence,
   EXCLUDED,
+  type Failure,
   type GoneItem,
   type HistoryEntry,
   hasContent,
+  isAcceptedWithoutPush,
   isExcluded,
   isItem,
-  isRemembered,
   keptOutFor,
   renameOf,
   type Sent,
   type SkippedFile,
-  type Trouble,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { isToBeRemoved, removesDocuments, unapprovedDeletes } from '../watch/deletions.js';
 import { isAbsence, look } from '../watch/lister.js';
 import { mountsAway } from '../watch/mounts.js';
-import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
+import { FolderRules, failures } from '../watch/rules.js';
 import { locate, wrongly } from './items.js';
 import { explainMirrored } from './mirrored.js';
 import { knownEmbedded, type Live } from './status.js';
@@ -62,7 +62,7 @@ export interface WhyReport {
   readonly extracted?: Sent['extracted'];
   readonly attempts?: number | undefined;
   readonly evidence?: Evidence | undefined;
-  readonly trouble?: Trouble | undefined;
+  readonly failure?: Failure | undefined;
   readonly history: readonly HistoryEntry[];
   /** What happens next, and when. */
   readonly next: string;
@@ -125,12 +125,12 @@ export async function explain(
       ...known(entry),
       ...nextOf(entry, onDisk, live, { state, folder, held, isEmbedded }),
     };
-    const { next, trouble } = report;
+    const { next, failure } = report;
     return {
       ...report,
       rule: (decision.take ? contentRule(entry, folder.name) : undefined) ?? rule,
       next: withFile(next, absolute),
-      trouble: trouble && { ...trouble, hint: withFile(trouble.hint, absolute) },
+      failure: failure && { ...failure, hint: withFile(failure.hint, absolute) },
     };
   }
   const problem = live?.parts.watcher.problems().find((one) => isWithin(absolute, one.path));
@@ -139,7 +139,7 @@ export async function explain(
       ...base,
       status: 'unknown',
       rule: 'Whether a rule takes it is not known, for it cannot be looked at.',
-      trouble: problem?.trouble ?? watchTrouble.unreadable(onDisk.unreadable),
+      failure: problem?.failure ?? failures.unreadable(onDisk.unreadable),
       next: 'It is taken up by the next scan after it can be read.',
     };
   // What a rule keeps out is told of a link or a pipe first, for it is not looked at; of a
@@ -152,7 +152,7 @@ export async function explain(
       ...noFile(onDisk, folder, rules.closed(`${path}/`)),
     };
   if (!decision.take) return { ...base, status: 'ignored', next: UNLESS_RULE };
-  const unknown = { ...base, status: 'unknown', trouble: problem?.trouble } as const;
+  const unknown = { ...base, status: 'unknown', failure: problem?.failure } as const;
   // It has no URL as long as its name is the problem.
   if (problem?.path === absolute)
     return { ...unknown, next: 'It is taken up by the next scan after that is mended.' };
@@ -176,11 +176,11 @@ const CONTENT_RULES: Readonly<Record<string, (folder: string) => string>> = {
 
 /** The rule that keeps the content of a file out; undefined where none does. */
 function contentRule(entry: Entry, folder: string): string | undefined {
-  const trouble = keptOutFor(entry);
-  if (trouble === undefined || trouble.code === EXCLUDED) return undefined;
+  const failure = keptOutFor(entry);
+  if (failure === undefined || failure.code === EXCLUDED) return undefined;
   return (
-    CONTENT_RULES[trouble.code]?.(folder) ??
-    `Its content keeps it out: ${sentence(trouble.message)}`
+    CONTENT_RULES[failure.code]?.(folder) ??
+    `Its content keeps it out: ${sentence(failure.message)}`
   );
 }
 
@@ -193,19 +193,19 @@ const UNLESS_RULE = 'Nothing, unless the rule is changed.';
 const HELD =
   'Its folder is held, and nothing counts as removed because of that; it goes on when the folder is back.';
 const heldMount = (path: string) =>
-  `The file system that was mounted on ${visible(path)} is not there, and nothing counts as removed because of that; it goes on when that is mounted.`;
+  `The file system that was mounted on ${escapeInvisible(path)} is not there, and nothing counts as removed because of that; it goes on when that is mounted.`;
 
 /** What the state has of a file. */
 function known(entry: Entry) {
   const { since, status, version } = entry;
-  const trouble = entry.trouble ?? keptOutFor(entry);
+  const failure = entry.failure ?? keptOutFor(entry);
   const { size, mtimeMs } = version;
   const { sha256, encoding = 'utf-8' } = hasContent(version) ? version : {};
   const { url, collection, attempts } = isItem(entry) ? entry : {};
   return {
     status,
     since,
-    trouble,
+    failure,
     version: { size, mtimeMs, sha256 },
     url,
     collection,
@@ -298,7 +298,7 @@ function nextOf(
     status === 'accepted' || isUnanswered ? 'confirm' : 'push',
   );
   if (waiting !== undefined) return waiting;
-  const { documentsTrouble: unreadable } = uplink.status();
+  const { readersFailure: unreadable } = uplink.status();
   const isUnsent = status === 'pending' && entry.inFlight === undefined;
   if (isUnsent && entry.version.encoding === 'document' && unreadable !== undefined)
     return say(`It waits to be read. ${unreadable.message} ${unreadable.hint}`);
@@ -311,7 +311,7 @@ function nextOf(
       at,
     );
   const soFar = lastAnswer === undefined ? '' : ` (so far: ${lastAnswer})`;
-  return status === 'accepted' && isRemembered(entry)
+  return status === 'accepted' && isAcceptedWithoutPush(entry)
     ? say(
         `The peer was sent this before: it is looked up${soFar}, and pushed if it is not there.`,
         at,
@@ -395,7 +395,7 @@ function waitingForPeer(
   const { reason, held, nextProbeAt } = circuit;
   // Nothing is sent before the dialect is known: the trouble of finding that out keeps every lane.
   if (reason !== undefined && (held.includes(lane) || client.dialect === undefined)) {
-    const next = `It waits for the peer, which ${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
+    const next = `It waits for the peer, which ${PEER_FAILURE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
     return say(nextProbeAt === undefined ? `${next} It is tried again now.` : next, nextProbeAt);
   }
   if (pausedUntil === undefined) return undefined;

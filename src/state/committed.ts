@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { directoryOf, joinPath } from '../lib/file.js';
 import type { Entries } from './entries.js';
 import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
-import type { Entry, Place } from './entry.js';
+import type { Entry, ItemKey } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';
 
 /** Called for each change of a record that has reached the disk. Must not throw. */
@@ -211,7 +211,7 @@ export class CommittedEntries extends EntriesReader {
     for (const name of this.#uncommittedCounts.keys()) if (!inMemory.has(name)) yield name;
   }
 
-  *quarantinedPlaces(): Iterable<Place> {
+  *quarantinedPlaces(): Iterable<ItemKey> {
     for (const place of this.inMemory.quarantinedPlaces())
       if (!this.changes.has(keyOf(place.folder, place.path))) yield place;
     for (const key of this.changes.keys()) {

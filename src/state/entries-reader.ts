@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { joinPath } from '../lib/file.js';
 import { pathBelow } from '../lib/text.js';
-import { type Entry, isLiveAt, type Place, type QuarantinedItem } from './entry.js';
+import { type Entry, type ItemKey, isLiveAt, type QuarantinedItem } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';
 
 /** How many records have each status. */
@@ -68,7 +68,7 @@ export abstract class EntriesReader {
    * Yields the keys of the quarantined records, in time proportional to their number. May yield
    * others too.
    */
-  abstract quarantinedPlaces(): Iterable<Place>;
+  abstract quarantinedPlaces(): Iterable<ItemKey>;
 
   get size(): number {
     return Object.values(this.counts()).reduce((sum, count) => sum + count, 0);
@@ -124,7 +124,7 @@ export abstract class EntriesReader {
   /**
    * Returns the record of another existing file that has, or may have had, its document at `url`.
    */
-  ownerOf(url: string, except: Place): Entry | undefined {
+  ownerOf(url: string, except: ItemKey): Entry | undefined {
     for (const entry of this.mayBeAt(url))
       if ((entry.folder !== except.folder || entry.path !== except.path) && isLiveAt(entry, url))
         return entry;

@@ -1,11 +1,11 @@
 import { directoryOf, joinPath } from '../lib/file.js';
 import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
-import type { Entry, Place } from './entry.js';
+import type { Entry, ItemKey } from './entry.js';
 import { detachedCopy, encode, statusOf, type UrlBases } from './line.js';
 import { LineStore } from './line-store.js';
 
 export type { Counts } from './entries-reader.js';
-export type { Place } from './entry.js';
+export type { ItemKey as Place } from './entry.js';
 
 /** A read-only view of the records. */
 export type EntriesView = Omit<Entries, 'put' | 'set' | 'delete'>;
@@ -100,7 +100,7 @@ export class Entries extends EntriesReader {
     return [];
   }
 
-  *quarantinedPlaces(): Iterable<Place> {
+  *quarantinedPlaces(): Iterable<ItemKey> {
     for (const [folder, { quarantined }] of this.#folders)
       for (const path of quarantined) yield { folder, path };
   }

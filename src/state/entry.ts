@@ -1,5 +1,5 @@
 import { type Encoding, type FileStat, fileStat, sameStat } from '../lib/file.js';
-import { visible } from '../lib/text.js';
+import { escapeInvisible } from '../lib/text.js';
 
 /** The content of a file when it was read. */
 export interface Version extends FileStat {
@@ -9,19 +9,19 @@ export interface Version extends FileStat {
 }
 
 /** The key of a record: its folder and path. Every Entry is a Place. */
-export interface Place {
+export interface ItemKey {
   readonly folder: string;
   /** Relative to the folder, `/` between names, exactly as on disk. */
   readonly path: string;
 }
 
 /** Returns `FOLDER/path`, as logs and commands write it. Invisible characters are escaped. */
-export function placeName({ folder, path }: Place): string {
-  return visible(`${folder}/${path}`);
+export function itemName({ folder, path }: ItemKey): string {
+  return escapeInvisible(`${folder}/${path}`);
 }
 
 /** The URL and collection of a file's document, set by the rules of the folder. */
-export interface Destination extends Place {
+export interface Destination extends ItemKey {
   readonly url: string;
   readonly collection: string;
 }
@@ -77,7 +77,7 @@ export interface Evidence {
  * Why an item failed or a file is kept out: one sentence saying what happened, one saying what to
  * do, and a stable code.
  */
-export interface Trouble {
+export interface Failure {
   readonly code: string;
   readonly message: string;
   readonly hint: string;
@@ -114,7 +114,7 @@ export interface HistoryEntry {
  *
  * Every change of status is a function below, named after the event. Records are immutable.
  */
-interface Core extends Place {
+interface Core extends ItemKey {
   /** When the current status began, in ms since the epoch. */
   readonly since: number;
   /** The latest changes of status, oldest first. The last one is the current status. */
@@ -125,7 +125,7 @@ interface ItemCore extends Core, Destination {
   readonly sent?: Sent;
   /** Number of failed pushes and unconfirmed acceptances of this version. */
   readonly attempts: number;
-  readonly trouble?: Trouble;
+  readonly failure?: Failure;
 }
 
 export interface PendingItem extends ItemCore {
@@ -151,7 +151,7 @@ export interface QuarantinedItem extends ItemCore {
   readonly status: 'quarantined';
   /** Has no `sha256` if the file could not be read. */
   readonly version: Version | FileStat;
-  readonly trouble: Trouble;
+  readonly failure: Failure;
 }
 export interface GoneItem extends ItemCore {
   readonly status: 'gone';
@@ -168,7 +168,7 @@ export interface RemovingItem extends ItemCore {
    * The reason why an existing file is kept out; `version` is then that file. Undefined if the file
    * was removed.
    */
-  readonly keptOut?: Trouble;
+  readonly keptOut?: Failure;
 }
 export interface RemovedItem extends ItemCore {
   readonly status: 'removed';
@@ -179,7 +179,7 @@ export type AwayItem = GoneItem | RemovingItem | RemovedItem;
 export interface SkippedFile extends Core {
   readonly status: 'skipped';
   readonly version: FileStat;
-  readonly trouble: Trouble;
+  readonly failure: Failure;
   /** The older version that the peer still has. */
   readonly sent?: Sent;
 }
@@ -212,12 +212,12 @@ export const EXCLUDED = 'EXCLUDED';
 
 /** Whether a path rule excludes the file although the peer was sent a document for it. */
 export function isExcluded(entry: Entry): boolean {
-  return entry.trouble?.code === EXCLUDED;
+  return entry.failure?.code === EXCLUDED;
 }
 
 /** Returns the reason why an existing file is kept from the peer. */
-export function keptOutFor(entry: Entry | undefined): Trouble | undefined {
-  if (entry?.status === 'skipped') return entry.trouble;
+export function keptOutFor(entry: Entry | undefined): Failure | undefined {
+  if (entry?.status === 'skipped') return entry.failure;
   return entry?.status === 'removing' ? entry.keptOut : undefined;
 }
 
@@ -225,7 +225,7 @@ export function keptOutFor(entry: Entry | undefined): Trouble | undefined {
  * Whether the file was already skipped for this reason, even if it changed and was read again
  * since. The user has then been told.
  */
-export function wasSkippedFor(before: Entry | undefined, why: Trouble): boolean {
+export function wasSkippedFor(before: Entry | undefined, why: Failure): boolean {
   if (before === undefined || isMissing(before)) return false;
   if (keptOutFor(before)?.code === why.code) return true;
   const last = before.history.findLast(({ status }) => status !== 'pending');
@@ -316,7 +316,7 @@ function isBeginning(note: string): boolean {
 /**
  * Whether an item is `accepted` without a new push, because the peer was sent this version before.
  */
-export function isRemembered({ history }: AcceptedItem): boolean {
+export function isAcceptedWithoutPush({ history }: AcceptedItem): boolean {
   const note = history.at(-1)?.note;
   return note === BEGINNINGS.sentBefore || note === BEGINNINGS.takenAnewSentBefore;
 }
@@ -444,9 +444,9 @@ export function leaving(item: PendingItem, sent: Sent): PendingItem {
  * Called when the push certainly did not reach the peer, or the peer certainly refused it. The item
  * is no longer in flight.
  */
-export function returned(item: PendingItem, notBefore: number, trouble?: Trouble): PendingItem {
-  const { inFlight: _, trouble: _before, ...rest } = item;
-  return { ...rest, notBefore, ...(trouble ? { trouble } : {}) };
+export function returned(item: PendingItem, notBefore: number, failure?: Failure): PendingItem {
+  const { inFlight: _, failure: _before, ...rest } = item;
+  return { ...rest, notBefore, ...(failure ? { failure } : {}) };
 }
 
 /** Called when the peer accepted this version, or showed that a push in flight had reached it. */
@@ -458,7 +458,7 @@ export function accepted(item: PendingItem, sent: Sent, now: number, note?: stri
  * Called when the peer accepted an older version of a file that has since changed, been removed or
  * been skipped. The version is recorded, so that going back to it costs no push.
  */
-export function overtaken(
+export function olderVersionAccepted(
   entry: Exclude<Entry, AcceptedItem | ConfirmedItem>,
   sent: Sent,
   now: number,
@@ -500,7 +500,7 @@ export function lostLater(item: ConfirmedItem, why: string, now: number): Pendin
  * Called when the peer does not show a version that it was sent before and that was not pushed
  * again since. It is pushed now.
  */
-export function unremembered(item: AcceptedItem, why: string, now: number): PendingItem {
+export function pushAgainUnseen(item: AcceptedItem, why: string, now: number): PendingItem {
   return backToPending(item, `sent before, and not shown now: ${why}`, now);
 }
 
@@ -510,15 +510,15 @@ export function unremembered(item: AcceptedItem, why: string, now: number): Pend
  */
 export function failed(
   item: PendingItem | AcceptedItem,
-  trouble: Trouble,
+  failure: Failure,
   notBefore: number,
   now: number,
 ): PendingItem {
   const sameWork = item.status === 'pending' ? { since: item.since, history: item.history } : {};
-  return backToPending(item, trouble.message, now, {
+  return backToPending(item, failure.message, now, {
     attempts: item.attempts + 1,
     notBefore,
-    trouble,
+    failure,
     ...sameWork,
   });
 }
@@ -527,8 +527,8 @@ export function failed(
  * Called when the peer accepted this version and lost it. It is pushed again without spending an
  * attempt, because the item may not be at fault.
  */
-export function lost(item: AcceptedItem, trouble: Trouble, now: number): PendingItem {
-  return backToPending(item, trouble.message, now, { attempts: item.attempts, trouble });
+export function lost(item: AcceptedItem, failure: Failure, now: number): PendingItem {
+  return backToPending(item, failure.message, now, { attempts: item.attempts, failure });
 }
 
 /**
@@ -569,12 +569,12 @@ export function quarantined(
   before: Entry | undefined,
   to: Destination,
   version: Version | FileStat,
-  trouble: Trouble,
+  failure: Failure,
   now: number,
 ): QuarantinedItem {
   const attempts = before !== undefined && isItem(before) ? before.attempts : 0;
-  const rest = { trouble, attempts, ...sentOf(before) };
-  return withStatus(before, { ...to, version }, 'quarantined', now, trouble.message, rest);
+  const rest = { failure, attempts, ...sentOf(before) };
+  return withStatus(before, { ...to, version }, 'quarantined', now, failure.message, rest);
 }
 
 /** A record whose document may be in the peer. */
@@ -598,9 +598,9 @@ export function gone(
 export type SkippedWithDocument = SkippedFile & { readonly sent: Sent };
 
 /** Notes in the history of a removed file that it now has the name `to`. */
-export function renamedTo(item: AwayItem, to: Place): AwayItem {
+export function renamedTo(item: AwayItem, to: ItemKey): AwayItem {
   const at = item.history.findLastIndex(({ status }) => status === 'gone');
-  return withNote(item, at, `${RENAMED_TO}${placeName(to)}`);
+  return withNote(item, at, `${RENAMED_TO}${itemName(to)}`);
 }
 
 /** Whether the removed file now has another name. */
@@ -622,10 +622,10 @@ export function renameOf(entry: Entry): string | undefined {
 }
 
 /** Notes in the history of a new file that it had the name `from` before. */
-export function renamedFrom(entry: Entry, from: Place): Entry {
+export function renamedFrom(entry: Entry, from: ItemKey): Entry {
   const isNew = (note?: string) => note === BEGINNINGS.newFile || note === BEGINNINGS.fileBack;
   const at = entry.history.findLastIndex(({ note }) => isNew(note));
-  return withNote(entry, at, `${RENAMED_FROM}${placeName(from)}`);
+  return withNote(entry, at, `${RENAMED_FROM}${itemName(from)}`);
 }
 
 /** Replaces the note at one index of the history; -1 changes nothing. */
@@ -650,14 +650,14 @@ export function removing(
   const rest = { notBefore: now, ...sentOf(item) };
   const document = { ...item, url, collection };
   if (item.status !== 'skipped') return withStatus(item, document, 'removing', now, note, rest);
-  return withStatus(item, document, 'removing', now, note, { ...rest, keptOut: item.trouble });
+  return withStatus(item, document, 'removing', now, note, { ...rest, keptOut: item.failure });
 }
 
 /** Called when the file changed while its document is being removed, and is still kept out. */
 export function stillKeptOut(
   item: RemovingItem,
   version: FileStat,
-  keptOut: Trouble,
+  keptOut: Failure,
 ): RemovingItem {
   return { ...item, version, keptOut };
 }
@@ -673,11 +673,11 @@ export function removalLeft(item: RemovingItem, now: number): RemovingItem {
  */
 export function removalFailed(
   item: RemovingItem,
-  trouble: Trouble,
+  failure: Failure,
   notBefore: number,
 ): RemovingItem {
   const { requestedAt: _, ...rest } = item;
-  return { ...rest, attempts: item.attempts + 1, trouble, notBefore };
+  return { ...rest, attempts: item.attempts + 1, failure, notBefore };
 }
 
 /**
@@ -689,24 +689,24 @@ export function removed(item: RemovingItem, now: number, note?: string): Removed
   if (keptOut === undefined) return withStatus(item, item, 'removed', now, note, {});
   const history = historyWith(item, 'skipped', now, note);
   const stat = fileStat(version);
-  return { folder, path, version: stat, status: 'skipped', trouble: keptOut, since: now, history };
+  return { folder, path, version: stat, status: 'skipped', failure: keptOut, since: now, history };
 }
 
 /** Called when a rule keeps the present version of the file from the peer. */
 export function skipped(
   before: Entry | undefined,
-  { folder, path }: Place,
+  { folder, path }: ItemKey,
   version: FileStat,
-  trouble: Trouble,
+  failure: Failure,
   now: number,
 ): SkippedFile {
-  const history = historyWith(before, 'skipped', now, trouble.message);
+  const history = historyWith(before, 'skipped', now, failure.message);
   return {
     folder,
     path,
     version,
     status: 'skipped',
-    trouble,
+    failure,
     since: now,
     ...sentOf(before),
     history,

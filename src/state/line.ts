@@ -4,10 +4,10 @@ import {
   BEGINNINGS,
   type Entry,
   type Evidence,
+  type Failure,
   type HistoryEntry,
   hasContent,
   type Sent,
-  type Trouble,
 } from './entry.js';
 
 /**
@@ -36,7 +36,7 @@ type Row = readonly [
   /** Present only if the URL is not the base followed by the path. */
   url?: string | null,
   attempts?: number | null,
-  trouble?: TroubleRow | null,
+  failure?: FailureRow | null,
 ];
 type SentRow = readonly [
   at: number,
@@ -59,9 +59,9 @@ type WaitRow = readonly [notBefore?: number | null, inFlight?: SentRow | null];
 type RemovalRow = readonly [
   notBefore?: number | null,
   requestedAt?: number | null,
-  keptOut?: TroubleRow | null,
+  keptOut?: FailureRow | null,
 ];
-type TroubleRow = readonly [code: string, message: string, hint: string];
+type FailureRow = readonly [code: string, message: string, hint: string];
 /**
  * Status, time and note of each change. If the last change is the current status, only its note.
  */
@@ -144,7 +144,7 @@ function codeAt(line: string): number {
 }
 
 export function encode(entry: Entry, bases: UrlBases): string {
-  const { version, since, status, sent, trouble } = entry;
+  const { version, since, status, sent, failure } = entry;
   const { size, mtimeMs, ctimeMs, ino } = version;
   const content = hasContent(version) ? version : undefined;
   let code = STATUS_LETTERS.charAt(STATUSES.indexOf(status));
@@ -173,7 +173,7 @@ export function encode(entry: Entry, bases: UrlBases): string {
       detailRow(entry),
       url,
       attempts,
-      trouble && troubleRow(trouble),
+      failure && failureRow(failure),
     ]),
   );
 }
@@ -241,7 +241,7 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
     return withoutTrailingUndefined([
       notBefore === since ? undefined : notBefore,
       requestedAt === undefined ? undefined : requestedAt - since,
-      keptOut && troubleRow(keptOut),
+      keptOut && failureRow(keptOut),
     ]);
   }
   if (entry.status !== 'pending') return undefined;
@@ -252,11 +252,11 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
   ]);
 }
 
-function troubleRow({ code, message, hint }: Trouble): TroubleRow {
+function failureRow({ code, message, hint }: Failure): FailureRow {
   return [code, message, hint];
 }
 
-function troubleOf([code, message, hint]: TroubleRow): Trouble {
+function failureOf([code, message, hint]: FailureRow): Failure {
   return { code, message, hint };
 }
 
@@ -309,7 +309,7 @@ type Unfinished = {
 export function decode(line: string, folder: string, path: string, bases: UrlBases): Entry {
   const row = JSON.parse(line) as Row;
   const [size, mtimeMs, ctime, ino, code, since, changes, hash, encoding, sent, ...rest] = row;
-  const [detail, url, attempts, trouble] = rest;
+  const [detail, url, attempts, failure] = rest;
   const status = statusOf(line);
   const ctimeMs = ctime === '' ? mtimeMs : ctime;
   const sha256 = typeof hash === 'string' ? unpackHash(hash) : '';
@@ -331,7 +331,7 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
     entry.attempts = attempts ?? 0;
   }
   if (sent) entry.sent = sentOf(sent, entry);
-  if (trouble) entry.trouble = troubleOf(trouble);
+  if (failure) entry.failure = failureOf(failure);
   let note: string | undefined;
   if (status === 'pending') {
     const [notBefore, inFlight] = (detail ?? []) as WaitRow;
@@ -341,7 +341,7 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
     const [notBefore, requestedAt, keptOut] = (detail ?? []) as RemovalRow;
     entry.notBefore = notBefore ?? since;
     if (typeof requestedAt === 'number') entry.requestedAt = since + requestedAt;
-    if (keptOut) entry.keptOut = troubleOf(keptOut);
+    if (keptOut) entry.keptOut = failureOf(keptOut);
   } else if (status === 'confirmed' && entry.sent) {
     const [number, at, kept] = detail as EvidenceRow;
     const kind = EVIDENCE_KINDS[number] ?? 'present';

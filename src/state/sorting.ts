@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { joinPath } from '../lib/file.js';
 import type { EntriesReader } from './entries-reader.js';
-import type { Entry, Place } from './entry.js';
+import type { Entry, ItemKey } from './entry.js';
 import { decode, statusOf } from './line.js';
 
 /** Number of names collected, sorted or merged in one go: 2 to 3 ms. */
@@ -116,7 +116,7 @@ async function* walk(
 /** Returns the sorted names of the files and directories directly in a directory. */
 async function childrenOf(
   entries: EntriesReader,
-  { folder, path: directory }: Place,
+  { folder, path: directory }: ItemKey,
   status: SortedSelection['status'],
   pace: Pace,
 ): Promise<readonly string[]> {

@@ -6,7 +6,7 @@ import type { CommitListener } from './committed.js';
 import type { OpenFile, StateError } from './directory.js';
 import type { EntriesView } from './entries.js';
 import type { Counts, EntriesReader } from './entries-reader.js';
-import { type AwayItem, type Entry, isAway, type Place } from './entry.js';
+import { type AwayItem, type Entry, type ItemKey, isAway } from './entry.js';
 import {
   type AdapterOptions,
   JournalAdapter,
@@ -21,7 +21,7 @@ import { sinceOf, statusOf } from './line.js';
 export type ChangeListener = (
   after: Entry | undefined,
   statusBefore: Entry['status'] | undefined,
-  place: Place,
+  place: ItemKey,
 ) => void;
 
 /** A read-only view of the state. */
@@ -296,7 +296,7 @@ export class State extends StateView<EntriesView> {
   }
 
   #changed(
-    place: Place,
+    place: ItemKey,
     after: Entry | undefined,
     lineBefore: string | undefined,
     lineAfter: string | undefined,

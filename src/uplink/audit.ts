@@ -153,7 +153,7 @@ export class Audit {
    */
   async *#due(from: number, to: number, everyMs: number): AsyncGenerator<Verifiable> {
     const { dialect, state } = this.#deps;
-    const status = dialect.current?.bringsBack ? VERIFIABLE : (['confirmed'] as const);
+    const status = dialect.current?.restoresRemoved ? VERIFIABLE : (['confirmed'] as const);
     for await (const slice of state.entries.slices({ status })) {
       for (const item of slice) {
         const moment = namePosition(item) * everyMs;

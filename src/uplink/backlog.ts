@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
-import { keyOf, LONGEST_WAIT_MS, maxDelayMs, type UplinkDeps } from './deps.js';
+import { itemKeyText, LONGEST_WAIT_MS, maxDelayMs, type UplinkDeps } from './deps.js';
 
 /**
  * Minimum time between two passes over the state for entries without room in memory, in ms.
@@ -238,19 +238,20 @@ export class Backlog {
   }
 
   isInFlight(place: Place): boolean {
-    return this.#inFlight.has(keyOf(place));
+    return this.#inFlight.has(itemKeyText(place));
   }
 
   /** Whether the item is in the queue or in flight. */
   has(place: Place): boolean {
     return (
-      this.isInFlight(place) || this.#queues.some((queue) => queue.get(keyOf(place)) !== undefined)
+      this.isInFlight(place) ||
+      this.#queues.some((queue) => queue.get(itemKeyText(place)) !== undefined)
     );
   }
 
   /** Returns the present record of an item in flight. */
   current(place: Place): Entry | undefined {
-    return this.#inFlight.get(keyOf(place))?.entry;
+    return this.#inFlight.get(itemKeyText(place))?.entry;
   }
 
   /**
@@ -258,7 +259,7 @@ export class Backlog {
    * @returns whether the item is in flight
    */
   changed(place: Place, entry: Entry | undefined): boolean {
-    const out = this.#inFlight.get(keyOf(place));
+    const out = this.#inFlight.get(itemKeyText(place));
     if (out !== undefined) out.entry = entry;
     return out !== undefined;
   }
@@ -273,7 +274,7 @@ export class Backlog {
     if (!this.#isPresent(folder)) return;
     const leftMs = Math.max(waitMs, Math.min(notBefore - clock.now(), maxDelayMs(settings)));
     const place = { folder, path };
-    const key = keyOf(place);
+    const key = itemKeyText(place);
     // A file may change its lane while it waits.
     this.delete(key);
     this.#lanes[laneOf(item)].put(key, place, clock.now() + leftMs);
@@ -305,8 +306,8 @@ export class Backlog {
    */
   claim(item: PendingItem): boolean {
     if (this.#urls.has(item.url)) return false;
-    this.delete(keyOf(item));
-    this.#inFlight.set(keyOf(item), { url: item.url, entry: item });
+    this.delete(itemKeyText(item));
+    this.#inFlight.set(itemKeyText(item), { url: item.url, entry: item });
     this.#urls.add(item.url);
     return true;
   }
@@ -330,9 +331,9 @@ export class Backlog {
    * @returns its present record
    */
   checkIn(place: Place): Entry | undefined {
-    const out = this.#inFlight.get(keyOf(place));
+    const out = this.#inFlight.get(itemKeyText(place));
     if (out === undefined) return undefined;
-    this.#inFlight.delete(keyOf(place));
+    this.#inFlight.delete(itemKeyText(place));
     this.#urls.delete(out.url);
     return out.entry;
   }
@@ -345,7 +346,7 @@ export class Backlog {
   }
 
   #isPresent(folder: string): boolean {
-    return this.#deps.standing(folder) === 'there';
+    return this.#deps.folderState(folder) === 'there';
   }
 
   async *#pending(lane: PushLane): AsyncGenerator<Iterable<Entry>> {

@@ -2,7 +2,7 @@ import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Dialect } from '../peer/dialect.js';
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
 import type { Outcome } from '../queue/options.js';
-import { isAwayStatus, type PendingItem, type Sent, type Trouble } from '../state/entry.js';
+import { type Failure, isAwayStatus, type PendingItem, type Sent } from '../state/entry.js';
 import type { UplinkDeps } from './deps.js';
 import type { Packed } from './documents.js';
 
@@ -23,12 +23,12 @@ export type PushResult =
   /** The peer answered, and refused this item with this message. */
   | { readonly kind: 'refused'; readonly words: string }
   /** The request with this item alone failed. */
-  | { readonly kind: 'failed'; readonly trouble: Trouble }
+  | { readonly kind: 'failed'; readonly failure: Failure }
   /**
    * The peer accepted nothing, for a reason that is not the item: prepare it again. With a trouble:
    * push it when the peer is back.
    */
-  | { readonly kind: 'returned'; readonly trouble?: Trouble }
+  | { readonly kind: 'returned'; readonly failure?: Failure }
   /** Its file changed or could not be read during the request, which was not completed. */
   | { readonly kind: 'stale' }
   /** No answer came: the peer may have accepted it. */
@@ -58,7 +58,7 @@ export async function sendBatch(
     outcome: readonly PushResult[] | PeersyncError,
   ): Promise<readonly PushResult[]> => {
     if (!(outcome instanceof PeersyncError)) return outcome;
-    if (batch.length === 1) return [{ kind: 'failed', trouble: troubleOf(outcome) }];
+    if (batch.length === 1) return [{ kind: 'failed', failure: failureOf(outcome) }];
     const { code, message } = outcome;
     deps.log.debug(
       { event: 'split', items: batch.length, code },
@@ -118,13 +118,13 @@ async function request(
       return documents.map((_, i) => (i === stale ? { kind } : RETURNED));
     }
     if (!(error instanceof PeersyncError)) throw error;
-    if (WRONG_DIALECT_CODES.has(error.code) && (await active.misfits()))
+    if (WRONG_DIALECT_CODES.has(error.code) && (await active.redetect()))
       return documents.map(() => RETURNED);
-    return kind === 'failed' ? error : documents.map(() => ({ kind, trouble: troubleOf(error) }));
+    return kind === 'failed' ? error : documents.map(() => ({ kind, failure: failureOf(error) }));
   }
 }
 
-export function troubleOf({ code, message, hint }: PeersyncError): Trouble {
+export function failureOf({ code, message, hint }: PeersyncError): Failure {
   return { code, message, hint };
 }
 

@@ -4,9 +4,9 @@ import { durationText } from '../lib/units.js';
 import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
-import { accepted, confirmed, placeName } from '../state/entry.js';
+import { accepted, confirmed, itemName } from '../state/entry.js';
 import { MAX_IN_MEMORY, ReadyQueue } from './backlog.js';
-import { Background, holdMs, indexingMs, keyOf, succeeds, type UplinkDeps } from './deps.js';
+import { Background, holdMs, indexingMs, itemKeyText, succeeds, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
 
 const SHORTEST_INTERVAL_MS = 200;
@@ -155,7 +155,7 @@ export class ConfirmLoop {
 
   /** Returns the time of an item's next look-up and the reason of the last answer. */
   next(place: Place): NextLook | undefined {
-    const look = this.#lookAt(keyOf(place));
+    const look = this.#lookAt(itemKeyText(place));
     if (look === undefined) return undefined;
     const at = Math.round(look.due);
     return look.why === undefined ? { at } : { at, lastAnswer: look.why };
@@ -181,7 +181,7 @@ export class ConfirmLoop {
    * never answered.
    */
   resume(item: AcceptedItem | PendingItem, sent: Sent): void {
-    if (this.#lookAt(keyOf(item))?.sentAt === sent.at) return;
+    if (this.#lookAt(itemKeyText(item))?.sentAt === sent.at) return;
     // An earlier look-up may have been dropped for lack of room after an answer without the item.
     this.#add(item, sent, sent.size, { wasMissing: this.#scheduled.hasOverflowed });
   }
@@ -214,7 +214,7 @@ export class ConfirmLoop {
     ) {
       const { first } = this.#scheduled;
       if (first === undefined) break;
-      const key = keyOf(first.place);
+      const key = itemKeyText(first.place);
       this.#scheduled.delete(key);
       this.#underWay.set(key, first);
       looks.push(first);
@@ -267,7 +267,7 @@ export class ConfirmLoop {
     // An item that was shown is soon done, and no pass over accepted items finds one in flight:
     // both are kept beyond the limit.
     const isBounded = item.status === 'accepted' && look.shownSince === undefined;
-    this.#scheduled.put(keyOf(look.place), look, due, isBounded);
+    this.#scheduled.put(itemKeyText(look.place), look, due, isBounded);
   }
 
   async #lookUp(looks: readonly LookUp[], signal: AbortSignal): Promise<void> {
@@ -303,7 +303,7 @@ export class ConfirmLoop {
   ): Promise<void> {
     const { clock, state } = this.#deps;
     const { folder, path } = look.place;
-    const key = keyOf(look.place);
+    const key = itemKeyText(look.place);
     let began: number | undefined = lookedUpAt;
     if (typeof answer === 'string') {
       // A failed look-up is the peer's failure, unless the peer answered others since this item's
@@ -373,7 +373,7 @@ export class ConfirmLoop {
     await state.commit();
     log.info(
       { event: 'confirmed', folder, path, url, evidence: evidence.kind, tookMs: took },
-      `confirmed ${placeName(item)} (${durationText(took)} after its push)`,
+      `confirmed ${itemName(item)} (${durationText(took)} after its push)`,
     );
   }
 

@@ -8,7 +8,7 @@ import type { RequestQueue } from '../queue/request-queue.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, Item, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import type { DocumentsTrouble } from './document-processes.js';
+import type { ReadersFailure } from './document-processes.js';
 import type { Packers } from './documents.js';
 
 /** The requests that the uplink sends to a peer. */
@@ -22,7 +22,7 @@ export interface DialectSource {
    * Detects the dialect again after an answer that does not fit it.
    * @returns whether the dialect changed; `current` is the new one then
    */
-  misfits(): Promise<boolean>;
+  redetect(): Promise<boolean>;
 }
 
 /**
@@ -58,12 +58,12 @@ export interface UplinkDeps extends Packers {
    */
   readonly extracts: (folder: string) => boolean;
   /** Returns the reason why no document can be read at present. */
-  readonly documentsTrouble?: () => DocumentsTrouble | undefined;
+  readonly readersFailure?: () => ReadersFailure | undefined;
   /**
    * Returns the state of a folder's root; undefined if the configuration does not have the folder.
    * `Uplink.foldersChanged` must be called after each change.
    */
-  readonly standing: (folder: string) => Standing | undefined;
+  readonly folderState: (folder: string) => Standing | undefined;
   /**
    * Maximum number of due pending items in memory, and of later ones; twice as many accepted items.
    * @default 10,000
@@ -75,7 +75,7 @@ export interface UplinkDeps extends Packers {
   readonly look: (place: Place) => void;
 }
 
-export function keyOf({ folder, path }: Place): string {
+export function itemKeyText({ folder, path }: Place): string {
   return `${folder}\0${path}`;
 }
 

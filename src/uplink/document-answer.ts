@@ -42,7 +42,7 @@ const ANSWER = z.object({
     z.object({ kind: z.literal('counted'), words: count }),
     z.object({
       kind: z.literal('refused'),
-      trouble: z.object({
+      failure: z.object({
         code: z.enum(['DOCUMENT_ENCRYPTED', 'DOCUMENT_BROKEN', 'DOCUMENT_TOO_LARGE']),
         message: short,
         hint: short,

@@ -5,7 +5,7 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { type Frame, FrameReader } from '../lib/frames.js';
 import type { Logger } from '../lib/logger.js';
-import type { Trouble } from '../state/entry.js';
+import type { Failure } from '../state/entry.js';
 import {
   answerOf,
   type DocumentAnswer,
@@ -55,7 +55,7 @@ const MEMORY_SIGNALS = new Set<NodeJS.Signals | null>([
 const ERROR_TAIL_CHARACTERS = 2048;
 
 /** The reason why no document can be read at present. */
-export type DocumentsTrouble = Trouble & {
+export type ReadersFailure = Failure & {
   /** In ms since the epoch. */
   readonly since: number;
 };
@@ -78,7 +78,7 @@ export class DocumentProcesses {
   #reader: ReaderProcess | undefined;
   readonly #closing = new AbortController();
   /** The reason why no process starts; undefined if one does. */
-  trouble: DocumentsTrouble | undefined;
+  failure: ReadersFailure | undefined;
 
   /** @param program the program of each process; see `document-process.ts` */
   constructor(
@@ -112,7 +112,7 @@ export class DocumentProcesses {
         if (!isFresh) continue;
         const isKilled = error instanceof ProcessEnded && error.signal === 'SIGKILL';
         if (isKilled) kills += 1;
-        if (!isKilled || kills === MAX_KILLS) return { kind: 'refused', trouble: troubleOf(error) };
+        if (!isKilled || kills === MAX_KILLS) return { kind: 'refused', failure: troubleOf(error) };
       }
     }
   }
@@ -136,9 +136,9 @@ export class DocumentProcesses {
         // Throws if the system has no memory for another process.
         reader = new ReaderProcess(this.program);
         await this.#ready(reader);
-        if (this.trouble !== undefined)
+        if (this.failure !== undefined)
           this.log.info({ event: 'documents-readable' }, 'Documents are read again.');
-        this.trouble = undefined;
+        this.failure = undefined;
         return reader;
       } catch (error) {
         if (signal.aborted) return undefined;
@@ -175,8 +175,8 @@ export class DocumentProcesses {
     const words = errorIn(errorTail);
     const why = words === undefined ? messageOf(error) : `${messageOf(error)} (${words})`;
     const message = `The program that reads documents does not start: ${why}.`;
-    const since = this.trouble?.since ?? this.clock.now();
-    this.trouble = { code: 'DOCUMENTS_UNREADABLE', message, hint: UNREADABLE_HINT, since };
+    const since = this.failure?.since ?? this.clock.now();
+    this.failure = { code: 'DOCUMENTS_UNREADABLE', message, hint: UNREADABLE_HINT, since };
     this.log.error(
       { event: 'documents-unreadable', stderr: errorTail },
       `${message} peersync tries again in ${pauseMs / 1000} s; until then no document is read.`,
@@ -215,7 +215,7 @@ function errorIn(output: string): string | undefined {
 }
 
 /** Explains how a document ended the process that read it. */
-function troubleOf(error: unknown): Trouble {
+function troubleOf(error: unknown): Failure {
   const tooLarge = (why: string) => unreadableDocument('DOCUMENT_TOO_LARGE', why);
   const { signal = null } = error instanceof ProcessEnded ? error : {};
   if (error instanceof TooSlow)

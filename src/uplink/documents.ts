@@ -13,7 +13,7 @@ import { inTurn, type Rewriting, sequencesRewriting, withoutSequences } from '..
 import type { ContentRules } from '../peer/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
 import { htmlRewriting, plainTextRewriting } from '../peer/yacy-text.js';
-import type { Trouble, Version } from '../state/entry.js';
+import type { Failure, Version } from '../state/entry.js';
 
 const PLAIN = 'text/plain; charset=UTF-8';
 const HTML = 'text/html';
@@ -23,7 +23,7 @@ const TEXT_TYPE = /^text\/|[/+](xml|json|javascript|yaml|sql|toml)$/;
 const HTML_TYPES = new Set([HTML, 'application/xhtml+xml']);
 
 /** How a file is sent. Its parts have state, so it serves one reading only. */
-export interface Way {
+export interface UploadPlan {
   /** Media type, if the dialect sends one; '' otherwise. */
   readonly type: string;
   /**
@@ -45,12 +45,12 @@ export interface Way {
  * @param path the path of the file, for its extension
  * @param begin at least the first `HEAD_BYTES` of the file, or all of a shorter one
  */
-export function wayOf(
+export function transferFormOf(
   path: string,
   encoding: Encoding,
   begin: Uint8Array,
   rules: ContentRules,
-): Way {
+): UploadPlan {
   // A peer that accepts only text does not show the number of words. The counter only checks that
   // there is one.
   if (!rules.takesBinary)
@@ -136,7 +136,7 @@ export type Packed =
   /** A document that is sent unchanged, with its number of words, counted up to 100. */
   | { readonly kind: 'counted'; readonly words: number }
   /** A document that cannot be read. */
-  | { readonly kind: 'refused'; readonly trouble: Trouble }
+  | { readonly kind: 'refused'; readonly failure: Failure }
   /** The file is not in the expected version any more: it has to be looked at again. */
   | { readonly kind: 'stale' }
   /** The file is larger than the peer accepts in one document. */
@@ -282,7 +282,7 @@ async function packDocumentFile(
  */
 async function isSentAsText(
   { file, isExtracted = false, linksWithin, version }: PackFile,
-  { badlyRead, takesBinary }: ContentRules,
+  { convertHere: badlyRead, takesBinary }: ContentRules,
 ): Promise<boolean> {
   if (isExtracted || !takesBinary) return true;
   const kind = documentKind(basename(file), await headOf({ file, stat: version, linksWithin }));
@@ -328,7 +328,7 @@ export async function packDocument(order: DocumentOrder): Promise<Packed> {
     return { kind: 'content', text, size: page.length, digest, type, words: counted, extracted };
   } catch (error) {
     if (error instanceof DocumentError)
-      return { kind: 'refused', trouble: unreadableDocument(error.code, error.message) };
+      return { kind: 'refused', failure: unreadableDocument(error.code, error.message) };
     throw error;
   }
 }
@@ -376,7 +376,7 @@ const HINTS: Readonly<Record<DocumentError['code'], string>> = {
 };
 
 /** @param message the reason, without a full stop */
-export function unreadableDocument(code: DocumentError['code'], message: string): Trouble {
+export function unreadableDocument(code: DocumentError['code'], message: string): Failure {
   return { code, message: `No text can be read from the file: ${message}.`, hint: HINTS[code] };
 }
 
@@ -392,7 +392,7 @@ function packOne({ file, linksWithin, version }: PackFile, rules: ContentRules):
   const bytes = whyUnpackable(version, rules) ?? readWhole({ file, stat: version, linksWithin });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
-  const way = wayOf(file, version.encoding, bytes, rules);
+  const way = transferFormOf(file, version.encoding, bytes, rules);
   const text = rewritten(bytes, way.rewriting);
   way.words?.write(text);
   const digest = text === bytes ? version.sha256 : hash('sha256', text, 'hex');
@@ -413,7 +413,7 @@ function whyUnpackable({ encoding, size }: Version, rules: ContentRules): Packed
 
 /** Returns the content to send, or `wordless` for a text without a word. */
 function contentOf(
-  { type, words: counter }: Way,
+  { type, words: counter }: UploadPlan,
   text: EncodedText | TextSource,
   digest: string,
 ): Packed {
@@ -439,7 +439,7 @@ export async function streamed(
   const order = { file, stat: version, linksWithin };
   try {
     const head = await headOf(order);
-    const newWay = () => wayOf(file, version.encoding, head, rules);
+    const newWay = () => transferFormOf(file, version.encoding, head, rules);
     const way = newWay();
     const [raw, sent] = [createHash('sha256'), createHash('sha256')];
     let size = 0;
@@ -486,7 +486,7 @@ function refused(refusal: Refusal | Packed): Packed {
 export function cannotTravel(
   encoding: Encoding,
   rules: ContentRules | undefined,
-): Trouble | undefined {
+): Failure | undefined {
   if (encoding !== 'binary' || rules === undefined || rules.takesBinary) return undefined;
   return {
     code: 'NOT_TEXT',
@@ -497,7 +497,7 @@ export function cannotTravel(
 }
 
 /** @param reader the reader that found no word in the document; undefined for a text */
-export function withoutWords(reader?: string): Trouble {
+export function withoutWords(reader?: string): Failure {
   return {
     code: NO_WORDS,
     message:

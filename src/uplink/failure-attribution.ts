@@ -4,21 +4,21 @@ import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { AddressPolicy } from '../peer/addresses.js';
 import type { Place } from '../state/entries.js';
-import type { AcceptedItem, PendingItem, Trouble, Version } from '../state/entry.js';
+import type { AcceptedItem, Failure, PendingItem, Version } from '../state/entry.js';
 import {
   beginningOf,
   failed,
-  isRemembered,
+  isAcceptedWithoutPush,
+  itemName,
   lost,
-  placeName,
+  pushAgainUnseen,
   quarantined,
   returned,
-  unremembered,
 } from '../state/entry.js';
 import {
   backoffMs,
   holdMs,
-  keyOf,
+  itemKeyText,
   losesUpdates,
   maxDelayMs,
   stillPending,
@@ -79,7 +79,7 @@ export class FailureAttribution {
 
   /** Whether an item has to be pushed alone, so that it cannot make others fail. */
   isBlamed(place: Place): boolean {
-    return this.#blamed.size > 0 && this.#blamed.has(keyOf(place));
+    return this.#blamed.size > 0 && this.#blamed.has(itemKeyText(place));
   }
 
   /** Records a successful push of these items. */
@@ -90,7 +90,7 @@ export class FailureAttribution {
 
   /** Clears the blame of an item that was accepted or is not pending any more. */
   forget(place: Place): void {
-    if (this.#blamed.size > 0) this.#blamed.delete(keyOf(place));
+    if (this.#blamed.size > 0) this.#blamed.delete(itemKeyText(place));
   }
 
   /** Handles an answer that refuses this item: an attempt is spent. */
@@ -107,7 +107,7 @@ export class FailureAttribution {
    * `notTaken` is called.
    */
   unanswered(item: PendingItem): void {
-    if (!this.isBlamed(item)) this.#blamed.set(keyOf(item), Number.POSITIVE_INFINITY);
+    if (!this.isBlamed(item)) this.#blamed.set(itemKeyText(item), Number.POSITIVE_INFINITY);
   }
 
   /**
@@ -121,7 +121,7 @@ export class FailureAttribution {
     else state.put(returned(item, clock.now()));
     log.debug(
       { folder: item.folder, path: item.path },
-      `not in the peer, pushed again: ${placeName(item)}`,
+      `not in the peer, pushed again: ${itemName(item)}`,
     );
   }
 
@@ -131,21 +131,21 @@ export class FailureAttribution {
    *
    * @param before the number of successful pushes when the push that it was first in began
    */
-  async failedAlone(item: PendingItem, trouble: Trouble, before = this.successes): Promise<void> {
+  async failedAlone(item: PendingItem, failure: Failure, before = this.successes): Promise<void> {
     const { clock, peer, queue, state } = this.#deps;
     const acceptsEmptyPush = () =>
       succeeds(queue.run('push', (signal) => peer.push([], { signal })));
-    const known = this.#blamed.get(keyOf(item)) ?? before;
-    this.#blamed.set(keyOf(item), this.successes);
-    const isTooLarge = trouble.code === 'PEER_TOO_LARGE';
+    const known = this.#blamed.get(itemKeyText(item)) ?? before;
+    this.#blamed.set(itemKeyText(item), this.successes);
+    const isTooLarge = failure.code === 'PEER_TOO_LARGE';
     const canProbe = item.attempts > 0 || state.counts().pending === 1;
     const isAtFault =
       isTooLarge || this.successes > known || (canProbe && (await acceptsEmptyPush()));
     const current = stillPending(state.get(item.folder, item.path), item);
     if (current === undefined) return;
-    if (isTooLarge) this.quarantine(current, trouble);
-    else if (isAtFault) this.#spendAttempt(current, trouble);
-    else state.put(returned(current, clock.now() + backoffMs(this.#deps.settings, item), trouble));
+    if (isTooLarge) this.quarantine(current, failure);
+    else if (isAtFault) this.#spendAttempt(current, failure);
+    else state.put(returned(current, clock.now() + backoffMs(this.#deps.settings, item), failure));
   }
 
   /** Records that the peer shows the document at this URL for good. */
@@ -180,9 +180,9 @@ export class FailureAttribution {
     if (this.#addresses === undefined || this.hasShownLike(url)) return;
     const lateMs = Math.min(clock.now() - firstAcceptedAt(item), queue.answeringForMs);
     if (lateMs < 2 * usualMs) return;
-    const trouble = this.#addresses.unseen(url);
-    const { code, hint, message } = trouble;
-    if (item.trouble?.code !== code) state.put({ ...item, trouble });
+    const failure = this.#addresses.unseen(url);
+    const { code, hint, message } = failure;
+    if (item.failure?.code !== code) state.put({ ...item, failure });
     const since = clock.now();
     const what = withFile(hint, `${folder}/${path}`);
     if (recordUnseen(state, this.#addresses.reachOf(url), { folder, path, code, since }))
@@ -194,7 +194,7 @@ export class FailureAttribution {
    * the item was accepted by a push, not because the peer was sent it before.
    */
   canBeLost(item: AcceptedItem): boolean {
-    return losesUpdates(this.#deps) && !isRemembered(item);
+    return losesUpdates(this.#deps) && !isAcceptedWithoutPush(item);
   }
 
   /**
@@ -207,7 +207,7 @@ export class FailureAttribution {
    */
   timeoutMs(item: AcceptedItem | PendingItem, typicalMs: number): number {
     const twoHolds = 2 * holdMs(this.#deps);
-    return item.status === 'pending' || isRemembered(item)
+    return item.status === 'pending' || isAcceptedWithoutPush(item)
       ? Math.max(MIN_UNANSWERED_TIMEOUT_MS, 3 * typicalMs, twoHolds)
       : Math.max(this.#deps.settings.confirm.timeout, twoHolds);
   }
@@ -233,10 +233,10 @@ export class FailureAttribution {
       hint: addresses === undefined ? look : `${look} ${addresses.hint(addresses.reachOf(url))}`,
     };
     const isUnseen = addresses !== undefined && !this.hasShownLike(url);
-    const trouble = isUnseen ? addresses.unseen(url) : notShown;
-    if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
-    else if (this.#spendAttempt(item, trouble)) return;
-    const words = `not shown by the peer, pushed again: ${placeName(item)}: ${why}`;
+    const failure = isUnseen ? addresses.unseen(url) : notShown;
+    if (isAcceptedWithoutPush(item)) state.put(pushAgainUnseen(item, why, clock.now()));
+    else if (this.#spendAttempt(item, failure)) return;
+    const words = `not shown by the peer, pushed again: ${itemName(item)}: ${why}`;
     log.info({ event: 'not-shown', folder, path }, words);
   }
 
@@ -257,7 +257,7 @@ export class FailureAttribution {
       const isOfMany = times === 0 && this.isolation.isFull;
       state.put(lost(item, isOfMany ? LOST_WITH_MANY : LOST, clock.now()));
       const how = isOfMany ? 'with many others' : 'apart from others';
-      const words = `accepted and not indexed, pushed again ${how}: ${placeName(item)}: ${why}`;
+      const words = `accepted and not indexed, pushed again ${how}: ${itemName(item)}: ${why}`;
       log.debug({ event: 'lost', folder, path }, words);
     }
   }
@@ -268,12 +268,12 @@ export class FailureAttribution {
    *
    * @returns whether it was the last attempt
    */
-  #spendAttempt(item: PendingItem | AcceptedItem, trouble: Trouble): boolean {
+  #spendAttempt(item: PendingItem | AcceptedItem, failure: Failure): boolean {
     const { clock, settings, state } = this.#deps;
     const waitMs = item.status === 'accepted' ? 0 : backoffMs(this.#deps.settings, item);
-    const again = failed(item, trouble, clock.now() + waitMs, clock.now());
+    const again = failed(item, failure, clock.now() + waitMs, clock.now());
     const isLast = again.attempts >= settings.push.attempts;
-    if (isLast) this.quarantine(again, trouble);
+    if (isLast) this.quarantine(again, failure);
     else state.put(again);
     return isLast;
   }
@@ -286,17 +286,17 @@ export class FailureAttribution {
    */
   quarantine(
     item: PendingItem | AcceptedItem,
-    trouble: Trouble,
+    failure: Failure,
     version: Version | FileStat = item.version,
   ): void {
     const { clock, log, state } = this.#deps;
     const { folder, path } = item;
-    const { code, message, hint } = trouble;
+    const { code, message, hint } = failure;
     this.forget(item);
-    state.put(quarantined(item, item, version, trouble, clock.now()));
+    state.put(quarantined(item, item, version, failure, clock.now()));
     log.warn(
       { event: 'quarantined', folder, path, code },
-      `quarantined ${placeName(item)}: ${sentence(message)} ${withFile(hint, `${folder}/${path}`)}`,
+      `quarantined ${itemName(item)}: ${sentence(message)} ${withFile(hint, `${folder}/${path}`)}`,
     );
   }
 
@@ -324,14 +324,14 @@ const QUIET_SHARE = 1 / 4;
 const ROUND_SHARE = 1 / 2;
 
 /** The failure of an item that the peer accepted and lost. */
-export const LOST: Trouble = {
+export const LOST: Failure = {
   code: 'LOST_FROM_INDEX',
   message: 'The peer accepted it and did not index it in the usual time.',
   hint: 'It is pushed again apart from others by itself, for one document can keep others out of the index.',
 };
 
 /** The failure of an item that was lost with so many others that they are not isolated. */
-const LOST_WITH_MANY: Trouble = {
+const LOST_WITH_MANY: Failure = {
   code: 'LOST_WITH_MANY',
   message: 'The peer accepted it and lost it with many others, as in a crash.',
   hint: 'It is pushed again by itself; the log of the peer says whether it crashed.',
@@ -402,13 +402,13 @@ export class Isolation {
     if (times === 0) this.forget(item);
     else {
       const place = { folder: item.folder, path: item.path };
-      this.#waiting.set(keyOf(place), { place, isLastTry: times > 1 });
+      this.#waiting.set(itemKeyText(place), { place, isLastTry: times > 1 });
     }
     return times > 0;
   }
 
   forget(place: Place): void {
-    if (this.#waiting.size > 0) this.#waiting.delete(keyOf(place));
+    if (this.#waiting.size > 0) this.#waiting.delete(itemKeyText(place));
   }
 
   /** Records the end of a push. */
@@ -470,7 +470,7 @@ export class Isolation {
   }
 
   #isPresent({ folder }: Place): boolean {
-    return this.#deps.standing(folder) === 'there';
+    return this.#deps.folderState(folder) === 'there';
   }
 
   /** Returns the waiting item, if it is due and read. */
@@ -481,7 +481,7 @@ export class Isolation {
 
   /** Returns the waiting item, if it is due. */
   #dueItemAt(place: Place): PendingItem | undefined {
-    if (!this.#waiting.has(keyOf(place)) || !this.#isPresent(place)) return undefined;
+    if (!this.#waiting.has(itemKeyText(place)) || !this.#isPresent(place)) return undefined;
     const item = this.#deps.state.get(place.folder, place.path);
     const isReady = item?.status === 'pending' && item.inFlight === undefined;
     if (!isReady) return undefined;
@@ -490,7 +490,7 @@ export class Isolation {
   }
 }
 
-const UNANSWERED: Trouble = {
+const UNANSWERED: Failure = {
   code: 'UNANSWERED',
   message: 'The peer did not answer its push, and does not show it.',
   hint: 'See in the log of the peer whether it chokes on this file; `peersync retry PATH` pushes it again.',
@@ -499,13 +499,13 @@ const UNANSWERED: Trouble = {
  * The failure of an item that the peer shows without its text. Another push would give the same
  * result.
  */
-export const TEXT_NOT_INDEXED: Trouble = {
+export const TEXT_NOT_INDEXED: Failure = {
   code: 'TEXT_NOT_INDEXED',
   message:
     'The peer shows the document and indexed none of its text: it is found by the words of its URL only.',
   hint: 'Look for control characters in the file, or in a page for `&lt;`, or save it in another format; a changed file is pushed again by itself. Of a PDF or another document, `"extract": "always"` for the folder and `peersync retry PATH` send the text that peersync reads.',
 };
-const REFUSED_BY_INDEX: Trouble = {
+const REFUSED_BY_INDEX: Failure = {
   code: 'REFUSED_BY_INDEX',
   message:
     'Each time it was pushed, nothing that came with it was indexed, and alone it is not indexed either: the index of the peer refuses it.',

@@ -8,17 +8,17 @@ import {
   claims,
   contentOf,
   type Entry,
+  type Failure,
   isRenamed,
-  placeName,
+  itemName,
   type RemovingItem,
   removalFailed,
   removalLeft,
   removed,
-  type Trouble,
 } from '../state/entry.js';
 import { type Backlog, MAX_IN_MEMORY, ReadyQueue } from './backlog.js';
-import { pushFailure, troubleOf, WRONG_DIALECT_CODES } from './batch-sender.js';
-import { Background, backoffMs, holdMs, indexingMs, keyOf, type UplinkDeps } from './deps.js';
+import { failureOf, pushFailure, WRONG_DIALECT_CODES } from './batch-sender.js';
+import { Background, backoffMs, holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
 
 /** Maximum number of removals in one search for renamed files. */
 const MAX_SEARCHED = 1_000;
@@ -34,12 +34,12 @@ const SHORTEST_INTERVAL_MS = 200;
 /** Number of failed attempts from which a removal is reported as failing. */
 const MIN_REPORTED_ATTEMPTS = 5;
 
-const NOT_REMOVED: Trouble = {
+const NOT_REMOVED: Failure = {
   code: 'NOT_REMOVED',
   message: 'The peer took the removal of the document, and still shows it.',
   hint: 'It is asked again by itself; if that does not help, see the log of the peer.',
 };
-const UNANSWERED: Trouble = {
+const UNANSWERED: Failure = {
   code: 'REMOVAL_UNANSWERED',
   message: 'The removal of the document was not answered, and the peer still shows it.',
   hint: 'It is asked again by itself.',
@@ -132,14 +132,14 @@ export class Removals {
    * The number of removals that failed repeatedly, the last time in this run, and the reason of one
    * of them; without those of missing folders.
    */
-  get failing(): (Pick<Trouble, 'message' | 'hint'> & { readonly documents: number }) | undefined {
+  get failing(): (Pick<Failure, 'message' | 'hint'> & { readonly documents: number }) | undefined {
     const failing = [...this.#failing].filter(([, { folder }]) => this.#mayRemoveFrom(folder));
     let documents = failing.length;
     for (const [key, place] of failing) {
-      const trouble = this.#itemOf(place)?.trouble;
-      const what = `The peer still has ${counted(documents, 'document')} of removed files, such as that of ${placeName(place)}`;
-      if (trouble !== undefined)
-        return { documents, message: `${what}: ${trouble.message}`, hint: trouble.hint };
+      const failure = this.#itemOf(place)?.failure;
+      const what = `The peer still has ${counted(documents, 'document')} of removed files, such as that of ${itemName(place)}`;
+      if (failure !== undefined)
+        return { documents, message: `${what}: ${failure.message}`, hint: failure.hint };
       this.#failing.delete(key);
       documents -= 1;
     }
@@ -153,7 +153,7 @@ export class Removals {
   /** Called when the record of an item changed. */
   changed(place: Place, entry: Entry | undefined): void {
     if (entry !== undefined) this.#noteContent(entry);
-    const key = keyOf(place);
+    const key = itemKeyText(place);
     if (entry?.status !== 'removing') {
       this.#failing.delete(key);
       this.#waiting.delete(key);
@@ -188,11 +188,11 @@ export class Removals {
    * not in the configuration any more.
    */
   #mayRemoveFrom(folder: string): boolean {
-    return this.#deps.standing(folder) !== 'missing';
+    return this.#deps.folderState(folder) !== 'missing';
   }
 
   #schedule({ folder, path, ...item }: RemovingItem): void {
-    const known = this.#waiting.get(keyOf({ folder, path }));
+    const known = this.#waiting.get(itemKeyText({ folder, path }));
     const fresh = {
       folder,
       path,
@@ -205,9 +205,9 @@ export class Removals {
 
   /** Schedules a removal, if the item is still being removed: its file may be back by now. */
   #scheduleAt(removal: Removal, at: number): void {
-    this.#underWay.delete(keyOf(removal));
+    this.#underWay.delete(itemKeyText(removal));
     if (this.#itemOf(removal) !== undefined && this.#mayRemoveFrom(removal.folder))
-      this.#waiting.put(keyOf(removal), removal, at);
+      this.#waiting.put(itemKeyText(removal), removal, at);
   }
 
   #dueAt({ notBefore, requestedAt, sent }: RemovingItem): number {
@@ -244,7 +244,9 @@ export class Removals {
   }
 
   #isTracked(place: Place): boolean {
-    return this.#underWay.has(keyOf(place)) || this.#waiting.get(keyOf(place)) !== undefined;
+    return (
+      this.#underWay.has(itemKeyText(place)) || this.#waiting.get(itemKeyText(place)) !== undefined
+    );
   }
 
   /**
@@ -257,9 +259,9 @@ export class Removals {
       if (first === undefined) return undefined;
       const item = this.#itemOf(first);
       if (item !== undefined && (item.requestedAt !== undefined) !== isRequested) return undefined;
-      this.#waiting.delete(keyOf(first));
+      this.#waiting.delete(itemKeyText(first));
       if (item === undefined || !this.#mayRemoveFrom(first.folder)) continue;
-      this.#underWay.add(keyOf(first));
+      this.#underWay.add(itemKeyText(first));
       return first;
     }
   }
@@ -306,7 +308,7 @@ export class Removals {
 
   /** Takes the removals of one request. */
   #nextBatch(): readonly Removal[] {
-    const most = this.#deps.dialect.current?.removedAtOnce ?? 1;
+    const most = this.#deps.dialect.current?.maxRemovalsPerRequest ?? 1;
     const alone = this.#unblocked.findIndex(({ isAlone }) => isAlone);
     return this.#unblocked.splice(0, alone === -1 ? most : Math.min(most, Math.max(1, alone)));
   }
@@ -406,13 +408,13 @@ export class Removals {
       if (signal.aborted) return;
       if (!(error instanceof PeersyncError)) throw error;
       const kind = pushFailure(error, began);
-      const isMisfit = WRONG_DIALECT_CODES.has(error.code) && (await dialect.misfits());
+      const isMisfit = WRONG_DIALECT_CODES.has(error.code) && (await dialect.redetect());
       for (const removal of batch) {
         if (isMisfit) this.#failed(removal, undefined);
         else if (kind === 'unanswered') this.#scheduleAt(removal, clock.now() + holdMs(this.#deps));
         else {
           removal.isAlone ||= kind === 'failed' && batch.length > 1;
-          this.#failed(removal, troubleOf(error));
+          this.#failed(removal, failureOf(error));
         }
       }
     }
@@ -420,17 +422,17 @@ export class Removals {
   }
 
   /** Schedules another request: after the backoff if there was a failure, else at once. */
-  #failed(removal: Removal, trouble: Trouble | undefined): void {
+  #failed(removal: Removal, failure: Failure | undefined): void {
     const { clock, settings, state } = this.#deps;
     removal.isAccepted = false;
     const item = this.#itemOf(removal);
-    if (item === undefined) this.#underWay.delete(keyOf(removal));
+    if (item === undefined) this.#underWay.delete(itemKeyText(removal));
     else {
-      const waitMs = trouble === undefined ? 0 : backoffMs(settings, item);
+      const waitMs = failure === undefined ? 0 : backoffMs(settings, item);
       const { requestedAt: _, ...unasked } = item;
       const now = clock.now();
-      const after = trouble === undefined ? unasked : removalFailed(item, trouble, now + waitMs);
-      if (after.attempts >= MIN_REPORTED_ATTEMPTS) this.#failing.set(keyOf(removal), removal);
+      const after = failure === undefined ? unasked : removalFailed(item, failure, now + waitMs);
+      if (after.attempts >= MIN_REPORTED_ATTEMPTS) this.#failing.set(itemKeyText(removal), removal);
       state.put(after);
       this.#scheduleAt(removal, this.#dueAt(after));
     }
@@ -459,13 +461,13 @@ export class Removals {
       const note = 'the peer does not show it any more';
       state.put(removed(item, now, note));
       await state.commit();
-      this.#underWay.delete(keyOf(removal));
+      this.#underWay.delete(itemKeyText(removal));
       const { folder, path } = item;
       // A rename has its own log line.
       const level = isRenamed(item) ? 'debug' : 'info';
       log[level](
         { event: 'removed', folder, path, url },
-        `removed ${placeName(item)} from the peer`,
+        `removed ${itemName(item)} from the peer`,
       );
     } else if (isThere === true && (!removal.isAccepted || isOver(item.requestedAt))) {
       this.#failed(removal, removal.isAccepted ? NOT_REMOVED : UNANSWERED);
@@ -477,7 +479,7 @@ export class Removals {
   }
 }
 
-function refused(words: string): Trouble {
+function refused(words: string): Failure {
   return {
     code: 'REMOVAL_REFUSED',
     message: `The peer did not remove the document: ${words}`,

@@ -48,7 +48,7 @@ export async function retryItems(
 function isToRetry(entry: Entry): entry is PendingItem | AcceptedItem | QuarantinedItem {
   if (entry.status === 'pending') return entry.inFlight === undefined;
   return (
-    entry.status === 'quarantined' || (entry.status === 'accepted' && entry.trouble !== undefined)
+    entry.status === 'quarantined' || (entry.status === 'accepted' && entry.failure !== undefined)
   );
 }
 

@@ -1,4 +1,4 @@
-import type { AcceptedItem, Trouble } from '../state/entry.js';
+import type { AcceptedItem, Failure } from '../state/entry.js';
 import { beginningOf } from '../state/entry.js';
 import type { State, StateView } from '../state/state.js';
 
@@ -18,11 +18,11 @@ type Unseen = {
 /** Returns, for each reach that the peer may never show, the failure of its recorded item. */
 export function unseenAddresses(
   state: Pick<StateView, 'get' | 'meta'>,
-): readonly (Trouble & { readonly since: number })[] {
+): readonly (Failure & { readonly since: number })[] {
   return Object.values(recorded(state)).flatMap(({ code, folder, path, since }) => {
-    const trouble = state.get(folder, path)?.trouble;
+    const failure = state.get(folder, path)?.failure;
     // The file is gone, has another URL, or failed for another reason.
-    return trouble?.code === code ? { ...trouble, since } : [];
+    return failure?.code === code ? { ...failure, since } : [];
   });
 }
 
@@ -37,7 +37,7 @@ export function recordUnseen(
 ): boolean {
   const all = recorded(state);
   const known = all[reach];
-  if (known !== undefined && state.get(known.folder, known.path)?.trouble?.code === known.code)
+  if (known !== undefined && state.get(known.folder, known.path)?.failure?.code === known.code)
     return false;
   state.setMeta(UNSEEN_META, { ...all, [reach]: { folder, path, code, since } });
   return true;

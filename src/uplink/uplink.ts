@@ -7,22 +7,22 @@ import {
   accepted,
   claims,
   type Entry,
+  type Failure,
+  itemName,
   leaving,
-  overtaken,
+  olderVersionAccepted,
   type PendingItem,
-  placeName,
   replaced,
   returned,
   type Sent,
   skipped,
-  type Trouble,
   wasSkippedFor,
 } from '../state/entry.js';
 import { Backlog, laneOf, type PushLane } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';
-import { Background, keyOf, stillPending, type UplinkDeps } from './deps.js';
-import type { DocumentsTrouble } from './document-processes.js';
+import { Background, itemKeyText, stillPending, type UplinkDeps } from './deps.js';
+import type { ReadersFailure } from './document-processes.js';
 import { type Packed, packAll, withoutWords } from './documents.js';
 import { FailureAttribution, Isolation } from './failure-attribution.js';
 import { Removals } from './removals.js';
@@ -71,7 +71,7 @@ export interface UplinkStatus {
   /** The number of removals that failed repeatedly, and the reason of one of them. */
   readonly removalsFailing?: Removals['failing'];
   /** The reason why no document can be read at present. */
-  readonly documentsTrouble?: DocumentsTrouble | undefined;
+  readonly readersFailure?: ReadersFailure | undefined;
 }
 
 /**
@@ -107,7 +107,7 @@ export class Uplink {
   });
   readonly #packHealth = new HealthCheck('packing', 'a batch is not read from the disk', {
     limitMs: LONGEST_PACKING_MS,
-    waits: () => this.#documentsTrouble !== undefined,
+    waits: () => this.#readersFailure !== undefined,
   });
   readonly #stopping = new AbortController();
   #loops: Promise<unknown> = Promise.resolve();
@@ -176,12 +176,12 @@ export class Uplink {
       confirming: this.#deps.state.counts().accepted,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,
       removalsFailing: this.#removals.failing,
-      documentsTrouble: this.#documentsTrouble,
+      readersFailure: this.#readersFailure,
     };
   }
 
-  get #documentsTrouble(): DocumentsTrouble | undefined {
-    return this.#deps.documentsTrouble?.();
+  get #readersFailure(): ReadersFailure | undefined {
+    return this.#deps.readersFailure?.();
   }
 
   /** Must be called after a change of the state of a folder's root. */
@@ -224,7 +224,7 @@ export class Uplink {
       return;
     }
     this.#attribution.forget(place);
-    this.#backlog.delete(keyOf(place));
+    this.#backlog.delete(itemKeyText(place));
     this.#isolation.forget(place);
     if (entry?.status === 'accepted') this.#confirm.resume(entry, entry.sent);
   }
@@ -341,7 +341,7 @@ export class Uplink {
   /** Whether this version was read for its round, by the rules of the present dialect. */
   #isPrefetched(item: PendingItem): boolean {
     const { item: read, rules } = this.#prefetched ?? {};
-    const isSame = read !== undefined && keyOf(read) === keyOf(item);
+    const isSame = read !== undefined && itemKeyText(read) === itemKeyText(item);
     return (
       isSame &&
       stillPending(item, read) !== undefined &&
@@ -435,7 +435,7 @@ export class Uplink {
     // The file changed or was removed during the push: its present record notes what the peer
     // accepted.
     else if (now !== undefined && now.status !== 'accepted' && now.status !== 'confirmed')
-      state.put(overtaken(now, sent, clock.now()));
+      state.put(olderVersionAccepted(now, sent, clock.now()));
     return after;
   }
 
@@ -446,12 +446,12 @@ export class Uplink {
   async #fail(item: PendingItem, result: PushResult, before: number): Promise<void> {
     const { clock, state } = this.#deps;
     const current = this.#current(item);
-    if (result.kind === 'failed') await this.#attribution.failedAlone(item, result.trouble, before);
+    if (result.kind === 'failed') await this.#attribution.failedAlone(item, result.failure, before);
     else if (result.kind === 'unanswered') this.#attribution.unanswered(item);
     else if (current === undefined) return;
     else if (result.kind === 'refused') this.#attribution.refused(current, result.words);
     else if (result.kind === 'stale') this.#postpone(current);
-    else if (result.kind === 'returned') state.put(returned(current, clock.now(), result.trouble));
+    else if (result.kind === 'returned') state.put(returned(current, clock.now(), result.failure));
   }
 
   /** Postpones an item whose file changed while it was read, and has the file looked at again. */
@@ -512,7 +512,7 @@ export class Uplink {
     contents: readonly (Packed | undefined)[],
     rules: ContentRules,
   ): PreparedDocument[] {
-    const { pathOf, standing } = this.#deps;
+    const { pathOf, folderState: standing } = this.#deps;
     const documents: PreparedDocument[] = [];
     for (const [i, taken] of batch.entries()) {
       const item = this.#current(taken);
@@ -525,7 +525,7 @@ export class Uplink {
       const stat = fileStat(item.version);
       if (content.kind === 'content') documents.push(this.#markInFlight(item, content, rules));
       else if (content.kind === 'wordless') this.#skip(item, withoutWords(content.reader));
-      else if (content.kind === 'refused') this.#attribution.quarantine(item, content.trouble);
+      else if (content.kind === 'refused') this.#attribution.quarantine(item, content.failure);
       else if (content.kind === 'tooLarge')
         this.#attribution.quarantine(item, tooLarge(stat.size, rules.maxBytes));
       else if (content.kind === 'unreadable' && isHere)
@@ -535,12 +535,12 @@ export class Uplink {
     return documents;
   }
 
-  #skip(item: PendingItem, why: Trouble): void {
+  #skip(item: PendingItem, why: Failure): void {
     const { clock, log, state } = this.#deps;
     const { folder, path } = item;
     state.put(skipped(item, item, fileStat(item.version), why, clock.now()));
     if (wasSkippedFor(item, why)) return;
-    const words = `skipped ${placeName(item)}: ${why.message} ${why.hint}`;
+    const words = `skipped ${itemName(item)}: ${why.message} ${why.hint}`;
     log.info({ event: 'skipped', folder, path, code: why.code }, words);
   }
 
@@ -602,7 +602,7 @@ function dated({ item, content, sent }: PreparedDocument, at: number, peerAt?: n
   };
 }
 
-function tooLarge(bytes: number, most = 0): Trouble {
+function tooLarge(bytes: number, most = 0): Failure {
   return {
     code: 'TOO_LARGE_FOR_PEER',
     message: `The file has ${bytes} bytes, and this kind of peer bears ${most} in one document.`,
@@ -610,7 +610,7 @@ function tooLarge(bytes: number, most = 0): Trouble {
   };
 }
 
-function unreadable(code: string): Trouble {
+function unreadable(code: string): Failure {
   return {
     code: 'UNREADABLE',
     message: `The file could not be read: ${code}.`,

@@ -1,7 +1,7 @@
 import { PeersyncError } from '../lib/errors.js';
 import { type EvidenceKind, evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { ConfirmedItem, Entry, RemovedItem } from '../state/entry.js';
-import { lostLater, placeName, removing } from '../state/entry.js';
+import { itemName, lostLater, removing } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { classify } from './batch-sender.js';
 import { holdMs, type UplinkDeps } from './deps.js';
@@ -148,7 +148,7 @@ export async function* verify(
       const { folder, path, url } = item;
       log.warn(
         { event: 'verify-failed', folder, path, url, code: error.code },
-        `could not be looked up: ${placeName(item)}: ${error.message}`,
+        `could not be looked up: ${itemName(item)}: ${error.message}`,
       );
     }
   };
@@ -184,7 +184,7 @@ export async function* verify(
         ? 'removed before and shown by the peer'
         : 'confirmed before and now lost by the peer';
       const then = repair ? `, ${isBack ? 'removed' : 'pushed'} again` : '';
-      log.warn({ event: kind, folder, path, url }, `${what}${then}: ${placeName(item)}: ${why}`);
+      log.warn({ event: kind, folder, path, url }, `${what}${then}: ${itemName(item)}: ${why}`);
       yield { kind, file: `${folder}/${path}`, url, why, repaired: repair };
     }
     deviating.clear();

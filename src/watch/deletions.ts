@@ -3,7 +3,7 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
 import { type FileStat, sameStat } from '../lib/file.js';
-import { counted, numberText, quoted, shellWord, visible } from '../lib/text.js';
+import { counted, escapeInvisible, numberText, quoted, shellWord } from '../lib/text.js';
 import {
   contentOf,
   type Entry,
@@ -301,7 +301,7 @@ export class Deletions {
     state.setMeta(heldKey(name), held);
     changed();
     if (known === undefined && held !== undefined) {
-      const { message, hint } = heldTrouble(name, held);
+      const { message, hint } = deletesHeld(name, held);
       log.warn({ event: 'deletes-held', folder: name, code: 'DELETES_HELD' }, `${message} ${hint}`);
     }
   }
@@ -438,10 +438,10 @@ function crowdedSeconds(
 }
 
 /** What a person is told, and what to do. */
-export function heldTrouble(folder: string, { examples, files, of }: HeldDeletes) {
+export function deletesHeld(folder: string, { examples, files, of }: HeldDeletes) {
   return {
     code: 'DELETES_HELD',
-    message: `${numberText(files)} of ${numberText(of)} files of the folder ${quoted(folder)} were removed or emptied at once, such as ${examples.map(visible).join(', ')}; the peer keeps their documents until you approve that.`,
+    message: `${numberText(files)} of ${numberText(of)} files of the folder ${quoted(folder)} were removed or emptied at once, such as ${examples.map(escapeInvisible).join(', ')}; the peer keeps their documents until you approve that.`,
     hint: `\`peersync approve-deletes ${shellWord(folder)}\` removes the documents; files that come back end this.`,
   };
 }

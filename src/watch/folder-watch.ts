@@ -2,8 +2,8 @@ import type { FolderConfig } from '../config/config.js';
 import { messageOf } from '../lib/errors.js';
 import { ENCODINGS, joinPath } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
-import { isWithin, quoted, visible } from '../lib/text.js';
-import type { Trouble } from '../state/entry.js';
+import { escapeInvisible, isWithin, quoted } from '../lib/text.js';
+import type { Failure } from '../state/entry.js';
 import { Debouncer } from './debouncer.js';
 import { Deletions } from './deletions.js';
 import type { EventListener, FsEvents } from './fs-events.js';
@@ -31,7 +31,7 @@ export interface FolderStatus {
    */
   readonly state: 'scanning' | 'watching' | 'unwatched' | 'held' | 'degraded';
   readonly since: number;
-  readonly trouble?: Trouble | undefined;
+  readonly failure?: Failure | undefined;
   readonly lastScan?: (ScanReport & { readonly at: number }) | undefined;
   readonly directoriesWatched: number;
   /** Files that were written a moment ago and are waited for. */
@@ -132,7 +132,7 @@ export class FolderWatch {
     return {
       name: this.folder.name,
       ...this.#state(limit),
-      trouble: this.root.held ?? limit?.trouble,
+      failure: this.root.held ?? limit?.failure,
       lastScan: this.#lastScan,
       directoriesWatched: events?.watched ?? 0,
       settling: debouncer.settling,
@@ -231,7 +231,7 @@ export class FolderWatch {
    *   another one
    */
   async #checkRoot(): Promise<boolean> {
-    const { digests, debouncer, events, changed, onStanding } = this.deps;
+    const { digests, debouncer, events, changed, onFolderStateChange: onStanding } = this.deps;
     const { isMeant, real } = this.root;
     const isOtherRoot = await this.root.check();
     const isOther = (this.root.isThere && (await this.mounts.check(isMeant))) || isOtherRoot;
@@ -281,7 +281,7 @@ export class FolderWatch {
     try {
       if (this.deps.mayLook()) await this.#scanner.path(path, isAsked);
     } catch (error) {
-      this.#failed(`Looking at ${visible(path)}`, error);
+      this.#failed(`Looking at ${escapeInvisible(path)}`, error);
       void this.rescan();
     }
   }

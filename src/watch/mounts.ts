@@ -1,11 +1,11 @@
 import type { FolderConfig } from '../config/config.js';
 import { joinPath } from '../lib/file.js';
-import { isWithin, visible } from '../lib/text.js';
+import { escapeInvisible, isWithin } from '../lib/text.js';
 import type { StateView } from '../state/state.js';
 import { type DirectoryStat, look } from './lister.js';
 import type { WatchDeps } from './reconciler.js';
 import { hasKnownFiles, isEmptyDirectory, isLive, rootDevice } from './root.js';
-import { type PathProblem, trouble } from './rules.js';
+import { failures, type PathProblem } from './rules.js';
 
 /**
  * A directory that another file system is mounted on. A type and not an interface, for it is kept
@@ -84,17 +84,17 @@ export class FolderMounts {
       this.#away.delete(path);
       log.info(
         { folder: name, path },
-        `${visible(joinPath(root, path))} is not away any more and is scanned.`,
+        `${escapeInvisible(joinPath(root, path))} is not away any more and is scanned.`,
       );
     }
     for (const path of away) {
       if (before.has(path)) continue;
-      const why = trouble.mountAway(joinPath(root, path), name);
+      const why = failures.mountAway(joinPath(root, path), name);
       this.#away.set(path, {
         folder: name,
         directory: path,
         path: joinPath(root, path),
-        trouble: why,
+        failure: why,
         since: clock.now(),
       });
       log.warn({ folder: name, path, code: why.code }, `${why.message} ${why.hint}`);

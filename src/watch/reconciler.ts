@@ -19,20 +19,20 @@ import type { Logger } from '../lib/logger.js';
 import {
   type Entry,
   EXCLUDED,
+  type Failure,
   gone,
   hasContent,
   isAway,
   isExcluded,
   isItem,
   isMissing,
+  itemName,
   keptOutFor,
   mayHaveDocument,
-  placeName,
   quarantined,
   read,
   skipped,
   stillKeptOut,
-  type Trouble,
   wasSkippedFor,
 } from '../state/entry.js';
 import type { State } from '../state/state.js';
@@ -40,7 +40,7 @@ import type { Debouncer } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
 import type { List } from './lister.js';
 import type { Renames } from './renames.js';
-import { type Decision, type FolderRules, PRIVATE_KEY, type Problems, trouble } from './rules.js';
+import { type Decision, type FolderRules, failures, PRIVATE_KEY, type Problems } from './rules.js';
 
 /** The numbers of watching. */
 export const WATCH_POLICY = {
@@ -53,7 +53,7 @@ export const WATCH_POLICY = {
   /** Large files that are read at once, over all folders. */
   readers: 8,
   /** From so many files that wait to be read on, scans wait too. */
-  crowd: 500,
+  backpressureAt: 500,
   /**
    * So long after a file was found to be gone a scan shows whether it still is, in ms; for others
    * may go with it.
@@ -75,7 +75,7 @@ export interface WatchDeps {
    * Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the
    * encoding alone.
    */
-  readonly accepts: (encoding: Encoding) => Trouble | undefined;
+  readonly accepts: (encoding: Encoding) => Failure | undefined;
   /**
    * Whether the peer is an embedded one; undefined while that is not known, and then the peer is
    * asked. To be called where it decides.
@@ -84,7 +84,7 @@ export interface WatchDeps {
   /** To be called after a change of state, which is on disk a moment later. */
   readonly changed: () => void;
   /** Called when the root of a folder stands otherwise than before. */
-  readonly onStanding?: () => void;
+  readonly onFolderStateChange?: () => void;
   readonly policy: typeof WATCH_POLICY;
 }
 
@@ -194,10 +194,10 @@ export class Reconciler {
     );
   }
 
-  #troubleOfSize({ size }: FileStat): Trouble | undefined {
+  #troubleOfSize({ size }: FileStat): Failure | undefined {
     const { maxFileSize } = this.deps.folder;
-    if (size === 0) return trouble.empty();
-    return size > maxFileSize ? trouble.tooLarge(size, maxFileSize) : undefined;
+    if (size === 0) return failures.empty();
+    return size > maxFileSize ? failures.tooLarge(size, maxFileSize) : undefined;
   }
 
   /** A rule keeps the path out: what the peer was sent of it is remembered, and nothing else. */
@@ -210,16 +210,16 @@ export class Reconciler {
       before,
       at,
       fileStat(before.version),
-      trouble.excluded(folder.name),
+      failures.excluded(folder.name),
       clock.now(),
     );
     if (mayHaveDocument(after)) {
       state.put(after);
-      const words = `skipped ${placeName(at)}: ${rule}. The peer keeps what it was sent of it.`;
-      log.info({ event: 'skipped', ...at, code: EXCLUDED }, `${words} ${after.trouble.hint}`);
+      const words = `skipped ${itemName(at)}: ${rule}. The peer keeps what it was sent of it.`;
+      log.info({ event: 'skipped', ...at, code: EXCLUDED }, `${words} ${after.failure.hint}`);
     } else {
       state.remove(folder.name, path);
-      log.debug(at, `${placeName(at)} is skipped from now on: ${rule}.`);
+      log.debug(at, `${itemName(at)} is skipped from now on: ${rule}.`);
     }
     this.#freed(path);
   }
@@ -302,7 +302,7 @@ export class Reconciler {
       const at = { folder: folder.name, path };
       log.error(
         { ...at, err: error },
-        `${placeName(at)} could not be taken up: ${messageOf(error)}`,
+        `${itemName(at)} could not be taken up: ${messageOf(error)}`,
       );
     } finally {
       this.#reading.delete(path);
@@ -325,16 +325,16 @@ export class Reconciler {
       return;
     }
     if (found.kind === 'unreadable') {
-      this.#keepOut(path, stat, trouble.unreadable(found.code), decision);
+      this.#keepOut(path, stat, failures.unreadable(found.code), decision);
       return;
     }
     const { version } = found;
     const isSecret = found.holdsPrivateKey && folder.ignoreDefaults;
-    const refusal = isSecret ? trouble.privateKey(folder.name) : accepts(version.encoding);
+    const refusal = isSecret ? failures.privateKey(folder.name) : accepts(version.encoding);
     const holder = refusal === undefined ? this.#holderOf(path) : undefined;
     if (refusal !== undefined) this.#keepOut(path, version, refusal);
     else if (holder !== undefined)
-      this.#keepOut(path, version, trouble.sameDocument(holder), decision);
+      this.#keepOut(path, version, failures.sameDocument(holder), decision);
     else {
       const before = state.get(folder.name, path);
       const restedAt = this.#restedAt(before, version, notBefore);
@@ -370,13 +370,13 @@ export class Reconciler {
   #keepOut(
     path: string,
     { size, mtimeMs, ctimeMs, ino }: FileStat,
-    why: Trouble,
+    why: Failure,
     to?: Taken,
   ): void {
     const { folder, state, clock, log } = this.deps;
     const stat = { size, mtimeMs, ctimeMs, ino };
     const before = state.get(folder.name, path);
-    const known = before?.status === 'quarantined' ? before.trouble : keptOutFor(before);
+    const known = before?.status === 'quarantined' ? before.failure : keptOutFor(before);
     const isAlike = (before?.status === 'quarantined') === (to !== undefined);
     if (
       before !== undefined &&
@@ -397,15 +397,15 @@ export class Reconciler {
       return;
     }
     this.#put(quarantined(before, { ...to, ...at }, stat, why, clock.now()));
-    const words = `quarantined ${placeName(at)}: ${why.message} ${why.hint}`;
+    const words = `quarantined ${itemName(at)}: ${why.message} ${why.hint}`;
     log.warn({ event: 'quarantined', ...at, code: why.code }, words);
   }
 
-  #tellSkipped(path: string, why: Trouble): void {
+  #tellSkipped(path: string, why: Failure): void {
     const { folder, log } = this.deps;
     const at = { folder: folder.name, path };
     const level = why.code === PRIVATE_KEY ? 'warn' : 'info';
-    const words = `skipped ${placeName(at)}: ${why.message} ${why.hint}`;
+    const words = `skipped ${itemName(at)}: ${why.message} ${why.hint}`;
     log[level]({ event: 'skipped', ...at, code: why.code }, words);
   }
 
@@ -461,5 +461,5 @@ function otherForms(path: string): string[] {
 
 /** Whether another name has the document of this file. */
 function isWaitingForName(entry: Entry | undefined): boolean {
-  return entry?.status === 'quarantined' && entry.trouble.code === trouble.sameDocument('').code;
+  return entry?.status === 'quarantined' && entry.failure.code === failures.sameDocument('').code;
 }

@@ -3,10 +3,10 @@ import type { Logger } from '../lib/logger.js';
 import {
   type Entry,
   hasContent,
+  type ItemKey,
   isAway,
   isMissing,
-  type Place,
-  placeName,
+  itemName,
   renamedFrom,
   renamedTo,
 } from '../state/entry.js';
@@ -21,7 +21,7 @@ const KEPT = 20_000;
 const LONGEST_MS = 60_000;
 
 /** A file that came, and when, in ms since the epoch. */
-interface Came extends Place {
+interface Came extends ItemKey {
   readonly at: number;
 }
 
@@ -33,7 +33,7 @@ interface Came extends Place {
  * Then the log says so, and the histories of both records.
  */
 export class Renames {
-  readonly #went = new Map<number, Place>();
+  readonly #went = new Map<number, ItemKey>();
   readonly #came = new Map<number, Came>();
 
   constructor(
@@ -58,7 +58,7 @@ export class Renames {
   }
 
   /** @returns whether the two are one file, which is told then */
-  #pair(before: Place, after: Place): boolean {
+  #pair(before: ItemKey, after: ItemKey): boolean {
     const { log, state } = this;
     const from = state.get(before.folder, before.path);
     const to = state.get(after.folder, after.path);
@@ -69,7 +69,7 @@ export class Renames {
     state.put(renamedTo(from, after));
     state.put(renamedFrom(to, before));
     const fields = { event: 'renamed', ...after, from: before.path };
-    log.info(fields, `renamed ${placeName(before)} to ${placeName(after)}`);
+    log.info(fields, `renamed ${itemName(before)} to ${itemName(after)}`);
     return true;
   }
 }

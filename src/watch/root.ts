@@ -1,12 +1,12 @@
 import { lstat, opendir, realpath } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
-import { visible } from '../lib/text.js';
-import { isAwayStatus, type Trouble } from '../state/entry.js';
+import { escapeInvisible } from '../lib/text.js';
+import { type Failure, isAwayStatus } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { WatchDeps } from './reconciler.js';
-import { trouble } from './rules.js';
+import { failures } from './rules.js';
 
 /** What is remembered of the root. A type and not an interface, for it is kept as JSON. */
 type Known = {
@@ -43,7 +43,7 @@ export class FolderRoot {
   /** Whether the folder may be looked at; not before the first check. */
   isThere = false;
   /** Why the folder is held, if it is. */
-  held: Trouble | undefined;
+  held: Failure | undefined;
   /** Since when it stands like this, in ms since the epoch. */
   since: number;
   /** The path of the directory that was taken for the folder last, links resolved. */
@@ -87,12 +87,12 @@ export class FolderRoot {
       this.#stand(replaced);
     } catch (error) {
       const wasThere = wasSeen(this.folder, state);
-      this.#stand(trouble.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
+      this.#stand(failures.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
     }
     return this.isThere !== isThere || this.#identity !== identity;
   }
 
-  #stand(held?: Trouble): void {
+  #stand(held?: Failure): void {
     const before = this.held;
     this.isThere = held === undefined;
     this.held = held;
@@ -100,7 +100,10 @@ export class FolderRoot {
     this.since = this.deps.clock.now();
     const { name, path } = this.folder;
     if (held === undefined)
-      this.deps.log.info({ folder: name }, `The folder ${visible(path)} is back and is scanned.`);
+      this.deps.log.info(
+        { folder: name },
+        `The folder ${escapeInvisible(path)} is back and is scanned.`,
+      );
     else this.deps.log.warn({ folder: name, code: held.code }, `${held.message} ${held.hint}`);
   }
 }
@@ -130,10 +133,10 @@ export async function rootAt(folder: FolderName, state: StateView, isMeant = fal
   const isKnown = isSame && known.real === real && known.uid === uid;
   const elsewhere = isMeant ? undefined : leadsElsewhere(known, found);
   if (elsewhere !== undefined)
-    return { found, isKnown, replaced: trouble.rootElsewhere(path, elsewhere, name) };
+    return { found, isKnown, replaced: failures.rootElsewhere(path, elsewhere, name) };
   const isOurs = async () => isMeant || known.dev === dev || (await hasKnownFiles(folder, state));
   const isReplaced = !isSame && hasRecords(folder, state) && (isEmpty || !(await isOurs()));
-  return { found, isKnown, replaced: isReplaced ? trouble.rootReplaced(path, name) : undefined };
+  return { found, isKnown, replaced: isReplaced ? failures.rootReplaced(path, name) : undefined };
 }
 
 /**

@@ -9,9 +9,9 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat, joinPath, sameStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
-import { isWithin, quoted, shellWord, visible } from '../lib/text.js';
+import { escapeInvisible, isWithin, quoted, shellWord } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
-import { EXCLUDED, type Trouble } from '../state/entry.js';
+import { EXCLUDED, type Failure } from '../state/entry.js';
 import { directoriesAbove, isAbsence, look } from './lister.js';
 
 export const IGNORE_FILE = '.peersyncignore';
@@ -196,7 +196,7 @@ export class FolderRules {
     for (const directory of this.#files.size === 0 ? [] : directoriesAbove(path).toReversed()) {
       const patterns = this.#files.get(directory)?.patterns;
       if (patterns === undefined) continue;
-      const where = `${IGNORE_FILE} in ${directory === '' ? 'the folder' : `${visible(directory)}/`}`;
+      const where = `${IGNORE_FILE} in ${directory === '' ? 'the folder' : `${escapeInvisible(directory)}/`}`;
       if (typeof patterns === 'string') return `${where} cannot be read (${patterns})`;
       const found = patterns.test(
         `${directory === '' ? path : path.slice(directory.length + 1)}${end}`,
@@ -279,7 +279,7 @@ export interface PathProblem {
   readonly folder: string;
   /** Absolute. Names that are not valid UTF-8 are shown with U+FFFD. */
   readonly path: string;
-  readonly trouble: Trouble;
+  readonly failure: Failure;
   /** When it was first seen, in ms since the epoch. */
   readonly since: number;
 }
@@ -303,9 +303,9 @@ export class Problems {
     private readonly log: Logger,
   ) {}
 
-  report(path: string, trouble: Trouble): void {
+  report(path: string, failure: Failure): void {
     const { folder, log } = this;
-    const { code, message, hint } = trouble;
+    const { code, message, hint } = failure;
     const key = `${code} ${path} ${message}`;
     const isNew = !this.#known.has(key);
     // A limit of watches decides how often the folder is scanned.
@@ -316,8 +316,8 @@ export class Problems {
       return;
     }
     if (isNew) {
-      this.#known.set(key, { folder, path, trouble, since: this.clock.now() });
-      log.warn({ folder, path, code }, `${visible(path)}: ${message} ${hint}`);
+      this.#known.set(key, { folder, path, failure, since: this.clock.now() });
+      log.warn({ folder, path, code }, `${escapeInvisible(path)}: ${message} ${hint}`);
     }
     this.#seen.add(key);
   }
@@ -337,7 +337,7 @@ export class Problems {
   }
 
   find(code: string): readonly PathProblem[] {
-    return this.list().filter(({ trouble }) => trouble.code === code);
+    return this.list().filter(({ failure }) => failure.code === code);
   }
 
   /** A path has no problem any more, or another one, and so has all below it. */
@@ -350,7 +350,7 @@ const GOES_ON =
   'A daemon that runs sees that within seconds and goes on; where none runs, `peersync once` does.';
 
 /** Why a file or a directory was not taken: everything that watching can say, in one place. */
-export const trouble = {
+export const failures = {
   empty: () => ({
     code: 'EMPTY',
     message: 'The file is empty.',
@@ -382,7 +382,7 @@ export const trouble = {
   }),
   sameDocument: (other: string) => ({
     code: 'SAME_DOCUMENT',
-    message: `Its document is already that of ${visible(other)}, a name that only differs in its Unicode form.`,
+    message: `Its document is already that of ${escapeInvisible(other)}, a name that only differs in its Unicode form.`,
     hint: 'Rename or remove one of the two; both have the same URL.',
   }),
   directoryUnreadable: (code: string) => ({
@@ -416,17 +416,17 @@ export const trouble = {
    */
   rootMissing: (path: string, code: string, wasSeen: boolean) => ({
     code: 'FOLDER_MISSING',
-    message: `The folder ${visible(path)} is not there or cannot be read (${code}); nothing counts as removed because of that.`,
+    message: `The folder ${escapeInvisible(path)} is not there or cannot be read (${code}); nothing counts as removed because of that.`,
     hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}. ${GOES_ON}`,
   }),
   mountAway: (path: string, folder: string) => ({
     code: 'MOUNT_AWAY',
-    message: `The file system that was mounted on ${visible(path)} is not there; nothing in the directory is taken, and nothing that was on it counts as removed.`,
+    message: `The file system that was mounted on ${escapeInvisible(path)} is not there; nothing in the directory is taken, and nothing that was on it counts as removed.`,
     hint: `Mount it. ${GOES_ON} If it is gone for good, put any file into the directory and run \`peersync rescan ${shellWord(folder)}\`.`,
   }),
   rootReplaced: (path: string, name: string) => ({
     code: 'FOLDER_REPLACED',
-    message: `The folder ${visible(path)} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
+    message: `The folder ${escapeInvisible(path)} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
     hint: `Mount what belongs there. ${GOES_ON} If the change is meant, \`peersync rescan ${shellWord(name)}\` takes what is there for the folder; an empty directory needs a file in it first.`,
   }),
   /** @param how it differs from before, in words */
@@ -446,4 +446,4 @@ export const trouble = {
     message: `The system's limit of watched directories is reached (${code}): changes are found by rescans only, some minutes late.`,
     hint: 'Raise it: `sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=1024` (and in /etc/sysctl.d to keep it).',
   }),
-} satisfies Record<string, (...values: never[]) => Trouble>;
+} satisfies Record<string, (...values: never[]) => Failure>;

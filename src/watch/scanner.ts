@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { directoryOf, joinPath } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
-import { type Entry, isMissing, type Trouble } from '../state/entry.js';
+import { type Entry, type Failure, isMissing } from '../state/entry.js';
 import { WATCH_LATE } from './fs-events.js';
 import {
   type DirectoryStat,
@@ -16,7 +16,7 @@ import {
 } from './lister.js';
 import type { FolderMounts } from './mounts.js';
 import type { FolderDeps, Reconciler } from './reconciler.js';
-import { IGNORE_FILE, trouble } from './rules.js';
+import { failures, IGNORE_FILE } from './rules.js';
 
 /** A directory to be listed. */
 interface Step {
@@ -174,11 +174,11 @@ export class Scanner {
     const watch = () => opening.during(() => events.watch(absolute(path)));
     let result = await watch();
     if (result === WATCH_LATE) {
-      this.#report(path, trouble.watchLate());
+      this.#report(path, failures.watchLate());
       result = await watch();
     }
     // Any other code (EACCES) is met, and reported, by the listing that follows.
-    if (LIMITS.has(result)) this.#report('', trouble.watchLimit(result));
+    if (LIMITS.has(result)) this.#report('', failures.watchLimit(result));
     return result === 'watched';
   }
 
@@ -206,7 +206,7 @@ export class Scanner {
         listed.add(name);
         this.#unreadable(path, directory, code);
         // It is gone, or its name cannot be written.
-      } else if (name.includes('\ufffd')) this.#report(path, trouble.nameNotUtf8());
+      } else if (name.includes('\ufffd')) this.#report(path, failures.nameNotUtf8());
     }
     for (const { kind, name, stat } of entriesOf(listing)) {
       const path = joinPath(directory, name);
@@ -303,7 +303,7 @@ export class Scanner {
     if (isFollowed) digests.delete(directoryOf(path));
     const target = isFollowed ? await followLink(absolute(''), path) : undefined;
     if (target !== undefined && 'code' in target) {
-      this.#report(path, trouble.linkUnreadable(target.code));
+      this.#report(path, failures.linkUnreadable(target.code));
       return 'unknown';
     }
     const { kind, stat } = target ?? found;
@@ -342,7 +342,7 @@ export class Scanner {
   #isUnknown(directory: string): boolean {
     const unreadable = this.deps.rules.unreadableFor(directory);
     if (unreadable !== undefined)
-      this.#report(unreadable.file, trouble.rulesUnreadable(unreadable.reason));
+      this.#report(unreadable.file, failures.rulesUnreadable(unreadable.reason));
     return unreadable !== undefined;
   }
 
@@ -351,12 +351,12 @@ export class Scanner {
     const { digests } = this.deps;
     digests.delete(path);
     digests.delete(directoryOf(path));
-    if (code === 'ENAMETOOLONG') this.#report(path, trouble.pathTooLong());
-    else this.#report(directory, trouble.directoryUnreadable(code));
+    if (code === 'ENAMETOOLONG') this.#report(path, failures.pathTooLong());
+    else this.#report(directory, failures.directoryUnreadable(code));
   }
 
   /** The path is told as the configuration writes the folder's. */
-  #report(path: string, why: Trouble): void {
+  #report(path: string, why: Failure): void {
     this.deps.problems.report(joinPath(this.deps.folder.path, path), why);
   }
 

@@ -64,7 +64,7 @@ export class Watcher {
   constructor(private readonly options: WatcherOptions) {
     const { folders, hints, rescanMs, readGroup } = options;
     const policy = { ...WATCH_POLICY, ...options.policy, rescanMs };
-    const hashQueue = new HashQueue(readGroup, policy.readers, policy.crowd);
+    const hashQueue = new HashQueue(readGroup, policy.readers, policy.backpressureAt);
     const renames = new Renames(options.state, options.clock, options.log);
     this.#deps = { ...options, policy, hashQueue, renames, changed: () => this.#changed() };
     this.#hints = hints;
@@ -96,7 +96,7 @@ export class Watcher {
     this.#folders = new Map(watches);
     for (const [name, watch] of before) if (this.#folders.get(name) !== watch) void watch.stop();
     for (const [name, watch] of watches) if (before.get(name) !== watch) watch.start();
-    this.#deps.onStanding?.();
+    this.#deps.onFolderStateChange?.();
   }
 
   /**
@@ -138,7 +138,7 @@ export class Watcher {
    * Whether the root of a folder is there, so that its files say something; undefined for one that
    * is not watched.
    */
-  standing(folder: string): 'there' | 'missing' | undefined {
+  folderState(folder: string): 'there' | 'missing' | undefined {
     const root = this.#folders.get(folder)?.root;
     return root && (root.isThere ? 'there' : 'missing');
   }
@@ -168,7 +168,7 @@ export class Watcher {
   problems(): readonly PathProblem[] {
     const folders = [...this.#folders.values()];
     const all = folders.flatMap(({ deps, mounts }) => [...mounts.parts, ...deps.problems.list()]);
-    return all.filter(({ trouble }) => trouble.code !== 'WATCH_LIMIT');
+    return all.filter(({ failure }) => failure.code !== 'WATCH_LIMIT');
   }
 
   /** What must not stand still while it watches. */

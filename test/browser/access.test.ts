@@ -7,7 +7,7 @@ import { item, mirror, NOW } from './reports.js';
 import { scriptOf } from './scripts.js';
 import { type Script, StandIn } from './stand-in.js';
 
-const trouble = scriptOf('trouble');
+const failure = scriptOf('trouble');
 
 async function ready(page: Page): Promise<void> {
   await page.locator('#connection', { hasText: /^live$/ }).waitFor();
@@ -15,7 +15,7 @@ async function ready(page: Page): Promise<void> {
 }
 
 /** The page of a stand-in that says this, when all of it is drawn. */
-async function shown(script: Script = trouble, options: Parameters<typeof visit>[1] = {}) {
+async function shown(script: Script = failure, options: Parameters<typeof visit>[1] = {}) {
   const standIn = await StandIn.start(script);
   const { page } = await visit(standIn.url, options);
   await ready(page);
@@ -104,7 +104,7 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
   test('asks before it takes what the peer has, and takes no for an answer', async () => {
     const { code, message, hint } = new MirrorAlarm('TABLE_GONE', 'prices', 'the table prices');
     const mirrors = [mirror('prices', { alarm: { code, message, hint, since: 1 } })];
-    const { page, standIn } = await shown({ ...trouble, status: { ...trouble.status, mirrors } });
+    const { page, standIn } = await shown({ ...failure, status: { ...failure.status, mirrors } });
     const accept = page.getByRole('button', { name: 'Accept what the peer has of prices' });
     await accept.click();
     const dialog = page.getByRole('dialog', { name: 'Take what the peer has of prices?' });
@@ -178,7 +178,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
   );
 
   test('asks again for files that could not be listed', async () => {
-    const standIn = await StandIn.start(trouble);
+    const standIn = await StandIn.start(failure);
     standIn.isBroken = true;
     const { page, forgive } = await visit(standIn.url);
     forgive(/status of 409/);
@@ -224,14 +224,14 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
 
   test('shows names as they are, whatever is in them', async () => {
     const evil = '<img src="/x" onerror="window.isTaken = true"><b>bold</b> & `code`.md';
-    const mirrors = trouble.status.mirrors.map((mirror) => ({
+    const mirrors = failure.status.mirrors.map((mirror) => ({
       ...mirror,
       notes: [`It is called ${evil}`],
     }));
-    const folders = trouble.status.folders.map((folder) => ({ ...folder, path: `/srv/${evil}` }));
+    const folders = failure.status.folders.map((folder) => ({ ...folder, path: `/srv/${evil}` }));
     const names = (index: number) => ({ path: evil, file: `/srv/${index}/${evil}`, message: evil });
     const { page } = await shown({
-      status: { ...trouble.status, mirrors, folders },
+      status: { ...failure.status, mirrors, folders },
       recents: [{ id: 1, at: 1, level: 'warn', message: `skipped ${evil}` }],
       item: (index, status) => ({ ...item(index, status), ...names(index) }),
     });
@@ -247,8 +247,8 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     const path = 'in\u202evoice\u200b\n.pdf';
     const odd = { ...item(0, 'quarantined'), path, file: `/srv/library/papers/${path}` };
     const why = { ...scriptOf('quiet').why, file: odd.file, path } as NonNullable<Script['why']>;
-    const status = { ...trouble.status, items: { ...trouble.status.items, quarantined: 1 } };
-    const { page } = await shown({ ...trouble, status, item: () => odd, why });
+    const status = { ...failure.status, items: { ...failure.status.items, quarantined: 1 } };
+    const { page } = await shown({ ...failure, status, item: () => odd, why });
     const written = 'in\\u202evoice\\u200b\\x0a.pdf';
     const link = page.locator('#files').getByRole('link', { name: `papers/${written}` });
     expect(await link.locator('.written').allInnerTexts()).toEqual(['\\u202e', '\\u200b', '\\x0a']);
@@ -270,7 +270,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
   });
 
   test('shows a page with a way home for an address that there is not', async () => {
-    const standIn = await StandIn.start(trouble);
+    const standIn = await StandIn.start(failure);
     const { page, forgive } = await visit(`${standIn.url}nothing`);
     forgive(/status of 404/);
     await page.getByRole('heading', { name: 'Nothing is here.' }).waitFor();
@@ -279,7 +279,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
   });
 
   test('remembers whether it is to be light or dark', async () => {
-    const { page } = await shown(trouble, { colorScheme: 'light' });
+    const { page } = await shown(failure, { colorScheme: 'light' });
     const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
     const bright = await ground();
     await page.keyboard.press('t');
@@ -299,7 +299,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
   });
 
   test('stands still for who wants that', async () => {
-    const { page } = await shown(trouble, { reducedMotion: 'reduce' });
+    const { page } = await shown(failure, { reducedMotion: 'reduce' });
     const moves = 'getComputedStyle(document.querySelector(".band")).transitionDuration';
     expect(await page.evaluate(moves)).toBe('0s');
   });

@@ -37,7 +37,7 @@ afterAll(async () => {
 export interface Visit {
   readonly page: Page;
   /** What no visit may show: errors on the console, refused content, requests to elsewhere. */
-  readonly trouble: string[];
+  readonly failure: string[];
   /** Takes back what a test brought about itself, such as a daemon that is away. */
   forgive(pattern: RegExp): void;
 }
@@ -56,25 +56,25 @@ export async function visit(url: string, options: BrowserContextOptions = {}): P
     ...options,
   });
   context.setDefaultTimeout(Number(process.env.PATIENCE ?? 60_000));
-  const trouble: string[] = [];
+  const failure: string[] = [];
   const forgiven: RegExp[] = [];
   const { origin } = new URL(url);
   context.on('request', (request) => {
     const target = new URL(request.url());
     if (target.origin !== origin && target.protocol !== 'data:')
-      trouble.push(`asked ${request.url()}`);
+      failure.push(`asked ${request.url()}`);
   });
   context.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') trouble.push(message.text());
+    if (message.type() === 'error' || message.type() === 'warning') failure.push(message.text());
   });
-  context.on('weberror', (error) => trouble.push(String(error.error())));
+  context.on('weberror', (error) => failure.push(String(error.error())));
   const page = await context.newPage();
   afterwards('test', async () => {
     await context.close();
-    expect(trouble.filter((line) => !forgiven.some((pattern) => pattern.test(line)))).toEqual([]);
+    expect(failure.filter((line) => !forgiven.some((pattern) => pattern.test(line)))).toEqual([]);
   });
   await page.goto(url);
-  return { page, trouble, forgive: (pattern) => void forgiven.push(pattern) };
+  return { page, failure, forgive: (pattern) => void forgiven.push(pattern) };
 }
 
 const shots: string[] = [];

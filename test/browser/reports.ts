@@ -26,7 +26,7 @@ export function queue(over: Partial<QueueStatus> = {}): QueueStatus {
 export const WATCHED = { since: NOW - 60 * MIN, directoriesWatched: 210, settling: 0 };
 
 /** Something that a person should know. */
-export const trouble = (code: string, message: string, hint: string, minutes = 0) => ({
+export const failure = (code: string, message: string, hint: string, minutes = 0) => ({
   code,
   message,
   hint,
@@ -129,13 +129,13 @@ const TYPE =
   'The peer refused the document: "the content type application/x-tar is not supported".';
 const NEVER = 'The peer accepted the document three times and never showed it.';
 const REASONS = [
-  trouble(
+  failure(
     'PEER_REFUSED_ITEM',
     TYPE,
     'Convert the file to text or PDF, or keep it out with folders[].ignore.',
   ),
-  trouble('NOT_SHOWN', NEVER, 'Look whether its address is one that the peer takes, then retry.'),
-  trouble(
+  failure('NOT_SHOWN', NEVER, 'Look whether its address is one that the peer takes, then retry.'),
+  failure(
     'FILE_UNREADABLE',
     'The file cannot be read: permission denied.',
     'Let peersync read it, then retry.',

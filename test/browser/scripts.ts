@@ -2,6 +2,7 @@ import type { StatusReport } from '../../src/report/status.js';
 import type { WhyReport } from '../../src/report/why.js';
 import {
   event,
+  failure,
   folder,
   hourOf,
   item,
@@ -11,7 +12,6 @@ import {
   queue,
   statusOf,
   timeToSearch,
-  trouble,
   WATCHED,
 } from './reports.js';
 import type { Script } from './stand-in.js';
@@ -90,28 +90,28 @@ const AWAY = queue({
   },
 });
 
-const ROOT_GONE = trouble(
+const ROOT_GONE = failure(
   'ROOT_MISSING',
   'Its directory /srv/library/usb is not there.',
   'Mount it again, or create it; nothing counts as removed because of that.',
 );
-const LATE = trouble(
+const LATE = failure(
   'TIME_TO_SEARCH',
   'Files of papers take longer than the promised 10 s: p95 of the last hour is 11.8 s',
   'Look at the latency of the peer, or raise alerts.timeToSearch',
   20,
 );
-const EMPTIED = trouble(
+const EMPTIED = failure(
   'TABLE_EMPTY',
   'The table prices has no rows any more; it had 1,204.',
   'Look at it in the peer; `mirror accept prices` takes it as it is.',
 );
-const UNREADABLE = trouble(
+const UNREADABLE = failure(
   'EACCES',
   'The directory cannot be read: permission denied.',
   'Give peersync the right to read it, or ignore it.',
 );
-const FAILED = trouble(
+const FAILED = failure(
   'PEER_FAILED',
   'The peer answered with the status 500.',
   'It is tried again by itself.',
@@ -167,7 +167,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
     ],
     item,
   },
-  trouble: {
+  failure: {
     status: statusOf(
       [
         folder('notes', { confirmed: 318, quarantined: 3, gone: 2_000 }, { heldDeletes: REMOVED }),
@@ -175,7 +175,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
         folder(
           'usb',
           { confirmed: 88 },
-          { watch: { ...WATCHED, name: 'usb', state: 'held', trouble: ROOT_GONE } },
+          { watch: { ...WATCHED, name: 'usb', state: 'held', failure: ROOT_GONE } },
         ),
       ],
       {
@@ -200,7 +200,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
           {
             folder: 'papers',
             path: '/srv/library/papers/private',
-            trouble: UNREADABLE,
+            failure: UNREADABLE,
             since: NOW,
           },
         ],
@@ -251,7 +251,7 @@ export function hugeStatus(step = 0): StatusReport {
   const mirrors = Array.from({ length: 2_000 }, (_, i) =>
     mirror(`table-${String(i).padStart(4, '0')}`, {
       nextAt: NOW + i * 1_000,
-      ...(i % 100 === 3 ? { alarm: trouble('X', 'It is empty.', 'Look at it.') } : {}),
+      ...(i % 100 === 3 ? { alarm: failure('X', 'It is empty.', 'Look at it.') } : {}),
     }),
   );
   return statusOf(folders, {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { askAnyone, lastingTrouble } from '../../src/commands/daemon-access.js';
+import { askAnyone, lastingFailure } from '../../src/commands/daemon-access.js';
 import { loadConfig } from '../../src/config/load.js';
 import { openControl } from '../../src/daemon/control.js';
 import { systemClock } from '../../src/lib/clock.js';
@@ -33,7 +33,7 @@ it.each([
       since: NOW - s * 1_000,
       downSince: NOW - downS * 1_000,
     } as const;
-    expect(lastingTrouble({ ...circuit, held: [], tries: 1 }, NOW)).toBe(
+    expect(lastingFailure({ ...circuit, held: [], tries: 1 }, NOW)).toBe(
       isGivenUp ? reason : undefined,
     );
   },
@@ -41,7 +41,7 @@ it.each([
 
 it('a command gives up on no peer that is not in trouble', () => {
   const circuit = { state: 'closed', since: NOW - 3_600_000, held: [], tries: 0 } as const;
-  expect(lastingTrouble(circuit, NOW)).toBeUndefined();
+  expect(lastingFailure(circuit, NOW)).toBeUndefined();
 });
 
 /** Asks for a pause where a daemon has the state, and does not listen yet. */

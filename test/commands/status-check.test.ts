@@ -3,7 +3,7 @@ import { checkCode } from '../../src/commands/status.js';
 import type { StatusFacts } from '../../src/report/status.js';
 import { counts, queue, report } from './report.js';
 
-const trouble = { code: 'X', message: 'It is so.', hint: 'Do this.' };
+const failure = { code: 'X', message: 'It is so.', hint: 'Do this.' };
 const peerInTrouble = (kind: 'unreachable' | 'denied') => ({
   url: 'http://127.0.0.1:8090',
   dialect: 'yacy' as const,
@@ -20,7 +20,7 @@ const peerInTrouble = (kind: 'unreachable' | 'denied') => ({
 const quarantine = { items: { ...counts, quarantined: 1 } };
 const alarm = {
   mirrors: [
-    { name: 'prices', kind: 'table' as const, path: 'prices.csv', alarm: { ...trouble, since: 0 } },
+    { name: 'prices', kind: 'table' as const, path: 'prices.csv', alarm: { ...failure, since: 0 } },
   ],
 };
 
@@ -28,7 +28,7 @@ it.each<[string, number, Partial<StatusFacts>]>([
   ['all is well', 0, {}],
   ['a person paused it', 0, { paused: { since: 0 } }],
   ['no daemon runs', 1, { running: false }],
-  ['the state cannot be written', 1, { stateTrouble: trouble }],
+  ['the state cannot be written', 1, { stateFailure: failure }],
   ['the peer refuses the credentials', 1, { peer: peerInTrouble('denied') }],
   ['the peer does not answer', 4, { peer: peerInTrouble('unreachable') }],
   ['something is quarantined', 3, quarantine],

@@ -33,7 +33,7 @@ function withoutLooks(line: string): string {
 
 /** A status with something in every part. */
 function troubled(): StatusReport {
-  const trouble = { code: 'X', message: 'it is so', hint: 'Do this.', since: NOW - 60_000 };
+  const failure = { code: 'X', message: 'it is so', hint: 'Do this.', since: NOW - 60_000 };
   const spread = { count: 1_204, p50Ms: 2_100, p95Ms: 4_000, p99Ms: 9_000 };
   return report({
     items: { ...counts, quarantined: 9 },
@@ -61,7 +61,7 @@ function troubled(): StatusReport {
         name: 'prices',
         kind: 'table',
         path: 'tables/prices.csv',
-        alarm: { ...trouble, message: 'no rows' },
+        alarm: { ...failure, message: 'no rows' },
       },
       { name: 'stock', kind: 'table', path: 'tables/stock.csv' },
     ],
@@ -70,7 +70,7 @@ function troubled(): StatusReport {
         folder: 'inbox',
         since: NOW,
         path: '/data/inbox/locked',
-        trouble: { ...trouble, message: 'It may not be read.' },
+        failure: { ...failure, message: 'It may not be read.' },
       },
     ],
     figures: {
@@ -80,7 +80,7 @@ function troubled(): StatusReport {
         { collection: 'inbox', hour: spread, day: spread, waiting: 3, oldestSince: NOW - 90_000 },
       ],
       alerts: [
-        { ...trouble, code: 'TIME_TO_SEARCH', collection: 'inbox', message: 'slower than 1m' },
+        { ...failure, code: 'TIME_TO_SEARCH', collection: 'inbox', message: 'slower than 1m' },
       ],
     },
   });

@@ -86,7 +86,7 @@ describe('the dialect of the peer', () => {
       expect([peer.current?.name, client.asked]).toEqual(['standard', 0]);
     }
     const { client, peer } = setUp('standard', 'standard');
-    expect([await peer.misfits(), client.asked]).toEqual([false, 0]);
+    expect([await peer.redetect(), client.asked]).toEqual([false, 0]);
   });
 
   it('is asked for again until the peer answers, and not once it is time to stop', async () => {
@@ -107,14 +107,14 @@ describe('the dialect of the peer', () => {
 
   it('that answers do not fit is asked for again, once a minute at most; another one is said and remembered', async () => {
     const { client, clock, peer, said, meta } = setUp('auto', 'yacy');
-    expect(await peer.misfits()).toBe(false);
+    expect(await peer.redetect()).toBe(false);
     client.speaks = 'standard';
-    expect(await peer.misfits()).toBe(false);
+    expect(await peer.redetect()).toBe(false);
     expect(client.asked).toBe(1);
     await clock.advance(61_000);
     // Somebody set the clock, which is not time that passed.
     clock.set(-86_400_000);
-    expect(await peer.misfits()).toBe(true);
+    expect(await peer.redetect()).toBe(true);
     expect(peer.current?.name).toBe('standard');
     expect(said).toEqual([
       expect.stringContaining('speaks standard now, no longer yacy'),

@@ -147,11 +147,11 @@ describe('a watchdog', () => {
     w.isBusy = true;
     w.diskAnswers = false;
     await w.clock.advance(15 * SECOND);
-    expect(w.watchdog.diskTrouble).toBeUndefined();
+    expect(w.watchdog.diskFailure).toBeUndefined();
     await w.clock.advance(25 * SECOND);
     const message = `The disk of /state does not answer: ${w.loop.what}.`;
-    expect(w.watchdog.diskTrouble).toMatchObject({ code: 'DISK_SILENT', message });
-    expect((w.watchdog.diskTrouble?.since ?? 0) - began).toBeLessThan(20 * SECOND);
+    expect(w.watchdog.diskFailure).toMatchObject({ code: 'DISK_SILENT', message });
+    expect((w.watchdog.diskFailure?.since ?? 0) - began).toBeLessThan(20 * SECOND);
     expect(await w.longestSilence(20 * MINUTE)).toBeLessThan(2 * MINUTE);
     expect([w.asked, w.watchdog.stuck]).toEqual([1, []]);
     const words =
@@ -160,7 +160,7 @@ describe('a watchdog', () => {
     w.answer();
     w.isBusy = false;
     await w.clock.advance(20 * SECOND);
-    expect(w.watchdog.diskTrouble).toBeUndefined();
+    expect(w.watchdog.diskFailure).toBeUndefined();
     expect(w.said.at(-1)).toBe('info: what stood still goes on');
   });
 
@@ -169,7 +169,7 @@ describe('a watchdog', () => {
     w.isBusy = true;
     expect(await w.isStuckAfter(14 * MINUTE)).toBe(false);
     expect(w.asked).toBeGreaterThan(0);
-    expect([w.watchdog.diskTrouble, w.said]).toEqual([undefined, []]);
+    expect([w.watchdog.diskFailure, w.said]).toEqual([undefined, []]);
     expect(await w.isStuckAfter(2 * MINUTE)).toBe(true);
     const other = new Watched({}, 2 * MINUTE, { ask: () => Promise.reject(new Error('ENOENT')) });
     other.isBusy = true;

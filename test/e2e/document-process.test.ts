@@ -149,9 +149,9 @@ it('answers with the text of a document', async () => {
 });
 
 it('refuses a document whose text has more bytes than are wanted', async () => {
-  const trouble = { code: 'DOCUMENT_TOO_LARGE', message: expect.stringContaining('too much text') };
+  const failure = { code: 'DOCUMENT_TOO_LARGE', message: expect.stringContaining('too much text') };
   const answer = await answerTo({ mostBytes: 10 });
-  expect(answer).toMatchObject({ header: { packed: { kind: 'refused', trouble } } });
+  expect(answer).toMatchObject({ header: { packed: { kind: 'refused', failure } } });
 });
 
 it('ends itself when a document takes more processor time than it may', async () => {

@@ -36,8 +36,8 @@ console.log('ready');
 for (let round = 1; ; round += 1) {
   for await (const { alarm, failure } of mirrors.run(undefined)) {
     // Between a commit and its reading back another client may have been there.
-    const trouble = alarm ?? (failure?.code === 'PEER_NOT_DONE' ? undefined : failure);
-    if (trouble !== undefined) throw new Error(trouble.message);
+    const unexpected = alarm ?? (failure?.code === 'PEER_NOT_DONE' ? undefined : failure);
+    if (unexpected !== undefined) throw new Error(unexpected.message);
   }
   console.log(`round ${round}`);
 }

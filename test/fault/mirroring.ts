@@ -16,8 +16,8 @@ mirrors.start((error) => {
 console.log('ready');
 for (;;) {
   for await (const { name, alarm, failure, changed } of mirrors.run(undefined)) {
-    const trouble = alarm ?? failure;
-    if (trouble !== undefined) throw new Error(`${name}: ${trouble.message}`);
+    const unexpected = alarm ?? failure;
+    if (unexpected !== undefined) throw new Error(`${name}: ${unexpected.message}`);
     if (changed) console.log(`changed ${name}`);
   }
 }

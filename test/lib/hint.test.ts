@@ -65,10 +65,10 @@ describe('a command in a text', () => {
 });
 
 it('in JSON sentences are completed, and names of files are not', () => {
-  const value = { file: '/a/`peersync run`', trouble: { hint: '`peersync run`' } };
+  const value = { file: '/a/`peersync run`', failure: { hint: '`peersync run`' } };
   expect(JSON.parse(jsonWithConfig(value, 'a.json'))).toEqual({
     file: '/a/`peersync run`',
-    trouble: { hint: '`peersync run -c a.json`' },
+    failure: { hint: '`peersync run -c a.json`' },
   });
   expect(jsonWithConfig(value, undefined)).toBe(JSON.stringify(value));
 });

@@ -303,7 +303,7 @@ describe('a lock', () => {
     const clock = new FakeClock();
     const lock = await take(path, clock);
     const beats: boolean[] = [];
-    lock.onBeat = (isOwn) => void beats.push(isOwn);
+    lock.onHeartbeat = (isOwn) => void beats.push(isOwn);
     while (beats.length < 1) await clock.advance(1_000);
     rmSync(path);
     while (beats.length < 2) await clock.advance(1_000);

@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
+  escapeInvisible,
   escapeUnseen,
   fromVisible,
   numberText,
   readableUrl,
   shellWord,
-  visible,
   visibleParts,
 } from '../../src/lib/text.js';
 import { wallClockText } from '../../src/lib/units.js';
@@ -27,13 +27,15 @@ test('a date that no calendar has is shown, without an error', () => {
 
 test('invisible characters in a name are escaped; letters, marks and emoji stay', () => {
   const hidden = 'a\u001b[31m\u0007\n\u200b\u200f\u202e\u2060\u2066\ufeff\u{e0041}\u{e0100}\u3164';
-  expect(visible(hidden)).toBe(
+  expect(escapeInvisible(hidden)).toBe(
     'a\\x1b[31m\\x07\\x0a\\u200b\\u200f\\u202e\\u2060\\u2066\\ufeff\\u{e0041}\\u{e0100}\\u3164',
   );
-  expect(visible('\u034f\u180b\ufe0e\u2800\ud800')).toBe('\\u034f\\u180b\\ufe0e\\u2800\\ud800');
+  expect(escapeInvisible('\u034f\u180b\ufe0e\u2800\ud800')).toBe(
+    '\\u034f\\u180b\\ufe0e\\u2800\\ud800',
+  );
   for (const name of ['Bücher', 'e\u0301', '文書', 'शब्द', '❤️', '👍🏽'])
-    expect(visible(name)).toBe(name);
-  expect(fromVisible(visible(hidden))).toBe(hidden);
+    expect(escapeInvisible(name)).toBe(name);
+  expect(fromVisible(escapeInvisible(hidden))).toBe(hidden);
   // None of these is an escape that `visible` writes.
   for (const text of ['\\x41', '\\x00', '\\u{ffffff}', 'C:\\new'])
     expect(fromVisible(text)).toBe(text);

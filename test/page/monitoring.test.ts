@@ -279,7 +279,7 @@ describe('GET /readyz', () => {
     expect((await reasons(page))[0]).toMatch(/^STATE_UNWRITABLE: /);
     const message =
       'The disk of /srv/state does not answer: what is known is not brought to the disk.';
-    page.diskTrouble = {
+    page.diskFailure = {
       code: 'DISK_SILENT',
       path: '/srv/state',
       since: 0,

@@ -13,7 +13,7 @@ import { StatusPage } from '../../src/page/status-page.js';
 import type { Paused } from '../../src/queue/request-queue.js';
 import { answers, LiveFeed } from '../../src/report/answers.js';
 import type { Sample, Statistics, StatisticsReport } from '../../src/report/statistics.js';
-import type { ConfigurationReport, DiskTrouble, Live } from '../../src/report/status.js';
+import type { ConfigurationReport, DiskFailure, Live } from '../../src/report/status.js';
 import { statusReport } from '../../src/report/status.js';
 import type { OpenFile } from '../../src/state/directory.js';
 import type { Place } from '../../src/state/entries.js';
@@ -50,7 +50,7 @@ export class PageAtWork {
   readonly asked: string[] = [];
   queue = queue();
   folders: FolderStatus[] = [];
-  diskTrouble: DiskTrouble | undefined;
+  diskFailure: DiskFailure | undefined;
   mirrors: MirrorReport[] = [];
   problems: PathProblem[] = [];
   isDialectKnown = true;
@@ -186,7 +186,7 @@ export class PageAtWork {
       },
       recents: this.log.recents,
       get watchdog() {
-        return { diskTrouble: work.diskTrouble, stuck: work.stuck };
+        return { diskFailure: work.diskFailure, stuck: work.stuck };
       },
       stopping: this.#stopping.signal,
       status: () => statusReport(this.#config, this.state, live),

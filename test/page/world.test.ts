@@ -9,7 +9,7 @@ import {
   duration,
   grouped,
   lostWorld,
-  mirrorTroubles,
+  mirrorConditions,
   withSamples,
   worldOf,
 } from '../../src/page/browser/words.js';
@@ -17,6 +17,7 @@ import type { Sample } from '../../src/report/statistics.js';
 import type { StatusReport } from '../../src/report/status.js';
 import {
   event,
+  failure,
   folder,
   MIN,
   mirror,
@@ -24,7 +25,6 @@ import {
   queue,
   statusOf,
   timeToSearch,
-  trouble,
 } from '../browser/reports.js';
 import { scriptOf } from '../browser/scripts.js';
 
@@ -137,11 +137,11 @@ describe('the top of the page', () => {
   });
 
   test('names in its title what is in trouble', () => {
-    const diskTrouble = {
-      ...trouble('DISK_SILENT', 'It is silent.', 'See to it.'),
+    const diskFailure = {
+      ...failure('DISK_SILENT', 'It is silent.', 'See to it.'),
       path: '/srv/state',
     };
-    expect(world({ pending: 5 }, { diskTrouble }).title).toBe('disk in trouble · 5 waiting');
+    expect(world({ pending: 5 }, { diskFailure }).title).toBe('disk in trouble · 5 waiting');
   });
 
   test('says that the daemon does not answer', () => {
@@ -179,7 +179,7 @@ describe('what needs a look', () => {
         folder: 'notes',
         path: `/srv/library/notes/${name}`,
         since: NOW,
-        trouble: trouble('DIRECTORY_UNREADABLE', 'It cannot be listed.', 'Let us in.'),
+        failure: failure('DIRECTORY_UNREADABLE', 'It cannot be listed.', 'Let us in.'),
       }));
       return concernsOf(statusOf([], { problems }));
     };
@@ -194,8 +194,8 @@ describe('what needs a look', () => {
   test('names the mirrors in trouble, up to three of each', () => {
     const textsOf = (...mirrors: StatusReport['mirrors'][number][]) =>
       concernsOf(statusOf([], { mirrors })).map(({ text }) => text);
-    const own = { alarm: trouble('X', 'It is empty.', 'Look at it.') };
-    const fails = { failure: trouble('Y', 'It is not there.', 'Make it.') };
+    const own = { alarm: failure('X', 'It is empty.', 'Look at it.') };
+    const fails = { failure: failure('Y', 'It is not there.', 'Make it.') };
     const some = [
       mirror('a', own),
       mirror('b', fails),
@@ -209,10 +209,10 @@ describe('what needs a look', () => {
 });
 
 test('a mirror tells its alarm, where what was changed on both sides is kept, and that the peer does not have it', () => {
-  const alarm = trouble('X', 'It is empty.', 'Look at it.');
+  const alarm = failure('X', 'It is empty.', 'Look at it.');
   const file = 'tables/stock.conflict.csv';
   const conflicts = [12, 19].map((pk) => ({ pk: `${pk}`, column: 'place', file, at: NOW }));
-  const troubles = mirrorTroubles(
+  const troubles = mirrorConditions(
     mirror('stock', { alarm, conflicts, absentSince: NOW }),
     '/srv/mirror',
   );

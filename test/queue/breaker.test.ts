@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import {
   Breaker,
   type CircuitStatus,
+  type PeerFailureKind,
   type Ticket,
-  type TroubleKind,
 } from '../../src/queue/breaker.js';
 import { DEFAULT_POLICY, LANES, type Lane, type Outcome } from '../../src/queue/options.js';
 
@@ -58,7 +58,7 @@ function wired(random = 1) {
   return wire;
 }
 
-function opened(kind: TroubleKind, lane: Lane = 'push') {
+function opened(kind: PeerFailureKind, lane: Lane = 'push') {
   const wire = wired();
   wire.pass(lane, kind, DEFAULT_POLICY.openAfter[kind]);
   expect(wire.status().state).toBe('open');
@@ -381,7 +381,7 @@ function walk(steps: readonly Step[], random: number): void {
     else if (kind !== 'aborted') inARow.set(ticket.lane, (inARow.get(ticket.lane) ?? 0) + 1);
     const strikes = [...inARow.values()].reduce((a, b) => a + b, 0);
     if (isOpened)
-      expect(strikes).toBeGreaterThanOrEqual(DEFAULT_POLICY.openAfter[kind as TroubleKind]);
+      expect(strikes).toBeGreaterThanOrEqual(DEFAULT_POLICY.openAfter[kind as PeerFailureKind]);
   };
   for (const what of steps) {
     if (what.do === 'wait') wire.wait(what.ms);

@@ -13,8 +13,8 @@ import {
   type SkippedWithDocument,
   skipped,
 } from '../../src/state/entry.js';
-import { heldDeletes, heldTrouble } from '../../src/watch/deletions.js';
-import { trouble } from '../../src/watch/rules.js';
+import { deletesHeld, heldDeletes } from '../../src/watch/deletions.js';
+import { failures } from '../../src/watch/rules.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { setUp } from './world.js';
 
@@ -24,7 +24,7 @@ const sent = (path: string, folder = 'inbox') => {
   return accepted(item, sentOf(item), 1);
 };
 const goneAt = (path: string, at: number, folder = 'inbox') => gone(sent(path, folder), at);
-const excluded = (path: string, why = trouble.excluded('inbox')) => {
+const excluded = (path: string, why = failures.excluded('inbox')) => {
   const item = sent(path);
   return skipped(item, item, item.version, why, 1);
 };
@@ -98,9 +98,9 @@ it.each<[string, Entry, RegExp]>([
 it('commands that a person is to type take a folder whose name has a blank', () => {
   const name = 'My notes';
   const hints = [
-    heldTrouble(name, HELD).hint,
-    trouble.excluded(name).hint,
-    trouble.rootReplaced('/a', name).hint,
+    deletesHeld(name, HELD).hint,
+    failures.excluded(name).hint,
+    failures.rootReplaced('/a', name).hint,
   ];
   for (const hint of hints) expect(hint).toContain("'My notes'");
 });
@@ -117,7 +117,7 @@ it('`why` says why the peer keeps the document of a removed file', async () => {
   expect(await next(moved)).toContain('`peersync forget inbox --remove`');
 });
 
-const emptied = excluded('a', trouble.empty());
+const emptied = excluded('a', failures.empty());
 const leaving = removing(emptied as SkippedWithDocument, 9);
 
 it.each<[string, 'remove' | 'keep', Entry, RegExp]>([
@@ -150,7 +150,7 @@ it.each<[string, 'remove' | 'keep', Entry, RegExp]>([
     writeFileSync(join(inbox, 'a'), '');
     const why = await explain(join(inbox, 'a'), config, state, undefined);
     expect(why.next).toMatch(words);
-    expect(why.trouble?.code).toMatch(/^(EMPTY|EXCLUDED)$/);
+    expect(why.failure?.code).toMatch(/^(EMPTY|EXCLUDED)$/);
   },
 );
 
@@ -184,7 +184,7 @@ describe('forget', () => {
       sent: { ...sent('moved').sent, url: 'https://old.example/moved' },
     };
     const kept = [sent('live'), goneAt('gone', 1)];
-    const empty = excluded('empty', trouble.empty());
+    const empty = excluded('empty', failures.empty());
     const set = await world('keep', excluded('out'), empty, moved, ...kept);
     await expect(forget(set, { folder: 'inbox', remove: false })).rejects.toMatchObject({
       code: 'FOLDER_CONFIGURED',

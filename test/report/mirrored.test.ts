@@ -30,7 +30,7 @@ async function mirrorsWith(record: Partial<MirrorRecord> = {}) {
 it('a file of a two-way table names its mirror, its table and when it was up to date', async () => {
   const { now, why } = await mirrorsWith();
   const report = await why('tables/prices.csv');
-  expect(report).toMatchObject({ kind: 'mirrored', upToDateAt: now - 60_000, trouble: undefined });
+  expect(report).toMatchObject({ kind: 'mirrored', upToDateAt: now - 60_000, failure: undefined });
   const text = whyText(report, now).join('\n');
   expect(text).toMatch(/^status +below the mirror root: it comes from the peer$/m);
   expect(text).toContain('The mirror "prices" writes it: the table "prices" of the peer.');
@@ -53,7 +53,7 @@ it('a shared object, and citations, are told to go one way', async () => {
 it('an alarm is the reason, and what to do', async () => {
   const { why } = await mirrorsWith({ alarm: ALARM });
   expect(await why('tables/prices.csv')).toMatchObject({
-    trouble: { code: 'TABLE_GONE', message: 'The table is gone.', hint: 'Accept it.' },
+    failure: { code: 'TABLE_GONE', message: 'The table is gone.', hint: 'Accept it.' },
     next: 'The file stays as it is until the alarm is over; the peer is asked again.',
   });
 });
@@ -62,8 +62,8 @@ it('a conflict is told of the file and of the copy beside it', async () => {
   const file = 'tables/prices.csv.conflict-20261126-214700';
   const conflicts = [{ pk: 'apple', column: 'price', file, at: 1 }];
   const { why } = await mirrorsWith({ conflicts });
-  const { trouble } = await why('tables/prices.csv');
-  expect(trouble?.message).toContain(`The file as it was edited is ${file}.`);
+  const { failure } = await why('tables/prices.csv');
+  expect(failure?.message).toContain(`The file as it was edited is ${file}.`);
   const copy = await why(file);
   expect(copy.rule).toContain('It is a conflict file: a copy of tables/prices.csv');
   expect(copy.rule).toContain('Both sides changed "price" of row "apple".');

@@ -25,9 +25,9 @@ function viewOf(status: StatusReport): string {
 }
 
 function folderIn(state: 'held' | 'degraded'): FolderReport {
-  const trouble = { code: 'FOLDER_MISSING', message: 'It is not there.', hint: 'Mount it.' };
+  const failure = { code: 'FOLDER_MISSING', message: 'It is not there.', hint: 'Mount it.' };
   const watch = { name: 'inbox', since: 0, directoriesWatched: 0, settling: 0 };
-  return { ...folder('inbox'), watch: { ...watch, state, trouble } };
+  return { ...folder('inbox'), watch: { ...watch, state, failure } };
 }
 
 describe('a condition', () => {
@@ -165,7 +165,7 @@ describe('a status whose lists are cut short', () => {
   });
 
   it('counts paths that are too many to be named', () => {
-    const problems = [{ folder: 'inbox', path: '/inbox/0', since: 0, trouble: TROUBLE }];
+    const problems = [{ folder: 'inbox', path: '/inbox/0', since: 0, failure: TROUBLE }];
     const status = report({ problems, truncated: { problems: { total: 4, shown: 1 } } });
     expect(statusText(status, NOW)).toContain('  and 3 more');
   });
@@ -207,8 +207,8 @@ describe('the sentence for systemctl status', () => {
   });
   const when = '2026-11-21 10:00:00';
   it.each<[Partial<StatusFacts>, string]>([
-    [{ diskTrouble: { ...TROUBLE, path: '/srv', since } }, `; It is refused (since ${when})`],
-    [{ stateTrouble: { ...TROUBLE, message: 'The state is full' } }, '; The state is full'],
+    [{ diskFailure: { ...TROUBLE, path: '/srv', since } }, `; It is refused (since ${when})`],
+    [{ stateFailure: { ...TROUBLE, message: 'The state is full' } }, '; The state is full'],
     [
       { configuration: { takenUpAt: 0, refused } },
       `the one before holds: It is refused (since ${when})`,
@@ -229,11 +229,11 @@ describe('the sentence for systemctl status', () => {
       folder: 'f',
       path,
       since: 0,
-      trouble: TROUBLE,
+      failure: TROUBLE,
     }));
     const five = { problems, restart: ['a'], repairs: ['b'] };
     expect(sentenceOf({ ...five, paused: { since: 0 } })).not.toMatch(/more/);
-    const parts = sentenceOf({ ...five, stateTrouble: TROUBLE }).split('; ');
+    const parts = sentenceOf({ ...five, stateFailure: TROUBLE }).split('; ');
     expect([parts.length, parts.at(-1)]).toEqual([7, 'and 1 more: `peersync status`']);
   });
 });

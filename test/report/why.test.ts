@@ -10,7 +10,7 @@ import type { Live } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
 import { accepted, gone, read, skipped } from '../../src/state/entry.js';
 import type { NextLook } from '../../src/uplink/confirm-loop.js';
-import type { DocumentsTrouble } from '../../src/uplink/document-processes.js';
+import type { ReadersFailure } from '../../src/uplink/document-processes.js';
 import type { PathProblem } from '../../src/watch/watcher.js';
 import { queue } from '../commands/report.js';
 import { pendingRecord, sentOf } from '../state/records.js';
@@ -23,7 +23,7 @@ interface Told {
   circuit?: QueueStatus['circuit'];
   problems?: readonly PathProblem[];
   nextLook?: NextLook;
-  documentsTrouble?: DocumentsTrouble;
+  documentsTrouble?: ReadersFailure;
 }
 
 /** What of a daemon tells how a path goes on. */
@@ -56,8 +56,8 @@ describe('what happens next to a file is told', () => {
   it('waiting to be read, where it is a document and the program that reads those does not start', async () => {
     const { config, inbox, state } = await setUp();
     const message = 'The program that reads documents does not start: it ended with code 1.';
-    const trouble = { code: 'DOCUMENTS_UNREADABLE', message, hint: 'See why.', since: 0 };
-    const live = liveWith({ dialect: 'standard', documentsTrouble: trouble });
+    const failure = { code: 'DOCUMENTS_UNREADABLE', message, hint: 'See why.', since: 0 };
+    const live = liveWith({ dialect: 'standard', documentsTrouble: failure });
     const next = async (path: string) =>
       (await explain(join(inbox, path), config, state, live)).next;
     for (const path of ['a.pdf', 'a.txt']) writeFileSync(join(inbox, path), 'a');
@@ -171,7 +171,7 @@ describe('what is no file that is taken', () => {
     symlinkSync('loop', join(inbox, 'loop'));
     expect(await explain(join(inbox, 'loop/a'), config, state, undefined)).toMatchObject({
       status: 'unknown',
-      trouble: { code: 'UNREADABLE', message: 'The file cannot be read (ELOOP).' },
+      failure: { code: 'UNREADABLE', message: 'The file cannot be read (ELOOP).' },
       next: 'It is taken up by the next scan after it can be read.',
     });
   });
@@ -179,15 +179,15 @@ describe('what is no file that is taken', () => {
   it('is not said to be absent, nor to become a document, where its name has no URL', async () => {
     const { config, inbox, now: since, state } = await setUp();
     const path = join(inbox, 'bad\ufffd.txt');
-    const trouble = {
+    const failure = {
       code: 'NAME_NOT_UTF8',
       message: 'The name is not valid UTF-8.',
       hint: 'Rename it.',
     };
-    const live = liveWith({ problems: [{ folder: 'inbox', path, trouble, since }] });
+    const live = liveWith({ problems: [{ folder: 'inbox', path, failure, since }] });
     const report = await explain(path, config, state, live);
     const next = 'It is taken up by the next scan after that is mended.';
-    expect(report).toMatchObject({ status: 'unknown', trouble, next });
+    expect(report).toMatchObject({ status: 'unknown', failure, next });
     expect(report.url).toBeUndefined();
   });
 });
@@ -237,10 +237,10 @@ describe('the rule of a file that is skipped', () => {
     async (code, rule) => {
       const { clock, config, inbox, state } = await setUp();
       const at = { folder: 'inbox', path: 'a.md' };
-      const trouble = { code, message: 'It is so.', hint: 'Change it.' };
+      const failure = { code, message: 'It is so.', hint: 'Change it.' };
       writeFileSync(join(inbox, 'a.md'), '');
       state.put(
-        skipped(undefined, at, { size: 0, mtimeMs: 1, ctimeMs: 1, ino: 1 }, trouble, clock.now()),
+        skipped(undefined, at, { size: 0, mtimeMs: 1, ctimeMs: 1, ino: 1 }, failure, clock.now()),
       );
       const report = await explain(join(inbox, 'a.md'), config, state, undefined);
       expect(report).toMatchObject({ status: 'skipped', rule });
@@ -250,10 +250,10 @@ describe('the rule of a file that is skipped', () => {
   it('is one of the configuration where that keeps its name out', async () => {
     const { clock, config, inbox, state } = await setUp({ ignore: ['*.tmp'] });
     const at = { folder: 'inbox', path: 'a.tmp' };
-    const trouble = { code: 'EXCLUDED', message: 'A rule keeps it out.', hint: 'Change it.' };
+    const failure = { code: 'EXCLUDED', message: 'A rule keeps it out.', hint: 'Change it.' };
     writeFileSync(join(inbox, 'a.tmp'), 'a');
     state.put(
-      skipped(undefined, at, { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1 }, trouble, clock.now()),
+      skipped(undefined, at, { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1 }, failure, clock.now()),
     );
     const { rule } = await explain(join(inbox, 'a.tmp'), config, state, undefined);
     expect(rule).toBe('Ignore pattern "*.tmp" of folder "inbox".');

@@ -5,6 +5,7 @@ import type {
   ConfirmedItem,
   Entry,
   Evidence,
+  Failure,
   GoneItem,
   HistoryEntry,
   PendingItem,
@@ -13,7 +14,6 @@ import type {
   RemovingItem,
   Sent,
   SkippedFile,
-  Trouble,
   Version,
 } from '../../src/state/entry.js';
 
@@ -91,13 +91,13 @@ const kind = fc.constantFrom<Evidence['kind']>(
   'present',
 );
 const evidence = any<Evidence>({ kind, at, shown: fc.oneof(text, date) });
-const trouble = any<Trouble>({ code: text, message: text, hint: text });
+const failure = any<Failure>({ code: text, message: text, hint: text });
 const history = fc.array(any<HistoryEntry>({ status, at, note: text }, ['note']), { maxLength: 8 });
 const folder = fc.constantFrom('inbox', 'other', 'ümläut 😀', '');
 const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => names.join('/'));
 
 const core = { folder, path, since: at, history };
-const item = { ...core, url: text, collection: text, sent, attempts: fc.nat(), trouble };
+const item = { ...core, url: text, collection: text, sent, attempts: fc.nat(), failure };
 const sameTimes = version.map((v) => ({ ...v, ctimeMs: v.mtimeMs }));
 const eitherVersion = fc.oneof(version, sameTimes, any<FileStat>(stat));
 
@@ -114,30 +114,30 @@ const removing = {
   version: eitherVersion,
   notBefore: at,
   requestedAt: at,
-  keptOut: trouble,
+  keptOut: failure,
 };
 const skippedFile = {
   ...core,
   status: fc.constant('skipped' as const),
   version: any<FileStat>(stat),
-  trouble,
+  failure,
   sent,
 };
 const entries: readonly Arbitrary<Entry>[] = [
-  any<PendingItem>(pending, ['sent', 'trouble', 'inFlight']),
-  any<AcceptedItem>({ ...item, status: fc.constant('accepted'), version }, ['trouble']),
-  any<ConfirmedItem>({ ...item, status: fc.constant('confirmed'), version, evidence }, ['trouble']),
+  any<PendingItem>(pending, ['sent', 'failure', 'inFlight']),
+  any<AcceptedItem>({ ...item, status: fc.constant('accepted'), version }, ['failure']),
+  any<ConfirmedItem>({ ...item, status: fc.constant('confirmed'), version, evidence }, ['failure']),
   any<QuarantinedItem>({ ...item, status: fc.constant('quarantined'), version: eitherVersion }, [
     'sent',
   ]),
   any<GoneItem>({ ...item, status: fc.constant('gone'), version: eitherVersion }, [
     'sent',
-    'trouble',
+    'failure',
   ]),
-  any<RemovingItem>(removing, ['sent', 'trouble', 'requestedAt', 'keptOut']),
+  any<RemovingItem>(removing, ['sent', 'failure', 'requestedAt', 'keptOut']),
   any<RemovedItem>({ ...item, status: fc.constant('removed'), version: eitherVersion }, [
     'sent',
-    'trouble',
+    'failure',
   ]),
   any<SkippedFile>(skippedFile, ['sent']),
 ];

@@ -15,7 +15,7 @@ import {
   lost,
   lostLater,
   mayHaveDocument,
-  overtaken,
+  olderVersionAccepted,
   type PendingItem,
   quarantined,
   read,
@@ -64,7 +64,7 @@ describe('a file that changed soon after it was pushed', () => {
   it('waits from the answer to the older version on, if that was still in flight', () => {
     const item = pending('a');
     const changed = pending('b', leaving(item, sentOf(item, NOW)), NOW + 100);
-    expect(overtaken(changed, sentOf(item, NOW), NOW + 400)).toMatchObject({
+    expect(olderVersionAccepted(changed, sentOf(item, NOW), NOW + 400)).toMatchObject({
       notBefore: NOW + 3_400,
     });
   });

@@ -43,7 +43,7 @@ describe('a sorted list', () => {
   it('orders folders by name, and can be limited to one status', async () => {
     const entries = entriesOf(['b', 'a/c', 'a/b'], 'z');
     for (const path of ['2', '1']) entries.put({ ...pendingRecord(path), folder: 'y' });
-    const { trouble: _, ...item } = pendingRecord('a/b');
+    const { failure: _, ...item } = pendingRecord('a/b');
     entries.put({ ...item, folder: 'z', status: 'gone' });
     expect(await listed(entries)).toEqual(['y/1', 'y/2', 'z/a/b', 'z/a/c', 'z/b']);
     expect(await listed(entries, { folder: 'z', status: 'pending' })).toEqual(['z/a/c', 'z/b']);

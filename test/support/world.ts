@@ -12,7 +12,7 @@ import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer, PushItem, PushResult } from '../../src/peer/push.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import type { Place } from '../../src/state/entries.js';
-import type { Destination, Item, PendingItem, Trouble, Version } from '../../src/state/entry.js';
+import type { Destination, Failure, Item, PendingItem, Version } from '../../src/state/entry.js';
 import { gone, isAway, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/batch-sender.js';
@@ -216,7 +216,7 @@ export class World {
   /** A test may hold up the reading of documents. */
   packDocument: UplinkDeps['packDocument'] = packDocument;
   /** A test may say why no document can be read at present. */
-  documentsTrouble: UplinkDeps['documentsTrouble'];
+  documentsTrouble: UplinkDeps['readersFailure'];
   /** Whether documents travel as text to every peer. */
   extracts = false;
   /** A test may say what came of reading a batch. */
@@ -240,7 +240,7 @@ export class World {
   dialect: DialectSource & { current: Dialect | undefined } = {
     current: DIALECTS.standard,
     known: async () => true,
-    misfits: async () => false,
+    redetect: async () => false,
   };
 
   async start(settings: UplinkSettings = QUICK): Promise<void> {
@@ -276,7 +276,7 @@ export class World {
       embeddedPeer: onLookups && { peerdocs },
       dialect: this.dialect,
       packDocument: (...order) => this.packDocument(...order),
-      documentsTrouble: () => this.documentsTrouble?.(),
+      readersFailure: () => this.documentsTrouble?.(),
       linksWithin: () => undefined,
       extracts: () => this.extracts,
       pack: async (order) => {
@@ -292,7 +292,7 @@ export class World {
       settings,
       ...(held === undefined ? {} : { held }),
       pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),
-      standing: (folder) => this.standing(folder),
+      folderState: (folder) => this.standing(folder),
       look: ({ path }) => void this.looked.push(path),
     });
     this.uplink.start((error) => {
@@ -398,10 +398,10 @@ export class World {
   }
 
   /** @returns what it is in quarantine for */
-  async quarantined(path: string): Promise<Trouble | undefined> {
+  async quarantined(path: string): Promise<Failure | undefined> {
     await this.until(() => this.statusOf(path) === 'quarantined', `${path} quarantined`);
     const entry = this.state.get('inbox', path);
-    return entry?.status === 'quarantined' ? entry.trouble : undefined;
+    return entry?.status === 'quarantined' ? entry.failure : undefined;
   }
 
   get circuit(): string {

@@ -78,7 +78,7 @@ function processes(clock: FakeClock, program = PROGRAM, log: Logger = silentLogg
 
 const refused = (code: string, why: string) => ({
   kind: 'refused',
-  trouble: { code, message: expect.stringContaining(why) },
+  failure: { code, message: expect.stringContaining(why) },
 });
 const fine = { kind: 'wordless', reader: 'fine' };
 
@@ -253,7 +253,7 @@ it('no document is blamed for a program that does not start: all wait until it d
   await until(() => said.length > 0, 'the failure is said');
   const why = 'does not start: it ended with code 1 (TypeError: no such library).';
   expect(said[0]).toContain(why);
-  expect(documents.trouble).toMatchObject({
+  expect(documents.failure).toMatchObject({
     code: 'DOCUMENTS_UNREADABLE',
     message: expect.stringContaining(why),
   });
@@ -263,7 +263,7 @@ it('no document is blamed for a program that does not start: all wait until it d
     return (await Promise.race([reading, 'waits'])) !== 'waits';
   }, 'the document is read');
   expect(await reading).toEqual(fine);
-  expect(documents.trouble).toBeUndefined();
+  expect(documents.failure).toBeUndefined();
 });
 
 it('a program that is not ready after half a minute is ended, and started again', async () => {

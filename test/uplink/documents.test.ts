@@ -5,14 +5,14 @@ import { describe, expect, it } from 'vitest';
 import { fingerprintNow } from '../../src/content/reader.js';
 import { type Encoding, fileStat } from '../../src/lib/file.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
-import { packAll, packDocument, rewritten, wayOf } from '../../src/uplink/documents.js';
+import { packAll, packDocument, rewritten, transferFormOf } from '../../src/uplink/documents.js';
 import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const yacyWay = (path: string, encoding: Encoding = 'utf-8', begin = 'some words') =>
-  wayOf(path, encoding, bytes(begin), DIALECTS.yacy.content);
+  transferFormOf(path, encoding, bytes(begin), DIALECTS.yacy.content);
 const typeOf = (path: string, begin?: string) => yacyWay(path, 'utf-8', begin).type;
 const rewrittenAs = (kind: 'plain' | 'html', file: Uint8Array, encoding: Encoding = 'utf-8') =>
   rewritten(file, yacyWay(kind === 'plain' ? 'a.txt' : 'a.html', encoding).rewriting);
@@ -23,7 +23,7 @@ const plain = (text: string) => as('plain', text);
 describe('a peer that takes only text', () => {
   it('gets text in UTF-8, without a media type', () => {
     const way = (encoding: Encoding) =>
-      wayOf('a.html', encoding, bytes('<'), DIALECTS.standard.content);
+      transferFormOf('a.html', encoding, bytes('<'), DIALECTS.standard.content);
     expect(way('utf-8').type).toBe('');
     const file = Buffer.from('nothing special, é – 3');
     expect(rewritten(file, way('utf-8').rewriting)).toBe(file);
@@ -51,7 +51,12 @@ describe('coloured text', () => {
   it.each([...COLOURED, ...NO_SEQUENCES])(
     '%j is sent without escape sequences: %j',
     (text, shown) => {
-      const { rewriting } = wayOf('a.log', 'utf-8', bytes(text), DIALECTS.standard.content);
+      const { rewriting } = transferFormOf(
+        'a.log',
+        'utf-8',
+        bytes(text),
+        DIALECTS.standard.content,
+      );
       const sent = Buffer.from(rewritten(Buffer.from(text), rewriting)).toString();
       expect(sent.replaceAll('\x1b', ' ')).toBe(shown);
       expect(plain(text)).toBe(shown.replaceAll('\x07', ' '));
@@ -145,8 +150,8 @@ describe('a document for a peer that takes files', () => {
   });
 
   it('whose reading takes too long is sent unchanged and uncounted, and is refused if it was to be text', async () => {
-    const trouble = { code: 'DOCUMENT_TOO_LARGE', message: 'It takes too long.', hint: '' };
-    const slow = async () => ({ kind: 'refused', trouble }) as const;
+    const failure = { code: 'DOCUMENT_TOO_LARGE', message: 'It takes too long.', hint: '' };
+    const slow = async () => ({ kind: 'refused', failure }) as const;
     expect(await packedAs('a.pdf', pdf(words), false, slow)).toBe(
       'application/pdf, undefined words',
     );

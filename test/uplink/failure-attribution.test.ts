@@ -117,9 +117,9 @@ class Peer {
   }
 
   #outcome(): string {
-    const { status, trouble } = this.items.get('a.txt') ?? {};
-    const network = trouble?.hint.includes('network.unit.domain') ? ', see its network' : '';
-    return `${status}: ${trouble?.code}${network}`;
+    const { status, failure } = this.items.get('a.txt') ?? {};
+    const network = failure?.hint.includes('network.unit.domain') ? ', see its network' : '';
+    return `${status}: ${failure?.code}${network}`;
   }
 
   goes(name: string): void {

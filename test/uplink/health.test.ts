@@ -99,15 +99,15 @@ describe('the health checks of the uplink', () => {
     };
     w.write('a.pdf', 'a document', 'document');
     await w.until(() => busy(w).includes('a batch is not read from the disk'), 'it is read');
-    const trouble = {
+    const failure = {
       code: 'DOCUMENTS_UNREADABLE',
       message: 'It does not start.',
       hint: '',
       since: 0,
     };
-    w.documentsTrouble = () => trouble;
+    w.documentsTrouble = () => failure;
     expect(busy(w)).toEqual([]);
-    expect(w.uplink.status().documentsTrouble).toBe(trouble);
+    expect(w.uplink.status().readersFailure).toBe(failure);
     w.documentsTrouble = undefined;
     expect(busy(w)).toEqual(['a batch is not read from the disk']);
     reading.resolve();

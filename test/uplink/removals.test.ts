@@ -120,7 +120,7 @@ describe('a document whose file was removed', () => {
     const troubles: unknown[] = [];
     w.peer.onRemove = () => {
       const item = w.state.get('inbox', 'f0');
-      return troubles.push(item?.status === 'removing' ? item.trouble?.code : item?.status) > 1;
+      return troubles.push(item?.status === 'removing' ? item.failure?.code : item?.status) > 1;
     };
     removeBoth(w, 'f0');
     await isRemoved(w, 'f0');

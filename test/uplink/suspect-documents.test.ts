@@ -76,14 +76,14 @@ it('a lost document is read before its round, and then pushed in isolation', asy
 it('a lost document that cannot be read any more is quarantined for that', async () => {
   const w = await world(PATIENT, yacy);
   w.extracts = true;
-  const trouble = {
+  const failure = {
     code: 'DOCUMENT_BROKEN',
     message: 'No text can be read from the file.',
     hint: '',
   };
-  w.packDocument = async () => ({ kind: 'refused', trouble });
+  w.packDocument = async () => ({ kind: 'refused', failure });
   lose(w, 'lost.pdf', 'document');
-  expect(await w.quarantined('lost.pdf')).toEqual(trouble);
+  expect(await w.quarantined('lost.pdf')).toEqual(failure);
 });
 
 it('documents that are read during a round are pushed after it', async () => {

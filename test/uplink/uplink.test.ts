@@ -748,7 +748,7 @@ describe('a peer that takes files', () => {
 
   it('that turns out to accept only text is not sent a file read as binary, which is looked at again', async () => {
     const w = await taking();
-    w.dialect.misfits = async () => {
+    w.dialect.redetect = async () => {
       const isNews = w.dialect.current !== DIALECTS.standard;
       w.dialect.current = DIALECTS.standard;
       return isNews;

@@ -350,7 +350,7 @@ describe('a rule that keeps a file out of which the peer has a document', () => 
     inbox.write('.peersyncignore', 'a\nd/\nnever-sent\n');
     await inbox.becomes({ a: 'skipped', 'd/b': 'skipped', 'never-sent': undefined });
     expect(inbox.get('a')).toMatchObject({
-      trouble: { code: 'EXCLUDED' },
+      failure: { code: 'EXCLUDED' },
       sent: { url: expect.anything() },
     });
     inbox.remove('d/b');

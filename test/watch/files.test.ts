@@ -330,7 +330,7 @@ describe('a file is at rest, as its history has it,', () => {
 describe('a file is kept out', () => {
   it('while it is empty', async () => {
     const inbox = await new Inbox({ 'a.txt': '' }).start();
-    expect(inbox.get('a.txt')).toMatchObject({ status: 'skipped', trouble: { code: 'EMPTY' } });
+    expect(inbox.get('a.txt')).toMatchObject({ status: 'skipped', failure: { code: 'EMPTY' } });
     inbox.append('a.txt', 'x');
     await inbox.becomes({ 'a.txt': 'pending' });
     inbox.truncate('a.txt');
@@ -344,7 +344,7 @@ describe('a file is kept out', () => {
     const message = 'The file has 2 KiB; the limit of its folder is 1000 B.';
     expect(inbox.get('a.txt')).toMatchObject({
       status: 'skipped',
-      trouble: { code: 'TOO_LARGE', message },
+      failure: { code: 'TOO_LARGE', message },
     });
     await inbox.start();
     inbox.expect({ 'a.txt': 'pending' });
@@ -355,7 +355,7 @@ describe('a file is kept out', () => {
   it('while the peer cannot take it, without being read again', async () => {
     const inbox = await new Inbox({ picture: Buffer.of(0x89, 0x50, 0x00) }).start();
     const entry = inbox.get('picture');
-    expect(entry).toMatchObject({ status: 'skipped', trouble: { code: 'NOT_TEXT' } });
+    expect(entry).toMatchObject({ status: 'skipped', failure: { code: 'NOT_TEXT' } });
     await inbox.rescan();
     expect(inbox.get('picture')).toStrictEqual(entry);
     await inbox.start({ accepts: () => undefined });
@@ -368,7 +368,7 @@ describe('a file is kept out', () => {
     });
     expect(inbox.get('picture')).toMatchObject({
       status: 'skipped',
-      trouble: { message: 'Not binary.' },
+      failure: { message: 'Not binary.' },
     });
   });
 
@@ -402,7 +402,7 @@ describe('a file that cannot be read', () => {
     const message = 'The file cannot be read (EACCES).';
     expect(entry).toMatchObject({
       status: 'quarantined',
-      trouble: { code: 'UNREADABLE', message },
+      failure: { code: 'UNREADABLE', message },
     });
     await inbox.rescan();
     expect(inbox.get('secret.txt')).toStrictEqual(entry);
@@ -429,7 +429,7 @@ describe('a file that cannot be read', () => {
     });
     const inbox = await new Inbox(['bad.txt']).start({ hints: false });
     const message = 'The file cannot be read (no such luck).';
-    expect(inbox.get('bad.txt')).toMatchObject({ status: 'quarantined', trouble: { message } });
+    expect(inbox.get('bad.txt')).toMatchObject({ status: 'quarantined', failure: { message } });
     await inbox.rescan();
     inbox.expect({ 'bad.txt': 'pending' });
   });
@@ -443,7 +443,7 @@ describe('a directory', () => {
     dropRights(path);
     await inbox.start();
     expect(inbox.watcher.problems()).toMatchObject([
-      { path, trouble: { code: 'DIRECTORY_UNREADABLE' } },
+      { path, failure: { code: 'DIRECTORY_UNREADABLE' } },
     ]);
     inbox.expect({ 'd/a.txt': 'pending' });
     regainRights(path);
@@ -460,7 +460,7 @@ describe('a directory', () => {
     await inbox.rescan();
     const message: unknown = expect.stringContaining('EACCES');
     expect(inbox.watcher.problems()).toMatchObject([
-      { path, trouble: { code: 'RULES_UNREADABLE', message } },
+      { path, failure: { code: 'RULES_UNREADABLE', message } },
     ]);
     inbox.expect({ 'd/b.txt': undefined });
     regainRightsUnseen(path);
@@ -515,7 +515,7 @@ describe('a name', () => {
       const problem = {
         folder: 'inbox',
         path: inbox.at('caf\ufffd'),
-        trouble: { code: 'NAME_NOT_UTF8' },
+        failure: { code: 'NAME_NOT_UTF8' },
       };
       expect(inbox.watcher.problems()).toMatchObject([problem]);
       expect(inbox.said('The name is not valid UTF-8')).toBe(1);
@@ -537,7 +537,7 @@ describe('a name', () => {
     execFileSync('sh', ['-c', dig], { cwd: inbox.root, stdio: 'ignore' });
     await inbox.start();
     inbox.expect({ [deep]: 'pending' });
-    expect(inbox.watcher.problems().map(({ trouble }) => trouble.code)).toEqual(['PATH_TOO_LONG']);
+    expect(inbox.watcher.problems().map(({ failure }) => failure.code)).toEqual(['PATH_TOO_LONG']);
     execFileSync('rm', ['-rf', name], { cwd: inbox.root });
   });
 });
@@ -553,7 +553,7 @@ describe('of files whose paths differ only in their Unicode form', () => {
     inbox.write(MIXED);
     await inbox.becomes({ [NFD]: 'quarantined', [MIXED]: 'quarantined', [NFC]: 'pending' });
     const message: unknown = expect.stringContaining(NFC);
-    expect(inbox.get(NFD)).toMatchObject({ trouble: { code: 'SAME_DOCUMENT', message } });
+    expect(inbox.get(NFD)).toMatchObject({ failure: { code: 'SAME_DOCUMENT', message } });
   });
 
   it('one waits also where its name and that of the other stand in one directory of a third form', async () => {

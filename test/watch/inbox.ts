@@ -18,9 +18,9 @@ import type { Logger } from '../../src/lib/logger.js';
 import {
   accepted,
   type Entry,
+  type Failure,
   type PendingItem,
   type Sent,
-  type Trouble,
 } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { type List, list } from '../../src/watch/lister.js';
@@ -56,7 +56,7 @@ export function folderOf(path: string, changes: Partial<FolderConfig> = {}): Fol
   };
 }
 
-export function refusesBinary(encoding: Encoding): Trouble | undefined {
+export function refusesBinary(encoding: Encoding): Failure | undefined {
   return encoding === 'binary'
     ? { code: 'NOT_TEXT', message: 'Not text.', hint: 'None.' }
     : undefined;
@@ -242,7 +242,7 @@ export class Inbox {
 
   /** Resolves when the watch of the folder stands so. */
   async stands(state: FolderStatus['state'], code?: string): Promise<void> {
-    const isSo = () => this.folder.state === state && this.folder.trouble?.code === code;
+    const isSo = () => this.folder.state === state && this.folder.failure?.code === code;
     await until(isSo, `the folder is ${state} ${code}`);
   }
 

@@ -27,7 +27,7 @@ const CONFIRMED = {
 } as const;
 
 async function problemIs(inbox: Inbox, code: string | undefined): Promise<void> {
-  await until(() => inbox.watcher.problems()[0]?.trouble.code === code, `the problem is ${code}`);
+  await until(() => inbox.watcher.problems()[0]?.failure.code === code, `the problem is ${code}`);
 }
 
 describe.skipIf(!canMount)(
@@ -111,7 +111,7 @@ describe.skipIf(!canMount)(
       inbox.write('disk/instead.txt');
       await inbox.rescan();
       inbox.expect({ ...CONFIRMED, 'disk/instead.txt': undefined });
-      expect(inbox.watcher.problems()[0]?.trouble.hint).toContain('`peersync rescan inbox`');
+      expect(inbox.watcher.problems()[0]?.failure.hint).toContain('`peersync rescan inbox`');
       await inbox.rescan('inbox');
       inbox.expect({ 'own.txt': 'pending', 'disk/a.txt': 'gone', 'disk/deep/b.txt': 'gone' });
       await inbox.becomes({ 'disk/instead.txt': 'pending' });

@@ -72,7 +72,10 @@ describe('a watcher that is told to watch otherwise', () => {
     const inbox = new Inbox();
     const notes = another(inbox);
     for (const [path, content] of Object.entries(MANY)) inbox.write(`../notes/${path}`, content);
-    await inbox.begin({ folders: [folderOf(inbox.root), notes], policy: { readers: 1, crowd: 5 } });
+    await inbox.begin({
+      folders: [folderOf(inbox.root), notes],
+      policy: { readers: 1, backpressureAt: 5 },
+    });
     const { watcher, state } = inbox;
     await until(() => state.counts('notes').pending > 10, 'the scan is under way');
     for (let i = 0; i < 50; i += 1) watcher.lookSoon({ folder: 'notes', path: `${i}.txt` });
@@ -90,7 +93,7 @@ describe('a watcher that is told to watch otherwise', () => {
 
   it('takes a changed folder up anew, in the midst of its first scan', async () => {
     const inbox = new Inbox(MANY);
-    await inbox.begin({ policy: { readers: 2, crowd: 10 } });
+    await inbox.begin({ policy: { readers: 2, backpressureAt: 10 } });
     await until(() => inbox.state.counts().pending > 10, 'the scan is under way');
     inbox.watcher.watch(
       settings(folderOf(inbox.root, { collection: 'other', ignore: ['1*.txt'] })),

@@ -19,7 +19,7 @@ describe('a folder whose root', () => {
     rmSync(inbox.root, { recursive: true });
     await inbox.start();
     await inbox.stands('held', 'FOLDER_MISSING');
-    expect(inbox.folder.trouble?.hint).toMatch(
+    expect(inbox.folder.failure?.hint).toMatch(
       /^Mount or create it\. A daemon that runs sees that /,
     );
     inbox.write('a.txt');
@@ -38,7 +38,7 @@ describe('a folder whose root', () => {
     renameSync(inbox.root, `${inbox.root}.away`);
     await inbox.stands('held', 'FOLDER_MISSING');
     expect(inbox.folder.directoriesWatched).toBe(0);
-    expect(inbox.folder.trouble?.hint).toMatch(
+    expect(inbox.folder.failure?.hint).toMatch(
       /^Mount it or bring it back\. A daemon that runs sees that /,
     );
     await inbox.rescan();
@@ -53,11 +53,13 @@ describe('a folder whose root', () => {
   it('is there or missing, which is told whenever it changes, and is missing until it was looked at', async () => {
     const inbox = new Inbox(['a.txt']);
     const heard: unknown[] = [];
-    await inbox.begin({ onStanding: () => void heard.push(inbox.watcher.standing('inbox')) });
+    await inbox.begin({
+      onFolderStateChange: () => void heard.push(inbox.watcher.folderState('inbox')),
+    });
     const { watcher } = inbox;
     const hears = (standing: string) => until(() => heard.at(-1) === standing, `it is ${standing}`);
-    expect(watcher.standing('inbox')).toBe('missing');
-    expect(watcher.standing('other')).toBeUndefined();
+    expect(watcher.folderState('inbox')).toBe('missing');
+    expect(watcher.folderState('other')).toBeUndefined();
     await hears('there');
     await inbox.idle();
     expect(heard).toEqual(['there']);
@@ -145,8 +147,8 @@ describe('a folder whose root', () => {
     renameSync(inbox.root, `${inbox.root}.old`);
     symlinkSync(inbox.at('../private'), inbox.root);
     await inbox.stands('held', 'FOLDER_REPLACED');
-    expect(inbox.folder.trouble?.message).toContain(`leads to ${inbox.at('../private')} now`);
-    expect(inbox.folder.trouble?.hint).toContain('`peersync rescan inbox`');
+    expect(inbox.folder.failure?.message).toContain(`leads to ${inbox.at('../private')} now`);
+    expect(inbox.folder.failure?.hint).toContain('`peersync rescan inbox`');
     expect(inbox.watcher.rootOf('inbox')).toBe(inbox.root);
     await inbox.rescan();
     await inbox.start();
@@ -190,7 +192,7 @@ describe('a folder whose root', () => {
       renameSync(inbox.root, `${inbox.root}.old`);
       renameSync(inbox.at('../private'), inbox.root);
       await inbox.stands('held', 'FOLDER_REPLACED');
-      expect(inbox.folder.trouble?.message).toContain('belongs to the user with the number 0 now');
+      expect(inbox.folder.failure?.message).toContain('belongs to the user with the number 0 now');
       inbox.expect({ 'a.txt': 'pending', 'secret.md': undefined });
     },
   );
@@ -251,7 +253,7 @@ describe.skipIf(!canMount)('a folder on a disk that', () => {
   it('is another one is held where they did not, until a scan of just that folder is asked for', async () => {
     const inbox = await copied();
     await inbox.stands('held', 'FOLDER_REPLACED');
-    expect(inbox.folder.trouble?.hint).toContain('`peersync rescan inbox`');
+    expect(inbox.folder.failure?.hint).toContain('`peersync rescan inbox`');
     await inbox.rescan();
     inbox.expect({ 'sub/a.txt': 'pending', 'sub/b.txt': 'pending' });
     await inbox.rescan('inbox');

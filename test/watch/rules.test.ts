@@ -127,7 +127,7 @@ describe('.peersyncignore files', () => {
     for (const path of ['d/.peersyncignore/is-a-directory', 'd/b.txt', 'c.txt']) inbox.write(path);
     await inbox.start({ hints: false, policy: { rootCheckMs: 20, degradedRescanMs: 20 } });
     expect(inbox.paths()).toEqual(['c.txt', 'd/a.txt']);
-    expect(inbox.watcher.problems()).toMatchObject([{ trouble: { code: 'RULES_UNREADABLE' } }]);
+    expect(inbox.watcher.problems()).toMatchObject([{ failure: { code: 'RULES_UNREADABLE' } }]);
     const { lastScan } = inbox.folder;
     inbox.remove('d/.peersyncignore');
     await inbox.becomes({ 'd/b.txt': 'pending' });
@@ -162,7 +162,7 @@ describe('.peersyncignore files', () => {
     ['is kept out', (inbox) => inbox.write('.peersyncignore', 'd/\n')],
   ])('that cannot be read are no problem any more when their directory %s', async (_, ends) => {
     const inbox = await new Inbox(['d/.peersyncignore/is-a-directory']).start();
-    expect(inbox.watcher.problems()).toMatchObject([{ trouble: { code: 'RULES_UNREADABLE' } }]);
+    expect(inbox.watcher.problems()).toMatchObject([{ failure: { code: 'RULES_UNREADABLE' } }]);
     ends(inbox);
     await until(() => inbox.watcher.problems().length === 0, 'there is no problem');
   });

@@ -421,8 +421,8 @@ describe('lost fs events', () => {
     const { played, openEvents } = playedEvents({ limit: 3 });
     await inbox.start({ policy: { degradedRescanMs: 200 }, openEvents });
     const hint: unknown = expect.stringContaining('fs.inotify.max_user_watches');
-    const trouble = { code: 'WATCH_LIMIT', hint };
-    expect(inbox.folder).toMatchObject({ state: 'degraded', directoriesWatched: 3, trouble });
+    const failure = { code: 'WATCH_LIMIT', hint };
+    expect(inbox.folder).toMatchObject({ state: 'degraded', directoriesWatched: 3, failure });
     for (let d = 0; d < 5; d += 1) inbox.write(`d${d}/b.txt`);
     inbox.remove('d4/a.txt');
     await inbox.becomes({ 'd0/b.txt': 'pending', 'd4/b.txt': 'pending', 'd4/a.txt': 'gone' });
@@ -465,10 +465,10 @@ describe('lost fs events', () => {
     await inbox.begin({ clock, policy: { rootCheckMs: HOUR } });
     await passes(clock, () => inbox.status('d/b.txt') === 'pending');
     expect(inbox.folder).toMatchObject({ directoriesWatched: 2 });
-    const trouble = { code: 'WATCH_LATE' };
+    const failure = { code: 'WATCH_LATE' };
     expect(inbox.watcher.problems()).toMatchObject([
-      { path: inbox.root, trouble },
-      { path: inbox.at('d'), trouble },
+      { path: inbox.root, failure },
+      { path: inbox.at('d'), failure },
     ]);
     inbox.write('d/later.txt');
     await passes(clock, () => inbox.status('d/later.txt') === 'pending');

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { numberText as count, counted, visible } from '../../lib/text.js';
+import { numberText as count, counted, escapeInvisible } from '../../lib/text.js';
 import { formatBytes } from '../../lib/units.js';
 import type { Entry } from '../../state/entry.js';
 import type { ItemLine, ItemsPage, RetryAnswer, RetryRequest } from '../api.js';
@@ -116,7 +116,11 @@ export function Files({ model }: Props) {
       formatBytes(size),
       attempts ? count(attempts) : '–',
       RETRIED.has(status) && (
-        <Act model={model} work={again({ paths: [file] })} aria-label={`Retry ${visible(path)}`}>
+        <Act
+          model={model}
+          work={again({ paths: [file] })}
+          aria-label={`Retry ${escapeInvisible(path)}`}
+        >
           Retry
         </Act>
       ),
@@ -162,7 +166,7 @@ export function Files({ model }: Props) {
               <option value="">all folders</option>
               {names.map((one) => (
                 <option key={one} value={one}>
-                  {visible(one)}
+                  {escapeInvisible(one)}
                 </option>
               ))}
             </select>

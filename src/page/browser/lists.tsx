@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks';
-import { numberText as count, counted, quoted, visible } from '../../lib/text.js';
+import { numberText as count, counted, escapeInvisible, quoted } from '../../lib/text.js';
 import { durationText, formatBytes } from '../../lib/units.js';
-import type { MirrorReport, MirrorTrouble } from '../../mirror/record.js';
+import type { MirrorFailure, MirrorReport } from '../../mirror/record.js';
 import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
 import type { FolderReport } from '../../report/status.js';
 import type { ApproveDeletesRequest, MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
@@ -18,7 +18,7 @@ import {
   STATUS_WORDS,
   Table,
 } from './parts.js';
-import { ago, ahead, duration, mirrorTroubles, sentences } from './words.js';
+import { ago, ahead, duration, mirrorConditions, sentences } from './words.js';
 
 const SPANS = ['1h', '24h'].flatMap((span) =>
   ['p50', 'p95', 'p99'].map((share) => `${share}, ${span}`),
@@ -99,7 +99,7 @@ export function Folders({ model }: Props) {
           <span class="name">
             <Name of={name} />
           </span>
-          <span class={watch?.trouble ? 'hint s-warn' : 'hint'}>
+          <span class={watch?.failure ? 'hint s-warn' : 'hint'}>
             into <Name of={collection} />
             {watch && ` · ${WATCH_WORDS[watch.state]}`}
             {scanned &&
@@ -171,7 +171,7 @@ export function Mirrors({ model }: Props) {
   const cells = (mirror: MirrorReport) => {
     const { name, kind, path, alarm, rows, bytes, nextAt, running, succeededAt, changedAt } =
       mirror;
-    const troubles = mirrorTroubles(mirror, mirrorRoot);
+    const troubles = mirrorConditions(mirror, mirrorRoot);
     const times = [succeededAt, changedAt].map((at) =>
       at === undefined ? 'never' : ago(at, model.now()),
     );
@@ -237,7 +237,7 @@ function gravity({ alarm, failure, conflicts = [] }: MirrorReport): number {
 interface AcceptProps extends Props {
   readonly name: string;
   readonly path: string;
-  readonly alarm: MirrorTrouble;
+  readonly alarm: MirrorFailure;
 }
 
 function Accept({ model, name, path, alarm }: AcceptProps) {
@@ -249,16 +249,16 @@ function Accept({ model, name, path, alarm }: AcceptProps) {
       ({ absentSince, isOver }) => absentSince !== undefined || isOver,
     );
     return isRemoved
-      ? `${visible(path)} was removed, until the peer has it again.`
-      : `${visible(name)} follows the peer again.`;
+      ? `${escapeInvisible(path)} was removed, until the peer has it again.`
+      : `${escapeInvisible(name)} follows the peer again.`;
   };
   return (
     <Asking
       model={model}
       work={accept}
       short="Accept"
-      label={`Accept what the peer has of ${visible(name)}`}
-      title={`Take what the peer has of ${visible(name)}?`}
+      label={`Accept what the peer has of ${escapeInvisible(name)}`}
+      title={`Take what the peer has of ${escapeInvisible(name)}?`}
       // The file stays as it was only until somebody accepts.
       text={`${alarm.message.replace(/; the file stays as it was(?=\.)/, '')} ${alarm.hint}`}
       yes="Accept it"
@@ -277,7 +277,7 @@ function Held({
   const { examples, files, of } = held;
   const documents = counted(files, 'document');
   const more = files > examples.length ? ` and ${count(files - examples.length)} more` : '';
-  const text = `${count(files)} of ${count(of)} files were removed or emptied at once: ${examples.map(visible).join(', ')}${more}.`;
+  const text = `${count(files)} of ${count(of)} files were removed or emptied at once: ${examples.map(escapeInvisible).join(', ')}${more}.`;
   const approve = async () => {
     await post('/api/approve-deletes', { folder: name, files } satisfies ApproveDeletesRequest);
     return `${documents} of folder ${quoted(name)} ${files === 1 ? 'is' : 'are'} removed from the peer.`;

@@ -1,7 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import { amountText as amount, numberText as count, counted, readableUrl } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
-import { TROUBLE_WORDS } from '../../queue/breaker.js';
+import { PEER_FAILURE_WORDS } from '../../queue/breaker.js';
 import type { StatusReport } from '../../report/status.js';
 import type { Entry } from '../../state/entry.js';
 import type { PauseAnswer } from '../api.js';
@@ -18,7 +18,7 @@ import {
   STATUS_WORDS,
   Table,
 } from './parts.js';
-import { ahead, type Concern, calm, concernsOf, duration, grouped, hour } from './words.js';
+import { ahead, type Condition, calm, concernsOf, duration, grouped, hour } from './words.js';
 
 /** Whether the page is up to date. */
 export function Connection({ model }: Props) {
@@ -165,7 +165,7 @@ export function Attention({ model }: Props) {
     <>
       <h2 id="attention-title">Needs a look</h2>
       <ul>
-        {concerns.map(({ key, level, href, about, text }: Concern) => (
+        {concerns.map(({ key, level, href, about, text }: Condition) => (
           <li key={key} class={`line s-${level}`}>
             <Icon of={level === 'bad' ? 'error' : 'warn'} />
             <p>
@@ -273,7 +273,7 @@ function healthOf(
     return [
       'error',
       'bad',
-      `It ${TROUBLE_WORDS[circuit.reason.kind]}, for ${calm(now - circuit.since)}; tried ${counted(circuit.tries, 'time')}`,
+      `It ${PEER_FAILURE_WORDS[circuit.reason.kind]}, for ${calm(now - circuit.since)}; tried ${counted(circuit.tries, 'time')}`,
     ];
   if (paused !== undefined) return ['warn', 'warn', 'Left alone while peersync is paused'];
   if (pausedUntil > now)

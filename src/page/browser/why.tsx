@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
-import { visible } from '../../lib/text.js';
+import { escapeInvisible } from '../../lib/text.js';
 import { formatBytes, wallClockText } from '../../lib/units.js';
 import type { WhyReport } from '../../report/why.js';
 import { get } from './model.js';
@@ -45,7 +45,7 @@ export function Why({ model }: Props) {
   const isFollowed = typeof report === 'object' && FOLLOWED.has(report.status);
   // Before it is drawn: what is typed next is not taken back. A field shows a name as it likes: a
   // name with something unseen stands in the answer alone, written out.
-  useLayoutEffect(() => setTyped(visible(path) === path ? path : ''), [path]);
+  useLayoutEffect(() => setTyped(escapeInvisible(path) === path ? path : ''), [path]);
   useEffect(() => {
     if (path === '') return;
     const take = (found: WhyReport | string) =>
@@ -114,7 +114,7 @@ export function Why({ model }: Props) {
 }
 
 function Answer({ report, now }: { readonly report: WhyReport; readonly now: number }) {
-  const { conversion, evidence, history, kind, next, nextAt, status, trouble, url, version } =
+  const { conversion, evidence, history, kind, next, nextAt, status, failure, url, version } =
     report;
   const when = (at: number) => `${wallClockText(at)}, ${ago(at, now)}`;
   const mono = (text: string | undefined) =>
@@ -132,9 +132,9 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
           <Icon of={isStatus(status) ? status : 'unknown'} />
           <span>{WORDS[kind ?? status]}</span>
         </h3>
-        {trouble && (
+        {failure && (
           <p class="voice">
-            <Prose text={sentences(trouble.message, trouble.hint)} />
+            <Prose text={sentences(failure.message, failure.hint)} />
           </p>
         )}
         <p class="voice">
@@ -153,7 +153,7 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
             Attempts: report.attempts || undefined,
             Evidence: evidence && `${evidence.kind}, seen ${when(evidence.at)}`,
             Shown: mono(evidence?.shown),
-            Error: mono(trouble?.code),
+            Error: mono(failure?.code),
           }}
         />
       </div>

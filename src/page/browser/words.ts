@@ -2,8 +2,8 @@ import {
   amountText as amount,
   numberText as count,
   counted,
+  escapeInvisible,
   sentence,
-  visible,
 } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
@@ -61,7 +61,7 @@ export interface World {
   /** In a few words, for the title of the window. */
   readonly title: string;
   /** The gravest of what a person should know: the detail says it. */
-  readonly concern?: Concern | undefined;
+  readonly concern?: Condition | undefined;
 }
 
 /** How many files are on their way. */
@@ -140,7 +140,7 @@ export function lostWorld(lostAt: number, now: number, waiting: number | undefin
 }
 
 /** Something that a person should look at. */
-export interface Concern {
+export interface Condition {
   readonly key: string;
   readonly level: 'warn' | 'bad';
   /** What it is about, in a word or a name. */
@@ -191,7 +191,7 @@ function textOfMirrors(code: string, { mirrors }: StatusReport): string | undefi
  * Every condition but the pause, which a button of the page shows; the gravest first. Mirrors with
  * the same trouble are one concern.
  */
-export function concernsOf(status: StatusReport): readonly Concern[] {
+export function concernsOf(status: StatusReport): readonly Condition[] {
   return status.conditions
     .filter(
       ({ code }, i, all) => code !== 'PAUSED' && !(code in OF_MIRRORS && all[i - 1]?.code === code),
@@ -199,7 +199,7 @@ export function concernsOf(status: StatusReport): readonly Concern[] {
     .map(({ code, hint, message, severity, since, subject }) => ({
       key: `${code} ${subject} ${code.startsWith('PATH_') ? message : ''}`,
       level: severity === 'critical' || severity === 'error' ? 'bad' : 'warn',
-      about: code in OF_MIRRORS ? 'mirrors' : visible(subject),
+      about: code in OF_MIRRORS ? 'mirrors' : escapeInvisible(subject),
       text: sentences(textOfMirrors(code, status) ?? sentences(message, hint)),
       href: PLACES.find(([start]) => code.startsWith(start))?.[1] ?? '#peer',
       since,
@@ -210,7 +210,7 @@ export function concernsOf(status: StatusReport): readonly Concern[] {
 const NAMED = 4;
 
 /** What a person has to know, or to do, about one mirror. */
-export function mirrorTroubles(
+export function mirrorConditions(
   mirror: MirrorReport,
   root: string,
 ): readonly { level: string; text: string }[] {
