@@ -156,8 +156,7 @@ export class Breaker {
 
   /** How long the peer has been answering, in ms; 0 while pushes or look-ups are in trouble. */
   answeringForMs(now: number): number {
-    const isFailing =
-      this.#trouble !== undefined && (this.holds('push') || this.holds('confirm'));
+    const isFailing = this.#trouble !== undefined && (this.holds('push') || this.holds('confirm'));
     return isFailing ? 0 : now - this.#closedSince;
   }
 
