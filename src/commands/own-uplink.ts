@@ -157,7 +157,7 @@ export class OwnUplink {
       settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
       pathOf: ({ path }) => this.#files.get(path)?.path,
       folderState: () => 'there',
-      look: ({ path }) => void this.#changed.add(path),
+      recheck: ({ path }) => void this.#changed.add(path),
     });
   }
 
@@ -288,7 +288,7 @@ export class OwnUplink {
     if (status === 'pending' || entry.failure !== undefined)
       return failed(entry.failure ?? this.#documents.failure ?? NOT_SENT);
     const answer =
-      this.#uplink.nextLook(entry)?.lastAnswer ?? 'the peer could not be asked in time';
+      this.#uplink.nextLookUp(entry)?.lastAnswer ?? 'the peer could not be asked in time';
     return { status: 'unseen', message: answer };
   }
 

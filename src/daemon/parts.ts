@@ -190,7 +190,7 @@ export async function openParts(deps: OpenDeps) {
     linksWithin: (folder) =>
       folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined,
     folderState: (folder) => watcher.folderState(folder),
-    look: (place) => watcher.lookSoon(place),
+    recheck: (place) => watcher.lookSoon(place),
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };
   const uplink = new Uplink(uplinkDeps);

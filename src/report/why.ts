@@ -304,7 +304,7 @@ function nextOf(
     return say(`It waits to be read. ${unreadable.message} ${unreadable.hint}`);
   if (isInFlight) return say('It is on its way to the peer at this moment.');
   if (status === 'pending' && !isUnanswered) return say('It is pushed.', entry.notBefore);
-  const { at, lastAnswer } = uplink.nextLook(entry) ?? {};
+  const { at, lastAnswer } = uplink.nextLookUp(entry) ?? {};
   if (isUnanswered)
     return say(
       'Its push was never answered: it is looked up, and pushed again if it is not there.',

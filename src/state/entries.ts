@@ -5,7 +5,7 @@ import { detachedCopy, encode, statusOf, type UrlBases } from './line.js';
 import { LineStore } from './line-store.js';
 
 export type { Counts } from './entries-reader.js';
-export type { ItemKey as Place } from './entry.js';
+export type { ItemKey } from './entry.js';
 
 /** A read-only view of the records. */
 export type EntriesView = Omit<Entries, 'put' | 'set' | 'delete'>;

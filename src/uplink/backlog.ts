@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../lib/clock.js';
-import type { Place } from '../state/entries.js';
+import type { ItemKey } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
 import { itemKeyText, LONGEST_WAIT_MS, maxDelayMs, type UplinkDeps } from './deps.js';
 
@@ -182,7 +182,7 @@ export function laneOf({ version }: PendingItem): PushLane {
  */
 export class Backlog {
   readonly #deps: UplinkDeps;
-  readonly #lanes: Readonly<Record<PushLane, ReadyQueue<Place>>>;
+  readonly #lanes: Readonly<Record<PushLane, ReadyQueue<ItemKey>>>;
   /**
    * The URL and the present record of each item in flight. The record is the same object until the
    * item changes.
@@ -193,16 +193,16 @@ export class Backlog {
   constructor(deps: UplinkDeps, onDue: () => void) {
     this.#deps = deps;
     const queueOf = (lane: PushLane) =>
-      new ReadyQueue<Place>(
+      new ReadyQueue<ItemKey>(
         deps.clock,
-        deps.held ?? MAX_IN_MEMORY,
+        deps.maxInMemory ?? MAX_IN_MEMORY,
         () => this.#pending(lane),
         onDue,
       );
     this.#lanes = { text: queueOf('text'), document: queueOf('document') };
   }
 
-  get #queues(): readonly ReadyQueue<Place>[] {
+  get #queues(): readonly ReadyQueue<ItemKey>[] {
     return Object.values(this.#lanes);
   }
 
@@ -237,12 +237,12 @@ export class Backlog {
     return (await this.#queues.find(({ wantsMore }) => wantsMore)?.more()) ?? [];
   }
 
-  isInFlight(place: Place): boolean {
+  isInFlight(place: ItemKey): boolean {
     return this.#inFlight.has(itemKeyText(place));
   }
 
   /** Whether the item is in the queue or in flight. */
-  has(place: Place): boolean {
+  has(place: ItemKey): boolean {
     return (
       this.isInFlight(place) ||
       this.#queues.some((queue) => queue.get(itemKeyText(place)) !== undefined)
@@ -250,7 +250,7 @@ export class Backlog {
   }
 
   /** Returns the present record of an item in flight. */
-  current(place: Place): Entry | undefined {
+  current(place: ItemKey): Entry | undefined {
     return this.#inFlight.get(itemKeyText(place))?.entry;
   }
 
@@ -258,7 +258,7 @@ export class Backlog {
    * Updates the record of an item that changed or was removed.
    * @returns whether the item is in flight
    */
-  changed(place: Place, entry: Entry | undefined): boolean {
+  changed(place: ItemKey, entry: Entry | undefined): boolean {
     const out = this.#inFlight.get(itemKeyText(place));
     if (out !== undefined) out.entry = entry;
     return out !== undefined;
@@ -330,7 +330,7 @@ export class Backlog {
    * Ends the flight of an item. The caller adds it again if it is still pending.
    * @returns its present record
    */
-  checkIn(place: Place): Entry | undefined {
+  checkIn(place: ItemKey): Entry | undefined {
     const out = this.#inFlight.get(itemKeyText(place));
     if (out === undefined) return undefined;
     this.#inFlight.delete(itemKeyText(place));

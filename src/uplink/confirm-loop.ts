@@ -2,7 +2,7 @@ import { PeersyncError } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import { durationText } from '../lib/units.js';
 import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
-import type { Place } from '../state/entries.js';
+import type { ItemKey } from '../state/entries.js';
 import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed, itemName } from '../state/entry.js';
 import { MAX_IN_MEMORY, ReadyQueue } from './backlog.js';
@@ -37,7 +37,7 @@ const MAX_URL_CHARACTERS = 8_000;
 
 /** One item to look up. All times are in ms since the epoch. */
 interface LookUp {
-  readonly place: Place;
+  readonly place: ItemKey;
   /** The URL that it was pushed to. */
   readonly url: string;
   /** The time of the push, which identifies it. */
@@ -63,7 +63,7 @@ interface LookUp {
   unanswered?: number;
 }
 
-export interface NextLook {
+export interface NextLookUp {
   /** In ms since the epoch. */
   readonly at: number;
   readonly lastAnswer?: string;
@@ -132,7 +132,7 @@ export class ConfirmLoop {
     const entries = () => deps.state.entries.slices({ status: ['accepted'] });
     this.#scheduled = new ReadyQueue(
       deps.clock,
-      LOOK_UPS_FACTOR * (deps.held ?? MAX_IN_MEMORY),
+      LOOK_UPS_FACTOR * (deps.maxInMemory ?? MAX_IN_MEMORY),
       entries,
       () => this.#work.notify(),
     );
@@ -154,7 +154,7 @@ export class ConfirmLoop {
   }
 
   /** Returns the time of an item's next look-up and the reason of the last answer. */
-  next(place: Place): NextLook | undefined {
+  next(place: ItemKey): NextLookUp | undefined {
     const look = this.#lookAt(itemKeyText(place));
     if (look === undefined) return undefined;
     const at = Math.round(look.due);

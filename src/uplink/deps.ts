@@ -5,7 +5,7 @@ import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
 import type { RequestQueue } from '../queue/request-queue.js';
-import type { Place } from '../state/entries.js';
+import type { ItemKey } from '../state/entries.js';
 import type { Entry, Item, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { ReadersFailure } from './document-processes.js';
@@ -29,7 +29,7 @@ export interface DialectSource {
  * State of a folder's root. `missing`: its files cannot be read now. It is `missing` until the root
  * was checked for the first time.
  */
-export type Standing = 'there' | 'missing';
+export type FolderState = 'there' | 'missing';
 
 /** The part of the configuration that the uplink reads. The queue enforces the rates. */
 export type UplinkSettings = Pick<Config, 'push' | 'confirm'>;
@@ -63,19 +63,19 @@ export interface UplinkDeps extends Packers {
    * Returns the state of a folder's root; undefined if the configuration does not have the folder.
    * `Uplink.foldersChanged` must be called after each change.
    */
-  readonly folderState: (folder: string) => Standing | undefined;
+  readonly folderState: (folder: string) => FolderState | undefined;
   /**
    * Maximum number of due pending items in memory, and of later ones; twice as many accepted items.
    * @default 10,000
    */
-  readonly held?: number;
+  readonly maxInMemory?: number;
   /** The peer again, if it is the embedded one: that answers many look-ups in one request. */
   readonly embeddedPeer?: Pick<PeerClient, 'peerdocs'> | undefined;
   /** Has a file looked at again that is not in the expected version. */
-  readonly look: (place: Place) => void;
+  readonly recheck: (place: ItemKey) => void;
 }
 
-export function itemKeyText({ folder, path }: Place): string {
+export function itemKeyText({ folder, path }: ItemKey): string {
   return `${folder}\0${path}`;
 }
 

@@ -3,7 +3,7 @@ import { withFile } from '../lib/hint.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { AddressPolicy } from '../peer/addresses.js';
-import type { Place } from '../state/entries.js';
+import type { ItemKey } from '../state/entries.js';
 import type { AcceptedItem, Failure, PendingItem, Version } from '../state/entry.js';
 import {
   beginningOf,
@@ -78,18 +78,18 @@ export class FailureAttribution {
   }
 
   /** Whether an item has to be pushed alone, so that it cannot make others fail. */
-  isBlamed(place: Place): boolean {
+  isBlamed(place: ItemKey): boolean {
     return this.#blamed.size > 0 && this.#blamed.has(itemKeyText(place));
   }
 
   /** Records a successful push of these items. */
-  succeeded(places: readonly Place[]): void {
+  succeeded(places: readonly ItemKey[]): void {
     this.successes += 1;
     for (const place of places) this.forget(place);
   }
 
   /** Clears the blame of an item that was accepted or is not pending any more. */
-  forget(place: Place): void {
+  forget(place: ItemKey): void {
     if (this.#blamed.size > 0) this.#blamed.delete(itemKeyText(place));
   }
 
@@ -367,7 +367,7 @@ export function timesLost({ history }: PendingItem | AcceptedItem): number {
 export class Isolation {
   readonly #deps: UplinkDeps;
   /** The lost items that wait. */
-  readonly #waiting = new Map<string, { readonly place: Place; readonly isLastTry: boolean }>();
+  readonly #waiting = new Map<string, { readonly place: ItemKey; readonly isLastTry: boolean }>();
   /** The end of the last push. */
   #pushedAt: number;
   /** Until then other due items go before the next round. */
@@ -407,7 +407,7 @@ export class Isolation {
     return times > 0;
   }
 
-  forget(place: Place): void {
+  forget(place: ItemKey): void {
     if (this.#waiting.size > 0) this.#waiting.delete(itemKeyText(place));
   }
 
@@ -469,18 +469,18 @@ export class Isolation {
     await clock.sleep(Math.max(0, this.#pushedAt + ms - clock.now()), signal);
   }
 
-  #isPresent({ folder }: Place): boolean {
+  #isPresent({ folder }: ItemKey): boolean {
     return this.#deps.folderState(folder) === 'there';
   }
 
   /** Returns the waiting item, if it is due and read. */
-  #pushableAt(place: Place): PendingItem | undefined {
+  #pushableAt(place: ItemKey): PendingItem | undefined {
     const item = this.#dueItemAt(place);
     return item !== undefined && this.isPrefetched(item) ? item : undefined;
   }
 
   /** Returns the waiting item, if it is due. */
-  #dueItemAt(place: Place): PendingItem | undefined {
+  #dueItemAt(place: ItemKey): PendingItem | undefined {
     if (!this.#waiting.has(itemKeyText(place)) || !this.#isPresent(place)) return undefined;
     const item = this.#deps.state.get(place.folder, place.path);
     const isReady = item?.status === 'pending' && item.inFlight === undefined;

@@ -3,7 +3,7 @@ import { PeersyncError, systemCode } from '../lib/errors.js';
 import { sameStat } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import { counted } from '../lib/text.js';
-import type { Place } from '../state/entries.js';
+import type { ItemKey } from '../state/entries.js';
 import {
   claims,
   contentOf,
@@ -46,7 +46,7 @@ const UNANSWERED: Failure = {
 };
 
 /** One document that is being removed. */
-interface Removal extends Place {
+interface Removal extends ItemKey {
   /** Interval until the next look-up, in ms. */
   interval: number;
   /** Whether the peer accepted this run's request. */
@@ -109,7 +109,7 @@ export class Removals {
   readonly #searchedContents = new Set<string>();
   readonly #contentsInTransit = new Set<string>();
   /** Removals that failed repeatedly, the last time in this run. */
-  readonly #failing = new Map<string, Place>();
+  readonly #failing = new Map<string, ItemKey>();
   #openRequests = 0;
 
   constructor(deps: UplinkDeps, backlog: Backlog) {
@@ -118,7 +118,7 @@ export class Removals {
     this.#work = new Background(deps.clock);
     this.#waiting = new ReadyQueue(
       deps.clock,
-      deps.held ?? MAX_IN_MEMORY,
+      deps.maxInMemory ?? MAX_IN_MEMORY,
       () => this.#removing(),
       () => this.#work.notify(),
     );
@@ -151,7 +151,7 @@ export class Removals {
   }
 
   /** Called when the record of an item changed. */
-  changed(place: Place, entry: Entry | undefined): void {
+  changed(place: ItemKey, entry: Entry | undefined): void {
     if (entry !== undefined) this.#noteContent(entry);
     const key = itemKeyText(place);
     if (entry?.status !== 'removing') {
@@ -243,7 +243,7 @@ export class Removals {
     else if (!this.#waiting.wantsMore) await this.#work.wait(this.#waiting.nextPassInMs);
   }
 
-  #isTracked(place: Place): boolean {
+  #isTracked(place: ItemKey): boolean {
     return (
       this.#underWay.has(itemKeyText(place)) || this.#waiting.get(itemKeyText(place)) !== undefined
     );
@@ -266,7 +266,7 @@ export class Removals {
     }
   }
 
-  #itemOf({ folder, path }: Place): RemovingItem | undefined {
+  #itemOf({ folder, path }: ItemKey): RemovingItem | undefined {
     const entry = this.#deps.state.get(folder, path);
     return entry?.status === 'removing' ? entry : undefined;
   }
@@ -297,12 +297,12 @@ export class Removals {
       else this.#unblocked.push(removal);
   }
 
-  #contentOf(place: Place): string | undefined {
+  #contentOf(place: ItemKey): string | undefined {
     const item = this.#itemOf(place);
     return item && contentOf(item);
   }
 
-  #isInTransit(place: Place): boolean {
+  #isInTransit(place: ItemKey): boolean {
     return this.#contentsInTransit.has(this.#contentOf(place) ?? '');
   }
 
@@ -341,7 +341,7 @@ export class Removals {
    * the removal is completed without a request.
    */
   async #unblockedItem(removal: Removal): Promise<RemovingItem | undefined> {
-    const { clock, look, state } = this.#deps;
+    const { clock, recheck: look, state } = this.#deps;
     const isBack = await this.#isBack(removal);
     const item = this.#itemOf(removal);
     if (item === undefined || this.#isInTransit(removal) || !this.#mayRemoveFrom(item.folder))
@@ -360,7 +360,7 @@ export class Removals {
     return undefined;
   }
 
-  async #isBack({ folder, path }: Place): Promise<boolean> {
+  async #isBack({ folder, path }: ItemKey): Promise<boolean> {
     const item = this.#itemOf({ folder, path });
     const file = item && this.#deps.pathOf(item);
     if (item === undefined || file === undefined) return false;

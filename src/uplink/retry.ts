@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.js';
-import type { Place } from '../state/entries.js';
+import type { ItemKey } from '../state/entries.js';
 import type { AcceptedItem, Entry, PendingItem, QuarantinedItem } from '../state/entry.js';
 import { hasContent, retried } from '../state/entry.js';
 import type { State } from '../state/state.js';
@@ -23,8 +23,8 @@ export async function retryItems(
   state: Pick<State, 'entries' | 'put' | 'remove'>,
   scopes: readonly Scope[] | undefined,
   clock: Clock,
-): Promise<{ readonly retried: number; readonly lookedAt: readonly Place[] }> {
-  const lookedAt: Place[] = [];
+): Promise<{ readonly retried: number; readonly lookedAt: readonly ItemKey[] }> {
+  const lookedAt: ItemKey[] = [];
   let again = 0;
   for await (const slice of chosenOf(state, scopes)) {
     for (const entry of slice) {

@@ -1,7 +1,7 @@
 import { fileStat } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import type { ContentRules } from '../peer/dialect.js';
-import type { Place } from '../state/entries.js';
+import type { ItemKey } from '../state/entries.js';
 import {
   type AcceptedItem,
   accepted,
@@ -20,7 +20,7 @@ import {
 } from '../state/entry.js';
 import { Backlog, laneOf, type PushLane } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
-import { ConfirmLoop, type NextLook } from './confirm-loop.js';
+import { ConfirmLoop, type NextLookUp } from './confirm-loop.js';
 import { Background, itemKeyText, stillPending, type UplinkDeps } from './deps.js';
 import type { ReadersFailure } from './document-processes.js';
 import { type Packed, packAll, withoutWords } from './documents.js';
@@ -203,12 +203,12 @@ export class Uplink {
   }
 
   /** Whether the item is in a batch that is being read or sent. */
-  isInFlight(place: Place): boolean {
+  isInFlight(place: ItemKey): boolean {
     return this.#backlog.isInFlight(place);
   }
 
   /** Returns the time of the item's next look-up. */
-  nextLook(place: Place): NextLook | undefined {
+  nextLookUp(place: ItemKey): NextLookUp | undefined {
     return this.#confirm.next(place);
   }
 
@@ -216,7 +216,7 @@ export class Uplink {
    * Routes an item that is not in flight by its present record: to the backlog, to isolation or to
    * the confirm loop; otherwise removes it from all of them.
    */
-  #schedule(place: Place, entry: Entry | undefined): void {
+  #schedule(place: ItemKey, entry: Entry | undefined): void {
     if (entry?.status === 'pending') {
       if (entry.inFlight !== undefined) this.#confirm.resume(entry, entry.inFlight);
       else if (!this.#isolation.addIfLost(entry)) this.#backlog.add(entry);
@@ -456,7 +456,7 @@ export class Uplink {
 
   /** Postpones an item whose file changed while it was read, and has the file looked at again. */
   #postpone(item: PendingItem): void {
-    const { clock, look, state } = this.#deps;
+    const { clock, recheck: look, state } = this.#deps;
     state.put(returned(item, clock.now() + CHANGED_FILE_DELAY_MS));
     look(item);
   }

@@ -3,7 +3,7 @@ import type { FolderConfig } from '../config/config.js';
 import { HashQueue, type ReadGroup } from '../content/hash-queue.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { HealthCheck } from '../lib/health.js';
-import type { Place } from '../state/entries.js';
+import type { ItemKey } from '../state/entries.js';
 import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
 import type { UnmountedPart } from './mounts.js';
@@ -117,7 +117,7 @@ export class Watcher {
    * Looks at a path in its turn. @param isAsked whether it is read also when nothing says that it
    * changed
    */
-  lookSoon({ folder, path }: Place, isAsked = true): void {
+  lookSoon({ folder, path }: ItemKey, isAsked = true): void {
     this.#folders.get(folder)?.deps.debouncer.look(path, isAsked);
   }
 
@@ -154,7 +154,7 @@ export class Watcher {
   }
 
   /** Whether a file is on a file system, mounted below the root of its folder, that is away. */
-  isUnmounted({ folder, path }: Place): boolean {
+  isUnmounted({ folder, path }: ItemKey): boolean {
     return this.#folders.get(folder)?.mounts.isUnmounted(path) === true;
   }
 

@@ -16,7 +16,7 @@ import type { Sample, Statistics, StatisticsReport } from '../../src/report/stat
 import type { ConfigurationReport, DiskFailure, Live } from '../../src/report/status.js';
 import { statusReport } from '../../src/report/status.js';
 import type { OpenFile } from '../../src/state/directory.js';
-import type { Place } from '../../src/state/entries.js';
+import type { ItemKey } from '../../src/state/entries.js';
 import { State } from '../../src/state/state.js';
 import type { FolderStatus, PathProblem } from '../../src/watch/watcher.js';
 import { queue } from '../browser/reports.js';
@@ -135,7 +135,7 @@ export class PageAtWork {
       watcher: {
         status: () => this.folders,
         problems: () => this.problems,
-        lookSoon: ({ folder, path }: Place) => note(`look ${folder}/${path}`),
+        lookSoon: ({ folder, path }: ItemKey) => note(`look ${folder}/${path}`),
         scan: async (folder: string) => note(`scan ${folder}`),
         rescan: async (folder: string | undefined) => {
           note(`rescan ${folder ?? 'all'}`);

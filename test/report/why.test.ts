@@ -9,7 +9,7 @@ import { locate } from '../../src/report/items.js';
 import type { Live } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
 import { accepted, gone, read, skipped } from '../../src/state/entry.js';
-import type { NextLook } from '../../src/uplink/confirm-loop.js';
+import type { NextLookUp } from '../../src/uplink/confirm-loop.js';
 import type { ReadersFailure } from '../../src/uplink/document-processes.js';
 import type { PathProblem } from '../../src/watch/watcher.js';
 import { queue } from '../commands/report.js';
@@ -22,7 +22,7 @@ interface Told {
   dialect?: 'standard' | undefined;
   circuit?: QueueStatus['circuit'];
   problems?: readonly PathProblem[];
-  nextLook?: NextLook;
+  nextLook?: NextLookUp;
   documentsTrouble?: ReadersFailure;
 }
 

@@ -11,14 +11,14 @@ import type { EncodedText } from '../../src/peer/form.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer, PushItem, PushResult } from '../../src/peer/push.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
-import type { Place } from '../../src/state/entries.js';
+import type { ItemKey } from '../../src/state/entries.js';
 import type { Destination, Failure, Item, PendingItem, Version } from '../../src/state/entry.js';
 import { gone, isAway, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import type {
   DialectSource,
-  Standing,
+  FolderState,
   UplinkDeps,
   UplinkPeer,
   UplinkSettings,
@@ -202,7 +202,7 @@ export class World {
    */
   isAt: (item: Pick<Item, 'folder' | 'path' | 'url'>) => boolean = () => true;
   /** A test may hold folders; the uplink is to be told of each change. */
-  standing: (folder: string) => Standing | undefined = () => 'there';
+  standing: (folder: string) => FolderState | undefined = () => 'there';
   /** What a person was warned of. */
   readonly warnings: string[] = [];
   /** What the log said of what was done. */
@@ -290,10 +290,10 @@ export class World {
         warn: (_, message) => void this.warnings.push(message),
       },
       settings,
-      ...(held === undefined ? {} : { held }),
+      ...(held === undefined ? {} : { maxInMemory: held }),
       pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),
       folderState: (folder) => this.standing(folder),
-      look: ({ path }) => void this.looked.push(path),
+      recheck: ({ path }) => void this.looked.push(path),
     });
     this.uplink.start((error) => {
       this.failure = error;
@@ -344,7 +344,7 @@ export class World {
   /**
    * Where a folder has a file: `inbox` in the root itself, any other in a directory of its name.
    */
-  fileOf({ folder, path }: Place): string {
+  fileOf({ folder, path }: ItemKey): string {
     return join(this.root, folder === 'inbox' ? '' : folder, path);
   }
 

@@ -5,7 +5,7 @@ import { yacyAddresses } from '../../src/peer/addresses.js';
 import type { Dialect } from '../../src/peer/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import { accepted, type Entry, failed, type PendingItem } from '../../src/state/entry.js';
-import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
+import type { FolderState, UplinkDeps } from '../../src/uplink/deps.js';
 import { FailureAttribution, Isolation } from '../../src/uplink/failure-attribution.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -27,7 +27,7 @@ class Peer {
   readonly items = new Map<string, Entry>();
   readonly confirmed = new Set<string>();
   readonly dialect: { current: Dialect } = { current: DIALECTS.yacy };
-  standing: Standing = 'there';
+  standing: FolderState = 'there';
   /** The time of each push. */
   readonly pushes: { readonly name: string; readonly at: number }[] = [];
   /**

@@ -1,11 +1,11 @@
 import { mkdirSync, renameSync, rmdirSync } from 'node:fs';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Standing } from '../../src/uplink/deps.js';
+import type { FolderState } from '../../src/uplink/deps.js';
 import { QUICK, type World, withFakeClock, world } from '../support/world.js';
 
 describe('while the folder of pending items is missing', () => {
   let w: World;
-  let inbox: Standing | undefined;
+  let inbox: FolderState | undefined;
   /** The number of batches that were read. */
   let packs: number;
 

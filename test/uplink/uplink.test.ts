@@ -668,7 +668,7 @@ describe('more accepted items than fit in memory', () => {
     const left = () =>
       [...looked.keys()]
         .map((url) => url.slice(w.url('').length))
-        .find((path) => w.uplink.nextLook({ folder: 'inbox', path }) === undefined);
+        .find((path) => w.uplink.nextLookUp({ folder: 'inbox', path }) === undefined);
     await w.until(
       () => w.peer.lookups > 1.3 * MAX_IN_MEMORY && left() !== undefined,
       'one left its place',
