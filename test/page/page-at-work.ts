@@ -122,7 +122,7 @@ export class PageAtWork {
       uplink: {
         status: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),
         isInFlight: () => false,
-        nextLook: () => undefined,
+        nextLookUp: () => undefined,
       },
       statistics: {
         samples: this.samples,

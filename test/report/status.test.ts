@@ -76,13 +76,13 @@ describe('a condition', () => {
 
   it('of a program that reads documents and does not start says why, and keeps no text from being ready', async () => {
     const message = 'The program that reads documents does not start: spawn ENOMEM.';
-    const documentsTrouble = {
+    const readersFailure = {
       code: 'DOCUMENTS_UNREADABLE',
       message,
       hint: 'Make room.',
       since: NOW,
     };
-    const uplink = { inFlight: 1, confirming: 0, timeToVisibleMs: 1_000, documentsTrouble };
+    const uplink = { inFlight: 1, confirming: 0, timeToVisibleMs: 1_000, readersFailure };
     const status = report({ uplink });
     expect(status.conditions).toEqual([
       {

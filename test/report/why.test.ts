@@ -22,13 +22,13 @@ interface Told {
   dialect?: 'standard' | undefined;
   circuit?: QueueStatus['circuit'];
   problems?: readonly PathProblem[];
-  nextLook?: NextLookUp;
-  documentsTrouble?: ReadersFailure;
+  nextLookUp?: NextLookUp;
+  readersFailure?: ReadersFailure;
 }
 
 /** What of a daemon tells how a path goes on. */
 function liveWith(told: Told): Live {
-  const uplink = { isInFlight: () => false, nextLook: () => told.nextLook, status: () => told };
+  const uplink = { isInFlight: () => false, nextLookUp: () => told.nextLookUp, status: () => told };
   const watcher = { status: () => [], problems: () => told.problems ?? [] };
   const status = () => ({ ...queue, circuit: told.circuit ?? queue.circuit });
   return { parts: { client: told, queue: { status }, uplink, watcher } } as unknown as Live;
@@ -38,7 +38,10 @@ describe('what happens next to a file is told', () => {
   it('pushed, looked up, or looked up and pushed if it is not there', async () => {
     const { clock, config, inbox, state } = await setUp();
     const lastAnswer = 'the peer shows it in [blue], not in red';
-    const live = liveWith({ dialect: 'standard', nextLook: { at: clock.now() + 200, lastAnswer } });
+    const live = liveWith({
+      dialect: 'standard',
+      nextLookUp: { at: clock.now() + 200, lastAnswer },
+    });
     const next = async () => (await explain(join(inbox, 'a'), config, state, live)).next;
     writeFileSync(join(inbox, 'a'), 'a');
     const item = pendingRecord('a');
@@ -57,7 +60,7 @@ describe('what happens next to a file is told', () => {
     const { config, inbox, state } = await setUp();
     const message = 'The program that reads documents does not start: it ended with code 1.';
     const failure = { code: 'DOCUMENTS_UNREADABLE', message, hint: 'See why.', since: 0 };
-    const live = liveWith({ dialect: 'standard', documentsTrouble: failure });
+    const live = liveWith({ dialect: 'standard', readersFailure: failure });
     const next = async (path: string) =>
       (await explain(join(inbox, path), config, state, live)).next;
     for (const path of ['a.pdf', 'a.txt']) writeFileSync(join(inbox, path), 'a');

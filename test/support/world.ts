@@ -202,7 +202,7 @@ export class World {
    */
   isAt: (item: Pick<Item, 'folder' | 'path' | 'url'>) => boolean = () => true;
   /** A test may hold folders; the uplink is to be told of each change. */
-  standing: (folder: string) => FolderState | undefined = () => 'there';
+  folderState: (folder: string) => FolderState | undefined = () => 'there';
   /** What a person was warned of. */
   readonly warnings: string[] = [];
   /** What the log said of what was done. */
@@ -216,7 +216,7 @@ export class World {
   /** A test may hold up the reading of documents. */
   packDocument: UplinkDeps['packDocument'] = packDocument;
   /** A test may say why no document can be read at present. */
-  documentsTrouble: UplinkDeps['readersFailure'];
+  readersFailure: UplinkDeps['readersFailure'];
   /** Whether documents travel as text to every peer. */
   extracts = false;
   /** A test may say what came of reading a batch. */
@@ -228,7 +228,7 @@ export class World {
   /** By how much a fake clock goes on between two looks, in ms. */
   tickMs = 100;
   /** How many items wait in memory at most; see UplinkDeps. */
-  held: number | undefined;
+  maxInMemory: number | undefined;
   /**
    * A test may let the peer take look-ups of several; called with their URLs before each, and may
    * throw.
@@ -244,7 +244,7 @@ export class World {
   };
 
   async start(settings: UplinkSettings = QUICK): Promise<void> {
-    const { clock, held, onLookups, peer } = this;
+    const { clock, maxInMemory, onLookups, peer } = this;
     const peerdocs = async (urls: readonly string[]) => {
       await onLookups?.(urls);
       return await Promise.all(urls.map((url) => peer.peerdoc({ url })));
@@ -276,7 +276,7 @@ export class World {
       embeddedPeer: onLookups && { peerdocs },
       dialect: this.dialect,
       packDocument: (...order) => this.packDocument(...order),
-      readersFailure: () => this.documentsTrouble?.(),
+      readersFailure: () => this.readersFailure?.(),
       linksWithin: () => undefined,
       extracts: () => this.extracts,
       pack: async (order) => {
@@ -290,9 +290,9 @@ export class World {
         warn: (_, message) => void this.warnings.push(message),
       },
       settings,
-      ...(held === undefined ? {} : { maxInMemory: held }),
+      ...(maxInMemory === undefined ? {} : { maxInMemory }),
       pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),
-      folderState: (folder) => this.standing(folder),
+      folderState: (folder) => this.folderState(folder),
       recheck: ({ path }) => void this.looked.push(path),
     });
     this.uplink.start((error) => {

@@ -30,9 +30,9 @@ function setting(...records: Entry[]) {
   const deps = {
     clock,
     state,
-    held: MAX_IN_MEMORY,
+    maxInMemory: MAX_IN_MEMORY,
     settings: { ...QUICK, push: { ...QUICK.push, backoff: { min: 1, max: BACKOFF_MS } } },
-    standing: () => 'there',
+    folderState: () => 'there',
   };
   const backlog = new Backlog(deps as unknown as UplinkDeps, () => {});
   /** Takes the first due item. */

@@ -10,14 +10,14 @@ import { pendingRecord, sentOf } from '../state/records.js';
 import { FakePeer, failing, QUICK } from '../support/world.js';
 
 /** A sender and a peer in memory, with a queue that never waits. */
-function setting({ misfits = false } = {}) {
+function setting({ redetect = false } = {}) {
   const peer = new FakePeer();
   const deps = {
     peer,
     clock: systemClock,
     log: silentLogger,
     settings: QUICK,
-    dialect: { current: DIALECTS.standard, misfits: async () => misfits },
+    dialect: { current: DIALECTS.standard, redetect: async () => redetect },
     queue: {
       run: (_: string, work: (signal: AbortSignal) => Promise<unknown>) =>
         work(new AbortController().signal),
@@ -70,7 +70,7 @@ describe('a batch', () => {
   });
 
   it('that was prepared for another dialect than the peer speaks has to be prepared again', async () => {
-    const { peer, send, pushed } = setting({ misfits: true });
+    const { peer, send, pushed } = setting({ redetect: true });
     expect(await send('a', DIALECTS.yacy)).toEqual(['returned']);
     peer.onPush = () => Promise.reject(failing('PEER_ANSWER', 200));
     expect(await send('bc')).toEqual(['returned', 'returned']);

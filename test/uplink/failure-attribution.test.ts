@@ -27,7 +27,7 @@ class Peer {
   readonly items = new Map<string, Entry>();
   readonly confirmed = new Set<string>();
   readonly dialect: { current: Dialect } = { current: DIALECTS.yacy };
-  standing: FolderState = 'there';
+  folderState: FolderState = 'there';
   /** The time of each push. */
   readonly pushes: { readonly name: string; readonly at: number }[] = [];
   /**
@@ -65,7 +65,7 @@ class Peer {
       dialect,
       settings,
       log: silentLogger,
-      standing: () => this.standing,
+      folderState: () => this.folderState,
     };
     this.#deps = deps as unknown as UplinkDeps;
     this.isolation = new Isolation(this.#deps);
@@ -301,11 +301,11 @@ describe('the isolation of lost items', () => {
 
   it('does not block other items for lost ones of a missing folder, which wait for it', async () => {
     const peer = new Peer();
-    peer.standing = 'missing';
+    peer.folderState = 'missing';
     peer.lose(...named(8));
     await peer.clock.advance(HOLD_MS);
     expect([peer.isolation.isDue(true), peer.isolation.isIdle]).toEqual([false, true]);
-    peer.standing = 'there';
+    peer.folderState = 'there';
     await peer.run();
     expect(peer.confirmed.size).toBe(8);
   });

@@ -105,10 +105,10 @@ describe('the health checks of the uplink', () => {
       hint: '',
       since: 0,
     };
-    w.documentsTrouble = () => failure;
+    w.readersFailure = () => failure;
     expect(busy(w)).toEqual([]);
     expect(w.uplink.status().readersFailure).toBe(failure);
-    w.documentsTrouble = undefined;
+    w.readersFailure = undefined;
     expect(busy(w)).toEqual(['a batch is not read from the disk']);
     reading.resolve();
     await w.until(() => busy(w).length === 0, 'it was read');

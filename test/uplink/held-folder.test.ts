@@ -16,15 +16,15 @@ describe('while the folder of pending items is missing', () => {
   const start = async (onPack = () => {}) => {
     w = await world(QUICK, (it) => {
       withFakeClock(it);
-      it.standing = (folder) => (folder === 'inbox' ? inbox : 'there');
+      it.folderState = (folder) => (folder === 'inbox' ? inbox : 'there');
       it.packs = async () => {
         packs += 1;
         if (packs === 1) onPack();
       };
     });
   };
-  const becomes = (standing: typeof inbox) => {
-    inbox = standing;
+  const becomes = (folderState: typeof inbox) => {
+    inbox = folderState;
     w.uplink.foldersChanged();
   };
   /**

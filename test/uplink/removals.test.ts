@@ -84,9 +84,9 @@ describe('a document whose file was removed', () => {
     removeBoth(w, 'f0');
     const documents = () => w.uplink.status().removalsFailing?.documents;
     await w.until(() => documents() === 1, 'it failed again and again');
-    w.standing = () => 'missing';
+    w.folderState = () => 'missing';
     expect(documents()).toBeUndefined();
-    w.standing = () => 'there';
+    w.folderState = () => 'there';
     w.peer.onRemove = () => true;
     await isRemoved(w, 'f0');
     expect(documents()).toBeUndefined();
@@ -171,12 +171,12 @@ describe('a removal waits', () => {
 
   it('while its folder is missing', async () => {
     const w = await withConfirmed(1);
-    w.standing = () => 'missing';
+    w.folderState = () => 'missing';
     w.uplink.foldersChanged();
     removeBoth(w, 'f0');
     await w.until(() => w.uplink.isIdle, 'nothing is to be done');
     expect(w.peer.removals).toEqual([]);
-    w.standing = () => 'there';
+    w.folderState = () => 'there';
     w.uplink.foldersChanged();
     await isRemoved(w, 'f0');
   });

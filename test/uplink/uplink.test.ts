@@ -640,7 +640,7 @@ describe('more accepted items than fit in memory', () => {
       { ...QUICK, confirm: { ...QUICK.confirm, timeout: 600_000, maxInterval: 60_000, hold } },
       async (w) => {
         withFakeClock(w);
-        [w.held, w.tickMs] = [MAX_IN_MEMORY / 2, 1_000];
+        [w.maxInMemory, w.tickMs] = [MAX_IN_MEMORY / 2, 1_000];
         const state = await State.open(w.stateDir, { clock: w.clock, log: silentLogger });
         for (let i = 0; i < hidden + shown; i += 1) {
           const item = { ...pendingRecord(`f${i}`), ...w.destination(`f${i}`) };
