@@ -5,7 +5,7 @@ import { PeerDialect, PeerKind, readCa } from '../../src/daemon/configured-peer.
 import { silentLogger } from '../../src/lib/logger.js';
 import { type DialectName, rememberedDialect, rememberedEmbedded } from '../../src/peer/dialect.js';
 import { EMBEDDED_META } from '../../src/report/status.js';
-import type { Json } from '../../src/state/journal.js';
+import type { Json } from '../../src/state/state-data.js';
 import { makeCertificate } from '../support/certificate.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
