@@ -5,8 +5,8 @@ import type {
   TableMirrorConfig,
 } from '../config/config.js';
 import { isWildcard, wildcard } from '../lib/text.js';
-import type { Json } from '../state/state-data.js';
 import type { State, StateView } from '../state/state.js';
+import type { Json } from '../state/state-data.js';
 import type { Identity, MirrorRecord, MirrorReport, Pass } from './record.js';
 import { fillTemplate, type TargetPath } from './target-path.js';
 

@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
-import { mirrorSchema } from '../../src/config/schema.js';
+import { mirrorSchema } from '../../src/config/mirror-schema.js';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { MirrorAlarm } from '../../src/mirror/errors.js';

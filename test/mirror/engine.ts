@@ -11,7 +11,7 @@ import {
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MirrorConfig } from '../../src/config/config.js';
-import { mirrorSchema } from '../../src/config/schema.js';
+import { mirrorSchema } from '../../src/config/mirror-schema.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { MirrorPeer } from '../../src/mirror/mirror.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
