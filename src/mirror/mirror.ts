@@ -176,7 +176,7 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
    * The peer does not have it. Accepting that removes the file, and the mirror waits for it to come
    * back; where a pattern brought it here, the mirror is over.
    *
-   * @throws MirrorCondition TABLE_GONE, SHARE_GONE; MirrorError MIRROR_NOTHING if it never was there
+   * @throws MirrorCondition TABLE_GONE, SHARE_GONE; MirrorError MIRROR_NOTHING if it never existed
    */
   protected async gone(
     before: MirrorRecord | undefined,
