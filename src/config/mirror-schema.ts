@@ -44,7 +44,7 @@ const every = (usual: string) =>
   );
 
 const maxSize = size('1 KiB', '1 TiB', '1 GiB').describe(
-  'Largest answer of the peer; a larger one raises an alarm and the old file stays. Raise it for what is really that large.',
+  'Largest answer of the peer. A larger one is not taken: the old file stays, and the mirror reports a condition. Raise it for what is really that large.',
 );
 
 const versions = wholeNumber(0, 1000, 0).describe(

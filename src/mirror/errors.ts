@@ -81,9 +81,9 @@ const ERRORS = {
     hint: `What they do stands in ${pagePath('src/mirror/README.md')}.`,
     exitCode: EXIT.usage,
   },
-  MIRROR_NO_ALARM: {
-    message: 'The mirror {what} has no alarm that could be accepted.',
-    hint: '`peersync status` shows which mirrors have one.',
+  MIRROR_NO_CONDITION: {
+    message: 'The mirror {what} reports nothing that could be accepted.',
+    hint: '`peersync status` shows which mirrors need you.',
     exitCode: EXIT.usage,
   },
   MIRROR_REPLACED: {
@@ -155,10 +155,10 @@ const gone = (noun: string) => ({
 const leftAlone = 'until then nothing of it reaches the peer, and it is left alone';
 
 /**
- * Every alarm: what the peer says would replace good data (SHARE_, TABLE_), the root is of another
- * state (ROOT_), or a file that a person edits cannot be taken (EDIT_).
+ * Every condition of a mirror. SHARE_ and TABLE_: what the peer answers would replace good data.
+ * ROOT_: the root belongs to another state. EDIT_: a file that a person edits cannot be taken.
  */
-const ALARMS = {
+const CONDITIONS = {
   SHARE_GONE: gone('object'),
   SHARE_EMPTY: {
     message: `The peer answers for {what} with nothing at all; ${stays}.`,
@@ -224,14 +224,14 @@ const ALARMS = {
   },
 } as const satisfies Record<string, Row>;
 
-export type AlarmCode = keyof typeof ALARMS;
+export type ConditionCode = keyof typeof CONDITIONS;
 
 /**
  * Waits for a person: following the peer, or the file, would replace good data. Both were left
  * alone.
  */
-export class MirrorAlarm extends PeersyncError {
-  declare readonly code: AlarmCode;
+export class MirrorCondition extends PeersyncError {
+  declare readonly code: ConditionCode;
   /** Of a table that is edited: those that stand meanwhile. */
   conflicts?: readonly Conflict[];
 
@@ -239,8 +239,8 @@ export class MirrorAlarm extends PeersyncError {
    * @param name of the mirror
    * @param what is mirrored, in words: `the table "prices"`; of EDIT_ codes the file
    */
-  constructor(code: AlarmCode, name: string, what: string, detail = '') {
-    const { message, hint } = ALARMS[code];
+  constructor(code: ConditionCode, name: string, what: string, detail = '') {
+    const { message, hint } = CONDITIONS[code];
     const facts = { what, detail, accept: `\`peersync mirror accept ${shellWord(name)}\`` };
     const texts = { message: fill(message, facts), hint: fill(hint, facts) };
     super({ code, ...texts, details: { mirror: name }, exitCode: EXIT.quarantined });

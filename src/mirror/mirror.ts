@@ -6,7 +6,7 @@ import { counted, sentence } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import type { State } from '../state/state.js';
 import { ConflictFiles } from './conflict-files.js';
-import { type AlarmCode, howToPut, MirrorAlarm, MirrorError, quoted } from './errors.js';
+import { type ConditionCode, howToPut, MirrorCondition, MirrorError, quoted } from './errors.js';
 import type { Target } from './place.js';
 import { identityOf, type ListedPlan, matcherOf, type Plan, records } from './plan.js';
 import type { Conflict, Facts, Identity, MirrorRecord, MirrorReport } from './record.js';
@@ -56,7 +56,7 @@ export interface MirrorDeps {
 }
 
 export interface FollowOptions {
-  /** Codes of alarms that a person accepts: those checks are left out. */
+  /** Codes of conditions that a person accepts: those checks are left out. */
   readonly accepted: readonly string[];
   /** Whether a person asked for the run: then nothing is left for later. */
   readonly isAsked?: boolean;
@@ -94,9 +94,10 @@ export abstract class Mirror<P extends Plan = Plan> {
   }
 
   /**
-   * Asks the peer, and writes what differs. What goes wrong is thrown, and then the file is as it
-   * was: a MirrorAlarm waits for a person, Overtaken says that somebody writes the file just now:
-   * again in a few seconds, without a word. Anything else is tried again.
+   * Asks the peer, and writes what differs. An error leaves the file as it was.
+   *
+   * @throws MirrorCondition that a person has to accept or mend; Overtaken when somebody is writing
+   *   the file, and the run is repeated in a few seconds; anything else is a failure, and retried
    */
   abstract follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
 
@@ -162,8 +163,8 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
     return `the ${NOUNS[this.plan.kind]} ${quoted(this.plan.source)}`;
   }
 
-  protected alarm(code: AlarmCode, detail?: string): MirrorAlarm {
-    return new MirrorAlarm(code, this.name, this.what, detail);
+  protected condition(code: ConditionCode, detail?: string): MirrorCondition {
+    return new MirrorCondition(code, this.name, this.what, detail);
   }
 
   /** What is known of the file, unless it stands elsewhere now. */
@@ -175,7 +176,7 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
    * The peer does not have it. Accepting that removes the file, and the mirror waits for it to come
    * back; where a pattern brought it here, the mirror is over.
    *
-   * @throws MirrorAlarm TABLE_GONE, SHARE_GONE; MirrorError MIRROR_NOTHING where it never was there
+   * @throws MirrorCondition TABLE_GONE, SHARE_GONE; MirrorError MIRROR_NOTHING if it never existed
    */
   protected async gone(
     before: MirrorRecord | undefined,
@@ -192,7 +193,7 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
       throw new MirrorError('MIRROR_NOTHING', this.what, howToPut(kind, source));
     }
     const code = kind === 'table' ? 'TABLE_GONE' : 'SHARE_GONE';
-    if (!accepted.includes(code)) throw this.alarm(code);
+    if (!accepted.includes(code)) throw this.condition(code);
     const changed = (await stampOfTarget(this.target)) !== undefined;
     const left = await this.retire(before);
     if (role === 'member' && left.length === 0) return { kind: 'over', changed };
@@ -240,7 +241,7 @@ export class PatternMirror extends Mirror<ListedPlan> {
 }
 
 export interface RunResult {
-  readonly end: Followed['kind'] | 'later' | 'alarm' | 'failed';
+  readonly end: Followed['kind'] | 'later' | 'condition' | 'failed';
   readonly report: MirrorReport;
 }
 
@@ -319,20 +320,25 @@ async function outcomeOf(
       ? error
       : new MirrorError('MIRROR_FAILED', JSON.stringify(name), messageOf(error));
     const triedAt = deps.clock.now();
-    const { alarm, failure, failures = 0, ...rest } = { ...known, ...identity, triedAt };
-    if (error instanceof MirrorAlarm) {
-      // An alarm that was raised before keeps its time.
-      const since = alarm?.code === code ? alarm.since : triedAt;
+    const { condition, failure, failures = 0, ...rest } = { ...known, ...identity, triedAt };
+    if (error instanceof MirrorCondition) {
+      // A condition that was raised before keeps its time.
+      const since = condition?.code === code ? condition.since : triedAt;
       const { conflicts = rest.conflicts } = error;
       return {
-        end: 'alarm',
-        record: { ...rest, alarm: { code, message, hint, since }, conflicts },
+        end: 'condition',
+        record: { ...rest, condition: { code, message, hint, since }, conflicts },
       };
     }
     const since = failure?.since ?? triedAt;
     return {
       end: 'failed',
-      record: { ...rest, alarm, failure: { code, message, hint, since }, failures: failures + 1 },
+      record: {
+        ...rest,
+        condition,
+        failure: { code, message, hint, since },
+        failures: failures + 1,
+      },
     };
   }
 }
@@ -358,12 +364,13 @@ function logRun(
 ): void {
   const say = (level: 'debug' | 'info' | 'warn', text: string, more: object = {}): void =>
     log[level]({ event: 'mirror', mirror: name, ...more }, `mirror ${name}: ${text}`);
-  for (const kind of ['alarm', 'failure'] as const) {
+  for (const kind of ['condition', 'failure'] as const) {
     const [was, is] = [before?.[kind], record?.[kind]];
     const { code = '' } = is ?? was ?? {};
     const level = OF_THE_PEER.includes(code) ? 'debug' : is ? 'warn' : 'info';
     if (is && was?.code !== is.code) say(level, `${sentence(is.message)} ${is.hint}`, { code });
-    if (!is && was) say(level, kind === 'alarm' ? 'the alarm is over' : 'works again', { code });
+    if (!is && was)
+      say(level, kind === 'condition' ? 'does not need you any more' : 'works again', { code });
   }
   const { path, absentSince, notes = [], conflicts = [], rows, bytes, sha256 } = record ?? {};
   for (const note of notes) if (before?.notes?.includes(note) !== true) say('info', note);

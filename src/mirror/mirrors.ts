@@ -169,18 +169,21 @@ export class Mirrors {
   }
 
   /**
-   * A person accepts what raised the alarm of a mirror: it runs now, without that one check.
+   * A person accepts what reported the condition of a mirror: it runs now, without that one check.
    *
-   * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NO_ALARM; else as `Scheduler.run`
+   * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NO_CONDITION; else as `Scheduler.run`
    */
   async accept(name: string): Promise<MirrorReport> {
     const [mirror] = this.#called(name);
-    const alarm = records.of(this.#deps.state, name)?.alarm;
-    if (mirror === undefined || alarm === undefined) {
-      throw new MirrorError('MIRROR_NO_ALARM', JSON.stringify(name));
+    const condition = records.of(this.#deps.state, name)?.condition;
+    if (mirror === undefined || condition === undefined) {
+      throw new MirrorError('MIRROR_NO_CONDITION', JSON.stringify(name));
     }
-    const { report } = await this.#scheduler.run(mirror, { accepted: [alarm.code], isAsked: true });
-    if (alarm.code === 'ROOT_TAKEN') this.#runWaiting();
+    const { report } = await this.#scheduler.run(mirror, {
+      accepted: [condition.code],
+      isAsked: true,
+    });
+    if (condition.code === 'ROOT_TAKEN') this.#runWaiting();
     return report;
   }
 
@@ -188,7 +191,7 @@ export class Mirrors {
   #runWaiting(): void {
     const { state } = this.#deps;
     for (const mirror of this.#mirrors.values())
-      if (records.of(state, mirror.name)?.alarm?.code === 'ROOT_TAKEN')
+      if (records.of(state, mirror.name)?.condition?.code === 'ROOT_TAKEN')
         this.#scheduler.runSoon(mirror);
   }
 

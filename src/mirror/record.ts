@@ -59,7 +59,7 @@ export interface Facts {
   readonly sha256?: string | undefined;
   /** Of a table, without the key, in the order in which they are written. */
   readonly columns?: readonly string[] | undefined;
-  /** Of a table, the codes of alarms that a person accepted and whose reason lasts. */
+  /** Of a table, the codes of conditions that a person accepted and whose reason lasts. */
   readonly tolerated?: readonly string[] | undefined;
   /** Of a share, as the peer said. */
   readonly type?: string | undefined;
@@ -94,7 +94,7 @@ export interface MirrorRecord extends Identity, Facts {
   /** Tries that failed one after the other. */
   readonly failures?: number | undefined;
   /** What the peer says would replace good data: it stays as it is until a person accepts that. */
-  readonly alarm?: MirrorFailure | undefined;
+  readonly condition?: MirrorFailure | undefined;
 }
 
 /** For `status`, `mirror` and the log. */

@@ -7,7 +7,7 @@ import PQueue from 'p-queue';
 import { writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import type { State } from '../state/state.js';
-import { MirrorAlarm, MirrorError, onDisk } from './errors.js';
+import { MirrorCondition, MirrorError, onDisk } from './errors.js';
 import { MARKER } from './target-path.js';
 import { temporaryOf } from './whole-file.js';
 
@@ -35,7 +35,7 @@ interface Asking {
   readonly name: string;
   /** Of its file below the root; it may hold `{…}`. */
   readonly path: string;
-  /** Codes of alarms that a person accepts. */
+  /** Codes of conditions that a person accepts. */
   readonly accepted: readonly string[];
 }
 
@@ -44,7 +44,7 @@ interface Asking {
  * other's files in turn would never end, and the edits of one look like the peer's to nobody.
  *
  * A root without a marker is *taken*: the marker is put there. One with the marker of another
- * state, or with one that cannot be read, is an alarm; accepting it takes the root. A state that
+ * state, or with one that cannot be read, is a condition; accepting it takes the root. A state that
  * was lost left its marker: the new one is another state.
  */
 export class MirrorRoot {
@@ -56,7 +56,7 @@ export class MirrorRoot {
   /**
    * Makes the root where it is missing, and makes sure that it is there and ours.
    *
-   * @throws MirrorError MIRROR_ROOT_AWAY, MIRROR_ROOT_NESTED; MirrorAlarm ROOT_TAKEN
+   * @throws MirrorError MIRROR_ROOT_AWAY, MIRROR_ROOT_NESTED; MirrorCondition ROOT_TAKEN
    */
   async check(root: string, asking: Asking): Promise<void> {
     await onDisk(root, () =>
@@ -99,7 +99,7 @@ export class MirrorRoot {
     const marker = (await markerIn(top)) ?? (await this.#take(top, owner));
     if (marker === undefined || marker.owner === owner) return;
     if (!accepted.includes('ROOT_TAKEN'))
-      throw new MirrorAlarm('ROOT_TAKEN', name, root, marker.whose);
+      throw new MirrorCondition('ROOT_TAKEN', name, root, marker.whose);
     await writeFileAtomic(join(top, MARKER), this.#text(owner), {
       mode: 0o644,
       temporary: temporaryIn(top, owner),

@@ -1,5 +1,5 @@
 import type { ShareOptions, ShareStream } from '../peer/share.js';
-import { type AlarmCode, isTooLarge } from './errors.js';
+import { type ConditionCode, isTooLarge } from './errors.js';
 import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
 import { dataOf, type SharePlan } from './plan.js';
 import type { MirrorRecord, ShareVersion } from './record.js';
@@ -20,7 +20,7 @@ const SAME_MOMENT_MS = 2_000;
  * A shared object of the peer as a file.
  *
  * The answer is looked at before it is written: what is not what it was (see `checkContent`), or
- * more than `maxSize`, is an alarm, and so is an object that the peer has no more. Accepting the
+ * more than `maxSize`, is a condition, and so is an object that the peer has no more. Accepting the
  * latter removes the file, and the mirror waits for the object to come back; where a pattern
  * brought it here, the mirror is over.
  *
@@ -52,7 +52,7 @@ export class ShareMirror extends ListedMirror<SharePlan> {
       );
       return followed ?? (await this.gone(before, options));
     } catch (error) {
-      throw isTooLarge(error) ? this.alarm('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
+      throw isTooLarge(error) ? this.condition('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
     }
   }
 
@@ -64,7 +64,7 @@ export class ShareMirror extends ListedMirror<SharePlan> {
   ): Promise<Followed> {
     const { head, all } = await withHead(share.chunks);
     const checked = checkContent(head, share.type, dataOf(this.plan), before, accepted);
-    if ('alarm' in checked) throw this.alarm(checked.alarm, checked.detail);
+    if ('condition' in checked) throw this.condition(checked.condition, checked.detail);
     const version = this.#versionOf(share);
     const { versions } = this.plan.settings;
     const known = this.known(before);
@@ -116,7 +116,9 @@ type ContentKind = 'html' | 'xml' | 'json' | 'text' | 'other';
 const HEAD_BYTES = 4096;
 
 /** An object may be taken, and is remembered by this media type; or it may not. */
-type Checked = { readonly type: string } | { readonly alarm: AlarmCode; readonly detail: string };
+type Checked =
+  | { readonly type: string }
+  | { readonly condition: ConditionCode; readonly detail: string };
 
 /**
  * Whether a shared object is what it was, as far as its first bytes tell: not where nothing comes
@@ -127,7 +129,7 @@ type Checked = { readonly type: string } | { readonly alarm: AlarmCode; readonly
  * @param head as `withHead` gives it
  * @param said the media type that the peer gave
  * @param data its name in the peer
- * @param accepted the alarms that a person accepts
+ * @param accepted the conditions that a person accepts
  */
 export function checkContent(
   head: Uint8Array,
@@ -142,7 +144,7 @@ export function checkContent(
   const isFirstError = known === undefined && head.length < HEAD_BYTES && ERROR.test(textOf(head));
   const type = said !== undefined && kindOfType(said) === kind ? said : CANONICAL[kind];
   const isNothing = head.length === 0;
-  let found: AlarmCode | undefined;
+  let found: ConditionCode | undefined;
   if (isNothing && before?.bytes !== 0) found = 'SHARE_EMPTY';
   else if (isOther && kind === 'html') found = 'SHARE_HTML';
   else if (
@@ -152,7 +154,7 @@ export function checkContent(
   )
     found = 'SHARE_TYPE';
   if (found !== undefined && !accepted.includes(found)) {
-    return { alarm: found, detail: `${known ?? 'nothing'} before, ${type} now` };
+    return { condition: found, detail: `${known ?? 'nothing'} before, ${type} now` };
   }
   // An empty answer tells nothing of what the object is.
   return { type: isNothing ? (known ?? type) : type };

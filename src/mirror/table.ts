@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { TableRow } from '../peer/table.js';
-import { type AlarmCode, isTooLarge, quoted, quotedList } from './errors.js';
+import { type ConditionCode, isTooLarge, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
 import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
 import type { TablePlan } from './plan.js';
@@ -9,7 +9,7 @@ import { RowStore } from './row-store.js';
 import { BaseStore } from './two-way/base.js';
 import { replaceWhole, stampOfTarget } from './whole-file.js';
 
-/** Rows that may go at once without an alarm, whatever their share. */
+/** Rows that may go at once without a condition, whatever their share. */
 const FEW_ROWS = 10;
 /** Keys that are remembered of a table that is not written in their order. */
 const MOST_KEYS = 1_000_000;
@@ -30,15 +30,15 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
   /**
    * Reads the table whole.
    *
-   * @param use is given the table as the peer has it now, complete and checked, and the alarms
+   * @param use is given the table as the peer has it now, complete and checked, and the conditions
    *   whose reason lasts; its rows wait on disk until this resolves
    * @returns undefined where there is no such table
-   * @throws MirrorAlarm where it would replace good data; PeerError
+   * @throws MirrorCondition where it would replace good data; PeerError
    */
   protected async read<T>(
     before: MirrorRecord | undefined,
     { accepted, signal }: FollowOptions,
-    use: (rows: RowStore, columns: Columns, tolerated: readonly AlarmCode[]) => Promise<T>,
+    use: (rows: RowStore, columns: Columns, tolerated: readonly ConditionCode[]) => Promise<T>,
   ): Promise<T | undefined> {
     const { plan, deps } = this;
     const { search, count, maxSize, sortBy, columns: configured } = plan.settings;
@@ -65,20 +65,23 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
       const isMissed = rows.rows === 0 && had !== undefined && had !== 0;
       if (isMissed && !deps.isListed('table', plan.source)) return undefined;
       if (isMissed && !accepted.includes('TABLE_EMPTY')) {
-        throw this.alarm('TABLE_EMPTY', `${before?.rows ?? 'some'}`);
+        throw this.condition('TABLE_EMPTY', `${before?.rows ?? 'some'}`);
       }
       if (isFarFewer(rows.rows, before?.rows) && !accepted.includes('ROWS_LOST')) {
-        throw this.alarm('ROWS_LOST', `${(before?.rows ?? 0) - rows.rows} of ${before?.rows} rows`);
+        throw this.condition(
+          'ROWS_LOST',
+          `${(before?.rows ?? 0) - rows.rows} of ${before?.rows} rows`,
+        );
       }
       const tolerated = [...accepted, ...(before?.tolerated ?? [])];
-      if (!isUtf8 && !tolerated.includes('TABLE_NOT_UTF8')) throw this.alarm('TABLE_NOT_UTF8');
+      if (!isUtf8 && !tolerated.includes('TABLE_NOT_UTF8')) throw this.condition('TABLE_NOT_UTF8');
       const columns = columnsOf(configured, before?.columns, rows.columns, rows.rows === 0);
       if (columns.lost.length > 0 && !accepted.includes('COLUMNS_LOST')) {
-        throw this.alarm('COLUMNS_LOST', quotedList(columns.lost));
+        throw this.condition('COLUMNS_LOST', quotedList(columns.lost));
       }
       return await use(rows, columns, isUtf8 ? [] : ['TABLE_NOT_UTF8']);
     } catch (error) {
-      throw isTooLarge(error) ? this.alarm('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
+      throw isTooLarge(error) ? this.condition('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
     } finally {
       await store?.close();
     }
@@ -89,8 +92,8 @@ export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
  * A table of the peer as a file that is only written.
  *
  * The rows wait on disk, the whole of them is checked, and then the file is written. A table that
- * is gone, without rows where it had some, or without columns that it had, is an alarm. Accepting
- * the latter two writes what there is.
+ * is gone, or lost all its rows or a column, is a condition. Accepting the latter two writes what
+ * there is.
  */
 export class TableMirror extends AnyTableMirror {
   override async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
@@ -138,7 +141,7 @@ export class TableMirror extends AnyTableMirror {
     return followed ?? (await this.gone(before, options));
   }
 
-  /** @throws MirrorAlarm KEYS_TWICE, while the file is not replaced yet */
+  /** @throws MirrorCondition KEYS_TWICE, while the file is not replaced yet */
   async *#uniqueRows(store: RowStore, twice: Twice): AsyncGenerator<readonly TableRow[], void> {
     const isByKey = this.plan.settings.sortBy === undefined;
     const keys = new Set<string>();
@@ -146,7 +149,7 @@ export class TableMirror extends AnyTableMirror {
       for (const { pk } of group) {
         if (keys.has(pk)) {
           twice.isSeen = true;
-          if (!twice.isAllowed) throw this.alarm('KEYS_TWICE', `the key ${quoted(pk)}`);
+          if (!twice.isAllowed) throw this.condition('KEYS_TWICE', `the key ${quoted(pk)}`);
         }
         // In the order of keys, rows of the same key follow each other.
         if (isByKey) keys.clear();

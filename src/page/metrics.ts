@@ -73,14 +73,14 @@ export const METRICS = {
   'peersync_folder_deletes_held{folder}':
     'Removed files whose documents stay in the peer until a person approves that they are removed.',
   'peersync_mirrors{state}':
-    'All mirrors, by how they are: good, failing, alarm (a person has to look), or waiting for the first try.',
+    'All mirrors, by how they are: good, failing, condition (a person has to look), or waiting for the first try.',
   peersync_mirror_conflicts:
     'Cells of two-way tables that were changed on both sides, and mirrored files that somebody edited, over all mirrors.',
   peersync_mirrors_oldest_success_seconds:
     'The greatest age that peersync_mirror_age_seconds has, over all mirrors.',
   'peersync_mirror_age_seconds{mirror}':
     'How long ago a mirrored file was last known to be what the peer has, once it was; for the first 200 mirrors.',
-  'peersync_mirror_alarm{mirror}':
+  'peersync_mirror_condition{mirror}':
     'Whether a mirror keeps its file from what the peer says, until a person accepts it; for the first 200 mirrors.',
   'peersync_mirror_failures{mirror}':
     'Tries of a mirror that failed one after the other; for the first 200 mirrors.',
@@ -327,20 +327,20 @@ export function valuesOf(live: Live, followers = 0): Values {
 
   function mirrors(): void {
     const { mirrors: all } = status;
-    const counts = { good: 0, waiting: 0, failing: 0, alarm: 0 };
+    const counts = { good: 0, waiting: 0, failing: 0, condition: 0 };
     let [conflicts, oldest] = [0, now];
     for (const [
       i,
-      { alarm, conflicts: own = [], failure, failures = 0, name, succeededAt },
+      { condition, conflicts: own = [], failure, failures = 0, name, succeededAt },
     ] of all.entries()) {
       const good = succeededAt === undefined ? 'waiting' : 'good';
-      counts[alarm ? 'alarm' : failure ? 'failing' : good] += 1;
+      counts[condition ? 'condition' : failure ? 'failing' : good] += 1;
       conflicts += own.length;
       oldest = Math.min(oldest, succeededAt ?? now);
       if (i >= MIRRORS_NAMED) continue;
       if (succeededAt !== undefined)
         set('peersync_mirror_age_seconds', ageOf(succeededAt), { mirror: name });
-      set('peersync_mirror_alarm', alarm !== undefined, { mirror: name });
+      set('peersync_mirror_condition', condition !== undefined, { mirror: name });
       set('peersync_mirror_failures', failures, { mirror: name });
     }
     for (const [state, count] of Object.entries(counts)) set('peersync_mirrors', count, { state });

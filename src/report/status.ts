@@ -345,9 +345,9 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       const failure = troubleOf(mirror);
       return failure ? { ...failure, code, subject: mirror.name } : [];
     });
-  const alarms = mirrorsWith('MIRROR_ALARM', ({ alarm }) => alarm);
-  addMany('error', 'mirrors have an alarm', alarms);
-  const failures = mirrorsWith('MIRROR_FAILS', ({ alarm, failure }) => !alarm && failure);
+  const conditions = mirrorsWith('MIRROR_CONDITION', ({ condition }) => condition);
+  addMany('error', 'mirrors need you', conditions);
+  const failures = mirrorsWith('MIRROR_FAILS', ({ condition, failure }) => !condition && failure);
   addMany('warning', 'mirrors fail, and are tried again', failures);
   const conflicts = mirrors.flatMap((mirror) => mirror.conflicts ?? []);
   const files = conflicts.filter(({ pk }) => pk === '').length;

@@ -89,7 +89,7 @@ it('names from a hostile peer do not lead out of the root, however they are writ
   const isElsewhere = (path: string) => !/^(mirror|state)\//.test(path);
   const before = [...contents(site.directory).keys()].filter(isElsewhere);
   const reports = await run();
-  expect(reports.flatMap(({ failure, alarm }) => failure ?? alarm ?? [])).toEqual([]);
+  expect(reports.flatMap(({ failure, condition }) => failure ?? condition ?? [])).toEqual([]);
   const files = contents(root);
   for (const { name, path } of reports) expect(name === '*' || files.has(path)).toBe(true);
   // No two of them are one file where case or Unicode's forms do not count.
@@ -153,7 +153,7 @@ it.each(HOSTILE)('a mirror keeps what it had when it gets %s', async (_, hostile
   const tables = [{ table: 'prices', maxSize }];
   const run = await mirrored({ tables, shares: [{ data: 'report.pdf', maxSize }] });
   const troubles = (reports: readonly MirrorReport[]) =>
-    reports.flatMap(({ alarm, failure }) => alarm ?? failure ?? []);
+    reports.flatMap(({ condition, failure }) => condition ?? failure ?? []);
   expect(troubles(await run())).toEqual([]);
   const before = contents(root);
   expect([...before.keys()].sort()).toEqual(['shares/report.pdf', 'tables/prices.csv']);
@@ -185,7 +185,7 @@ describe('the mirror command', () => {
     site.proxy.behaviour = json({ table: 'prices', columns: ['a'], rows: [] });
     expect(await site.json('mirror')).toMatchObject({
       code: 3,
-      lines: [{ alarm: { code: 'TABLE_EMPTY' } }],
+      lines: [{ condition: { code: 'TABLE_EMPTY' } }],
     });
   });
 

@@ -15,8 +15,8 @@ mirrors.start((error) => {
 });
 console.log('ready');
 for (;;) {
-  for await (const { name, alarm, failure, changed } of mirrors.run(undefined)) {
-    const unexpected = alarm ?? failure;
+  for await (const { name, condition, failure, changed } of mirrors.run(undefined)) {
+    const unexpected = condition ?? failure;
     if (unexpected !== undefined) throw new Error(`${name}: ${unexpected.message}`);
     if (changed) console.log(`changed ${name}`);
   }

@@ -122,7 +122,7 @@ describe('mirrored citations', () => {
     expect(await folder.once()).toMatchObject({ changed: true, rows: 0 });
     expect(folder.engine.files()).toEqual(['citations/inbox/b.txt.json']);
     expect(folder.engine.has('citations/inbox/never')).toBe(false);
-    expect(folder.status?.alarm).toBeUndefined();
+    expect(folder.status?.condition).toBeUndefined();
   });
 
   it('that somebody edited are kept as conflict files, before they are replaced or go; others are not', async () => {

@@ -13,7 +13,7 @@ import { expect } from 'vitest';
 import { mirrorSchema } from '../../src/config/mirror-schema.js';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { MirrorAlarm } from '../../src/mirror/errors.js';
+import { MirrorCondition } from '../../src/mirror/errors.js';
 import type { MirrorDeps } from '../../src/mirror/mirror.js';
 import type { MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
@@ -37,7 +37,7 @@ const STEPS: Readonly<Record<string, string>> = {
   settled: 'the new base holds',
 };
 
-/** How a run ended: what a report says, `later`, or an alarm. */
+/** How a run ended: what a report says, `later`, or a condition. */
 type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & {
   readonly kind: string;
   readonly changed?: boolean;
@@ -120,14 +120,14 @@ export class Desk {
       return { kind: 'followed', changed: followed.changed, ...followed.facts };
     } catch (error) {
       if (error instanceof Overtaken) return { kind: 'later' };
-      if (!(error instanceof MirrorAlarm)) throw error;
+      if (!(error instanceof MirrorCondition)) throw error;
       const { code, message, hint, conflicts = [] } = error;
       this.known = {
         ...this.known,
         conflicts,
-        alarm: { code, message, hint, since: this.clock.now() },
+        condition: { code, message, hint, since: this.clock.now() },
       };
-      return { kind: 'alarm', ...this.known };
+      return { kind: 'condition', ...this.known };
     }
   }
 
@@ -138,10 +138,10 @@ export class Desk {
     return outcome;
   }
 
-  /** A run that ends in an alarm: its code and message. */
-  async alarm(): Promise<string> {
-    const { alarm } = await this.run();
-    return `${alarm?.code}: ${alarm?.message} ${alarm?.hint}`;
+  /** A run that ends in a condition: its code and message. */
+  async condition(): Promise<string> {
+    const { condition } = await this.run();
+    return `${condition?.code}: ${condition?.message} ${condition?.hint}`;
   }
 
   /** The next run ends at a step as by a crash, and everything starts anew. */

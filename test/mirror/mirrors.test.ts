@@ -342,7 +342,7 @@ describe('a mirrored file that somebody edited', () => {
     peer.objects.clear();
     peer.tableRows.clear();
     for (const name of ['a', 'prices-eu']) {
-      expect((await engine.once(name)).alarm).toBeDefined();
+      expect((await engine.once(name)).condition).toBeDefined();
       await engine.mirrors.accept(name);
     }
     expect(engine.has('shares/a') || engine.has('tables/prices-eu.csv')).toBe(false);
@@ -423,40 +423,40 @@ describe('a mirror root', () => {
     await one.engine.run();
     other.engine.root = root(one.engine.root);
     await other.engine.open(SETTINGS);
-    const alarms = async () =>
-      (await other.engine.run()).map(({ alarm, failure }) => (alarm ?? failure)?.code);
-    return { one: one.engine, other: other.engine, alarms };
+    const conditions = async () =>
+      (await other.engine.run()).map(({ condition, failure }) => (condition ?? failure)?.code);
+    return { one: one.engine, other: other.engine, conditions };
   }
 
   it('belongs to one state: another one writes nothing there, under whatever name, and says whose it is', async () => {
-    const { one, other, alarms } = await two((root) => {
+    const { one, other, conditions } = await two((root) => {
       const path = join(temporaryDirectory(), 'link');
       symlinkSync(root, path);
       return path;
     });
     one.write('shares/a', 'mine');
     const before = one.files().map((file) => [file, one.mtime(file)]);
-    expect(await alarms()).toEqual(['ROOT_TAKEN', 'ROOT_TAKEN', 'ROOT_TAKEN']);
+    expect(await conditions()).toEqual(['ROOT_TAKEN', 'ROOT_TAKEN', 'ROOT_TAKEN']);
     expect(one.files().map((file) => [file, one.mtime(file)])).toEqual(before);
-    const { message, hint } = other.status('a')?.alarm ?? {};
+    const { message, hint } = other.status('a')?.condition ?? {};
     expect(message).toContain(one.stateDir);
     expect(hint).toContain('`peersync mirror accept a`');
   });
 
   it('is taken for all mirrors when a person accepts that of one, and then it is the other that waits', async () => {
-    const { one, other, alarms } = await two();
+    const { one, other, conditions } = await two();
     one.write('shares/a', 'mine');
-    await alarms();
+    await conditions();
     other.start();
-    expect((await other.mirrors.accept('b')).alarm).toBeUndefined();
+    expect((await other.mirrors.accept('b')).condition).toBeUndefined();
     await until(
-      () => other.mirrors.status().every(({ alarm }) => alarm === undefined),
+      () => other.mirrors.status().every(({ condition }) => condition === undefined),
       'all go on',
     );
     expect([other.read('shares/a'), other.read('shares/b')]).toEqual(['other a', 'other b']);
     expect(other.read(other.status('a')?.conflicts?.[0]?.file ?? '')).toBe('mine');
     one.write('shares/b', 'mine as well');
-    for (const { alarm } of await one.run()) expect(alarm?.code).toBe('ROOT_TAKEN');
+    for (const { condition } of await one.run()) expect(condition?.code).toBe('ROOT_TAKEN');
     expect(one.read('shares/b')).toBe('mine as well');
   });
 
@@ -466,9 +466,9 @@ describe('a mirror root', () => {
     await engine.run();
     await engine.forget();
     await engine.open(shares('a'));
-    expect((await engine.once('a')).alarm?.code).toBe('ROOT_TAKEN');
-    expect((await engine.mirrors.accept('a')).alarm).toBeUndefined();
-    expect((await engine.once('a')).alarm).toBeUndefined();
+    expect((await engine.once('a')).condition?.code).toBe('ROOT_TAKEN');
+    expect((await engine.mirrors.accept('a')).condition).toBeUndefined();
+    expect((await engine.once('a')).condition).toBeUndefined();
   });
 
   it('of a state that is killed right after it took the root is still its own', async () => {
@@ -482,7 +482,7 @@ describe('a mirror root', () => {
     };
     expect((await engine.once('a')).failure).toBeUndefined();
     await engine.open(shares('a'));
-    expect((await engine.once('a')).alarm).toBeUndefined();
+    expect((await engine.once('a')).condition).toBeUndefined();
   });
 
   it.each(['', '{"owner":', '{"owner":""}', '[]', 'null'])(
@@ -492,36 +492,36 @@ describe('a mirror root', () => {
       await engine.open(shares('a'));
       await engine.run();
       engine.write(MARKER, text);
-      expect((await engine.once('a')).alarm?.message).toContain(`${MARKER} cannot be read`);
+      expect((await engine.once('a')).condition?.message).toContain(`${MARKER} cannot be read`);
       await engine.mirrors.accept('a');
-      expect((await engine.once('a')).alarm).toBeUndefined();
+      expect((await engine.once('a')).condition).toBeUndefined();
     },
   );
 
   it('whose marker was removed is taken again, by one of two', async () => {
-    const { one, other, alarms } = await two();
+    const { one, other, conditions } = await two();
     rmSync(join(one.root, MARKER));
-    const ends = await Promise.all([one.run(), alarms()]);
-    const isOnes = ends[0].every(({ alarm }) => alarm === undefined);
+    const ends = await Promise.all([one.run(), conditions()]);
+    const isOnes = ends[0].every(({ condition }) => condition === undefined);
     expect(ends[1].every((code) => code === (isOnes ? 'ROOT_TAKEN' : undefined))).toBe(true);
     const loser = isOnes ? other : one;
-    for (const { alarm } of await loser.run()) expect(alarm?.code).toBe('ROOT_TAKEN');
+    for (const { condition } of await loser.run()) expect(condition?.code).toBe('ROOT_TAKEN');
   });
 
   it('within that of another state is refused', async () => {
-    const { alarms } = await two((root) => join(root, 'shares'));
+    const { conditions } = await two((root) => join(root, 'shares'));
     const refused = 'MIRROR_ROOT_NESTED';
-    expect(await alarms()).toEqual([refused, refused, refused]);
+    expect(await conditions()).toEqual([refused, refused, refused]);
   });
 
   it('around that of another state is used but for that', async () => {
-    const { alarms } = await two((root) => {
+    const { conditions } = await two((root) => {
       renameSync(root, `${root}-moved`);
       mkdirSync(root);
       renameSync(`${root}-moved`, join(root, 'shares'));
       return root;
     });
-    expect((await alarms()).sort()).toEqual([
+    expect((await conditions()).sort()).toEqual([
       'MIRROR_ROOT_NESTED',
       'MIRROR_ROOT_NESTED',
       undefined,
@@ -531,7 +531,7 @@ describe('a mirror root', () => {
   it('keeps its marker from a mirror that is configured to stand there', async () => {
     const { engine } = three();
     await engine.open({ shares: [{ data: 'a', path: MARKER.toUpperCase() }] });
-    for (let i = 0; i < 2; i += 1) expect((await engine.once('a')).alarm).toBeUndefined();
+    for (let i = 0; i < 2; i += 1) expect((await engine.once('a')).condition).toBeUndefined();
     expect(engine.files()).toHaveLength(1);
   });
 });

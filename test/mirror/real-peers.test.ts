@@ -104,7 +104,7 @@ describe('a file that a YaCy shares', () => {
 
   it('that breaks off leaves the old file and nothing else, and comes whole the next time', async () => {
     const { peer, engine, once } = await dump('old');
-    // Bytes by chance begin like XML or JSON once in 900 times, and that is an alarm of its own.
+    // Bytes by chance begin like XML or JSON once in 900 times, and that is a condition of its own.
     const content = Buffer.alloc(3 * 2 ** 20, '\x1f\x8b\b gulls');
     peer.share.put(DUMP, content, Date.now());
     peer.share.breakOff(DUMP, 2 * 2 ** 20);
@@ -131,7 +131,7 @@ describe('a pattern over what a YaCy shares', () => {
     await engine.run();
     expect(engine.read('d/ä #%.gz')).toBe('d');
     expect(peer.served.map(({ target }) => target)).toContain('/share/dump/%C3%A4%20%23%25.gz');
-    const gone = { share: 'dump/a.gz', path: 'd/a.gz', alarm: { code: 'SHARE_GONE' } };
+    const gone = { share: 'dump/a.gz', path: 'd/a.gz', condition: { code: 'SHARE_GONE' } };
     expect(engine.status('dumps/dump/a.gz')).toMatchObject(gone);
     expect(engine.read('d/a.gz')).toBe('dump/a.gz');
   });
@@ -167,14 +167,14 @@ describe('a table of a YaCy', () => {
     expect(engine.read('tables/birds.ndjson')).toContain(names.get('Knot'));
   });
 
-  it('does not take a key that it would cut: an alarm names the line, and nothing is written', async () => {
+  it('does not take a key that it would cut: a condition names the line, and nothing is written', async () => {
     const { peer, engine } = await birds(row('k1', { name: 'Gull' }));
     const text = '{"pk":"k1","name":"Gull!"}\n{"pk":"ééééééé","name":"Knot"}\n';
     edit(engine, text);
     const before = peer.served.length;
-    const { alarm } = await engine.once('birds');
-    expect(alarm?.code).toBe('EDIT_UNREADABLE');
-    expect(alarm?.message).toContain('line 2: the key "ééééééé" has 14 bytes');
+    const { condition } = await engine.once('birds');
+    expect(condition?.code).toBe('EDIT_UNREADABLE');
+    expect(condition?.message).toContain('line 2: the key "ééééééé" has 14 bytes');
     expect(
       peer.served.slice(before).filter(({ target }) => target.startsWith('/api/table_p')),
     ).toEqual([]);

@@ -91,7 +91,7 @@ describe('a scheduler', () => {
   });
 
   it.each<[End, number, number]>([
-    ['alarm', BEGUN + MINUTE, 2],
+    ['condition', BEGUN + MINUTE, 2],
     ['later', BEGUN + 6 * SECOND, 3],
     ['over', 10 * MINUTE, 1],
   ])('goes by how a run ended: %s', async (end, ms, count) => {

@@ -62,16 +62,16 @@ describe('a mirrored share', () => {
     expect(engine.said).toContain('info: mirror list.txt: works again');
   });
 
-  it('has no failure any more once it has an alarm, which no failure ends', async () => {
+  it('has no failure any more once it has a condition, which no failure ends', async () => {
     const { peer, once } = await share();
     peer.onAsk = refuse;
     await once();
     peer.onAsk = () => {};
     peer.objects.clear();
-    const { alarm, failure, failures } = await once();
-    expect([alarm?.code, failure, failures]).toEqual(['SHARE_GONE', undefined, undefined]);
+    const { condition, failure, failures } = await once();
+    expect([condition?.code, failure, failures]).toEqual(['SHARE_GONE', undefined, undefined]);
     peer.onAsk = refuse;
-    expect(await once()).toMatchObject({ alarm: { code: 'SHARE_GONE' }, failures: 1 });
+    expect(await once()).toMatchObject({ condition: { code: 'SHARE_GONE' }, failures: 1 });
   });
 
   it.each(['changed', 'removed'])('that somebody %s is put back, which is said', async (what) => {
@@ -153,26 +153,26 @@ describe.each<[string, string, Shared, Shared | undefined]>([
       bad === undefined ? peer.objects.delete(data) : peer.objects.set(data, bad);
     spoil();
     const raised = await once();
-    expect(raised).toMatchObject({ alarm: { code }, changed: false });
+    expect(raised).toMatchObject({ condition: { code }, changed: false });
     await engine.open(settings);
     const again = await once();
-    expect([again.alarm, again.failure]).toEqual([raised.alarm, undefined]);
+    expect([again.condition, again.failure]).toEqual([raised.condition, undefined]);
     expect([engine.read(path), engine.mtime(path)]).toEqual([text, mtime]);
     expect(engine.files()).toEqual([path]);
     expect(engine.said.filter((line) => line.startsWith('warn:'))).toHaveLength(1);
     peer.objects.set(data, first);
-    expect((await once()).alarm).toBeUndefined();
-    expect(engine.said).toContain(`info: mirror ${data}: the alarm is over`);
+    expect((await once()).condition).toBeUndefined();
+    expect(engine.said).toContain(`info: mirror ${data}: does not need you any more`);
     expect(engine.mtime(path)).toBe(mtime);
     spoil();
     await once();
     expect(await engine.mirrors.accept(data)).toMatchObject({ changed: true });
-    expect(engine.status()?.alarm).toBeUndefined();
+    expect(engine.status()?.condition).toBeUndefined();
     expect(engine.has(path) ? engine.read(path) : undefined).toBe(
       bad && [bad.content].flat().join(''),
     );
-    // What was accepted is no alarm the next time; only maxSize says always what it says.
-    expect((await once()).alarm?.code).toBe(code === 'MIRROR_TOO_LARGE' ? code : undefined);
+    // What was accepted is no condition the next time; only maxSize says always what it says.
+    expect((await once()).condition?.code).toBe(code === 'MIRROR_TOO_LARGE' ? code : undefined);
   });
 });
 
@@ -183,8 +183,8 @@ describe('accepting', () => {
     await once();
     await engine.mirrors.accept('list.txt');
     expect(engine.files()).toEqual(['shares/list.txt.1']);
-    const { changed, absentSince, alarm, failure } = await once();
-    expect([changed, absentSince, alarm, failure]).toEqual([
+    const { changed, absentSince, condition, failure } = await once();
+    expect([changed, absentSince, condition, failure]).toEqual([
       false,
       expect.any(Number),
       undefined,
@@ -201,15 +201,15 @@ describe('accepting', () => {
     await once();
     put(LOGIN);
     expect(await engine.mirrors.accept('list.txt')).toMatchObject({
-      alarm: { code: 'SHARE_HTML' },
+      condition: { code: 'SHARE_HTML' },
     });
     expect(engine.read('shares/list.txt')).toBe('one\n');
   });
 
-  it('needs an alarm, and a name that there is', async () => {
+  it('needs a condition, and a name that there is', async () => {
     const { engine } = await share();
     await expect(engine.mirrors.accept('list.txt')).rejects.toMatchObject({
-      code: 'MIRROR_NO_ALARM',
+      code: 'MIRROR_NO_CONDITION',
     });
     await expect(engine.mirrors.accept('lsit.txt')).rejects.toMatchObject({
       code: 'MIRROR_UNKNOWN',
@@ -236,9 +236,9 @@ describe('what an object seems to be', () => {
     ['Internal error: no table', 'text/plain', {}, 'SHARE_TYPE'],
     ['{"error":"no such object"}', 'application/json', { data: 'prices.csv' }, 'SHARE_TYPE'],
     ['Internal error: no table', 'text/plain', was('image/png'), 'SHARE_TYPE'],
-  ])('%j (%s) is bad after %j, until a person accepts it', (content, said, more, alarm) => {
-    expect(check(content, said, more)).toMatchObject({ alarm });
-    expect(check(content, said, { ...more, accepted: [alarm] })).toHaveProperty('type');
+  ])('%j (%s) is bad after %j, until a person accepts it', (content, said, more, condition) => {
+    expect(check(content, said, more)).toMatchObject({ condition });
+    expect(check(content, said, { ...more, accepted: [condition] })).toHaveProperty('type');
   });
 
   it.each([

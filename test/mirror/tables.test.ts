@@ -60,10 +60,10 @@ describe('a mirrored table', () => {
     expect(await once()).toMatchObject({ changed: false });
   });
 
-  it('leaves no file of its rows open, be it followed or an alarm', async () => {
+  it('leaves no file of its rows open, be it followed or a condition', async () => {
     const { peer, engine, once } = await fruit();
     peer.tableRows.get('fruit')?.clear();
-    expect((await once()).alarm?.code).toBe('TABLE_EMPTY');
+    expect((await once()).condition?.code).toBe('TABLE_EMPTY');
     expect(openBelow(join(engine.stateDir, 'mirrors'))).toEqual([]);
   });
 
@@ -73,14 +73,14 @@ describe('a mirrored table', () => {
     await once();
     expect(engine.read(FILE)).toMatch(/^pk,name,price,empty\nk1,Apple,3,\n/);
     peer.columns = ['name', 'price'];
-    expect((await once()).alarm?.code).toBe('COLUMNS_LOST');
+    expect((await once()).condition?.code).toBe('COLUMNS_LOST');
   });
 
   it('has the configured columns in that order, also one that the peer does not show, which is noted', async () => {
     const { engine, once } = await fruit({ columns: ['price', 'weight'] });
     expect(engine.read(FILE)).toBe('pk,price,weight\nk1,3,\nk2,4,\n');
-    const { alarm, notes } = await once();
-    expect([alarm, notes]).toEqual([undefined, ['The peer shows no column "weight".']]);
+    const { condition, notes } = await once();
+    expect([condition, notes]).toEqual([undefined, ['The peer shows no column "weight".']]);
   });
 
   it('is sorted and asked for as configured', async () => {
@@ -125,14 +125,14 @@ describe('a mirrored table', () => {
     engine.state.setMeta('mirror/fruit', undefined);
     peer.table('fruit', {});
     for (let i = 0; i < 2; i += 1)
-      expect(await once()).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
+      expect(await once()).toMatchObject({ condition: { code: 'TABLE_EMPTY' } });
     expect(engine.read(FILE)).toBe(TEXT);
     expect(filesBelow(join(engine.stateDir, 'mirrors')), 'where rows waited').toEqual([]);
     await engine.mirrors.accept('fruit');
     expect(engine.read(FILE)).toBe('pk\n');
   });
 
-  it('that is larger than maxSize is an alarm, and a person may take it once', async () => {
+  it('that is larger than maxSize is a condition, and a person may take it once', async () => {
     const { peer, engine, once } = await fruit({ maxSize: '1 KiB' });
     const { stream } = peer.tables;
     const limits: number[] = [];
@@ -141,8 +141,8 @@ describe('a mirrored table', () => {
       if (maxBytes === 1024) throw peerError('PEER_ANSWER_TOO_LARGE');
       return stream(query, use);
     };
-    expect(await once()).toMatchObject({ alarm: { code: 'MIRROR_TOO_LARGE' }, rows: 2 });
-    expect((await engine.mirrors.accept('fruit')).alarm).toBeUndefined();
+    expect(await once()).toMatchObject({ condition: { code: 'MIRROR_TOO_LARGE' }, rows: 2 });
+    expect((await engine.mirrors.accept('fruit')).condition).toBeUndefined();
     expect(limits[1]).toBeGreaterThan(1024);
   });
 
@@ -173,16 +173,16 @@ describe.each<[string, Rows | undefined, string | undefined]>([
       const spoil = () =>
         rows === undefined ? peer.tableRows.delete('fruit') : peer.table('fruit', rows);
       spoil();
-      expect(await once()).toMatchObject({ alarm: { code }, rows: 2, changed: false });
+      expect(await once()).toMatchObject({ condition: { code }, rows: 2, changed: false });
       expect([engine.read(FILE), engine.mtime(FILE)]).toEqual([TEXT, mtime]);
       peer.table('fruit', ROWS);
-      expect((await once()).alarm).toBeUndefined();
+      expect((await once()).condition).toBeUndefined();
       expect(engine.mtime(FILE)).toBe(mtime);
       spoil();
       await once();
       expect(await engine.mirrors.accept('fruit')).toMatchObject({ changed: true });
       expect(engine.has(FILE) ? engine.read(FILE) : undefined).toBe(accepted);
-      expect((await once()).alarm).toBeUndefined();
+      expect((await once()).condition).toBeUndefined();
       peer.table('fruit', ROWS);
       expect(await once()).toMatchObject({ changed: true, rows: 2 });
       expect(engine.read(FILE)).toBe(TEXT);
@@ -208,16 +208,16 @@ describe('a valid answer that is not the whole table', () => {
       (peer: FakePeer) => Object.assign(peer, { isUtf8: false }).table('fruit', first(29)),
     ],
     ['KEYS_TWICE', false, (peer: FakePeer) => Object.assign(peer, { twice: ['k3'] })],
-  ])('is the alarm %s (edit: %s), until a person accepts it', async (code, edit, spoil) => {
+  ])('is the condition %s (edit: %s), until a person accepts it', async (code, edit, spoil) => {
     const { peer, engine, once } = await fruit({ edit }, MANY);
     const before = engine.read(FILE);
     spoil(peer);
-    for (let i = 0; i < 2; i += 1) expect((await once()).alarm?.code).toBe(code);
+    for (let i = 0; i < 2; i += 1) expect((await once()).condition?.code).toBe(code);
     expect(engine.read(FILE)).toBe(before);
     expect(await engine.mirrors.accept('fruit')).toMatchObject({ changed: true });
-    for (let i = 0; i < 2; i += 1) expect((await once()).alarm).toBeUndefined();
+    for (let i = 0; i < 2; i += 1) expect((await once()).condition).toBeUndefined();
     Object.assign(peer, { isUtf8: true, twice: [] }).table('fruit', MANY);
-    expect((await once()).alarm).toBeUndefined();
+    expect((await once()).condition).toBeUndefined();
     expect(engine.read(FILE)).toBe(before);
   });
 
@@ -225,22 +225,22 @@ describe('a valid answer that is not the whole table', () => {
     const { peer, once } = await fruit({}, MANY);
     for (const count of [15, 8, 1]) {
       peer.table('fruit', first(count));
-      const { rows, alarm } = await once();
-      expect([rows, alarm]).toEqual([count, undefined]);
+      const { rows, condition } = await once();
+      expect([rows, condition]).toEqual([count, undefined]);
     }
   });
 
   it('is seen by its keys also where rows stand in another order', async () => {
     const { peer, once } = await fruit({ sortBy: ['name'] }, MANY);
     peer.twice = ['k3'];
-    expect((await once()).alarm?.code).toBe('KEYS_TWICE');
+    expect((await once()).condition?.code).toBe('KEYS_TWICE');
   });
 });
 
 it('lost columns are named, and only those count that are wanted', async () => {
   const { peer, engine, once } = await fruit();
   peer.table('fruit', { k1: { colour: 'red' } });
-  expect((await once()).alarm?.message).toContain('"name", "price"');
+  expect((await once()).condition?.message).toContain('"name", "price"');
   await engine.open({ tables: [{ table: 'fruit', columns: ['colour'] }] });
   expect(await once()).toMatchObject({ changed: true });
 });
@@ -260,20 +260,20 @@ describe('an edited table', () => {
     };
   }
 
-  it('may lose all its rows by the hand of a person, up to maxDeletes without an alarm', async () => {
+  it('may lose all its rows by the hand of a person, up to maxDeletes without a condition', async () => {
     for (const maxDeletes of [2, 1]) {
       const { peer, engine, once, edit } = await edited({ deletes: true, maxDeletes });
       edit('pk,name\n');
       const report = await once();
       if (maxDeletes === 1) {
-        expect(report).toMatchObject({ alarm: { code: 'EDIT_DELETES' }, changed: false });
+        expect(report).toMatchObject({ condition: { code: 'EDIT_DELETES' }, changed: false });
         expect(peer.writes).toEqual([]);
         await engine.mirrors.accept('fruit');
       }
       expect(engine.status()).toMatchObject({ rows: 0 });
-      expect(engine.status()?.alarm).toBeUndefined();
+      expect(engine.status()?.condition).toBeUndefined();
       expect(peer.tableRows.get('fruit')?.size).toBe(0);
-      expect((await once()).alarm).toBeUndefined();
+      expect((await once()).condition).toBeUndefined();
     }
   });
 
@@ -305,7 +305,7 @@ describe('an edited table', () => {
     const { peer, engine, once, edit } = await edited();
     edit(EDITED);
     peer.onAsk = (what) => what.startsWith('did') && peer.table('fruit', {});
-    expect(await once()).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
+    expect(await once()).toMatchObject({ condition: { code: 'TABLE_EMPTY' } });
     expect(engine.read(FILE)).toBe(EDITED);
   });
 
@@ -422,14 +422,14 @@ describe('a pattern', () => {
   });
 
   it.each(['unknown to the peer', 'without rows'])(
-    'raises the alarm of a table off the list, %s',
+    'raises the condition of a table off the list, %s',
     async (how) => {
       const { peer, engine } = await patterned();
       if (how === 'without rows') peer.table('price-a', {});
       else peer.tableRows.delete('price-a');
       peer.tables.list = async () => ['price-b'];
       await engine.run();
-      expect(engine.status('price-a')).toMatchObject({ alarm: { code: 'TABLE_GONE' } });
+      expect(engine.status('price-a')).toMatchObject({ condition: { code: 'TABLE_GONE' } });
       expect(engine.files()).toEqual(['tables/price-a.csv', 'tables/price-b.csv']);
       expect(await engine.mirrors.accept('price-a')).toMatchObject({ isOver: true, changed: true });
       expect(engine.files()).toEqual(['tables/price-b.csv']);

@@ -306,14 +306,14 @@ describe('a row removed from the file', () => {
     ]);
     const edited = desk.text();
     expect((await desk.run({ accept: 'EDIT_DELETES' })).kind, 'there was nothing to accept').toBe(
-      'alarm',
+      'condition',
     );
-    const alarm = await desk.alarm();
-    expect(alarm).toContain('2 rows were removed ("k0", "k1"), more than maxDeletes, 1');
-    expect(alarm).toContain('mirror accept T');
+    const condition = await desk.condition();
+    expect(condition).toContain('2 rows were removed ("k0", "k1"), more than maxDeletes, 1');
+    expect(condition).toContain('mirror accept T');
     expect(desk.text()).toBe(edited);
     desk.save([{ pk: 'k3', a: 'x' }]);
-    expect((await desk.run({ accept: 'EDIT_DELETES' })).kind).toBe('alarm');
+    expect((await desk.run({ accept: 'EDIT_DELETES' })).kind).toBe('condition');
     expect(desk.writes).toEqual([]);
     await desk.settled('EDIT_DELETES');
     expect(desk.writes).toEqual(['k3 a=x', '-k0', '-k1', '-k2']);
@@ -322,7 +322,7 @@ describe('a row removed from the file', () => {
   it('counts also where all were removed, and with them the columns', async () => {
     const desk = await deskWith(MANY, { format: 'json', maxDeletes: 3 });
     desk.write('[]');
-    expect(await desk.alarm()).toContain('EDIT_DELETES');
+    expect(await desk.condition()).toContain('EDIT_DELETES');
     expect(desk.writes).toEqual([]);
   });
 });
@@ -367,11 +367,11 @@ describe('a file that cannot be taken as it is', () => {
   ])('as %s %j is left alone, and told: %s, %s', async (format, text, code, where, more = {}) => {
     const desk = await deskWith(TWO, { format, ...more });
     desk.write(text);
-    const alarm = await desk.alarm();
-    expect(alarm).toContain(`${code}: ${desk.file}`);
-    expect(alarm).toContain(where);
+    const condition = await desk.condition();
+    expect(condition).toContain(`${code}: ${desk.file}`);
+    expect(condition).toContain(where);
     desk.remote.set('k1', { a: 'changed in the peer', b: '2' });
-    await desk.alarm();
+    await desk.condition();
     expect([desk.text(), desk.writes]).toEqual([text, []]);
   });
 
@@ -380,7 +380,7 @@ describe('a file that cannot be taken as it is', () => {
     const good = desk.text();
     desk.peer.onAsk = () => Promise.reject(new Error('the peer is away'));
     desk.write('{');
-    expect(await desk.alarm()).toContain('EDIT_UNREADABLE');
+    expect(await desk.condition()).toContain('EDIT_UNREADABLE');
     desk.peer.onAsk = () => {};
     desk.write(good.replace('"1"', '"mended"'));
     await desk.settled();
@@ -391,10 +391,10 @@ describe('a file that cannot be taken as it is', () => {
     const desk = await deskWith();
     const before = desk.text();
     for (let i = 0; i < 100_000; i += 1) desk.remote.set(`n${i}`, {});
-    expect(await desk.alarm()).toContain('EDIT_TOO_LARGE');
+    expect(await desk.condition()).toContain('EDIT_TOO_LARGE');
     expect(desk.text()).toBe(before);
     truncateSync(desk.file, 64 * 2 ** 20 + 1);
-    expect(await desk.alarm()).toContain('EDIT_TOO_LARGE');
+    expect(await desk.condition()).toContain('EDIT_TOO_LARGE');
   });
 
   it('is anything that is no regular file; one that is missing is written anew, and no row is taken for removed', async () => {
@@ -409,7 +409,7 @@ describe('a file that cannot be taken as it is', () => {
     for (const make of inItsPlace) {
       rmSync(desk.file, { recursive: true });
       make();
-      expect(await desk.alarm()).toContain('EDIT_UNREADABLE');
+      expect(await desk.condition()).toContain('EDIT_UNREADABLE');
     }
     expect(readFileSync(elsewhere, 'utf8')).toBe('not ours');
     rmSync(desk.file, { recursive: true });

@@ -5,7 +5,7 @@ import { READ_FLAGS } from '../../lib/descriptor.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
 import { numberText } from '../../lib/text.js';
 import { ConflictFiles } from '../conflict-files.js';
-import type { AlarmCode, MirrorAlarm } from '../errors.js';
+import type { ConditionCode, MirrorCondition } from '../errors.js';
 import { atPlace, type Place, type Target } from '../place.js';
 import type { Conflict } from '../record.js';
 import {
@@ -52,7 +52,7 @@ export class EditedFile {
   constructor(
     private readonly target: Target,
     private readonly clock: Clock,
-    private readonly alarm: (code: AlarmCode, detail: string) => MirrorAlarm,
+    private readonly condition: (code: ConditionCode, detail: string) => MirrorCondition,
   ) {
     this.#conflictFiles = new ConflictFiles(target, clock);
   }
@@ -69,8 +69,8 @@ export class EditedFile {
    * Reads the file, after a while if it was written just now.
    *
    * @returns undefined where there is none
-   * @throws Overtaken while it is being written; MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE; the
-   *   reason of the signal
+   * @throws Overtaken while it is being written; MirrorCondition EDIT_UNREADABLE, EDIT_TOO_LARGE;
+   *   the reason of the signal
    */
   async read(signal: AbortSignal | undefined): Promise<ReadFile | undefined> {
     const until = this.clock.now() + PATIENCE_MS;
@@ -150,17 +150,17 @@ export class EditedFile {
     this.#left = before && stampOf(before);
     if (before === undefined) return undefined;
     if (!before.isFile()) {
-      throw this.alarm('EDIT_UNREADABLE', 'something that is no regular file stands there');
+      throw this.condition('EDIT_UNREADABLE', 'something that is no regular file stands there');
     }
     if (!this.#isAtRest(stampOf(before))) return 'moving';
     if (before.size > LARGEST_EDITED) {
       const detail = `it has ${numberText(before.size)} bytes, of at most ${numberText(LARGEST_EDITED)}`;
-      throw this.alarm('EDIT_TOO_LARGE', detail);
+      throw this.condition('EDIT_TOO_LARGE', detail);
     }
     const handle = await open(path, READ_FLAGS).catch((error: unknown) => {
       // By now nothing stands there, or a link.
       if (['ENOENT', 'ELOOP'].includes(systemCode(error) ?? '')) return undefined;
-      throw this.alarm('EDIT_UNREADABLE', messageOf(error).replace(path, shown));
+      throw this.condition('EDIT_UNREADABLE', messageOf(error).replace(path, shown));
     });
     if (handle === undefined) return 'moving';
     try {

@@ -3,7 +3,13 @@ import { PeersyncError } from '../../lib/errors.js';
 import { counted, numberText } from '../../lib/text.js';
 import { wallClockText } from '../../lib/units.js';
 import type { TableRow } from '../../peer/table.js';
-import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quotedList } from '../errors.js';
+import {
+  type ConditionCode,
+  isTooLarge,
+  MirrorCondition,
+  MirrorError,
+  quotedList,
+} from '../errors.js';
 import { readTable, type TableText } from '../formats/read.js';
 import { writeTable } from '../formats/write.js';
 import type { Followed, FollowOptions } from '../mirror.js';
@@ -50,7 +56,7 @@ const LONGEST_NAME = 500;
 interface PeerTable {
   readonly columns: Columns;
   readonly grid: Grid;
-  readonly tolerated: readonly AlarmCode[];
+  readonly tolerated: readonly ConditionCode[];
 }
 
 /** One run: what it began from, and what it wrote to the peer, which is not missed afterwards. */
@@ -77,7 +83,7 @@ interface Edit {
  * then the peer's table is read again, and the file is written from that. What both changed
  * differently stays as the peer has it, and the file is saved as a conflict file before it is
  * replaced. A file that cannot be taken as it is (unreadable, columns missing, too many rows
- * removed) raises an alarm, and nothing is written on either side.
+ * removed) reports a condition, and nothing is written on either side.
  *
  * A file that was plainly made from an earlier copy than the last (see `findEarlier`) is merged
  * with that one, so that what the peer changed since stays. Saving the same file once more is
@@ -88,9 +94,9 @@ interface Edit {
  * equal changes are no changes.
  */
 export class TwoWayTable extends AnyTableMirror {
-  readonly #alarm = (code: AlarmCode, detail: string): MirrorAlarm =>
-    new MirrorAlarm(code, this.name, this.#shown, detail);
-  readonly #file = new EditedFile(this.target, this.deps.clock, this.#alarm);
+  readonly #condition = (code: ConditionCode, detail: string): MirrorCondition =>
+    new MirrorCondition(code, this.name, this.#shown, detail);
+  readonly #file = new EditedFile(this.target, this.deps.clock, this.#condition);
   readonly #bases = new BaseStore(this.deps.stateDir, this.name, this.plan.source, this.deps.clock);
 
   override async follow(
@@ -101,7 +107,7 @@ export class TwoWayTable extends AnyTableMirror {
       const read = await this.#file.read(options.signal);
       return await this.#sync(read, { before, options, isWritten: false, left: 0 });
     } catch (error) {
-      if (error instanceof MirrorAlarm)
+      if (error instanceof MirrorCondition)
         error.conflicts = await this.#file.standing(before?.conflicts);
       throw error;
     }
@@ -116,7 +122,7 @@ export class TwoWayTable extends AnyTableMirror {
    * The table is gone, and a person accepted that: the file goes, after it was saved as a conflict
    * file if it holds edits; then the base.
    *
-   * @throws MirrorAlarm, MirrorError
+   * @throws MirrorCondition, MirrorError
    */
   override async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
     try {
@@ -172,7 +178,7 @@ export class TwoWayTable extends AnyTableMirror {
   /**
    * The table that the person left in the file.
    *
-   * @throws MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE, EDIT_COLUMNS
+   * @throws MirrorCondition EDIT_UNREADABLE, EDIT_TOO_LARGE, EDIT_COLUMNS
    */
   async #readEdit(read: ReadFile, last: Last | undefined): Promise<Edit> {
     const base = last?.base;
@@ -195,11 +201,11 @@ export class TwoWayTable extends AnyTableMirror {
     const result = await readTable(format, bytes);
     if ('fault' in result) {
       const { line, column, what } = result.fault;
-      throw this.#alarm('EDIT_UNREADABLE', `line ${line}, column ${column}: ${what}`);
+      throw this.#condition('EDIT_UNREADABLE', `line ${line}, column ${column}: ${what}`);
     }
     const count = result.table.rows.length;
     if (count <= MOST_ROWS) return result.table;
-    throw this.#alarm(
+    throw this.#condition(
       'EDIT_TOO_LARGE',
       `it has ${numberText(count)} rows, of at most ${numberText(MOST_ROWS)}`,
     );
@@ -215,14 +221,14 @@ export class TwoWayTable extends AnyTableMirror {
     if (format !== 'csv' && mine.rows.length === 0) return;
     const missing = copy === undefined ? [] : lackedColumns(mine, copy);
     if (missing.length > 0) {
-      throw this.#alarm('EDIT_COLUMNS', `lacks columns that it had: ${quotedList(missing)}`);
+      throw this.#condition('EDIT_COLUMNS', `lacks columns that it had: ${quotedList(missing)}`);
     }
     const known = configured && new Set([...configured, ...(copy?.shown ?? [])]);
     const strange = mine.columns.filter(
       (column) => known?.has(column) === false || column.length > LONGEST_NAME,
     );
     if (strange.length > 0) {
-      throw this.#alarm(
+      throw this.#condition(
         'EDIT_COLUMNS',
         `has columns that this mirror cannot have: ${quotedList(strange)}`,
       );
@@ -237,10 +243,10 @@ export class TwoWayTable extends AnyTableMirror {
     if (odd === undefined) return;
     const what = `the key ${JSON.stringify(odd.pk)} has ${Buffer.byteLength(odd.pk)} bytes`;
     const limit = `keys of this peer have at most ${most} in ${LONGEST_NAME} characters, and do not end with NUL`;
-    throw this.#alarm('EDIT_UNREADABLE', `line ${odd.line}: ${what}; ${limit}`);
+    throw this.#condition('EDIT_UNREADABLE', `line ${odd.line}: ${what}; ${limit}`);
   }
 
-  /** @throws MirrorAlarm also EDIT_TOO_LARGE, EDIT_KEYS */
+  /** @throws MirrorCondition also EDIT_TOO_LARGE, EDIT_KEYS */
   async #readPeer(run: Run): Promise<PeerTable | undefined> {
     const byOwnHand = run.isWritten
       ? ['COLUMNS_LOST', 'ROWS_LOST', ...(run.left === 0 ? ['TABLE_EMPTY'] : [])]
@@ -256,7 +262,10 @@ export class TwoWayTable extends AnyTableMirror {
         for await (const group of stored.read()) {
           for (const { pk, cells } of group) {
             if (rows.has(pk))
-              throw this.#alarm('EDIT_KEYS', `the peer shows the key ${JSON.stringify(pk)} twice`);
+              throw this.#condition(
+                'EDIT_KEYS',
+                `the peer shows the key ${JSON.stringify(pk)} twice`,
+              );
             rows.set(pk, cells);
             size += pk.length;
             for (const [column, value] of cells) {
@@ -266,7 +275,7 @@ export class TwoWayTable extends AnyTableMirror {
           }
           if (rows.size > MOST_ROWS || size > LARGEST_EDITED) {
             const limits = `${MOST_ROWS} rows or ${LARGEST_EDITED} characters`;
-            throw this.#alarm('EDIT_TOO_LARGE', `the peer's table has more than ${limits}`);
+            throw this.#condition('EDIT_TOO_LARGE', `the peer's table has more than ${limits}`);
           }
         }
         run.left = rows.size;
@@ -280,7 +289,7 @@ export class TwoWayTable extends AnyTableMirror {
    * then it is sent group by group, each read back by the peer's client.
    *
    * @returns also all that was sent since the base
-   * @throws MirrorAlarm EDIT_DELETES before anything was sent
+   * @throws MirrorCondition EDIT_DELETES before anything was sent
    */
   async #send(
     read: ReadFile | undefined,
@@ -353,11 +362,14 @@ export class TwoWayTable extends AnyTableMirror {
   #checkDeletes(keys: readonly string[], most: number, { before, options }: Run): void {
     if (keys.length <= most) return;
     const removed = `${numberText(keys.length)} rows were removed (${quotedList(keys)})`;
-    const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${most}, at once`);
+    const condition = this.#condition(
+      'EDIT_DELETES',
+      `${removed}, more than maxDeletes, ${most}, at once`,
+    );
     // What a person accepted are the rows that were named, and not others that were removed since.
     const isAccepted =
-      options.accepted.includes('EDIT_DELETES') && before?.alarm?.message === alarm.message;
-    if (!isAccepted) throw alarm;
+      options.accepted.includes('EDIT_DELETES') && before?.condition?.message === condition.message;
+    if (!isAccepted) throw condition;
   }
 
   /**
@@ -394,7 +406,7 @@ export class TwoWayTable extends AnyTableMirror {
       const isOver = signal.aborted || error instanceof Overtaken || error instanceof PeersyncError;
       if (isOver) await this.#bases.withdraw();
       if (!isTooLarge(error)) throw error;
-      throw this.#alarm('EDIT_TOO_LARGE', `it would have more than ${LARGEST_EDITED} bytes`);
+      throw this.#condition('EDIT_TOO_LARGE', `it would have more than ${LARGEST_EDITED} bytes`);
     }
   }
 
