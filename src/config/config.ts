@@ -77,16 +77,16 @@ function deepFreeze<T extends object>(value: T): T {
 }
 
 const HINTS = {
-  CONFIG_MISSING: 'Run `peersync init` to write one, or name another with --config.',
-  CONFIG_UNREADABLE: 'Name a file that this user may read with --config.',
+  CONFIG_MISSING: 'Type `peersync init` to write one, or name another file with --config.',
+  CONFIG_UNREADABLE: 'Make it readable for this user, or name another file with --config.',
   CONFIG_SYNTAX:
-    'Mend the file at that place; `peersync schema` helps an editor to show such errors while you type.',
+    'Correct the file at that place. With the schema from `peersync schema`, an editor shows such errors while you type.',
   CONFIG_INVALID:
-    'Mend the file; `peersync schema` helps an editor to show such errors while you type.',
+    'Correct the file. With the schema from `peersync schema`, an editor shows such errors while you type.',
   CONFIG_NEEDS_RESTART:
-    'Nothing changed. Restart peersync with this file, or change the rest of it first.',
+    'Nothing changed. Restart peersync with this file, or undo the changes that conflict with the running values.',
   SECRET_MISSING:
-    'Provide it, or let peer.auth.password name another place: an environment variable, file or credential.',
+    'Provide it, or name another place in the configuration: an environment variable, a file or a credential.',
   SECRET_UNREADABLE:
     'Make it a regular file that holds only the secret and that this user may read.',
   SECRET_EMPTY: 'Put the secret there.',

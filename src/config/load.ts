@@ -29,15 +29,15 @@ export async function loadConfig(path: string): Promise<LoadedConfig> {
   const parsed = parseJson(await readText(absolute));
   if ('fault' in parsed) {
     const { line, column, what } = parsed.fault;
-    const message = `${absolute} is not JSON at line ${line}, column ${column}: ${what}.`;
+    const message = `${absolute} is not valid JSON at line ${line}, column ${column}: ${what}.`;
     throw new ConfigError('CONFIG_SYNTAX', message, { path: absolute, line, column });
   }
   return { path: absolute, config: await checkConfig(parsed.value, absolute) };
 }
 
 /**
- * Checks and completes a configuration that was read from `file`, an absolute path. What
- * contradicts each other is looked for where every value is right by itself.
+ * Checks and completes a configuration that was read from `file`, an absolute path. Contradictions
+ * between values are looked for only if every value is valid on its own.
  *
  * @throws ConfigError CONFIG_INVALID with all problems at once
  */
@@ -61,7 +61,9 @@ async function readText(path: string): Promise<string> {
   const content = await readFile(path).catch((error: unknown) => {
     const code = systemCode(error);
     if (code === 'ENOENT')
-      throw new ConfigError('CONFIG_MISSING', `There is no configuration file ${path}.`, { path });
+      throw new ConfigError('CONFIG_MISSING', `The configuration file ${path} does not exist.`, {
+        path,
+      });
     if (code === 'EISDIR') throw unreadable('it is a directory');
     throw unreadable(code === 'EACCES' ? 'this user may not read it' : messageOf(error));
   });
@@ -74,12 +76,12 @@ async function readText(path: string): Promise<string> {
 }
 
 function invalid(file: string, problems: readonly Problem[]): ConfigError {
-  const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  const count = problems.length === 1 ? 'an error' : `${problems.length} errors`;
   const message = `${file} has ${count}:${problemLines(problems)}`;
   return new ConfigError('CONFIG_INVALID', message, { path: file, problems });
 }
 
-/** The problems behind the schema's issues: one for each key that is wrong. */
+/** Returns the errors for the schema's issues: one for each key that is wrong. */
 function problemsOf(issues: readonly z.core.$ZodIssue[], input: unknown): Problem[] {
   const known = jsonSchema();
   const problems = issues.flatMap((issue): Problem[] => {
@@ -98,7 +100,7 @@ function problemsOf(issues: readonly z.core.$ZodIssue[], input: unknown): Proble
   return [...new Map(problems.map((problem) => [problem.path, problem])).values()];
 }
 
-/** Keys that stand in the configurations of other programs, and what may be meant here. */
+/** Keys from the configurations of other programs, with the keys that they may stand for here. */
 const OTHER_NAMES: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     address: ['listen', 'url'],
@@ -117,14 +119,14 @@ function unknownKey(parent: readonly PropertyKey[], key: string, known: JsonSche
   const elsewhere = keysOf(known).find((path) => path.endsWith(`.${key}`));
   const expected =
     similar !== undefined
-      ? `"${similar}": did you mean that?`
+      ? `"${similar}"`
       : elsewhere !== undefined
-        ? `it at ${elsewhere}`
+        ? `that key at ${elsewhere}`
         : `one of ${here.map((name) => `"${name}"`).join(', ')}`;
   return { path: z.core.toDotPath([...parent, key]), received: 'an unknown key', expected };
 }
 
-/** Every key of the file that holds a value, outer ones first: `folders[].settle`. */
+/** Returns every key of the file, such as `folders[].settle`. Outer keys come first. */
 function keysOf(node: JsonSchema, prefix = ''): string[] {
   return Object.entries(node.properties ?? {}).flatMap(([name, child]) => [
     `${prefix}${name}`,
@@ -142,8 +144,8 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 /**
- * A value for a message. Whatever stands near a password is not shown: it may be one, in the wrong
- * place.
+ * Returns a value as a message shows it. A value near a password is not shown, because it may be a
+ * password in the wrong place.
  */
 function shown(path: readonly PropertyKey[], value: unknown): string {
   if (value === undefined) return 'nothing';
@@ -159,8 +161,8 @@ function shown(path: readonly PropertyKey[], value: unknown): string {
 }
 
 /**
- * Hides user, password and query of a URL, where people keep tokens, also of a URL that lacks its
- * scheme.
+ * Hides the user, password and query of a URL, because they may contain secrets. The URL may lack
+ * its scheme.
  */
 function withoutCredentials(text: string): string {
   const withoutUser = text.replace(/^([a-z][a-z+.-]*:\/\/).*@|^[^/]*:.*@/is, '$1***@');

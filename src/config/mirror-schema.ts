@@ -17,7 +17,7 @@ const mirrorName = (usual: string) =>
   text('a name of 1 to 100 characters without control characters', /^[^\p{Cc}\p{Cs}]{1,100}$/u)
     .optional()
     .describe(
-      `What \`status\`, \`mirror\` and \`mirror accept\` call it; ${usual} unless given. Give one where two mirrors would be called the same.`,
+      `The name of the mirror in commands and messages. The default is ${usual}. Set it when two mirrors would have the same name.`,
     );
 
 const target = (description: string) =>
@@ -26,7 +26,7 @@ const target = (description: string) =>
     /^(?=.{1,1000}$)(?:(?!\.{1,2}(?:\/|$))[^\p{Cc}/]+(?:\/(?!$)|$))+$/u,
   )
     .optional()
-    .describe(`Where the file stands below \`mirror.root\`${description}`);
+    .describe(`The path of the file below \`mirror.root\`${description}`);
 
 /** Returns the error for a path without the variable that keeps its files apart. */
 const telling = (variable: string, files: string) => ({
@@ -40,15 +40,15 @@ const hasOnly = (target: string | undefined, ...variables: readonly string[]) =>
 
 const every = (usual: string) =>
   duration('1s', '365d', usual).describe(
-    'How often the peer is asked; a little is added or taken off so that not all ask at once. Shorten it for what changes often, lengthen it for what is large.',
+    'The time between two requests to the peer. It varies a little, so that not all mirrors ask at once. Shorten it for mirrors that change often, lengthen it for large ones.',
   );
 
 const maxSize = size('1 KiB', '1 TiB', '1 GiB').describe(
-  'Largest answer of the peer. A larger one is not taken: the old file stays, and the mirror reports a condition. Raise it for what is really that large.',
+  'The largest answer of the peer that is accepted. With a larger one, the old file stays and the mirror reports a condition. Raise it for tables and objects that really are that large.',
 );
 
 const versions = wholeNumber(0, 1000, 0).describe(
-  'How many earlier versions stay beside the file, as `NAME.1` (the latest) and so on.',
+  'The number of earlier versions that stay beside the file, as `NAME.1` (the latest) and so on.',
 );
 
 const share = z
@@ -58,13 +58,13 @@ const share = z
       'the name of a shared object, or a pattern such as "dump/*"',
       /^[^\p{Cc}]{1,500}$/u,
     ).describe(
-      'The name of the shared object (of a YaCy, the path of a file below `/share/`), or a pattern with `*` and `?` over all that the peer lists; each that matches is a mirror.',
+      'The name of the shared object (with a YaCy, the path of a file below `/share/`), or a pattern with `*` and `?`. Each object of the peer that matches the pattern is a mirror.',
     ),
     c: text('the group of a shared object', /^[^\p{Cc}]{1,500}$/u)
       .optional()
-      .describe('The group that it stands in, where the peer has groups.'),
+      .describe('The group of the shared object, if the peer has groups.'),
     path: target(
-      '; of a pattern, `{data}` is the name that it matches, made safe. `shares/`, `c` and `data` unless given.',
+      '. With a pattern, `{data}` stands for the name that matches, made safe. The default is `shares/`, `c` and `data`.',
     ),
     every: every('15m'),
     maxSize,
@@ -91,45 +91,45 @@ const table = z
       'the name of a table, or a pattern such as "prices-*"',
       /^[^\p{Cc}]{1,500}$/u,
     ).describe(
-      'The table, or a pattern with `*` and `?` over the tables that the peer has; each that matches is a mirror.',
+      'The name of the table, or a pattern with `*` and `?`. Each table of the peer that matches the pattern is a mirror.',
     ),
     path: target(
-      '; `{table}` is the name of the table, made safe. `tables/{table}.FORMAT` unless given.',
+      '. `{table}` stands for the name of the table, made safe. The default is `tables/{table}.FORMAT`.',
     ),
     format: oneOf(['csv', 'json', 'ndjson', 'xml'], 'csv').describe(
-      'What the file is written as: `ndjson` for programs, `csv` for spreadsheets.',
+      'The format of the file: `csv`, `json`, `ndjson` or `xml`. Take `ndjson` for programs, `csv` for spreadsheets.',
     ),
     columns: columnNames
       .optional()
       .describe(
-        'Which columns, in this order; the key always comes first. All of them unless given.',
+        'The columns, in this order. The key always comes first. The default is all columns.',
       ),
     sortBy: columnNames
       .optional()
-      .describe('Columns by which the rows are sorted, as text; by key unless given.'),
+      .describe('The columns by which the rows are sorted, as text. The default is the key.'),
     search: text('the words to search for')
       .optional()
-      .describe('Only rows that the peer finds by this.'),
+      .describe('A search of the peer that narrows the rows. The default is all rows.'),
     count: optionalNumber(1, 100_000_000).describe(
-      'Most rows that the peer is asked for; all unless given.',
+      'The most rows that the peer is asked for. The default is all rows.',
     ),
     every: every('15m'),
     maxSize,
     versions,
     newline: oneOf(['lf', 'crlf'], 'lf').describe(
-      'What ends a line (CSV only): `crlf` for programs that take RFC 4180 by the letter.',
+      'The end of a line (CSV only). Set `crlf` for programs that take RFC 4180 literally.',
     ),
     neutralise: flag(false).describe(
-      "Puts a ' before cells that a spreadsheet would take for a formula (CSV only). Switch it on when people open the file in a spreadsheet and strangers write the table.",
+      "Whether a ' is put before cells that a spreadsheet would take for a formula (CSV only). Switch it on when people open the file in a spreadsheet and strangers write the table.",
     ),
     edit: flag(false).describe(
-      'Two-way: what you change in the file is written to the peer. Switch it on for tables that are kept by hand.',
+      'Whether the table is two-way: your changes to the file are written to the peer. Switch it on for tables that are kept by hand.',
     ),
     deletes: flag(false).describe(
-      'With `edit`: a line removed from the file removes the row in the peer. Switch it on when rows are also removed by hand.',
+      'Whether, with `edit`, a line removed from the file deletes the row in the peer. Switch it on when rows are also removed by hand.',
     ),
     maxDeletes: wholeNumber(1, 1_000_000, 10).describe(
-      'With `deletes`: more rows than this at once wait for `mirror accept`. Raise it where large clean-ups are usual.',
+      'The most rows that `deletes` deletes at once. More rows wait for `mirror accept`. Raise it where large clean-ups are usual.',
     ),
   })
   .refine(
@@ -142,7 +142,7 @@ const table = z
   })
   .refine((given) => !given.columns?.includes('pk'), {
     path: ['columns'],
-    error: 'columns without "pk": the key comes first by itself',
+    error: 'columns without "pk" (the key always comes first)',
   })
   .refine(({ columns = [] }) => new Set(columns).size === columns.length, {
     path: ['columns'],
@@ -150,32 +150,31 @@ const table = z
   })
   .refine((given) => !given.neutralise || given.format === 'csv', {
     path: ['neutralise'],
-    error: 'false, or "format": "csv": spreadsheets take no formulas from other formats',
+    error: 'false, or "format": "csv" beside it (spreadsheets read no formulas from other formats)',
   })
   .refine((given) => given.newline === 'lf' || given.format === 'csv', {
     path: ['newline'],
-    error: '"lf", or "format": "csv": lines of the other formats end with LF',
+    error: '"lf", or "format": "csv" beside it (lines of the other formats end with LF)',
   })
   .refine((given) => !given.deletes || given.edit, {
     path: ['deletes'],
-    error:
-      'false, or "edit": true beside it: rows are removed in the peer only where the file is edited',
+    error: 'false, or "edit": true beside it (only an edited file deletes rows in the peer)',
   })
   .refine((given) => !given.edit || given.format !== 'xml', {
     path: ['format'],
-    error: '"csv", "json" or "ndjson": what is edited is not XML',
+    error: '"csv", "json" or "ndjson" (a file in XML cannot be edited)',
   })
   .refine((given) => !given.edit || !given.neutralise, {
     path: ['neutralise'],
-    error: 'false beside "edit": the marks would be written to the peer',
+    error: 'false beside "edit" (the marks would be written to the peer)',
   })
   .refine((given) => !given.edit || given.search === undefined, {
     path: ['search'],
-    error: 'nothing beside "edit": rows that are not found would look removed',
+    error: 'no "search" beside "edit" (rows that are not found would look removed)',
   })
   .refine((given) => !given.edit || given.count === undefined, {
     path: ['count'],
-    error: 'nothing beside "edit": rows that were not asked for would look removed',
+    error: 'no "count" beside "edit" (rows beyond it would look removed)',
   })
   .transform(({ name, path: given, ...rest }) => ({
     ...rest,
@@ -186,16 +185,16 @@ const table = z
 const citations = z
   .strictObject({
     name: mirrorName('`citations/` and the folder'),
-    folder: text('the name of a watched folder').describe('The watched folder.'),
+    folder: text('the name of a watched folder').describe('The name of the watched folder.'),
     path: target(
-      ' for each confirmed item; `{folder}` and `{path}` are those of the item. `citations/{folder}/{path}.json` unless given.',
+      ' for each confirmed file. `{folder}` and `{path}` are those of the watched file. The default is `citations/{folder}/{path}.json`.',
     ),
     filter: z
       .boolean({ error: 'true or false' })
       .optional()
-      .describe('Only sentences that occur in other documents.'),
+      .describe('Whether the file has only the sentences that occur in other documents.'),
     ch: optionalNumber(1, 10_000).describe(
-      'From how many common sentences on another document counts as similar; the peer decides unless given.',
+      'The number of common sentences from which on another document counts as similar. By default, the peer decides.',
     ),
     every: every('1d'),
   })
@@ -211,25 +210,26 @@ const citations = z
   }));
 
 /** The `mirror` section of the configuration file. */
-export const mirrorSchema = section('What comes from the peer.', {
-  root: directory('./data/mirror').describe(
-    'The directory below which everything mirrored from the peer is written. Point it where the readers of these files look.',
-  ),
-  requestsPerSecond: rate().describe(
-    'Most requests a second for mirrors: `20` unless given, and no limit for the embedded peer. Lower it to spare the peer.',
-  ),
-  shares: z
-    .array(share, { error: 'a list of shared objects' })
-    .default([])
-    .describe('Shared objects that are kept as files.'),
-  tables: z
-    .array(table, { error: 'a list of tables' })
-    .default([])
-    .describe('Tables that are kept as files.'),
-  citations: z
-    .array(citations, { error: 'a list of folders' })
-    .default([])
-    .describe(
-      'Folders whose documents get a file each with what the peer knows of their citations.',
+export const mirrorSchema = section(
+  'Tables, shared objects and citations of the peer that become files.',
+  {
+    root: directory('./data/mirror').describe(
+      'The directory below which all mirrored files are written. Set it to where the readers of these files look.',
     ),
-});
+    requestsPerSecond: rate().describe(
+      'The most requests a second for mirrors. The default is `20`, and no limit for the embedded peer. Lower it to spare the peer.',
+    ),
+    shares: z
+      .array(share, { error: 'a list of shared objects' })
+      .default([])
+      .describe('The shared objects that are mirrored.'),
+    tables: z
+      .array(table, { error: 'a list of tables' })
+      .default([])
+      .describe('The tables that are mirrored.'),
+    citations: z
+      .array(citations, { error: 'a list of folders' })
+      .default([])
+      .describe('The folders whose citations are mirrored: one file for each confirmed document.'),
+  },
+);
