@@ -29,7 +29,7 @@ const target = (description: string) =>
     .describe(`The path of the file below \`mirror.root\`${description}`);
 
 /** Returns the error for a path without the variable that keeps its files apart. */
-const telling = (variable: string, files: string) => ({
+const missingVariable = (variable: string, files: string) => ({
   path: ['path'],
   error: `a path with "${variable}" in it: each ${files} needs a file of its own`,
 });
@@ -72,7 +72,7 @@ const share = z
   })
   .refine(
     (given) => !isWildcard(given.data) || (given.path ?? '{data}').includes('{data}'),
-    telling('{data}', 'object that the pattern matches'),
+    missingVariable('{data}', 'object that the pattern matches'),
   )
   .transform(({ name, path: given, ...rest }) => {
     const group = rest.c === undefined ? '' : `${rest.c}/`;
@@ -134,7 +134,7 @@ const table = z
   })
   .refine(
     (given) => !isWildcard(given.table) || (given.path ?? '{table}').includes('{table}'),
-    telling('{table}', 'table that the pattern matches'),
+    missingVariable('{table}', 'table that the pattern matches'),
   )
   .refine((given) => hasOnly(given.path, '{table}'), {
     path: ['path'],
@@ -198,7 +198,10 @@ const citations = z
     ),
     every: every('1d'),
   })
-  .refine((given) => (given.path ?? '{path}').includes('{path}'), telling('{path}', 'document'))
+  .refine(
+    (given) => (given.path ?? '{path}').includes('{path}'),
+    missingVariable('{path}', 'document'),
+  )
   .refine((given) => hasOnly(given.path, '{folder}', '{path}'), {
     path: ['path'],
     error: 'a path with no variables but "{folder}" and "{path}"',

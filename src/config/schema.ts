@@ -178,7 +178,7 @@ const status = section('The status page and the addresses for monitoring.', {
   token: secretSchema
     .optional()
     .describe(
-      'The place of the token that the page asks for. A token has at least 16 characters. It is required when `listen` is not a loopback address. Set it also when other people have accounts on this machine.',
+      'The place of the token that the page asks for. When `listen` is not a loopback address, a token is required and must have at least 16 characters. Set one also when other people have accounts on this machine.',
     ),
 }).refine(({ listen, token }) => token !== undefined || !isOpen(listen), {
   path: ['listen'],
