@@ -135,7 +135,7 @@ const push = section('How documents are pushed.', {
     ),
   }).refine(({ min, max }) => min <= max, {
     path: ['min'],
-    error: 'at most push.backoff.max, "5m" unless given',
+    error: 'at most push.backoff.max ("5m" by default)',
   }),
 });
 
@@ -157,7 +157,7 @@ const confirm = section('How peersync confirms that documents are searchable.', 
   ),
 }).refine(({ hold = -1, timeout }) => hold < timeout, {
   path: ['hold'],
-  error: 'less than confirm.timeout, "10m" unless given: nothing could be confirmed',
+  error: 'less than confirm.timeout ("10m" by default): otherwise nothing could be confirmed',
 });
 
 const audit = section('How peersync notices that the peer lost documents.', {
@@ -183,7 +183,7 @@ const status = section('The status page and the addresses for monitoring.', {
 }).refine(({ listen, token }) => token !== undefined || !isOpen(listen), {
   path: ['listen'],
   error:
-    'a loopback address such as "127.0.0.1:8385", or a status.token beside it: others could reach the page',
+    'a loopback address such as "127.0.0.1:8385", or a status.token beside it (others could reach the page)',
 });
 
 function isOpen(listen: string): boolean {

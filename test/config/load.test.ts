@@ -328,9 +328,9 @@ describe('a contradiction', () => {
       'confirm.hold',
       '10m',
       'confirm.hold',
-      'less than confirm.timeout, "10m" unless given: nothing',
+      'less than confirm.timeout ("10m" by default): otherwise nothing',
     ],
-    ['push.backoff.min', '1h', 'push.backoff.min', 'at most push.backoff.max, "5m" unless given'],
+    ['push.backoff.min', '1h', 'push.backoff.min', 'at most push.backoff.max ("5m" by default)'],
   ])('with another key is reported: %s is %j', async (key, value, told, words) => {
     const [line] = await problems(withValue(key, value));
     expect(line?.startsWith(`${told}: received `)).toBe(true);
