@@ -21,7 +21,7 @@ import {
   type SkippedFile,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { isToBeRemoved, removesDocuments, unapprovedDeletes } from '../watch/deletions.js';
+import { isToBeRemoved, removesDocuments, unapprovedMassDeletion } from '../watch/deletions.js';
 import { isAbsence, look } from '../watch/lister.js';
 import { mountsAway } from '../watch/mounts.js';
 import { FolderRules, failures } from '../watch/rules.js';
@@ -350,7 +350,7 @@ function nextOfSkipped(
 
 /** Whether its document waits for a person. */
 function isHeld({ since }: Entry, { name }: FolderConfig, state: StateView): boolean {
-  return since < (unapprovedDeletes(state, name)?.before ?? 0);
+  return since < (unapprovedMassDeletion(state, name)?.before ?? 0);
 }
 
 /**

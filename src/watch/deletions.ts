@@ -24,7 +24,7 @@ import { UnreadFiles } from './unread-files.js';
  * Files that were removed at once, so many that a person is to approve it. A type and not an
  * interface, for it is kept as JSON.
  */
-export type HeldDeletes = {
+export type MassDeletion = {
   /** How many; renamed ones do not count. */
   readonly files: number;
   /** How many files the folder had with them. */
@@ -60,20 +60,20 @@ const heldKey = (folder: string) => `watch.held-deletes.${folder}`;
 const approvedKey = (folder: string) => `watch.approved-deletes.${folder}`;
 
 /** The removed files of a folder whose documents wait for a person. */
-export function unapprovedDeletes(
+export function unapprovedMassDeletion(
   state: Pick<StateView, 'meta'>,
   folder: string,
-): HeldDeletes | undefined {
-  const held = heldDeletes(state, folder);
+): MassDeletion | undefined {
+  const held = massDeletion(state, folder);
   return held?.before === state.meta(approvedKey(folder)) ? undefined : held;
 }
 
 /** Those that waited for `approveDeletes` when the folder was scanned last. */
-export function heldDeletes(
+export function massDeletion(
   state: Pick<StateView, 'meta'>,
   folder: string,
-): HeldDeletes | undefined {
-  return state.meta(heldKey(folder)) as HeldDeletes | undefined;
+): MassDeletion | undefined {
+  return state.meta(heldKey(folder)) as MassDeletion | undefined;
 }
 
 /**
@@ -81,7 +81,7 @@ export function heldDeletes(
  * memory; see `State.commit`.
  */
 export function approveDeletes(state: State, folder: string): void {
-  state.setMeta(approvedKey(folder), heldDeletes(state, folder)?.before);
+  state.setMeta(approvedKey(folder), massDeletion(state, folder)?.before);
 }
 
 /**
@@ -162,7 +162,7 @@ export class Deletions {
     const { folder, state } = this.deps;
     const isLeaving = after !== undefined && this.#isToBeRemoved(after);
     const isBack = (before === 'gone' || before === 'skipped') && after?.status !== 'removing';
-    if (isLeaving || (isBack && heldDeletes(state, folder.name) !== undefined)) this.#ask();
+    if (isLeaving || (isBack && massDeletion(state, folder.name) !== undefined)) this.#ask();
   }
 
   #isToBeRemoved(entry: Entry): entry is Candidate {
@@ -278,7 +278,7 @@ export class Deletions {
   #heldOf(
     found: ReadonlyMap<string, readonly Unapproved[]>,
     { all, crowded, before }: { all: number; crowded: ReadonlySet<number>; before: number },
-  ): HeldDeletes | undefined {
+  ): MassDeletion | undefined {
     if (crowded.size === 0) return undefined;
     const { clock, folder, state } = this.deps;
     let files = 0;
@@ -289,20 +289,23 @@ export class Deletions {
         files += 1;
         if (examples.length < EXAMPLES) examples.push(path);
       }
-    const since = heldDeletes(state, folder.name)?.since ?? clock.now();
+    const since = massDeletion(state, folder.name)?.since ?? clock.now();
     return { files, of: this.#filesWith(all), examples, since, before };
   }
 
-  #hold(held: HeldDeletes | undefined): void {
+  #hold(held: MassDeletion | undefined): void {
     const { changed, folder, log, state } = this.deps;
     const { name } = folder;
-    const known = heldDeletes(state, name);
+    const known = massDeletion(state, name);
     if (held === known) return;
     state.setMeta(heldKey(name), held);
     changed();
     if (known === undefined && held !== undefined) {
-      const { message, hint } = deletesHeld(name, held);
-      log.warn({ event: 'deletes-held', folder: name, code: 'DELETES_HELD' }, `${message} ${hint}`);
+      const { message, hint } = massDeletionCondition(name, held);
+      log.warn(
+        { event: 'deletes-await-approval', folder: name, code: 'DELETES_AWAIT_APPROVAL' },
+        `${message} ${hint}`,
+      );
     }
   }
 
@@ -438,9 +441,9 @@ function crowdedSeconds(
 }
 
 /** What a person is told, and what to do. */
-export function deletesHeld(folder: string, { examples, files, of }: HeldDeletes) {
+export function massDeletionCondition(folder: string, { examples, files, of }: MassDeletion) {
   return {
-    code: 'DELETES_HELD',
+    code: 'DELETES_AWAIT_APPROVAL',
     message: `${numberText(files)} of ${numberText(of)} files of the folder ${quoted(folder)} were removed or emptied at once, such as ${examples.map(escapeInvisible).join(', ')}; the peer keeps their documents until you approve that.`,
     hint: `\`peersync approve-deletes ${shellWord(folder)}\` removes the documents; files that come back end this.`,
   };

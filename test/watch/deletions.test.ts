@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { type Entry, gone, keptOutFor, removed } from '../../src/state/entry.js';
-import { approveDeletes, heldDeletes } from '../../src/watch/deletions.js';
+import { approveDeletes, massDeletion } from '../../src/watch/deletions.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox, listHere, send } from './inbox.js';
 
@@ -9,7 +9,7 @@ const many = (count: number, directory = 'd') =>
   Array.from({ length: count }, (_, i) => `${directory}/f${String(i).padStart(3, '0')}`);
 const sentInbox = async (files: readonly string[]) => send(await new Inbox(files).start());
 const count = (inbox: Inbox, status: Entry['status']) => inbox.state.counts()[status];
-const held = (inbox: Inbox) => heldDeletes(inbox.state, 'inbox');
+const held = (inbox: Inbox) => massDeletion(inbox.state, 'inbox');
 
 /** A folder without `onDelete`. */
 const UNSAID = { onDelete: undefined };
