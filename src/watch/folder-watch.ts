@@ -10,7 +10,8 @@ import type { EventListener, FsEvents } from './fs-events.js';
 import { FolderMounts } from './mounts.js';
 import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
 import { FolderRoot } from './root.js';
-import { FolderRules, type PathProblem, Problems } from './rules.js';
+import { FolderRules } from './rules/folder-rules.js';
+import { type PathProblem, Problems } from './rules/problems.js';
 import { Scanner } from './scanner.js';
 
 /** What a scan met. */

@@ -5,7 +5,8 @@ import type { StateView } from '../state/state.js';
 import { type DirectoryStat, look } from './lister.js';
 import type { WatchDeps } from './reconciler.js';
 import { hasKnownFiles, isEmptyDirectory, isLive, rootDevice } from './root.js';
-import { failures, type PathProblem } from './rules.js';
+import { failures } from './rules/failures.js';
+import type { PathProblem } from './rules/problems.js';
 
 /**
  * A directory that another file system is mounted on. A type and not an interface, for it is kept

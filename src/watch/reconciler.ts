@@ -40,7 +40,9 @@ import type { Debouncer } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
 import type { List } from './lister.js';
 import type { Renames } from './renames.js';
-import { type Decision, type FolderRules, failures, PRIVATE_KEY, type Problems } from './rules.js';
+import { failures, PRIVATE_KEY, SAME_DOCUMENT } from './rules/failures.js';
+import type { FolderRules, Taken } from './rules/folder-rules.js';
+import type { Problems } from './rules/problems.js';
 
 /** The numbers of watching. */
 export const WATCH_POLICY = {
@@ -121,8 +123,6 @@ export interface FolderDeps extends WatchDeps {
   /** Where a path of the folder stands, links on the way to the folder resolved. */
   readonly absolute: (path: string) => string;
 }
-
-type Taken = Extract<Decision, { take: true }>;
 
 /**
  * Compares what was found at a path of one folder with what state knows of it, and brings into
@@ -461,5 +461,5 @@ function otherForms(path: string): string[] {
 
 /** Whether another name has the document of this file. */
 function isWaitingForName(entry: Entry | undefined): boolean {
-  return entry?.status === 'quarantined' && entry.failure.code === failures.sameDocument('').code;
+  return entry?.status === 'quarantined' && entry.failure.code === SAME_DOCUMENT;
 }

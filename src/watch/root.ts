@@ -6,7 +6,7 @@ import { type Failure, isAwayStatus } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { WatchDeps } from './reconciler.js';
-import { failures } from './rules.js';
+import { failures } from './rules/failures.js';
 
 /** What is remembered of the root. A type and not an interface, for it is kept as JSON. */
 type Known = {

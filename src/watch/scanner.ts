@@ -16,7 +16,8 @@ import {
 } from './lister.js';
 import type { FolderMounts } from './mounts.js';
 import type { FolderDeps, Reconciler } from './reconciler.js';
-import { failures, IGNORE_FILE } from './rules.js';
+import { failures } from './rules/failures.js';
+import { IGNORE_FILE } from './rules/ignore-files.js';
 
 /** A directory to be listed. */
 interface Step {
@@ -100,7 +101,7 @@ export class Scanner {
   async #enter(directory: string): Promise<readonly Step[]> {
     const { folder, rules, absolute } = this.deps;
     if (this.#isUnknown(directory)) return [];
-    const closed = rules.closed(`${directory}/`);
+    const closed = rules.closedBy(`${directory}/`);
     if (closed !== undefined) {
       await this.#exclude(directory, closed);
       return [];
@@ -269,7 +270,7 @@ export class Scanner {
         events?.unwatch(absolute(path));
         // Where rules went with it, what stands there next may look as it did and has to be decided
         // anew.
-        if (rules.forget(path)) {
+        if (rules.ignoreFiles.forget(path)) {
           digests.clear();
           problems.resolve(joinPath(folder.path, path));
         }
@@ -329,7 +330,7 @@ export class Scanner {
    */
   async #readRules(directory: string): Promise<void> {
     const { folder, rules, debouncer, digests, problems } = this.deps;
-    if (!(await rules.readIgnoreFile(directory, (file, stat) => debouncer.atRest(file, stat))))
+    if (!(await rules.ignoreFiles.read(directory, (file, stat) => debouncer.atRest(file, stat))))
       return;
     digests.clear();
     problems.resolve(joinPath(folder.path, joinPath(directory, IGNORE_FILE)));
@@ -340,7 +341,7 @@ export class Scanner {
    * forgotten.
    */
   #isUnknown(directory: string): boolean {
-    const unreadable = this.deps.rules.unreadableFor(directory);
+    const unreadable = this.deps.rules.ignoreFiles.unreadableFor(directory);
     if (unreadable !== undefined)
       this.#report(unreadable.file, failures.rulesUnreadable(unreadable.reason));
     return unreadable !== undefined;
@@ -368,7 +369,7 @@ export class Scanner {
     const { folder, state, events, absolute, problems, rules } = this.deps;
     events?.unwatch(absolute(directory));
     this.mounts.forget(directory);
-    if (rules.forget(directory)) problems.resolve(joinPath(folder.path, directory));
+    if (rules.ignoreFiles.forget(directory)) problems.resolve(joinPath(folder.path, directory));
     await inSlices(state.entries.underDirectory(folder.name, directory), async (entries) => {
       for (const { path } of entries) this.reconciler.excluded(path, rule);
     });

@@ -9,7 +9,7 @@ import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.
 import type { UnmountedPart } from './mounts.js';
 import { WATCH_POLICY, type WatchDeps } from './reconciler.js';
 import { Renames } from './renames.js';
-import type { PathProblem } from './rules.js';
+import type { PathProblem } from './rules/problems.js';
 
 export type { FolderStatus, PathProblem, ScanReport, UnmountedPart };
 

@@ -14,7 +14,7 @@ import {
   skipped,
 } from '../../src/state/entry.js';
 import { massDeletion, massDeletionCondition } from '../../src/watch/deletions.js';
-import { failures } from '../../src/watch/rules.js';
+import { failures } from '../../src/watch/rules/failures.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { setUp } from './world.js';
 

@@ -19,9 +19,7 @@ describe('a folder whose root', () => {
     rmSync(inbox.root, { recursive: true });
     await inbox.start();
     await inbox.stands('held', 'FOLDER_MISSING');
-    expect(inbox.folder.failure?.hint).toMatch(
-      /^Mount or create it\. A daemon that runs sees that /,
-    );
+    expect(inbox.folder.failure?.hint).toMatch(/^Mount or create it\. A running daemon sees that /);
     inbox.write('a.txt');
     await inbox.becomes({ 'a.txt': 'pending' });
     await inbox.stands('watching');
@@ -39,7 +37,7 @@ describe('a folder whose root', () => {
     await inbox.stands('held', 'FOLDER_MISSING');
     expect(inbox.folder.directoriesWatched).toBe(0);
     expect(inbox.folder.failure?.hint).toMatch(
-      /^Mount it or bring it back\. A daemon that runs sees that /,
+      /^Mount it or bring it back\. A running daemon sees that /,
     );
     await inbox.rescan();
     inbox.expect({ 'sub/a.txt': 'pending' });

@@ -5,7 +5,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import { FolderRules, PatternList } from '../../src/watch/rules.js';
+import { FolderRules } from '../../src/watch/rules/folder-rules.js';
+import { PatternList } from '../../src/watch/rules/pattern-list.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox } from './inbox.js';
@@ -66,11 +67,11 @@ describe('the rules of a folder', () => {
   });
 
   it('close a directory that a leading rule skips, and only then', () => {
-    expect(rulesOf({ rules: [SKIP] }).closed('a/tmp/b')).toBe(
+    expect(rulesOf({ rules: [SKIP] }).closedBy('a/tmp/b')).toBe(
       'rules[0] "tmp/" of folder "inbox": skip',
     );
     const after = { match: 'keep.md', collection: 'k' };
-    expect(rulesOf({ rules: [after, SKIP] }).closed('a/tmp/b')).toBeUndefined();
+    expect(rulesOf({ rules: [after, SKIP] }).closedBy('a/tmp/b')).toBeUndefined();
   });
 });
 
@@ -87,7 +88,7 @@ describe('.peersyncignore files', () => {
       writeFileSync(join(root, directory, '.peersyncignore'), text);
     }
     const rules = new FolderRules(folderOf(root));
-    await rules.readIgnoreFiles('docs/deep/file');
+    await rules.ignoreFiles.readAllAbove('docs/deep/file');
     expect(rules.decide('x.log').rule).toBe('.peersyncignore in the folder: "*.log"');
     expect(rules.decide('docs/deep/keep.log').rule).toBe(
       '.peersyncignore in docs/deep/: "keep.log"',
@@ -135,7 +136,7 @@ describe('.peersyncignore files', () => {
     expect(inbox.folder.lastScan).toBe(lastScan);
     const rules = new FolderRules(folderOf(inbox.root));
     inbox.write('d/.peersyncignore/is-a-directory');
-    await rules.readIgnoreFiles('d/y');
+    await rules.ignoreFiles.readAllAbove('d/y');
     const rule = '.peersyncignore in d/ cannot be read (it is not a regular file)';
     expect(rules.decide('d/y')).toEqual({ take: false, rule });
     expect(rules.decide('y').take).toBe(true);
@@ -148,11 +149,11 @@ describe('.peersyncignore files', () => {
       // What is read in several pieces is read for longer.
       writeFileSync(file, '# older\n'.repeat(100_000));
       const rules = new FolderRules(folderOf(root));
-      const older = rules.readIgnoreFile('');
+      const older = rules.ignoreFiles.read('');
       for (let i = 0; i < turns % 10; i += 1) await nextTurn();
       writeFileSync(`${file}.new`, 'secret\n');
       renameSync(`${file}.new`, file);
-      await Promise.all([older, rules.readIgnoreFile('')]);
+      await Promise.all([older, rules.ignoreFiles.read('')]);
       expect(rules.decide('secret').take).toBe(false);
     }
   });

@@ -18,7 +18,7 @@ describe('a file that is skipped', () => {
     const folder = { maxFileSize: 1_000, ignoreDefaults: true };
     const inbox = await new Inbox(files).start({ folder });
     expect(inbox.lines.filter((line) => line.includes('skipped')).toSorted()).toEqual([
-      'info: skipped inbox/empty: The file is empty. It is taken as soon as something is in it.',
+      'info: skipped inbox/empty: The file is empty. It is taken as soon as it has content.',
       'info: skipped inbox/large: The file has 2 KiB; the limit of its folder is 1000 B. Raise `maxFileSize` of the folder if the peer takes such large documents.',
       'info: skipped inbox/no.bin: Not text. None.',
       expect.stringMatching(
