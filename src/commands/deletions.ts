@@ -3,7 +3,7 @@ import { type Forgetting, nothingHeld } from '../report/deletions.js';
 import { knownFolder } from '../report/items.js';
 import type { StatusReport } from '../report/status.js';
 import { itemName } from '../state/entry.js';
-import type { MassDeletion } from '../watch/deletions.js';
+import type { MassDeletion } from '../watch/mass-deletions.js';
 import { answer, complain, define, type GlobalOptions, UsageError } from './context.js';
 import { askAnyoneOnce, configToAsk } from './daemon-access.js';
 import * as option from './option.js';

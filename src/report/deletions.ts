@@ -13,7 +13,7 @@ import {
   type Sent,
 } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { approveDeletes, type MassDeletion, massDeletion } from '../watch/deletions.js';
+import { approveDeletes, type MassDeletion, massDeletion } from '../watch/mass-deletions.js';
 import { knownFolder, wrongly } from './items.js';
 
 // What a person decides about the documents of files that are not there, or not taken, any more.

@@ -21,7 +21,7 @@ import type { DialectSource } from '../uplink/deps.js';
 import { repairAuditProgress } from '../uplink/repair-audit.js';
 import { unseenAddresses } from '../uplink/unseen-addresses.js';
 import type { Uplink } from '../uplink/uplink.js';
-import { massDeletionCondition, unapprovedMassDeletion } from '../watch/deletions.js';
+import { massDeletionCondition, unapprovedMassDeletion } from '../watch/mass-deletions.js';
 import type { Watcher } from '../watch/watcher.js';
 import { formerFolders } from './former-folders.js';
 import { paceOf } from './pace.js';

@@ -21,8 +21,9 @@ import {
   type SkippedFile,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { isToBeRemoved, removesDocuments, unapprovedMassDeletion } from '../watch/deletions.js';
+import { isToBeRemoved, removesDocuments } from '../watch/deletion-candidates.js';
 import { isAbsence, look } from '../watch/lister.js';
+import { unapprovedMassDeletion } from '../watch/mass-deletions.js';
 import { mountsAway } from '../watch/mounts.js';
 import { failures } from '../watch/rules/failures.js';
 import { FolderRules } from '../watch/rules/folder-rules.js';

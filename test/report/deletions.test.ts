@@ -13,7 +13,7 @@ import {
   type SkippedWithDocument,
   skipped,
 } from '../../src/state/entry.js';
-import { massDeletion, massDeletionCondition } from '../../src/watch/deletions.js';
+import { massDeletion, massDeletionCondition } from '../../src/watch/mass-deletions.js';
 import { failures } from '../../src/watch/rules/failures.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { setUp } from './world.js';

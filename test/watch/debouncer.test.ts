@@ -11,9 +11,10 @@ function setUp(onLook: (path: string) => Promise<void> | void = () => {}) {
   const clock = new FakeClock();
   const looked: string[] = [];
   const asked: string[] = [];
-  const debouncer = new Debouncer(SETTLE, clock, async (path, isAsked) => {
+  const debouncer = new Debouncer(SETTLE, clock);
+  debouncer.start(async (path, read) => {
     looked.push(path);
-    if (isAsked) asked.push(path);
+    if (read === 'always') asked.push(path);
     await onLook(path);
   });
   /** Of a file that was written so long ago. */
@@ -121,7 +122,7 @@ describe('a path', () => {
 
   it('that somebody asked for is looked at as that, whatever else names it', async () => {
     const { clock, looked, asked, debouncer } = setUp();
-    debouncer.look('f', true);
+    debouncer.look('f', 'always');
     debouncer.changed('', 'f');
     debouncer.look('f');
     debouncer.look('g');
@@ -137,9 +138,9 @@ describe('a path', () => {
       await nextTurn();
       now -= 1;
     });
-    for (let i = 0; i < 20_000; i += 1) debouncer.look(`${i}`, true);
+    for (let i = 0; i < 20_000; i += 1) debouncer.look(`${i}`, 'always');
     await clock.advance(30);
-    debouncer.look('late', true);
+    debouncer.look('late', 'always');
     while (debouncer.busy) await clock.advance(30);
     expect(new Set(looked).size).toBe(20_001);
     expect(most).toBe(16);
@@ -156,10 +157,10 @@ describe('a path', () => {
 
   it('is forgotten by a stop, and nothing is looked at any more', async () => {
     const { clock, looked, debouncer } = setUp(nextTurn);
-    for (let i = 0; i < 1_000; i += 1) debouncer.look(`${i}`, true);
+    for (let i = 0; i < 1_000; i += 1) debouncer.look(`${i}`, 'always');
     clock.skip(30);
     await Promise.all([clock.advance(0), debouncer.stop()]);
-    debouncer.look('late', true);
+    debouncer.look('late', 'always');
     await clock.advance(100);
     expect(looked.length).toBeLessThan(20);
     expect(debouncer.busy).toBe(false);

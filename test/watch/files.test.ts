@@ -195,7 +195,7 @@ describe('what happens to a file', () => {
     inbox.write('more');
     const before = commits;
     await until(() => commits > before, 'it is tried again');
-    expect(inbox.said('error: What changed on disk cannot be recorded: disk full')).toBe(1);
+    expect(inbox.said('error: Changes of the folders cannot be recorded: disk full')).toBe(1);
     isFull = false;
     await until(() => isSaved, 'all is on disk');
     await inbox.idle();

@@ -23,6 +23,7 @@ import {
   type Sent,
 } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import type { ReadMode } from '../../src/watch/debouncer.js';
 import { type List, list } from '../../src/watch/lister.js';
 import {
   type FolderStatus,
@@ -210,8 +211,8 @@ export class Inbox {
   }
 
   /** Looks at a path as if an event had named it. */
-  async look(path: string, isAsked?: boolean): Promise<void> {
-    this.watcher.lookSoon({ folder: 'inbox', path }, isAsked);
+  async look(path: string, read?: ReadMode): Promise<void> {
+    this.watcher.lookSoon({ folder: 'inbox', path }, read);
     await this.idle();
   }
 

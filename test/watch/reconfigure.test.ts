@@ -39,7 +39,7 @@ describe('a watcher that is told to watch otherwise', () => {
     afterwards('test', open);
     const notes = another(inbox);
     inbox.write('../notes/n.txt');
-    inbox.watcher.watch(settings(notes));
+    inbox.watcher.configure(settings(notes));
     await inbox.idle();
     expect(inbox.status('n.txt', 'notes')).toBe('pending');
     expect(names(inbox)).toEqual(['notes']);
@@ -48,7 +48,7 @@ describe('a watcher that is told to watch otherwise', () => {
   it('scans a folder that was added, follows it from then on, and scans no other', async () => {
     const inbox = await new Inbox(['a.txt', '../notes/n.txt']).start();
     const { lastScan } = inbox.folder;
-    inbox.watcher.watch(settings(folderOf(inbox.root), another(inbox)));
+    inbox.watcher.configure(settings(folderOf(inbox.root), another(inbox)));
     await inbox.idle();
     expect(inbox.status('n.txt', 'notes')).toBe('pending');
     inbox.write('../notes/later.txt');
@@ -63,7 +63,7 @@ describe('a watcher that is told to watch otherwise', () => {
     const inbox = await new Inbox().start({ folder });
     inbox.write('fresh.txt');
     await until(() => inbox.folder.settling === 1, 'it settles');
-    inbox.watcher.watch(settings(folderOf(inbox.root, folder), another(inbox)));
+    inbox.watcher.configure(settings(folderOf(inbox.root, folder), another(inbox)));
     expect(inbox.folder.settling).toBe(1);
     await inbox.becomes({ 'fresh.txt': 'pending' });
   });
@@ -79,7 +79,7 @@ describe('a watcher that is told to watch otherwise', () => {
     const { watcher, state } = inbox;
     await until(() => state.counts('notes').pending > 10, 'the scan is under way');
     for (let i = 0; i < 50; i += 1) watcher.lookSoon({ folder: 'notes', path: `${i}.txt` });
-    watcher.watch(settings(folderOf(inbox.root)));
+    watcher.configure(settings(folderOf(inbox.root)));
     const known = state.counts('notes').pending;
     expect(known).toBeLessThan(300);
     inbox.write('../notes/later.txt');
@@ -95,7 +95,7 @@ describe('a watcher that is told to watch otherwise', () => {
     const inbox = new Inbox(MANY);
     await inbox.begin({ policy: { readers: 2, backpressureAt: 10 } });
     await until(() => inbox.state.counts().pending > 10, 'the scan is under way');
-    inbox.watcher.watch(
+    inbox.watcher.configure(
       settings(folderOf(inbox.root, { collection: 'other', ignore: ['1*.txt'] })),
     );
     await inbox.idle();
@@ -110,13 +110,13 @@ describe('a watcher that is told to watch otherwise', () => {
     const inbox = await new Inbox().start();
     const folder = folderOf(inbox.root);
     expect(inbox.folder).toMatchObject({ state: 'watching', directoriesWatched: 1 });
-    inbox.watcher.watch({ ...settings(folder), hints: false });
+    inbox.watcher.configure({ ...settings(folder), hints: false });
     await inbox.idle();
     expect(inbox.folder).toMatchObject({ state: 'unwatched', directoriesWatched: 0 });
-    inbox.watcher.watch({ ...settings(folder), hints: false, rescanMs: 100 });
+    inbox.watcher.configure({ ...settings(folder), hints: false, rescanMs: 100 });
     inbox.write('a.txt');
     await inbox.becomes({ 'a.txt': 'pending' });
-    inbox.watcher.watch(settings(folder));
+    inbox.watcher.configure(settings(folder));
     await inbox.idle();
     expect(inbox.folder).toMatchObject({ state: 'watching', directoriesWatched: 1 });
   });
@@ -125,10 +125,10 @@ describe('a watcher that is told to watch otherwise', () => {
     const inbox = new Inbox();
     const [a, b, c] = [folderOf(inbox.root), another(inbox, 'b'), another(inbox, 'c')];
     await inbox.begin({ folders: [a, b] });
-    inbox.watcher.watch(settings(c, b, a));
+    inbox.watcher.configure(settings(c, b, a));
     expect(names(inbox)).toEqual(['c', 'b', 'inbox']);
-    inbox.watcher.watch(settings(c));
-    inbox.watcher.watch(settings(b, c));
+    inbox.watcher.configure(settings(c));
+    inbox.watcher.configure(settings(b, c));
     inbox.write('../b/again.txt');
     await until(() => inbox.status('again.txt', 'b') === 'pending', 'b is followed again');
   });

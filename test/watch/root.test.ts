@@ -69,11 +69,11 @@ describe('a folder whose root', () => {
     renameSync(`${inbox.root}.away`, inbox.root);
     await hears('there');
     const settings = { hints: true, rescanMs: 3_600_000 };
-    watcher.watch({ ...settings, folders: [folderOf(`${inbox.root}.elsewhere`)] });
+    watcher.configure({ ...settings, folders: [folderOf(`${inbox.root}.elsewhere`)] });
     expect(heard.at(-1)).toBe('missing');
-    watcher.watch({ ...settings, folders: [folderOf(inbox.root)] });
+    watcher.configure({ ...settings, folders: [folderOf(inbox.root)] });
     await hears('there');
-    watcher.watch({ ...settings, folders: [] });
+    watcher.configure({ ...settings, folders: [] });
     expect(heard.at(-1)).toBeUndefined();
   });
 

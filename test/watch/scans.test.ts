@@ -11,10 +11,13 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { accepted, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { FolderWatch } from '../../src/watch/folder-watch.js';
+import { Committer } from '../../src/watch/committer.js';
+import { WATCH_POLICY } from '../../src/watch/deps.js';
+import { type FolderDeps, folderDeps } from '../../src/watch/folder-deps.js';
+import { FolderGuard } from '../../src/watch/folder-guard.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from '../../src/watch/fs-events.js';
 import { entriesOf, type List, listIn } from '../../src/watch/lister.js';
-import { Reconciler, WATCH_POLICY } from '../../src/watch/reconciler.js';
+import { Reconciler } from '../../src/watch/reconciler.js';
 import { Renames } from '../../src/watch/renames.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -317,6 +320,24 @@ describe('a scan', () => {
   });
 });
 
+/** A guard of a folder that may be looked at, and is or is not certainly the folder. */
+class PlayedGuard extends FolderGuard {
+  constructor(
+    deps: FolderDeps,
+    private readonly certain: boolean,
+  ) {
+    super(deps);
+  }
+
+  override get mayLook(): boolean {
+    return true;
+  }
+
+  override async isCertain(): Promise<boolean> {
+    return this.certain;
+  }
+}
+
 describe('that a file is gone,', () => {
   const to = {
     folder: 'inbox',
@@ -360,13 +381,13 @@ describe('that a file is gone,', () => {
       ...shared,
       renames,
       isEmbedded: () => false,
-      changed: () => {},
+      committer: new Committer(state, clock, log),
       policy: WATCH_POLICY,
     };
-    const { deps } = new FolderWatch(folderOf(temporaryDirectory()), all, undefined);
-    const is = { mayLook: () => true, isCertain: async () => isCertain };
+    const deps = folderDeps(folderOf(temporaryDirectory()), all, undefined);
+    const guard = new PlayedGuard(deps, isCertain);
     state.put(item);
-    const removing = new Reconciler({ ...deps, ...is }).removed([item]);
+    const removing = new Reconciler({ ...deps, guard }).removed([item]);
     state.put(meanwhile);
     await removing;
     expect(state.get('inbox', 'a')).toMatchObject(outcome);

@@ -17,7 +17,7 @@ const WENT_MS_AGO = 5_000;
 async function mayBeOneOf(files: Readonly<Record<string, Partial<FileStat>>>, aheadMs = 0) {
   const clock = new FakeClock();
   clock.set(aheadMs);
-  const debouncer = new Debouncer(SETTLE, clock, async () => {});
+  const debouncer = new Debouncer(SETTLE, clock);
   const went = clock.now() - WENT_MS_AGO;
   const stat = { size: 100, mtimeMs: 1, ctimeMs: went - 1_000 + aheadMs, ino: 7 };
   for (const [path, changes] of Object.entries(files))

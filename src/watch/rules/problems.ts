@@ -1,4 +1,6 @@
+import type { FolderConfig } from '../../config/config.js';
 import type { Clock } from '../../lib/clock.js';
+import { joinPath } from '../../lib/file.js';
 import type { Logger } from '../../lib/logger.js';
 import { escapeInvisible, isWithin } from '../../lib/text.js';
 import type { Failure } from '../../state/entry.js';
@@ -28,13 +30,16 @@ export class Problems {
   readonly #seen = new Set<string>();
 
   constructor(
-    private readonly folder: string,
+    private readonly folder: FolderConfig,
     private readonly clock: Clock,
     private readonly log: Logger,
   ) {}
 
-  report(path: string, failure: Failure): void {
-    const { folder, log } = this;
+  /** @param relative the path relative to the folder */
+  report(relative: string, failure: Failure): void {
+    const { log } = this;
+    const { name: folder } = this.folder;
+    const path = joinPath(this.folder.path, relative);
     const { code, message, hint } = failure;
     const key = `${code} ${path} ${message}`;
     const isNew = !this.#known.has(key);
@@ -70,8 +75,9 @@ export class Problems {
     return this.list().filter(({ failure }) => failure.code === code);
   }
 
-  /** Drops the problems of a path and of all below it. */
-  resolve(path: string): void {
+  /** Drops the problems of a path, relative to the folder, and of all below it. */
+  resolve(relative: string): void {
+    const path = joinPath(this.folder.path, relative);
     for (const [key, known] of this.#known) if (isWithin(known.path, path)) this.#known.delete(key);
   }
 }
