@@ -4,6 +4,7 @@ import { Modes, type Transitions } from '../lib/modes.js';
 import type { Debouncer } from './debouncer.js';
 import type { WatchDeps } from './deps.js';
 import type { FsEvents } from './fs-events.js';
+import { look } from './lister.js';
 import type { FolderMounts } from './mounts.js';
 import type { FolderRoot } from './root.js';
 import type { ScanQueue } from './scan-queue.js';
@@ -101,6 +102,18 @@ export class FolderGuard {
     const needsScan = isChanged || modes.is('held');
     if (needsScan && root.isThere && !modes.is('stopped')) void scans.request();
     return isChanged ? 'changed' : 'same';
+  }
+
+  /**
+   * Whether the directory that was accepted as the root still stands there. If not, the root is
+   * checked at once: nothing may be read in a directory that was put in its place.
+   */
+  async isRootInPlace(): Promise<boolean> {
+    const { root } = this.deps;
+    const found = await look(root.real);
+    if ('stat' in found && root.isAccepted(found.stat)) return true;
+    await this.check();
+    return this.mayLook;
   }
 
   /** Whether the root is certainly the folder, so that a file which is absent was removed. */

@@ -83,14 +83,13 @@ export class FolderMounts {
   }
 
   /**
-   * Reports that a scan listed a directory, not through a link. The directory is remembered if it
-   * is a mount.
+   * Reports that a scan listed a directory below the root, not through a link. The directory is
+   * remembered if it is a mount.
    *
    * @returns false if another directory is known there, so that `check` has to decide
    */
   met(path: string, { dev, ino }: DirectoryStat): boolean {
     const { state } = this.deps;
-    if (path === '') return true;
     const mounts = knownMounts(this.folder, state);
     const known = mounts.find((mount) => mount.path === path);
     if (known !== undefined) return known.dev === dev && known.ino === ino;

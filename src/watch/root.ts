@@ -1,4 +1,5 @@
 import { lstat, opendir, realpath } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
 import { escapeInvisible } from '../lib/text.js';
@@ -51,7 +52,7 @@ export class FolderRoot {
   /** The path of the directory that was last accepted as the folder, links resolved. */
   real: string;
   /** The identity of that directory; undefined until one was accepted. */
-  #identity: string | undefined;
+  #accepted: Pick<KnownRoot, 'dev' | 'ino' | 'real'> | undefined;
 
   constructor(
     private readonly folder: FolderConfig,
@@ -63,7 +64,12 @@ export class FolderRoot {
 
   /** Whether the root was checked and is the folder. */
   get isThere(): boolean {
-    return this.held === undefined && this.#identity !== undefined;
+    return this.held === undefined && this.#accepted !== undefined;
+  }
+
+  /** Whether a directory is the one that was last accepted as the folder. */
+  isAccepted({ dev, ino }: Pick<KnownRoot, 'dev' | 'ino'>): boolean {
+    return this.#accepted?.dev === dev && this.#accepted.ino === ino;
   }
 
   /** Looks at the root. @returns whether it went away, came back, or is another directory */
@@ -71,7 +77,7 @@ export class FolderRoot {
     const { path, name } = this.folder;
     const { state } = this.deps;
     const { isThere } = this;
-    const identity = this.#identity;
+    const before = this.#accepted;
     try {
       const { found, isKnown, replaced } = await rootAt(this.folder, state, accepts);
       if (replaced === undefined) {
@@ -79,14 +85,14 @@ export class FolderRoot {
         // The next commit brings it to the disk. Without one, the next start looks again.
         if (!isKnown) state.setMeta(keyOf(name), found);
         this.real = real;
-        this.#identity = `${real}:${dev}:${ino}`;
+        this.#accepted = { dev, ino, real };
       }
       this.#setHeld(replaced);
     } catch (error) {
       const code = systemCode(error) ?? 'UNKNOWN';
       this.#setHeld(failures.rootMissing(path, code, wasSeen(this.folder, state)));
     }
-    return this.isThere !== isThere || this.#identity !== identity;
+    return this.isThere !== isThere || !isDeepStrictEqual(this.#accepted, before);
   }
 
   #setHeld(held: Failure | undefined): void {

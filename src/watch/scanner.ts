@@ -82,7 +82,7 @@ export class Scanner {
   /** Returns the step at which a look begins; none if a rule or a link keeps the directory out. */
   async #enter(directory: string): Promise<readonly Step[]> {
     const { folder, guard, rules } = this.deps;
-    if (this.#hasUnknownRules(directory)) return [];
+    if (!(await guard.isRootInPlace()) || this.#hasUnknownRules(directory)) return [];
     const rule = rules.closedBy(`${directory}/`);
     if (rule !== undefined) {
       await this.#lookup.exclude(directory, rule);
@@ -112,15 +112,16 @@ export class Scanner {
 
   /** Lists one directory. @returns the directories in it that are to be listed next */
   async #visit(step: Step, met: Met): Promise<readonly Step[]> {
-    const { digests, guard, mounts, rules } = this.deps;
+    const { digests, guard, mounts, root, rules } = this.deps;
     const { path, reached } = step;
     // A directory without a watch is compared whole: it may have been away since the last scan.
     const isNew = await this.#opensWatch(step);
     const known = isNew ? undefined : digests.get(path);
     const listing = await this.#list(step, known);
     if ('code' in listing) return await this.#notListed(path, listing.code);
-    // The check decides whether a file system is away, or was replaced.
-    if (reached === 'directly' && !mounts.met(path, listing.stat)) await guard.isCertain();
+    // Another directory stands there than before. The check decides whether it is accepted.
+    const isKnown = path === '' ? root.isAccepted(listing.stat) : mounts.met(path, listing.stat);
+    if (reached === 'directly' && !isKnown) await guard.check();
     if (!guard.mayLook || guard.isUnmounted(`${path}/`)) return [];
     met.directories += 1;
     met.files += listing.files;

@@ -195,6 +195,30 @@ describe('a folder whose root', () => {
     },
   );
 
+  it.skipIf(process.getuid?.() !== 0).each([
+    ['a look at a file of the same name', 'a.txt'],
+    ['a look at a file that was not there', 'secret.md'],
+    ['a listing', 'sub/'],
+    ['a listing of the root', '/'],
+  ])(
+    'is swapped for the directory of another user between two checks is held by %s (needs root)',
+    async (_, path) => {
+      const inbox = new Inbox(['a.txt']);
+      chownSync(inbox.root, 4_321, 4_321);
+      const policy = { rootCheckMs: 3_600_000 };
+      await inbox.start({ hints: false, policy });
+      for (const name of ['secret.md', 'a.txt', 'sub/secret.md'])
+        inbox.write(`../private/${name}`, 'a secret');
+      renameSync(inbox.root, `${inbox.root}.old`);
+      renameSync(inbox.at('../private'), inbox.root);
+      await inbox.long('a.txt');
+      await inbox.look(path);
+      expect(inbox.folder).toMatchObject({ state: 'held', failure: { code: 'FOLDER_REPLACED' } });
+      expect(inbox.paths()).toEqual(['a.txt']);
+      expect(inbox.get('a.txt')?.version.size).toBe('content of a.txt'.length);
+    },
+  );
+
   it('is known of an earlier version without its real path is taken as it stands', async () => {
     const inbox = await new Inbox(['a.txt']).start();
     await inbox.watcher.stop();

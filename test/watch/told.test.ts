@@ -59,7 +59,7 @@ describe('a file that is skipped', () => {
     await inbox.start({ folder: { ignore: ['*.txt'] } });
     await inbox.rescan();
     const line =
-      'info: skipped inbox/a.txt: ignore pattern "*.txt" of folder "inbox". The peer keeps what it was sent of it. `peersync forget inbox --remove` removes such documents from the peer.';
+      'info: skipped inbox/a.txt: ignore pattern "*.txt" of folder "inbox". The peer keeps the document that it already has. `peersync forget inbox --remove` removes such documents from the peer.';
     expect(inbox.lines.filter((each) => each.includes('skipped'))).toEqual([line]);
   });
 
