@@ -25,8 +25,8 @@ const MANY = Object.fromEntries(
   Array.from({ length: 300 }, (_, i) => [`${i}.txt`, 'x'.repeat(20_000)]),
 );
 
-describe('a watcher that is told to watch otherwise', () => {
-  it('does so though the disk of a folder that it lets go does not answer', async () => {
+describe('a watcher that is configured again', () => {
+  it('does not wait for the disk of a folder that is no longer watched', async () => {
     const { open, opened } = gate();
     const silent: FsEvents = {
       watch: async () => 'watched',
@@ -45,7 +45,7 @@ describe('a watcher that is told to watch otherwise', () => {
     expect(names(inbox)).toEqual(['notes']);
   });
 
-  it('scans a folder that was added, follows it from then on, and scans no other', async () => {
+  it('scans and follows a folder that was added, and scans no other', async () => {
     const inbox = await new Inbox(['a.txt', '../notes/n.txt']).start();
     const { lastScan } = inbox.folder;
     inbox.watcher.configure(settings(folderOf(inbox.root), another(inbox)));
@@ -58,7 +58,7 @@ describe('a watcher that is told to watch otherwise', () => {
     expect(inbox.folder.lastScan).toBe(lastScan);
   });
 
-  it('keeps what settles in a folder that is as before', async () => {
+  it('keeps the settling files of an unchanged folder', async () => {
     const folder = { settle: 1_000 };
     const inbox = await new Inbox().start({ folder });
     inbox.write('fresh.txt');
@@ -68,7 +68,7 @@ describe('a watcher that is told to watch otherwise', () => {
     await inbox.becomes({ 'fresh.txt': 'pending' });
   });
 
-  it('looks at a removed folder no more, whatever was under way there', async () => {
+  it('does not look at a removed folder any more, whatever was under way there', async () => {
     const inbox = new Inbox();
     const notes = another(inbox);
     for (const [path, content] of Object.entries(MANY)) inbox.write(`../notes/${path}`, content);
@@ -91,7 +91,7 @@ describe('a watcher that is told to watch otherwise', () => {
     expect(names(inbox)).toEqual(['inbox']);
   });
 
-  it('takes a changed folder up anew, in the midst of its first scan', async () => {
+  it('scans a changed folder again, even in the middle of its first scan', async () => {
     const inbox = new Inbox(MANY);
     await inbox.begin({ policy: { readers: 2, backpressureAt: 10 } });
     await until(() => inbox.state.counts().pending > 10, 'the scan is under way');
@@ -121,7 +121,7 @@ describe('a watcher that is told to watch otherwise', () => {
     expect(inbox.folder).toMatchObject({ state: 'watching', directoriesWatched: 1 });
   });
 
-  it('shows folders in the order of the configuration, and knows each by its name', async () => {
+  it('shows folders in the order of the configuration, and recognises each by its name', async () => {
     const inbox = new Inbox();
     const [a, b, c] = [folderOf(inbox.root), another(inbox, 'b'), another(inbox, 'c')];
     await inbox.begin({ folders: [a, b] });
