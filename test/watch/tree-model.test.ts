@@ -111,7 +111,7 @@ const stepOf = (...kinds: fc.MaybeWeightedArbitrary<Change>[]): fc.Arbitrary<Ste
     when: fc.constantFrom('away', 'running', 'raced', 'stopped'),
   });
 
-/** Sequences that failed once and chance finds seldom: whether links are followed, and the steps. */
+/** Sequences that failed once and are seldom found by chance: whether links are followed; steps. */
 const EXAMPLES: [boolean, Step[]][] = [
   [
     true,
