@@ -23,7 +23,7 @@ const TICK_MS = 100;
 /** Another process works with the state. */
 const LOCKED: ReadonlySet<string> = new Set(['STATE_LOCKED', 'STATE_LOCKED_ELSEWHERE']);
 /** The conditions that a run names at its end; the others it says otherwise. */
-const NAMED: ReadonlySet<string> = new Set(['ADDRESSES_UNSEEN', 'DELETES_HELD']);
+const NAMED: ReadonlySet<string> = new Set(['ADDRESSES_UNSEEN', 'DELETES_AWAIT_APPROVAL']);
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand = define({
@@ -65,7 +65,7 @@ export const onceCommand = define({
       const conditions = statusReport(config, state, undefined).conditions.filter(({ code }) =>
         NAMED.has(code),
       );
-      const deletes = conditions.filter(({ code }) => code === 'DELETES_HELD');
+      const deletes = conditions.filter(({ code }) => code === 'DELETES_AWAIT_APPROVAL');
       const durationMs = Math.round(systemClock.now() - started);
       answer(
         options,

@@ -15,7 +15,7 @@ import { DIALECTS } from '../peer/dialects.js';
 import { REMOVED_COLLECTION } from '../peer/removal.js';
 import type { Failure } from '../state/entry.js';
 import { cannotTravel } from '../uplink/documents.js';
-import { failures } from '../watch/rules.js';
+import { failures } from '../watch/rules/failures.js';
 import {
   answer,
   complain,

@@ -79,7 +79,7 @@ function requestsToChange(
       // it is one a directory.
       for (const [i, place] of lookedAt.entries()) {
         if (i % 1_000 === 999) await nextTurn();
-        live?.parts.watcher.lookSoon(place, false);
+        live?.parts.watcher.lookSoon(place, 'ifChanged');
       }
       live?.parts.queue.tryNow();
       return [{ retried, lookedAt: lookedAt.length }];

@@ -155,7 +155,7 @@ export interface Condition {
 const PLACES: readonly (readonly [code: string, href: string])[] = [
   ['TIME_TO_SEARCH', '#time-to-search'],
   ['FOLDER_', '#folders'],
-  ['DELETES_HELD', '#folders'],
+  ['DELETES_AWAIT_APPROVAL', '#folders'],
   ['PATH_', '#folders'],
   ['QUARANTINE', '#files=quarantined'],
   ['MIRROR_', '#mirrors'],

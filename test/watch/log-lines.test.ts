@@ -8,7 +8,7 @@ import { folderOf, Inbox, send } from './inbox.js';
 const KEY = '-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\n';
 
 describe('a file that is skipped', () => {
-  it('is told once with its name, the reason and what to do', async () => {
+  it('is logged once with its name, the reason and a hint', async () => {
     const files = {
       empty: '',
       large: 'x'.repeat(2_000),
@@ -18,7 +18,7 @@ describe('a file that is skipped', () => {
     const folder = { maxFileSize: 1_000, ignoreDefaults: true };
     const inbox = await new Inbox(files).start({ folder });
     expect(inbox.lines.filter((line) => line.includes('skipped')).toSorted()).toEqual([
-      'info: skipped inbox/empty: The file is empty. It is taken as soon as something is in it.',
+      'info: skipped inbox/empty: The file is empty. It is taken as soon as it has content.',
       'info: skipped inbox/large: The file has 2 KiB; the limit of its folder is 1000 B. Raise `maxFileSize` of the folder if the peer takes such large documents.',
       'info: skipped inbox/no.bin: Not text. None.',
       expect.stringMatching(
@@ -28,22 +28,22 @@ describe('a file that is skipped', () => {
     await inbox.rescan();
     await inbox.start({ folder });
     await inbox.rescan();
-    expect(inbox.said('skipped')).toBe(4);
+    expect(inbox.logged('skipped')).toBe(4);
   });
 
-  it('is told again for another reason, and not where it only changed', async () => {
+  it('is logged again for another reason, and not for another change', async () => {
     const inbox = await new Inbox({ 'a.log': 'x'.repeat(2_000) }).start({
       folder: { maxFileSize: 1_000 },
     });
     inbox.append('a.log', 'more');
     await until(() => inbox.get('a.log')?.version.size === 2_004, 'its size is known');
-    expect(inbox.said('skipped inbox/a.log')).toBe(1);
+    expect(inbox.logged('skipped inbox/a.log')).toBe(1);
     inbox.write('a.log', '');
     await until(() => inbox.get('a.log')?.version.size === 0, 'it is empty');
-    expect(inbox.said('skipped inbox/a.log: The file is empty.')).toBe(1);
+    expect(inbox.logged('skipped inbox/a.log: The file is empty.')).toBe(1);
   });
 
-  it('is not told where a pattern keeps it out that the peer was never sent', async () => {
+  it('is not logged if a rule excludes it and the peer has no document of it', async () => {
     const inbox = new Inbox({
       'node_modules/a/b.js': 'x',
       'a.part': 'x',
@@ -51,27 +51,27 @@ describe('a file that is skipped', () => {
       'a.tmp': '',
     });
     await inbox.start({ folder: { ignoreDefaults: true } });
-    expect(inbox.said('skipped')).toBe(0);
+    expect(inbox.logged('skipped')).toBe(0);
   });
 
-  it('is told where a new rule keeps it out and its document stays in the peer', async () => {
+  it('is logged if a new rule excludes it and its document stays in the peer', async () => {
     const inbox = send(await new Inbox({ 'a.txt': 'x' }).start());
     await inbox.start({ folder: { ignore: ['*.txt'] } });
     await inbox.rescan();
     const line =
-      'info: skipped inbox/a.txt: ignore pattern "*.txt" of folder "inbox". The peer keeps what it was sent of it. `peersync forget inbox --remove` removes such documents from the peer.';
+      'info: skipped inbox/a.txt: ignore pattern "*.txt" of folder "inbox". The peer keeps the document that it already has. `peersync forget inbox --remove` removes such documents from the peer.';
     expect(inbox.lines.filter((each) => each.includes('skipped'))).toEqual([line]);
   });
 
-  it('is counted with others where very many are skipped at once', async () => {
+  it('is only counted if very many files are skipped at once', async () => {
     const clock = new FakeClock();
     const inbox = new Inbox(Array.from({ length: 300 }, (_, i) => `${i} of many.txt`));
     const daemonLog = new DaemonLog(inbox.log, clock);
     await inbox.start({ log: daemonLog, folder: { maxFileSize: 1 } });
     await clock.advance(10_000);
-    const told = inbox.lines.filter((line) => line.startsWith('info: '));
-    expect(told).toHaveLength(21);
-    expect(told.at(-1)).toContain(
+    const logged = inbox.lines.filter((line) => line.startsWith('info: '));
+    expect(logged).toHaveLength(21);
+    expect(logged.at(-1)).toContain(
       '280 more like this in the last 10s, the last one: skipped inbox/',
     );
   });
@@ -82,7 +82,7 @@ describe('a rename', () => {
     inbox.get(path, folder)?.history.map(({ note }) => note);
   const RENAMED = 'info: renamed inbox/a.md to inbox/sub/b.md';
 
-  it('is told as one, in the log and in the histories of both names', async () => {
+  it('is recorded in the log and in the histories of both names', async () => {
     const inbox = send(await new Inbox({ 'a.md': 'a', 'sub/other.md': 'other' }).start());
     inbox.rename('a.md', 'sub/b.md');
     await inbox.becomes({ 'a.md': 'removing', 'sub/b.md': 'pending' });
@@ -91,7 +91,7 @@ describe('a rename', () => {
     expect(notes(inbox, 'sub/b.md')).toEqual(['renamed from inbox/a.md']);
   });
 
-  it('is told of one that was made while nothing watched, whichever name is found first', async () => {
+  it('is recorded if it was made while no watcher ran, whichever name is found first', async () => {
     const inbox = send(
       await new Inbox({ 'a.md': 'a', 'z/z.md': 'z', 'sub/other.md': 'other' }).start(),
     );
@@ -105,22 +105,28 @@ describe('a rename', () => {
       'z/z.md': 'removing',
       '0.md': 'pending',
     });
-    const told = inbox.lines
+    const logged = inbox.lines
       .filter((line) => line.includes('renamed') || line.includes('removed'))
       .toSorted();
-    expect(told).toEqual([RENAMED, 'info: renamed inbox/z/z.md to inbox/0.md']);
+    expect(logged).toEqual([RENAMED, 'info: renamed inbox/z/z.md to inbox/0.md']);
   });
 
-  it('is told again where it is undone, and from folder to folder', async () => {
+  it('is recorded when it is undone, and from folder to folder', async () => {
     const inbox = new Inbox({ 'a.md': 'a' });
     mkdirSync(inbox.at('../other'));
     const other = folderOf(inbox.at('../other'), { name: 'other', url: 'https://o.example/' });
     await inbox.start({ folders: [folderOf(inbox.root), other] });
     inbox.rename('a.md', '../other/a.md');
-    await until(() => inbox.said('renamed inbox/a.md to other/a.md') === 1, 'the rename is told');
+    await until(
+      () => inbox.logged('renamed inbox/a.md to other/a.md') === 1,
+      'the rename is logged',
+    );
     await inbox.idle();
     inbox.rename('../other/a.md', 'a.md');
-    await until(() => inbox.said('renamed other/a.md to inbox/a.md') === 1, 'the way back is told');
+    await until(
+      () => inbox.logged('renamed other/a.md to inbox/a.md') === 1,
+      'the way back is logged',
+    );
     expect(notes(inbox, 'a.md')).toEqual([
       'new file',
       'renamed to other/a.md',
@@ -128,7 +134,7 @@ describe('a rename', () => {
     ]);
   });
 
-  it('is none of a copy, of a file with other content, and of one that is written into an old inode', async () => {
+  it('is not a copy, a file with other content, or a new file with an old inode', async () => {
     const inbox = send(await new Inbox({ copied: 'one', changed: 'two', gone: 'three' }).start());
     inbox.write('copy', 'one');
     inbox.remove('copied', 'gone');
@@ -142,6 +148,6 @@ describe('a rename', () => {
       new: 'pending',
     });
     await inbox.becomes({ copy: 'pending', 'changed and renamed': 'pending' });
-    expect(inbox.said('renamed ')).toBe(0);
+    expect(inbox.logged('renamed ')).toBe(0);
   });
 });
