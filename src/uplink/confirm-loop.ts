@@ -5,9 +5,9 @@ import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { ItemKey } from '../state/entries.js';
 import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed, itemName } from '../state/entry.js';
-import { MAX_IN_MEMORY, ReadyQueue } from './backlog.js';
 import { Background, holdMs, indexingMs, itemKeyText, succeeds, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
+import { MAX_IN_MEMORY, ReadyQueue } from './ready-queue.js';
 
 const SHORTEST_INTERVAL_MS = 200;
 /**

@@ -16,9 +16,10 @@ import {
   removalLeft,
   removed,
 } from '../state/entry.js';
-import { type Backlog, MAX_IN_MEMORY, ReadyQueue } from './backlog.js';
+import type { Backlog } from './backlog.js';
 import { failureOf, pushFailure, WRONG_DIALECT_CODES } from './batch-sender.js';
 import { Background, backoffMs, holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
+import { MAX_IN_MEMORY, ReadyQueue } from './ready-queue.js';
 
 /** Maximum number of removals in one search for renamed files. */
 const MAX_SEARCHED = 1_000;
