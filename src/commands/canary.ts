@@ -12,6 +12,8 @@ import type { Citation } from '../peer/citation.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
+import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
+import type { Sent } from '../state/entry.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { droppedOrigins, originOf } from './address-probe.js';
 import { mailOf, pdfOf, sheetOf, wordOf } from './canary-documents.js';
@@ -116,17 +118,21 @@ export async function pushCanaries(
     for (const [i, error] of dropped)
       if (probed[i]) probed[i] = { ...probed[i], outcome: { status: 'failed', error } };
     const others = files.filter(({ i }) => !dropped.has(i));
+    const sent = new Map<number, Sent>();
     await uplink.push(others, { collection: COLLECTION }, ({ i }, outcome, entry) => {
-      const visibleMs =
-        entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
+      let visibleMs: number | undefined;
+      if (entry?.status === 'confirmed') {
+        sent.set(i, entry.sent);
+        visibleMs = entry.evidence.at - entry.sent.at;
+      }
       if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, visibleMs };
     });
-    const looks = probed.map(async (each): Promise<Probed> => {
+    const looks = probed.map(async (each, i): Promise<Probed> => {
       if (each.kind === 'address' || each.outcome?.status !== 'confirmed') return each;
       const { url } = each;
       const doc = await client.peerdoc({ url }, { signal }).catch(unknown);
       const citation = await client.citation({ url }, { signal }).catch(unknown);
-      return { ...each, words: doc?.words, sentences: citation?.sentences };
+      return { ...each, words: wordsOfVersion(doc, sent.get(i)), sentences: citation?.sentences };
     });
     const { findings, canary } = reportOf(
       await Promise.all(looks),
@@ -145,6 +151,16 @@ export async function pushCanaries(
     await uplink.close();
     await rm(directory, { recursive: true });
   }
+}
+
+/**
+ * Returns the number of words of the document, if it is the version that was sent: a peer may show
+ * an earlier canary of the same URL again.
+ */
+function wordsOfVersion(doc: Peerdoc | undefined, sent: Sent | undefined): number | undefined {
+  if (sent === undefined) return undefined;
+  const shown = evidenceOf(doc, sent);
+  return shown.shown || 'isWithoutText' in shown ? doc?.words : undefined;
 }
 
 /**
