@@ -80,12 +80,12 @@ export async function checkCanary(
   });
 }
 
-/** What a canary asks of the peer; `PeerClient` is one. */
+/** The requests that a canary sends; `PeerClient` is one implementation. */
 export type CanaryPeer = UplinkPeer &
   Pick<PeerClient, 'dialect' | 'detect' | 'citation' | 'isEmbedded'>;
 
 const COLLECTION = 'peersync-canary';
-/** So long ago was a canary changed last, so that this is no moment of its push, in ms. */
+/** Age of a canary's file, in ms: its last modification must differ from the time of its push. */
 const AGE_MS = 3_600_000;
 
 /**
@@ -260,7 +260,7 @@ const ADDRESS = 'It shows whether this peer takes documents with an address such
 const GULLS_LOOK = { ascii: 'Gulls sleep on one leg', whole: 'Gulls sleep on one leg' };
 const GREETINGS_LOOK = { ascii: 'Greetings from afar', whole: 'Grüße aus Łódź und Kraków' };
 
-/** What makes a document of lines, by its kind; others are text. */
+/** The functions that make a document of lines, by its kind; other kinds are text. */
 const DOCUMENTS: Readonly<Record<string, (lines: readonly string[]) => Uint8Array>> = {
   PDF: pdfOf,
   Word: wordOf,
@@ -277,7 +277,7 @@ export function canaryPlan(
   folders: readonly { readonly name: string; readonly url: string }[],
   now: number,
 ) {
-  // So that an earlier canary is not taken for this one.
+  // The stamp distinguishes this canary from an earlier one.
   const stamp = new Date(now).toISOString();
   const canary = (what: string, url: string, text: string, sentence = GULLS_LOOK) => {
     const lines = [
@@ -293,7 +293,7 @@ export function canaryPlan(
       kind: 'canary' as 'canary' | 'address',
       /** Whose addresses it has. */
       folders: [] as readonly string[],
-      /** What one of its sentences holds in ASCII, and what the same sentence then holds too. */
+      /** The ASCII part of one of its sentences, and a longer part of the same sentence. */
       sentence,
       what,
       name,
@@ -330,7 +330,7 @@ export interface Finding {
   readonly exitCode?: ExitCode;
 }
 
-/** What canaries showed of the peer, and what was found of each. */
+/** The behaviour of the peer that canaries showed, and the finding of each. */
 export interface CanaryReport {
   readonly findings: readonly Finding[];
   readonly canary: ReturnType<typeof reportOf>['canary'] & {
@@ -339,13 +339,13 @@ export interface CanaryReport {
   };
 }
 
-/** What became of one document; no outcome: it was not sent. */
+/** The result of one document; without an outcome it was not sent. */
 export interface Probed extends Canary {
   readonly outcome: Outcome | undefined;
   readonly visibleMs?: number | undefined;
-  /** How many words the peer shows that it has, where it says so. */
+  /** The number of words that the peer shows, if it shows one. */
   readonly words?: number | undefined;
-  /** Those that the peer knows of it. */
+  /** The sentences of it that the peer returned. */
   readonly sentences?: Citation['sentences'] | undefined;
 }
 
@@ -383,7 +383,7 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
   };
 }
 
-/** What follows from the report, for a person, line by line. */
+/** Returns the conclusions from the report, one a line. */
 export function canaryText({
   dialect,
   dropped,
@@ -422,7 +422,7 @@ function ofDocument(probed: Probed, dialect: Dialect): Finding {
   return { check, ok: true, message: `confirmed (${kind}: ${shown})${size}` };
 }
 
-/** What shows that the peer has the document and not its words; undefined where nothing does. */
+/** Returns why the peer seems to have the document without its words; undefined if it has them. */
 function unreadBecause({ sentence, sentences = [], words, wordsSent }: Probed): string | undefined {
   const { ascii, whole } = sentence;
   const about = sentences.find(({ text }) => comparable(text).includes(comparable(ascii)));
