@@ -166,7 +166,7 @@ export class Uplink {
   /** The health checks of the loops; empty while they do not run. */
   get health(): readonly HealthCheck[] {
     return this.#isRunning
-      ? [this.#pushHealth, this.#packHealth, this.#confirm.health, this.#removals.health]
+      ? [this.#pushHealth, this.#packHealth, this.#confirm.health, ...this.#removals.health]
       : [];
   }
 
