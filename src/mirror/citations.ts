@@ -4,13 +4,19 @@ import { messageOf, PeersyncError } from '../lib/errors.js';
 import { compareByCodePoint, counted, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
-import { type Followed, type FollowOptions, Mirror } from './mirror.js';
-import type { Target } from './place.js';
+import type { Target } from './held-directory.js';
+import { type FollowOptions, type FollowResult, Mirror } from './mirror.js';
 import { type CitationsPlan, passes } from './plan.js';
 import type { MirrorRecord, Pass } from './record.js';
+import { inSlices } from './slices.js';
 import { fillTemplate } from './target-path.js';
-import { inGroups } from './turns.js';
-import { hashOf, removeWhole, replaceWhole, type Standing, stampOfTarget } from './whole-file.js';
+import {
+  type ExistingFile,
+  hashOf,
+  removeWhole,
+  replaceWhole,
+  stampOfTarget,
+} from './whole-file.js';
 
 /** How many items are looked at between two saves of where the pass stands. */
 const SAVE_EVERY = 100;
@@ -84,7 +90,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   async follow(
     before: MirrorRecord | undefined,
     { isAsked, signal }: FollowOptions,
-  ): Promise<Followed> {
+  ): Promise<FollowResult> {
     const now = this.deps.clock.now();
     const known = passes.of(this.deps.state, this.name);
     const isPassDue = isAsked || known === undefined || this.#untilNext(known) === 0;
@@ -106,7 +112,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       notes,
       succeededAt: last?.succeededAt ?? this.deps.clock.now(),
     };
-    return { kind: 'followed', changed: run.pass.changed, facts };
+    return { kind: 'current', changed: run.pass.changed, facts };
   }
 
   /** How long until the next pass, in ms; 0 where the last was cut short. */
@@ -146,7 +152,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       last = keyOf(item.since, item.path);
       this.#keep(run, failed === 0 ? { ...run.pass, [cursor]: last } : run.pass);
       looked += 1;
-      if (looked % SAVE_EVERY === 0) await this.deps.commit();
+      if (looked % SAVE_EVERY === 0) await this.deps.requests.commit();
       if (isPass && (await this.wantsRun())) await this.#lookAt(run, 'newAfter');
     }
     this.#keep(run, { ...run.pass, [cursor]: last });
@@ -168,23 +174,23 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     signal: AbortSignal,
   ): Promise<{ readonly files: number; readonly changed: boolean }> {
     const { folder, filter, ch, path: template } = this.plan.settings;
-    const { root, peer, ask } = this.deps;
+    const { root, peer, requests } = this.deps;
     const { path } = fillTemplate(template, { folder, path: item.path.split('/') });
     const target = { root, path };
     const counted = !isPass && (await stampOfTarget(target)) !== undefined ? 1 : 0;
     if (item.status === 'gone') {
       // No directories are made for what never had a file.
-      const onReplace = (_: unknown, old?: Standing) => this.#keepUnlessOurs(target, old);
+      const onReplace = (_: unknown, old?: ExistingFile) => this.#keepUnlessOurs(target, old);
       const changed =
         (await stampOfTarget(target)) !== undefined && (await removeWhole(target, { onReplace }));
       return { files: -counted, changed };
     }
-    const citation = await ask(signal, (signal) =>
+    const citation = await requests.run(signal, (signal) =>
       peer.citation({ url: item.url }, { filter, ch, signal }),
     );
     if (citation === undefined) return { files: 0, changed: false };
     const body = jsonOf(citation, item.url);
-    const onReplace = (_: unknown, old?: Standing) => this.#keepUnlessOurs(target, old, body);
+    const onReplace = (_: unknown, old?: ExistingFile) => this.#keepUnlessOurs(target, old, body);
     const { changed } = await replaceWhole(target, [signed(body)], { signal, onReplace });
     return { files: 1 - counted, changed };
   }
@@ -192,7 +198,11 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   /**
    * Saves a file that somebody edited as a conflict file. @param body of the file that replaces it
    */
-  async #keepUnlessOurs(target: Target, old: Standing | undefined, body?: string): Promise<void> {
+  async #keepUnlessOurs(
+    target: Target,
+    old: ExistingFile | undefined,
+    body?: string,
+  ): Promise<void> {
     if (old === undefined) return;
     const text = old.stamp.size > LARGEST ? '' : await readFile(old.path, 'utf8');
     const end = SIGNED.exec(text);
@@ -211,7 +221,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     for (;;) {
       let keys: string[] = [];
       let limit = end;
-      for await (const group of inGroups(state.entries.all(folder), SLICE)) {
+      for await (const group of inSlices(state.entries.all(folder), SLICE)) {
         for (const entry of group) {
           const key = isCited(entry) ? keyOf(entry.since, entry.path) : '';
           if (key > last && key < limit) keys.push(key);

@@ -4,7 +4,7 @@ import { basename, dirname, join, posix } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import { MirrorError, onDisk } from './errors.js';
-import { atPlace, type Place, type Target } from './place.js';
+import { type HeldPath, type Target, withHeldDirectory } from './held-directory.js';
 import { hashOf, statsAt, temporaryOf } from './whole-file.js';
 
 /**
@@ -28,7 +28,7 @@ export class ConflictFiles {
   async list(): Promise<readonly string[]> {
     const { path } = this.target;
     const begin = `${posix.basename(path)}.conflict-`;
-    const names = await atPlace(this.target, ({ at }) => readdir(dirname(at)));
+    const names = await withHeldDirectory(this.target, ({ at }) => readdir(dirname(at)));
     const ours = names.filter((name) => name.startsWith(begin)).sort();
     return ours.map((name) => posix.join(posix.dirname(path), name));
   }
@@ -81,8 +81,8 @@ export class ConflictFiles {
     });
   }
 
-  async #work<T>(work: (place: Place) => Promise<T>): Promise<T> {
-    return await onDisk(this.#shown, () => atPlace(this.target, work));
+  async #work<T>(work: (place: HeldPath) => Promise<T>): Promise<T> {
+    return await onDisk(this.#shown, () => withHeldDirectory(this.target, work));
   }
 
   /** Its path, for sentences. */

@@ -7,6 +7,7 @@ import type {
 import { isWildcard, wildcard } from '../lib/text.js';
 import type { Json } from '../state/journal.js';
 import type { State, StateView } from '../state/state.js';
+import type { Catalog } from './catalog.js';
 import type { Identity, MirrorRecord, MirrorReport, Pass } from './record.js';
 import { fillTemplate, type TargetPath } from './target-path.js';
 
@@ -27,8 +28,8 @@ export type ListedPlan = SharePlan | TablePlan;
 export type CitationsPlan = Omit<PlanOf<'citations', CitationsMirrorConfig>, 'source' | 'role'>;
 export type Plan = ListedPlan | CitationsPlan;
 
-/** What the peer's lists said last, as far as they are known. */
-export type Listed = Partial<Record<ListedPlan['kind'], Set<string>>>;
+/** The part of the catalog that plans need. */
+type Listed = Pick<Catalog, 'names'>;
 
 type Meta = Pick<StateView, 'meta' | 'metaNames'>;
 
@@ -40,7 +41,7 @@ type Meta = Pick<StateView, 'meta' | 'metaNames'>;
 export function* plansOf(
   settings: MirrorConfig,
   state: Meta,
-  listed: Listed = {},
+  listed?: Listed,
 ): Generator<Plan, void> {
   const names = new Set<string>();
   for (const plan of everyPlan(settings, state, listed)) {
@@ -49,7 +50,7 @@ export function* plansOf(
   }
 }
 
-function* everyPlan(settings: MirrorConfig, state: Meta, listed: Listed): Generator<Plan, void> {
+function* everyPlan(settings: MirrorConfig, state: Meta, listed?: Listed): Generator<Plan, void> {
   const roleOf = (text: string) => (isWildcard(text) ? 'pattern' : 'single');
   const shares = settings.shares.map((each): SharePlan => {
     const { name, data, c } = each;
@@ -70,7 +71,7 @@ function* everyPlan(settings: MirrorConfig, state: Meta, listed: Listed): Genera
       const source = records.of(state, name)?.[kind] ?? '';
       return name === memberName(pattern, source) ? [source] : [];
     });
-    const sources = [...known, ...(listed[kind] ?? [])].filter(matcherOf(pattern));
+    const sources = [...known, ...(listed?.names(kind) ?? [])].filter(matcherOf(pattern));
     for (const source of [...new Set(sources)].sort())
       yield { ...pattern, name: memberName(pattern, source), source, role: 'member' };
   }

@@ -59,7 +59,9 @@ export interface Facts {
   readonly sha256?: string | undefined;
   /** Of a table, without the key, in the order in which they are written. */
   readonly columns?: readonly string[] | undefined;
-  /** Of a table, the codes of conditions that a person accepted and whose reason lasts. */
+  /** For a table: the codes of conditions that a person accepted and whose cause lasts. */
+  readonly accepted?: readonly string[] | undefined;
+  /** The key of `accepted` in older records. */
   readonly tolerated?: readonly string[] | undefined;
   /** Of a share, as the peer said. */
   readonly type?: string | undefined;
@@ -126,4 +128,9 @@ export interface Pass {
   /** Items that have a file, so far. */
   readonly files: number;
   readonly changed: boolean;
+}
+
+/** Returns the codes of conditions that a person accepted in an earlier run. */
+export function acceptedEarlier(record: MirrorRecord | undefined): readonly string[] {
+  return record?.accepted ?? record?.tolerated ?? [];
 }

@@ -8,6 +8,7 @@ import { writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import type { State } from '../state/state.js';
 import { MirrorCondition, MirrorError, onDisk } from './errors.js';
+import type { MirrorRequests } from './requests.js';
 import { MARKER } from './target-path.js';
 import { temporaryOf } from './whole-file.js';
 
@@ -26,8 +27,7 @@ interface Marker {
 export interface MirrorRootParts {
   readonly state: State;
   readonly stateDir: string;
-  /** Resolves when all changes of the state are on disk. */
-  commit(): Promise<void>;
+  readonly requests: Pick<MirrorRequests, 'commit'>;
 }
 
 /** The mirror that is about to run. */
@@ -108,12 +108,12 @@ export class MirrorRoot {
 
   /** On disk before a marker says it. */
   async #owner(): Promise<string> {
-    const { state, commit } = this.parts;
+    const { state, requests } = this.parts;
     const known = state.meta(OWNER);
     if (typeof known === 'string') return known;
     const owner = randomBytes(12).toString('hex');
     state.setMeta(OWNER, owner);
-    await commit();
+    await requests.commit();
     return owner;
   }
 

@@ -1,6 +1,7 @@
 import type { ShareOptions, ShareStream } from '../peer/share.js';
 import { type ConditionCode, isTooLarge } from './errors.js';
-import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
+import { ListedMirror } from './listed-mirror.js';
+import type { FollowOptions, FollowResult } from './mirror.js';
 import { dataOf, type SharePlan } from './plan.js';
 import type { MirrorRecord, ShareVersion } from './record.js';
 import { replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
@@ -28,8 +29,8 @@ const SAME_MOMENT_MS = 2_000;
  * changed.
  */
 export class ShareMirror extends ListedMirror<SharePlan> {
-  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    const { peer, ask } = this.deps;
+  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<FollowResult> {
+    const { peer, requests } = this.deps;
     const { c, maxSize } = this.plan.settings;
     const maxBytes = options.accepted.includes('MIRROR_TOO_LARGE')
       ? Number.MAX_SAFE_INTEGER
@@ -37,15 +38,15 @@ export class ShareMirror extends ListedMirror<SharePlan> {
     const known = this.known(before);
     const conditions = await this.#conditions(known);
     try {
-      const followed = await ask(options.signal, (signal) =>
+      const followed = await requests.run(options.signal, (signal) =>
         peer.share(
           { data: dataOf(this.plan), c },
-          async (share): Promise<Followed> => {
+          async (share): Promise<FollowResult> => {
             if (!share.isUnchanged)
               return await this.#take(share, before, maxBytes, { ...options, signal });
             const { sha256, bytes, file, type, version } = known ?? {};
             const facts = { sha256, bytes, file, type, version, notes: this.notes };
-            return { kind: 'followed', changed: false, facts };
+            return { kind: 'current', changed: false, facts };
           },
           { maxBytes, signal, ...conditions },
         ),
@@ -61,17 +62,17 @@ export class ShareMirror extends ListedMirror<SharePlan> {
     before: MirrorRecord | undefined,
     maxBytes: number,
     { accepted, signal }: FollowOptions,
-  ): Promise<Followed> {
+  ): Promise<FollowResult> {
     const { head, all } = await withHead(share.chunks);
     const checked = checkContent(head, share.type, dataOf(this.plan), before, accepted);
     if ('condition' in checked) throw this.condition(checked.condition, checked.detail);
     const version = this.#versionOf(share);
     const { versions } = this.plan.settings;
     const known = this.known(before);
-    const options = { before: known, versions, maxBytes, signal, onReplace: this.onReplace };
+    const options = { before: known, versions, maxBytes, signal, onReplace: this.beforeReplace };
     const { changed, sha256, bytes, file } = await replaceWhole(this.target, all, options);
     const facts = { sha256, bytes, file, type: checked.type, version, notes: this.notes };
-    return { kind: 'followed', changed, facts };
+    return { kind: 'current', changed, facts };
   }
 
   /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { compareByCodePoint } from '../lib/text.js';
 import { MirrorError, quoted } from './errors.js';
-import { inTurns } from './turns.js';
+import { withPauses } from './slices.js';
 
 /**
  * Names the state that mirrors into the directory in which it stands. Names of the peer never
@@ -121,7 +121,7 @@ export interface Claim {
    * Where its file stands already, from its record: it stays there as long as that is a path that
    * it may have.
    */
-  readonly held?: string | undefined;
+  readonly current?: string | undefined;
   /** What it was granted before: that stays its own. */
   readonly granted?: string | undefined;
   /** Whether files appear beside it: NAME.1 and so on, NAME.conflict-TIME. */
@@ -167,13 +167,13 @@ export async function grantPaths(
     for (const stem of own) stems.add(stem);
     return true;
   };
-  const rank = ({ granted, held }: Claim) =>
-    granted !== undefined ? 0 : held !== undefined ? 1 : 2;
+  const rank = ({ granted, current }: Claim) =>
+    granted !== undefined ? 0 : current !== undefined ? 1 : 2;
   const order = claims.toSorted(
     (a, b) => rank(a) - rank(b) || compareByCodePoint(a.owner, b.owner),
   );
   const paths = new Map<string, TargetPath>();
-  for await (const claim of inTurns(order, GRANTED_A_TURN)) {
+  for await (const claim of withPauses(order, GRANTED_A_TURN)) {
     const { owner, wanted, neighbours } = claim;
     const path = candidates(claim).find((path) => take(path, neighbours));
     if (path === undefined)
@@ -194,10 +194,15 @@ function stemsOf(name: string): readonly string[] {
  * What was granted; else where the file stands, if that is one of these: the path as it is, then
  * with the owner's hash in the last part, then in all parts.
  */
-function candidates({ owner, wanted: { path }, held = path, granted }: Claim): readonly string[] {
+function candidates({
+  owner,
+  wanted: { path },
+  current = path,
+  granted,
+}: Claim): readonly string[] {
   if (granted !== undefined) return [granted];
   const parts = path.split('/');
   const hashed = parts.map((part) => withHash(part.replace(/\.(?=conflict-)/gi, '_'), owner));
   const possible = [path, [...parts.slice(0, -1), ...hashed.slice(-1)].join('/'), hashed.join('/')];
-  return possible.includes(held) ? [held, ...possible] : possible;
+  return possible.includes(current) ? [current, ...possible] : possible;
 }

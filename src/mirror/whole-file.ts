@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import { MirrorError, onDisk } from './errors.js';
-import { atPlace, type Place, type Target } from './place.js';
+import { type HeldPath, type Target, withHeldDirectory } from './held-directory.js';
 import type { Facts } from './record.js';
 
 /** What tells one state of a file from another without reading it. */
@@ -19,9 +19,9 @@ export interface FileStamp {
  * Somebody is writing the file, or wrote it just before it was to be replaced: it is as they left
  * it.
  */
-export class Overtaken extends Error {}
+export class FileChanged extends Error {}
 
-export interface WholeFile {
+export interface WrittenFile {
   /** Whether the file was replaced; its content is what was asked for in any case. */
   readonly changed: boolean;
   /** Real path. */
@@ -34,7 +34,7 @@ export interface WholeFile {
 }
 
 /** A regular file that is about to be replaced, or removed. */
-export interface Standing {
+export interface ExistingFile {
   /** As `Place.at`: good for as long as the work at the place goes on. */
   readonly path: string;
   readonly stamp: FileStamp;
@@ -63,7 +63,7 @@ export interface ReplaceOptions {
    * removal undefined), and with what stands there. What it throws leaves the old file as it is.
    */
   readonly onReplace?:
-    | ((sha256: string | undefined, old: Standing | undefined) => Promise<void>)
+    | ((sha256: string | undefined, old: ExistingFile | undefined) => Promise<void>)
     | undefined;
   /**
    * Called with the path (as `Place.at`) when the new content is complete, on disk and not what
@@ -88,19 +88,19 @@ export async function replaceWhole(
   target: Target,
   content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
   options: ReplaceOptions = {},
-): Promise<WholeFile> {
+): Promise<WrittenFile> {
   const shown = join(target.root, target.path);
   return await onDisk(shown, () =>
-    atPlace(target, (place) => replaceAt(place, shown, content, options)),
+    withHeldDirectory(target, (place) => replaceAt(place, shown, content, options)),
   );
 }
 
 async function replaceAt(
-  { path: real, at: path }: Place,
+  { path: real, at: path }: HeldPath,
   shown: string,
   content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
   options: ReplaceOptions,
-): Promise<WholeFile> {
+): Promise<WrittenFile> {
   const {
     before,
     versions,
@@ -121,14 +121,14 @@ async function replaceAt(
       yield chunk;
     }
   }
-  let whole: WholeFile | undefined;
+  let whole: WrittenFile | undefined;
   let lastLook = options.lastLook;
   const temporary = temporaryOf(path);
   const ready = async (handle: FileHandle): Promise<boolean> => {
     const written = { path: real, sha256: hash.digest('hex'), bytes };
     await onWritten?.(written.sha256);
     const there = await statsAt(path);
-    lastLook ??= () => lookAgain(path, there);
+    lastLook ??= () => assertUnchanged(path, there);
     const old = there?.isFile() ? there : undefined;
     if (old !== undefined && (await isSame(path, old, written, before))) {
       whole = { ...written, changed: false, file: stampOf(old) };
@@ -171,7 +171,7 @@ export async function removeWhole(
   options: Pick<ReplaceOptions, 'versions' | 'onReplace' | 'lastLook'> = {},
 ): Promise<boolean> {
   const shown = join(target.root, target.path);
-  return await onDisk(shown, () => atPlace(target, ({ at }) => removeAt(at, options)));
+  return await onDisk(shown, () => withHeldDirectory(target, ({ at }) => removeAt(at, options)));
 }
 
 async function removeAt(
@@ -180,7 +180,7 @@ async function removeAt(
 ): Promise<boolean> {
   const old = await regularFile(path);
   if (old === undefined) return false;
-  const { versions, onReplace, lastLook = () => lookAgain(path, old) } = options;
+  const { versions, onReplace, lastLook = () => assertUnchanged(path, old) } = options;
   await onReplace?.(undefined, { path, stamp: stampOf(old) });
   await keepVersion(path, versions);
   lastLook(path);
@@ -211,8 +211,8 @@ export function stampOf({ size, mtimeMs, ino }: FileStamp): FileStamp {
  * @throws Overtaken when something else stands there than `stamp` says, or when something or
  *   nothing does
  */
-export function lookAgain(path: string, stamp: FileStamp | undefined): void {
-  if (!sameStamp(lstatSync(path, { throwIfNoEntry: false }), stamp)) throw new Overtaken();
+export function assertUnchanged(path: string, stamp: FileStamp | undefined): void {
+  if (!sameStamp(lstatSync(path, { throwIfNoEntry: false }), stamp)) throw new FileChanged();
 }
 
 /** Undefined where nothing stands there. */

@@ -17,7 +17,7 @@ import { MirrorCondition } from '../../src/mirror/errors.js';
 import type { MirrorDeps } from '../../src/mirror/mirror.js';
 import type { MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
-import { Overtaken } from '../../src/mirror/whole-file.js';
+import { FileChanged } from '../../src/mirror/whole-file.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { FakePeer } from './engine.js';
@@ -27,11 +27,11 @@ export type Rows = Record<string, Cells>;
 
 /** Where a run can be cut short: as the debug log says it. */
 const STEPS: Readonly<Record<string, string>> = {
-  intended: 'the intents are kept',
-  telling: 'rows are about to be committed',
-  told: 'rows were committed',
-  deleted: 'rows were deleted',
-  saved: 'what clashes is saved',
+  intended: 'the changes are written ahead',
+  telling: 'rows are about to be pushed',
+  told: 'rows were pushed',
+  deleted: 'rows were deleted in the peer',
+  saved: 'the conflicts are saved',
   based: 'the new base is prepared',
   written: 'the file is written',
   settled: 'the new base holds',
@@ -88,8 +88,11 @@ export class Desk {
       info: (_, message) => this.said.push(message),
     };
     const deps: Partial<MirrorDeps> = {
-      isListed: () => true,
-      ask: (signal, work) => work(signal ?? new AbortController().signal),
+      catalog: { has: () => true, replace: async () => {} },
+      requests: {
+        run: (signal, work) => work(signal ?? new AbortController().signal),
+        commit: async () => {},
+      },
       peer: this.peer,
       root: this.root,
       stateDir: dirname(this.bases),
@@ -115,11 +118,11 @@ export class Desk {
     const accepted = ['TABLE_EMPTY', 'COLUMNS_LOST', accept];
     try {
       const followed = await this.table.follow(this.record, { accepted, signal });
-      if (followed.kind !== 'followed') return { kind: followed.kind };
+      if (followed.kind !== 'current') return { kind: followed.kind };
       this.known = followed.facts;
-      return { kind: 'followed', changed: followed.changed, ...followed.facts };
+      return { kind: 'current', changed: followed.changed, ...followed.facts };
     } catch (error) {
-      if (error instanceof Overtaken) return { kind: 'later' };
+      if (error instanceof FileChanged) return { kind: 'busy' };
       if (!(error instanceof MirrorCondition)) throw error;
       const { code, message, hint, conflicts = [] } = error;
       this.known = {
@@ -134,7 +137,7 @@ export class Desk {
   /** A run that goes well. */
   async settled(accept?: string): Promise<Outcome> {
     const outcome = await this.run(accept === undefined ? {} : { accept });
-    expect(outcome).toMatchObject({ kind: 'followed' });
+    expect(outcome).toMatchObject({ kind: 'current' });
     return outcome;
   }
 
@@ -157,7 +160,7 @@ export class Desk {
   /** A run in which the file is saved again before it is replaced. */
   async overtaken(): Promise<void> {
     this.onStep = (at) => at === STEPS.based && this.write(this.text());
-    expect(await this.run()).toEqual({ kind: 'later' });
+    expect(await this.run()).toEqual({ kind: 'busy' });
     this.onStep = () => {};
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Mirror, RunResult } from '../../src/mirror/mirror.js';
+import type { Mirror } from '../../src/mirror/mirror.js';
+import type { RunResult } from '../../src/mirror/mirror-run.js';
 import { Scheduler } from '../../src/mirror/scheduler.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -21,9 +22,9 @@ class Runs {
   readonly clock = new FakeClock();
   /** Names, as their runs began. */
   readonly begun: string[] = [];
-  end: () => End | Promise<End> = () => 'followed';
+  end: () => End | Promise<End> = () => 'current';
   readonly failures: unknown[] = [];
-  readonly over: string[] = [];
+  readonly ended: string[] = [];
   readonly scheduler: Scheduler;
   readonly #mirrors: Mirror[];
   #failed = 0;
@@ -38,7 +39,7 @@ class Runs {
         this.#failed = end === 'failed' ? this.#failed + 1 : 0;
         return { end, report: { name, ...identity, failures: this.#failed } };
       },
-      onOver: ({ name }) => void this.over.push(name),
+      onEnded: ({ name }) => void this.ended.push(name),
     });
     this.#mirrors = Object.entries(mirrors).map(
       ([name, { kind = 'share', ...made }]) =>
@@ -57,7 +58,7 @@ class Runs {
   /** Runs end when the list that this returns is called. */
   hold(): (() => void)[] {
     const ends: (() => void)[] = [];
-    this.end = () => new Promise((resolve) => ends.push(() => resolve('followed')));
+    this.end = () => new Promise((resolve) => ends.push(() => resolve('current')));
     return ends;
   }
 
@@ -85,20 +86,20 @@ describe('a scheduler', () => {
       expect(await runs.after(seconds * SECOND - 1)).toBe(i + 1);
       expect(await runs.after(1)).toBe(i + 2);
     }
-    runs.end = () => 'followed';
+    runs.end = () => 'current';
     expect(await runs.after(480 * SECOND)).toBe(6);
     expect(await runs.after(10 * MINUTE - 1)).toBe(6);
   });
 
   it.each<[End, number, number]>([
     ['condition', BEGUN + MINUTE, 2],
-    ['later', BEGUN + 6 * SECOND, 3],
-    ['over', 10 * MINUTE, 1],
+    ['busy', BEGUN + 6 * SECOND, 3],
+    ['ended', 10 * MINUTE, 1],
   ])('goes by how a run ended: %s', async (end, ms, count) => {
     const runs = new Runs({ m: {} });
     runs.end = () => end;
     expect(await runs.after(ms)).toBe(count);
-    expect(runs.over).toEqual(end === 'over' ? ['m'] : []);
+    expect(runs.ended).toEqual(end === 'ended' ? ['m'] : []);
   });
 
   it('works on four files at a time, and on passes over citations beside them', async () => {
@@ -174,7 +175,7 @@ describe('a scheduler', () => {
     runs.end = () => Promise.reject(new Error('the disk is gone'));
     await runs.after(BEGUN);
     expect(runs.failures).toMatchObject([{ message: 'the disk is gone' }]);
-    runs.end = () => 'followed';
+    runs.end = () => 'current';
     expect(await runs.after(30 * SECOND)).toBe(2);
   });
 
@@ -203,7 +204,7 @@ describe('a scheduler', () => {
     ends.shift()?.();
     expect(await runs.after(0)).toBe(2);
     ends.shift()?.();
-    expect(await asked).toMatchObject({ end: 'followed' });
+    expect(await asked).toMatchObject({ end: 'current' });
     await runs.scheduler.remove([runs.first]);
     await expect(ask()).rejects.toMatchObject({ code: 'MIRROR_REPLACED' });
     expect(await runs.after(10 * MINUTE)).toBe(2);

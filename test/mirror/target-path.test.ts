@@ -163,14 +163,16 @@ describe('target paths', () => {
   });
 
   it('stay with who has them, whoever comes or goes; a record names no other', async () => {
-    expect(await paths('X.csv', { path: 'x.csv', held: 'x.csv' })).toEqual(['X~.csv', 'x.csv']);
+    expect(await paths('X.csv', { path: 'x.csv', current: 'x.csv' })).toEqual(['X~.csv', 'x.csv']);
     const [, second] = await granted('X.csv', 'x.csv');
     const held = second?.path ?? '';
-    expect(await granted({ path: 'x.csv', owner: 'b', held })).toMatchObject([{ path: held }]);
-    expect(await paths({ path: 'new.csv', held: 'old.csv' })).toEqual(['new.csv']);
-    expect(await paths({ path: 'x.csv', held: '../../etc/passwd' })).toEqual(['x.csv']);
+    expect(await granted({ path: 'x.csv', owner: 'b', current: held })).toMatchObject([
+      { path: held },
+    ]);
+    expect(await paths({ path: 'new.csv', current: 'old.csv' })).toEqual(['new.csv']);
+    expect(await paths({ path: 'x.csv', current: '../../etc/passwd' })).toEqual(['x.csv']);
     const before = { path: 'x', granted: 'x' };
-    expect(await paths({ path: 'X', held: 'X' }, before)).toEqual(['X~', 'x']);
+    expect(await paths({ path: 'X', current: 'X' }, before)).toEqual(['X~', 'x']);
     expect(await paths('x/y.csv', before)).toEqual(['x~/y~.csv', 'x']);
   });
 

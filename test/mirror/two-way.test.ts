@@ -438,17 +438,17 @@ describe('a file that is being written', () => {
   it.each([
     [
       'read once it is at rest for two seconds',
-      'followed',
+      'current',
       (desk: Desk) => desk.clock.now() / 1000,
       false,
     ],
     [
       'left for later where it does not come to rest',
-      'later',
+      'busy',
       (desk: Desk) => desk.clock.now() / 1000,
       true,
     ],
-    ['at rest also where its time lies in the future', 'followed', () => 4_000_000_000, false],
+    ['at rest also where its time lies in the future', 'current', () => 4_000_000_000, false],
   ])('is %s', async (_, kind, timeOf, isGoingOn) => {
     const desk = await deskWith();
     desk.write(desk.text().replace('"1"', '"m"'));
@@ -464,14 +464,14 @@ describe('a file that is being written', () => {
     desk.write(desk.text().replace('"1"', '"first"'));
     desk.peer.onAsk = (what) =>
       what.startsWith('did') && desk.write(desk.text().replace('"2"', '"second"'));
-    expect(await desk.run()).toEqual({ kind: 'later' });
+    expect(await desk.run()).toEqual({ kind: 'busy' });
     desk.peer.onAsk = () => {};
     await desk.settled();
     expect(desk.theirs().k1).toEqual({ a: 'first', b: 'second' });
     const text = desk.text();
     rmSync(desk.file);
     desk.peer.onAsk = () => desk.write(text.replace('first', 'mine'));
-    expect(await desk.run()).toEqual({ kind: 'later' });
+    expect(await desk.run()).toEqual({ kind: 'busy' });
     desk.peer.onAsk = () => {};
     await desk.settled();
     expect(desk.theirs().k1?.a).toBe('mine');

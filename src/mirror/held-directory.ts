@@ -16,7 +16,7 @@ export interface Target {
 }
 
 /** The place of a target while its directory is held open. */
-export interface Place {
+export interface HeldPath {
   /** The real path, for people and records. */
   readonly path: string;
   /**
@@ -52,7 +52,10 @@ const closeNumber = promisify(close);
  *   MIRROR_BLOCKED, MIRROR_FULL or MIRROR_UNWRITABLE when the directories cannot be made, or are
  *   moved meanwhile
  */
-export async function atPlace<T>(target: Target, work: (place: Place) => Promise<T>): Promise<T> {
+export async function withHeldDirectory<T>(
+  target: Target,
+  work: (place: HeldPath) => Promise<T>,
+): Promise<T> {
   const parts = target.path.split('/');
   const shown = join(target.root, target.path);
   if (parts.some((part) => part === '' || part === '.' || part === '..')) {
