@@ -1,6 +1,5 @@
-import type { ListedPlan } from './plan.js';
-
-type Kind = ListedPlan['kind'];
+/** The kinds of things that a peer lists. */
+type Kind = 'table' | 'share';
 
 /** The tables and shared objects that the peer listed last. */
 export class Catalog {

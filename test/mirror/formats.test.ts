@@ -123,8 +123,7 @@ describe('XML', () => {
     await fc.assert(
       fc.asyncProperty(anyTable, anyName, async (table, name) => {
         const text = await written('xml', table, {}, name);
-        // biome-ignore lint/suspicious/noControlCharactersInRegex: what XML cannot hold must not be
-        // there.
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: what XML cannot hold must not be there.
         expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\ufffe\uffff]/);
         const read = readXml(text);
         expect(read.name).toBe(wellFormed(name));

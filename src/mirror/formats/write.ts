@@ -119,8 +119,7 @@ function lineWriter(columns: readonly string[]): (row: TableRow) => string {
   };
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that XML 1.0
-// cannot hold.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that XML 1.0 cannot hold.
 const IMPOSSIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/;
 
 /**

@@ -1,7 +1,11 @@
 import type { TableMirrorConfig } from '../../config/config.js';
 import { numberText } from '../../lib/text.js';
+import type { TableRow } from '../../peer/table.js';
 import { quotedList } from '../errors.js';
 import { readTable, type TableText } from '../formats/read.js';
+import { writeTable } from '../formats/write.js';
+import type { TablePlan } from '../plan.js';
+import { inSlices } from '../slices.js';
 import type { EditedFile, FileContent } from './edited-file.js';
 import type { EarlierCopy } from './history.js';
 import type { Grid } from './merge.js';
@@ -9,6 +13,8 @@ import { missingColumns } from './stale-copy.js';
 
 /** The most rows of a table that can be edited. */
 export const MAX_ROWS = 100_000;
+/** The rows that are formatted between two pauses. */
+const ROWS_PER_SLICE = 100;
 /** The most characters of a key, or of the name of a column. */
 const MAX_NAME_LENGTH = 500;
 
@@ -84,4 +90,19 @@ export function checkNewKeys(
   const fault = `the key ${JSON.stringify(pk)} has ${Buffer.byteLength(pk)} bytes`;
   const limit = `keys of this peer have at most ${maxBytes} in ${MAX_NAME_LENGTH} characters, and do not end with NUL`;
   throw file.condition('EDIT_UNREADABLE', `line ${line}: ${fault}; ${limit}`);
+}
+
+/** Returns the text of the file for a table: every row with these columns. */
+export function writeLocalTable(
+  { source, settings }: TablePlan,
+  columns: readonly string[],
+  { rows }: Grid,
+): AsyncIterable<string> {
+  async function* groups(): AsyncGenerator<readonly TableRow[]> {
+    for await (const group of inSlices(rows, ROWS_PER_SLICE)) {
+      yield group.map(([pk, cells]) => ({ pk, cells }));
+    }
+  }
+  const { format, newline } = settings;
+  return writeTable(format, { name: source, columns, newline }, groups());
 }

@@ -1,4 +1,5 @@
-import type { ConditionCode } from '../errors.js';
+import { counted, numberText } from '../../lib/text.js';
+import { type ConditionCode, quoted } from '../errors.js';
 import type { FollowOptions, MirrorDeps } from '../mirror.js';
 import type { TablePlan } from '../plan.js';
 import type { MirrorRecord } from '../record.js';
@@ -49,9 +50,11 @@ export class RemoteTable {
   /**
    * Pushes changes, group by group. The client verifies each group by reading it back.
    *
+   * @param before the rows before the push, for the log
    * @throws PeerError; the reason of the signal between two groups
    */
-  async push({ set, deletes }: Changes, signal: AbortSignal): Promise<void> {
+  async push(changes: Changes, before: Grid, signal: AbortSignal): Promise<void> {
+    const { set, deletes } = changes;
     const { peer, requests } = this.deps;
     const { source } = this.plan;
     for (const rows of groupsOf(set)) {
@@ -65,6 +68,7 @@ export class RemoteTable {
       await requests.run(signal, (signal) => peer.tables.deleteRows(source, keys, { signal }));
       this.#logStep('rows were deleted in the peer');
     }
+    this.#logPushed(changes, before);
   }
 
   async #inMemory({ rows: stored, columns, accepted }: TableCopy): Promise<RemoteCopy> {
@@ -90,6 +94,22 @@ export class RemoteTable {
       }
     }
     return { columns, accepted, grid: { columns: [...filled].sort(), rows } };
+  }
+
+  /** Logs that an edit reached the peer. */
+  #logPushed({ set, deletes }: Changes, before: Grid): void {
+    const { name, source } = this.plan;
+    const changed = set.filter(({ pk }) => before.rows.has(pk)).length;
+    const counts = { changed, added: set.length - changed, removed: deletes.length };
+    const details = Object.entries(counts)
+      .filter(([, count]) => count > 0)
+      .map(([verb, count]) => `${numberText(count)} ${verb}`)
+      .join(', ');
+    const rows = counted(set.length + deletes.length, 'row');
+    this.deps.log.info(
+      { event: 'mirror', mirror: name, ...counts },
+      `mirror ${name}: wrote ${rows} of the table ${quoted(source)} to the peer (${details})`,
+    );
   }
 
   #logStep(step: string): void {

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { wallClockText } from '../../lib/units.js';
 import type { TableText } from '../formats/read.js';
 import { withPauses } from '../slices.js';
-import type { Base } from './base-store.js';
+import type { Base, StaleSave } from './base-store.js';
 import { type Change, type EarlierCopy, REMEMBERED_MS } from './history.js';
 import { type Cells, differingColumns, type Grid } from './merge.js';
 import { assignKeys } from './row-keys.js';
@@ -57,6 +58,15 @@ export function missingColumns(
 ): readonly string[] {
   const filled = new Set(columns);
   return shown.filter((column) => filled.has(column) && !local.columns.includes(column));
+}
+
+/** Returns the note about a stale copy, for as long as earlier copies are remembered. */
+export function staleNotes(stale: StaleSave | undefined, now: number): readonly string[] {
+  if (stale === undefined || now - stale.at > REMEMBERED_MS) return [];
+  const textOf = (at: number) => wallClockText(at).slice(0, 16);
+  return [
+    `At ${textOf(stale.at)} the file was saved from the copy of ${textOf(stale.copyAt)}: the peer's newer changes were kept. To take them back on purpose, save the same once more.`,
+  ];
 }
 
 /** The file while it is compared: the columns to compare, and its rows by key. */

@@ -1,21 +1,16 @@
 import type { Clock } from '../../lib/clock.js';
 import { PeersyncError } from '../../lib/errors.js';
 import type { Logger } from '../../lib/logger.js';
-import { counted, numberText } from '../../lib/text.js';
-import { wallClockText } from '../../lib/units.js';
-import type { TableRow } from '../../peer/table.js';
-import { isTooLarge, quoted, quotedList } from '../errors.js';
+import { numberText } from '../../lib/text.js';
+import { isTooLarge, quotedList } from '../errors.js';
 import type { TableText } from '../formats/read.js';
-import { writeTable } from '../formats/write.js';
 import type { FollowOptions } from '../mirror.js';
 import type { TablePlan } from '../plan.js';
 import type { Facts, MirrorRecord } from '../record.js';
-import { inSlices } from '../slices.js';
 import { FileChanged, type WrittenFile } from '../whole-file.js';
 import type { Base, BaseStore, LoadedBase, StaleSave, SyncedState } from './base-store.js';
 import { type EditedFile, type FileContent, MAX_EDITED_BYTES } from './edited-file.js';
-import { REMEMBERED_MS } from './history.js';
-import { checkColumns, checkNewKeys, readLocalTable } from './local-table.js';
+import { checkColumns, checkNewKeys, readLocalTable, writeLocalTable } from './local-table.js';
 import {
   type Changes,
   combined,
@@ -28,10 +23,7 @@ import {
 } from './merge.js';
 import type { RemoteCopy, RemoteTable } from './remote-table.js';
 import { assignKeys } from './row-keys.js';
-import { findStaleCopy, type StaleCopy } from './stale-copy.js';
-
-/** The rows that are formatted between two pauses. */
-const ROWS_PER_SLICE = 100;
+import { findStaleCopy, type StaleCopy, staleNotes } from './stale-copy.js';
 
 type Phase =
   | 'created'
@@ -247,8 +239,7 @@ export class SyncRun {
     this.#enter('pushing');
     await bases.writeAhead(sinceBase, push.base);
     this.#logStep('the changes are written ahead');
-    await remote.push(push.changes, this.options.signal);
-    this.#logPushed(push.changes, before);
+    await remote.push(push.changes, before, this.options.signal);
     this.#enter('verifying');
     const accepted = [...this.options.accepted, ...conditionsOfPush(push.changes, before)];
     return await remote.read(this.before, { ...this.options, accepted });
@@ -299,7 +290,11 @@ export class SyncRun {
     const { versions } = plan.settings;
     const options = { versions, signal, onWritten, maxBytes: MAX_EDITED_BYTES };
     try {
-      const written = await file.replace(compared.content, this.#text(shown, remote.grid), options);
+      const written = await file.replace(
+        compared.content,
+        writeLocalTable(plan, shown, remote.grid),
+        options,
+      );
       this.#logStep('the file is written');
       if (isBaseNew) await bases.activate();
       else await bases.clearPushes();
@@ -324,16 +319,6 @@ export class SyncRun {
     const { base } = synced;
     const filled = new Set([...remote.columns.written, ...base.columns]);
     return (edit?.local.columns ?? base.shown).filter((column) => !filled.has(column));
-  }
-
-  #text(columns: readonly string[], { rows }: Grid): AsyncIterable<string> {
-    const { source, settings } = this.parts.plan;
-    async function* groups(): AsyncGenerator<readonly TableRow[]> {
-      for await (const group of inSlices(rows, ROWS_PER_SLICE))
-        yield group.map(([pk, cells]) => ({ pk, cells }));
-    }
-    const { format, newline } = settings;
-    return writeTable(format, { name: source, columns, newline }, groups());
   }
 
   async #result(
@@ -373,22 +358,6 @@ export class SyncRun {
     this.#phase = phase;
   }
 
-  /** Logs that an edit reached the peer. */
-  #logPushed({ set, deletes }: Changes, before: Grid): void {
-    const { log, plan } = this.parts;
-    const changed = set.filter(({ pk }) => before.rows.has(pk)).length;
-    const counts = { changed, added: set.length - changed, removed: deletes.length };
-    const details = Object.entries(counts)
-      .filter(([, count]) => count > 0)
-      .map(([what, count]) => `${numberText(count)} ${what}`);
-    const rows = counted(set.length + deletes.length, 'row');
-    const table = `the table ${quoted(plan.source)}`;
-    log.info(
-      { event: 'mirror', mirror: plan.name, ...counts },
-      `mirror ${plan.name}: wrote ${rows} of ${table} to the peer (${details.join(', ')})`,
-    );
-  }
-
   #logStep(step: string): void {
     this.parts.log.debug({ mirror: this.parts.plan.name }, step);
   }
@@ -419,15 +388,6 @@ function conditionsOfPush({ set, deletes }: Changes, before: Grid): readonly str
 function changesByFile(synced: SyncedState | undefined, merged: Merged | undefined): Changes {
   if (merged === undefined) return synced?.pushed ?? NO_CHANGES;
   return combined(merged.sinceBase, merged.merge.sameOnBoth);
-}
-
-/** Returns the note about a stale copy, for as long as earlier copies are remembered. */
-function staleNotes(stale: StaleSave | undefined, now: number): readonly string[] {
-  if (stale === undefined || now - stale.at > REMEMBERED_MS) return [];
-  const textOf = (at: number) => wallClockText(at).slice(0, 16);
-  return [
-    `At ${textOf(stale.at)} the file was saved from the copy of ${textOf(stale.copyAt)}: the peer's newer changes were kept. To take them back on purpose, save the same once more.`,
-  ];
 }
 
 function restoredNotes(keys: readonly string[]): readonly string[] {
