@@ -8,7 +8,7 @@ import type { MirrorFailure, MirrorRecord, MirrorReport } from './record.js';
 import { FileChanged } from './whole-file.js';
 
 /**
- * How a run ended.
+ * The end of a run.
  *
  * - `current`, `ended`: see `FollowResult`.
  * - `busy`: somebody is writing the file. The run is repeated in a few seconds.

@@ -6,7 +6,7 @@ import { isCancelled, type RunResult } from './mirror-run.js';
 
 /** The files that are written at a time. Passes over citations run beside them. */
 const CONCURRENT_FILES = 4;
-/** How often a mirror is polled for a reason to run early, in ms. */
+/** The interval at which a mirror is polled for a reason to run early, in ms. */
 const POLL_MS = 2_000;
 /** When a run is repeated that found somebody writing the file, in ms. */
 const BUSY_RETRY_MS = 3_000;

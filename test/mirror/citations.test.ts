@@ -185,7 +185,7 @@ describe('mirrored citations', () => {
     folder.fails('PEER_ANSWER', (path) => /[02468]\.txt/.test(path));
     const { failure, rows, notes } = await folder.once();
     expect([failure, rows]).toEqual([undefined, 7]);
-    expect(notes?.[0]).toMatch(/^7 documents could not be looked at, the first of them p00\.txt: /);
+    expect(notes?.[0]).toMatch(/^7 documents could not be looked up, the first of them p00\.txt: /);
   });
 
   it('wait where item after item fails, and then go on with the first of them', async () => {

@@ -73,6 +73,25 @@ describe('CSV', () => {
     );
   });
 
+  it('is read as another reader reads it, or refused', async () => {
+    const token = fc.constantFrom('"', '""', ',', '\n', '\r\n', 'a', 'é', ' ', '"x\r\ny"', '"x"');
+    await fc.assert(
+      fc.asyncProperty(fc.array(token, { maxLength: 12 }), async (tokens) => {
+        const text = `pk,a\n${tokens.join('')}`;
+        const result = await readTable('csv', Buffer.from(text));
+        if ('fault' in result) return;
+        const { columns, rows } = result.table;
+        const others = parseCsv(text, {
+          record_delimiter: ['\r\n', '\n'],
+          skip_empty_lines: true,
+          relax_column_count: true,
+        });
+        expect([['pk', 'a'], ...plain({ columns, rows })]).toEqual(others);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   it('has a header, ends every line with LF, or CRLF, and puts quotes only where they are needed', async () => {
     const rows = [row('1', { a: 'x', b: 'y, z' }), row('2', { a: ' q"', b: '\r' }), row('3', {})];
     const table = { columns: ['a', 'b'], rows };
@@ -198,11 +217,11 @@ describe('an edited file with a fault is told where and what', () => {
     ['csv', 'pk,a,a\n', '1:6 the column "a" for the second time'],
     ['csv', 'pk,a,\n', '1:6 a column without a name'],
     ['csv', 'pk,a\n1,x,y\n', '2:5 3 fields where the header has 2'],
-    ['csv', 'pk,a\n1,x\n1,y\n', '3:1 the key "1" for the second time: it stands in line 2 already'],
+    ['csv', 'pk,a\n1,x\n1,y\n', '3:1 the key "1" for the second time: it is in line 2 already'],
     [
       'csv',
       'a,pk\n\nx,k\n"y\n",k\n',
-      '5:3 the key "k" for the second time: it stands in line 3 already',
+      '5:3 the key "k" for the second time: it is in line 3 already',
     ],
     ['csv', 'pk,a\n1,"x\n2,y\n', '2:3 a quote that is never closed'],
     ['csv', 'pk,a\n1,x"y"\n', '2:4 a quote in a field without quotes around it'],

@@ -193,7 +193,7 @@ describe('a file that cannot be written', () => {
   it('because something else stands there, or in the place of its directory, is told as that', async () => {
     const { target, file, replace } = setting();
     mkdirSync(file, { recursive: true });
-    const message = `${file} cannot be written: a directory stands there.`;
+    const message = `${file} cannot be written: a directory is in the way.`;
     await expect(replace('a')).rejects.toMatchObject({ code: 'MIRROR_BLOCKED', message });
     const below = { ...target, path: 'a/mine/c.csv' };
     writeFileSync(join(target.root, 'a/mine'), 'mine');

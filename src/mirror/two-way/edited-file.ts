@@ -169,7 +169,7 @@ export class EditedFile {
     this.#known = before && stampOf(before);
     if (before === undefined) return undefined;
     if (!before.isFile()) {
-      throw this.condition('EDIT_UNREADABLE', 'something that is no regular file stands there');
+      throw this.condition('EDIT_UNREADABLE', 'it is no regular file');
     }
     if (!this.#isAtRest(stampOf(before))) return 'changing';
     if (before.size > MAX_EDITED_BYTES) {

@@ -1,7 +1,7 @@
 import { withPauses } from '../slices.js';
 import { type Cells, type Changes, differingColumns, type Grid } from './merge.js';
 
-/** How long an earlier copy is remembered, in ms. An editor open for longer is not recognised. */
+/** The age up to which an earlier copy is remembered, in ms. An older editor is not recognised. */
 export const REMEMBERED_MS = 7 * 86_400_000;
 /** The most earlier copies of one table. */
 const MAX_COPIES = 100;

@@ -3,7 +3,7 @@ import { PeersyncError } from '../../lib/errors.js';
 import type { Logger } from '../../lib/logger.js';
 import { numberText } from '../../lib/text.js';
 import { isTooLarge, quotedList } from '../errors.js';
-import type { TableText } from '../formats/read.js';
+import type { TableText } from '../formats/table-text.js';
 import type { FollowOptions } from '../mirror.js';
 import type { TablePlan } from '../plan.js';
 import type { Facts, MirrorRecord } from '../record.js';
@@ -196,23 +196,32 @@ export class SyncRun {
   async #merge(edit: Edit, remote: Grid, synced: SyncedState | undefined): Promise<Merged> {
     this.#enter('merging');
     const { file, plan, remote: peer } = this.parts;
-    const { content, local: table, staleCopy } = edit;
+    const { local: table, staleCopy } = edit;
     checkNewKeys(file, table, remote, await peer.maxKeyBytes(this.options.signal));
     const local = await localGrid(table, staleCopy, synced);
-    const common = staleCopy?.base ?? synced?.base.grid;
-    if (synced === undefined || common === undefined) {
-      // A file that is as the last run wrote it is its own base.
-      const base = content.sha256 === this.before?.sha256 ? local : undefined;
-      const merged = await merge(base, remote, local, plan.settings);
-      this.#checkDeletes(merged.deletes);
-      return { merge: merged, push: undefined, sinceBase: NO_CHANGES };
-    }
-    const { base, shown } = await includePushed(common, synced.pushed, remote);
+    const { base, shown } = await this.#mergeBase(edit, local, remote, synced);
     const merged = await merge(base, remote, local, plan.settings);
     this.#checkDeletes(merged.deletes);
-    if (isEmpty(merged)) return { merge: merged, push: undefined, sinceBase: synced.pushed };
+    if (synced === undefined || isEmpty(merged)) {
+      return { merge: merged, push: undefined, sinceBase: synced?.pushed ?? NO_CHANGES };
+    }
     const push = { base: synced.base, changes: merged };
     return { merge: merged, push, sinceBase: combined(shown, merged) };
+  }
+
+  /** Returns the base, and the changes of interrupted runs that the peer shows. */
+  async #mergeBase(
+    { content, staleCopy }: Edit,
+    local: Grid,
+    remote: Grid,
+    synced: SyncedState | undefined,
+  ): Promise<{ readonly base: Grid | undefined; readonly shown: Changes }> {
+    if (synced === undefined) {
+      // A file that is as the last run wrote it is its own base.
+      const isUntouched = content.sha256 === this.before?.sha256;
+      return { base: isUntouched ? local : undefined, shown: NO_CHANGES };
+    }
+    return await includePushed(staleCopy?.base ?? synced.base.grid, synced.pushed, remote);
   }
 
   /** @throws MirrorCondition EDIT_DELETES */
