@@ -6,8 +6,9 @@ import { MARKER } from '../../src/mirror/target-path.js';
 import type { Citation } from '../../src/peer/citation.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { FakePeer, peerError } from '../support/mirror-peer.js';
+import { MirrorWorld } from '../support/mirror-world.js';
 import { until } from '../support/wait.js';
-import { Engine, FakePeer, peerError } from './engine.js';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -20,22 +21,22 @@ const manyPaths = (count: number) =>
 /** A folder of confirmed items, which the peer knows, and the mirror of their citations. */
 class Folder {
   readonly peer = new FakePeer();
-  readonly engine: Engine;
+  readonly world: MirrorWorld;
 
   constructor(readonly clock: Clock = systemClock) {
-    this.engine = new Engine(this.peer, clock);
+    this.world = new MirrorWorld(this.peer, { clock });
   }
 
   static async open(paths: readonly string[], more: object = {}, clock?: Clock): Promise<Folder> {
     const folder = new Folder(clock);
-    await folder.engine.open({ citations: [{ folder: 'inbox', ...more }] });
+    await folder.world.open({ citations: [{ folder: 'inbox', ...more }] });
     for (const path of paths) folder.confirm(path);
     return folder;
   }
 
   confirm(path: string, more: object = {}): void {
     const item = pendingRecord(path);
-    this.engine.state.put({ ...lifeOf(item)[2], ...more });
+    this.world.state.put({ ...lifeOf(item)[2], ...more });
     this.knows(item.url);
   }
 
@@ -51,9 +52,9 @@ class Folder {
   }
 
   remove(path: string, more: object = {}): void {
-    const entry = this.engine.state.get('inbox', path);
+    const entry = this.world.state.get('inbox', path);
     if (entry?.status !== 'confirmed') throw new Error('no item');
-    this.engine.state.put({ ...entry, status: 'gone', ...more });
+    this.world.state.put({ ...entry, status: 'gone', ...more });
   }
 
   /** The peer fails for some paths. */
@@ -62,11 +63,11 @@ class Folder {
   }
 
   once() {
-    return this.engine.once('citations/inbox');
+    return this.world.once('citations/inbox');
   }
 
   get status() {
-    return this.engine.status();
+    return this.world.status();
   }
 
   /** The paths that were asked for, in order. */
@@ -80,15 +81,15 @@ const pathOf = (what: string) => decodeURIComponent(what.split('/inbox/')[1] ?? 
 describe('mirrored citations', () => {
   it('are a file for each confirmed item, by path, and unchanged ones keep their mtime', async () => {
     const folder = await Folder.open(['b.txt', 'a/x.txt', 'a.txt']);
-    const { engine } = folder;
-    engine.state.put(pendingRecord('not-yet.txt'));
+    const { world } = folder;
+    world.state.put(pendingRecord('not-yet.txt'));
     expect(await folder.once()).toMatchObject({ changed: true, rows: 3 });
     expect(folder.asked).toEqual(['a.txt', 'a/x.txt', 'b.txt']);
     const files = ['a.txt', 'a/x.txt', 'b.txt'].map((path) => `citations/inbox/${path}.json`);
-    expect(engine.files()).toEqual(files);
-    const before = files.map((file) => engine.mtime(file));
+    expect(world.files()).toEqual(files);
+    const before = files.map((file) => world.mtime(file));
     expect(await folder.once()).toMatchObject({ changed: false, rows: 3 });
-    expect(files.map((file) => engine.mtime(file))).toEqual(before);
+    expect(files.map((file) => world.mtime(file))).toEqual(before);
   });
 
   it('read the same in whatever order the peer tells them', async () => {
@@ -108,7 +109,7 @@ describe('mirrored citations', () => {
       similar: [],
       sha256: expect.stringMatching(/^[\da-f]{64}$/),
     };
-    expect(JSON.parse(folder.engine.read('citations/inbox/a.txt.json'))).toEqual(told);
+    expect(JSON.parse(folder.world.read('citations/inbox/a.txt.json'))).toEqual(told);
     folder.knows(url, { sentences: [one, two], citing: [a, b] });
     expect(await folder.once()).toMatchObject({ changed: false });
   });
@@ -120,37 +121,37 @@ describe('mirrored citations', () => {
     folder.remove('a.txt');
     folder.peer.citations.clear();
     expect(await folder.once()).toMatchObject({ changed: true, rows: 0 });
-    expect(folder.engine.files()).toEqual(['citations/inbox/b.txt.json']);
-    expect(folder.engine.has('citations/inbox/never')).toBe(false);
+    expect(folder.world.files()).toEqual(['citations/inbox/b.txt.json']);
+    expect(folder.world.has('citations/inbox/never')).toBe(false);
     expect(folder.status?.condition).toBeUndefined();
   });
 
   it('that somebody edited are kept as conflict files, before they are replaced or go; others are not', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'c.txt']);
     await folder.once();
-    const { engine } = folder;
+    const { world } = folder;
     const fileOf = (path: string) => `citations/inbox/${path}.json`;
     const edited = Object.fromEntries(
-      ['a.txt', 'b.txt'].map((path) => [path, engine.read(fileOf(path)).replace('"T"', '"mine"')]),
+      ['a.txt', 'b.txt'].map((path) => [path, world.read(fileOf(path)).replace('"T"', '"mine"')]),
     );
-    for (const [path, text] of Object.entries(edited)) engine.write(fileOf(path), text);
-    await engine.forget();
-    rmSync(join(engine.root, MARKER));
-    await engine.open(SETTINGS);
+    for (const [path, text] of Object.entries(edited)) world.write(fileOf(path), text);
+    await world.loseState();
+    rmSync(join(world.root, MARKER));
+    await world.open(SETTINGS);
     for (const path of ['a.txt', 'b.txt', 'c.txt']) folder.confirm(path);
     folder.remove('b.txt');
     folder.knows(pendingRecord('c.txt').url, { title: 'another' });
     const { conflicts = [] } = await folder.once();
     const kept = conflicts.map(({ file }) => [
       file.replace(/\.json\.conflict-.*/, ''),
-      engine.read(file),
+      world.read(file),
     ]);
     expect(kept.sort()).toEqual([
       ['citations/inbox/a.txt', edited['a.txt']],
       ['citations/inbox/b.txt', edited['b.txt']],
     ]);
-    expect(engine.files().filter((file) => file.includes('conflict'))).toHaveLength(2);
-    expect(engine.read(fileOf('a.txt'))).toContain('"T"');
+    expect(world.files().filter((file) => file.includes('conflict'))).toHaveLength(2);
+    expect(world.read(fileOf('a.txt'))).toContain('"T"');
   });
 
   it('are asked for as configured', async () => {
@@ -167,14 +168,14 @@ describe('mirrored citations', () => {
     };
     await folder.once();
     expect(options).toEqual([{ filter: true, ch: 3 }]);
-    expect(folder.engine.files()).toEqual(['c/a.txt.inbox.json']);
+    expect(folder.world.files()).toEqual(['c/a.txt.inbox.json']);
   });
 
   it('go on after a restart where they were', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'c.txt', 'd.txt']);
     folder.fails('PEER_UNREACHABLE', (path) => path === 'c.txt');
     expect(await folder.once()).toMatchObject({ failure: { code: 'PEER_UNREACHABLE' } });
-    await folder.engine.open(SETTINGS);
+    await folder.world.open(SETTINGS);
     folder.peer.onAsk = () => {};
     expect(await folder.once()).toMatchObject({ changed: true, rows: 4 });
     expect(folder.asked).toEqual(['a.txt', 'b.txt', 'c.txt', 'c.txt', 'd.txt']);
@@ -202,7 +203,7 @@ describe('mirrored citations', () => {
   it('ask for thousands of items in the order of their paths, each once', async () => {
     const folder = await Folder.open([]);
     const paths = Array.from({ length: 4_500 }, (_, i) => `d${i % 7}/${(i * 7919) % 4_500}.txt`);
-    for (const path of paths) folder.engine.state.put(lifeOf(pendingRecord(path))[2]);
+    for (const path of paths) folder.world.state.put(lifeOf(pendingRecord(path))[2]);
     await folder.once();
     expect(folder.asked).toEqual(paths.toSorted());
   });
@@ -214,8 +215,8 @@ describe('mirrored citations', () => {
     await folder.once();
     const nextPassAt = clock.now() + DAY;
     await clock.advance(DAY / 4);
-    await folder.engine.open(SETTINGS);
-    folder.engine.start();
+    await folder.world.open(SETTINGS);
+    folder.world.start();
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.nextAt === nextPassAt, 'the next pass is planned');
     expect(folder.asked).toEqual(['a.txt']);
@@ -227,8 +228,8 @@ describe('mirrored citations', () => {
     await folder.once();
     clock.set(-DAY);
     clock.restart();
-    await folder.engine.open(SETTINGS);
-    folder.engine.start();
+    await folder.world.open(SETTINGS);
+    folder.world.start();
     await clock.advance(MINUTE);
     await settled(
       clock,
@@ -253,7 +254,7 @@ describe('mirrored citations of a folder that changes', () => {
     const clock = new FakeClock();
     const folder = await Folder.open(paths, {}, clock);
     await clock.advance(MINUTE);
-    folder.engine.start();
+    folder.world.start();
     await clock.advance(MINUTE);
     await asked(folder, clock, paths);
     await clock.advance(MINUTE);
@@ -292,7 +293,7 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.asked).toEqual([]);
     await clock.advance(MINUTE);
     await asked(folder, clock, paths);
-    expect(folder.engine.has('citations/inbox/c.txt.json')).toBe(true);
+    expect(folder.world.has('citations/inbox/c.txt.json')).toBe(true);
     // That says nothing of the others: they are as old as they were, and their turn does not move.
     expect(folder.status).toMatchObject({ rows: 4, succeededAt, nextAt });
     await clock.advance(DAY / 2);
@@ -304,14 +305,14 @@ describe('mirrored citations of a folder that changes', () => {
     folder.remove('a.txt', { since: clock.now() });
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.rows === 1, 'a run has ended');
-    expect(folder.engine.files()).toEqual(['citations/inbox/b.txt.json']);
+    expect(folder.world.files()).toEqual(['citations/inbox/b.txt.json']);
   });
 
   it('are fetched soon after a restart for what was confirmed before, and all of them when a person asks', async () => {
     const { folder, clock } = await followed(['a.txt']);
     folder.confirm('b.txt', { since: clock.now() });
-    await folder.engine.open(SETTINGS);
-    folder.engine.start();
+    await folder.world.open(SETTINGS);
+    folder.world.start();
     await settled(clock, () => folder.status?.nextAt !== undefined, 'it is started');
     await clock.advance(MINUTE);
     await asked(folder, clock, ['b.txt']);
@@ -346,7 +347,7 @@ describe('mirrored citations of a folder that changes', () => {
       if (pathOf(what) === 'p04.txt') folder.confirm('new.txt', { since: clock.now() });
       clock.skip(10_000);
     };
-    folder.engine.start();
+    folder.world.start();
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.rows === 11, 'the pass is over');
     expect(folder.asked.toSorted()).toEqual(['new.txt', ...paths]);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Cells, Desk, filled, rowsOf } from './edit-desk.js';
+import { type Cells, filled, rowsOf, TwoWayWorld } from './two-way-world.js';
 
 const KEYS = ['k1', 'k2', 'k3', 'k4', 'k5'] as const;
 const COLUMNS = ['a', 'b', 'c'] as const;
@@ -56,8 +56,8 @@ class Crash extends Error {}
  * is a new one, so it can be said of each where it went: it is in the table, in a conflict file, or
  * somebody who had it in view took it away.
  */
-class World {
-  readonly desk: Desk;
+class Model {
+  readonly world: TwoWayWorld;
   readonly typed = new Set<string>();
   readonly typedWithoutKey = new Set<string>();
   readonly takenAway = new Set<string>();
@@ -75,7 +75,7 @@ class World {
   #staleText = '';
 
   constructor(deletes: boolean) {
-    this.desk = new Desk(rowsOf('k1 a=first_a b=first_b; k2 a=second_a b=second_b'), {
+    this.world = new TwoWayWorld(rowsOf('k1 a=first_a b=first_b; k2 a=second_a b=second_b'), {
       deletes,
       maxDeletes: 100,
     });
@@ -96,8 +96,8 @@ class World {
   edit(edit: Edit): void {
     // An edit of what was saved from an older copy a moment ago may be one of what the others
     // changed; nobody could tell.
-    if (this.#staleText === this.desk.text() && !this.#isMirrored()) return;
-    const rows = this.desk.rows();
+    if (this.#staleText === this.world.text() && !this.#isMirrored()) return;
+    const rows = this.world.rows();
     const row = rows[edit.row % Math.max(rows.length, 1)];
     const { column } = edit;
     if (edit.do === 'add') {
@@ -123,7 +123,7 @@ class World {
       if (edit.do === 'set') row[column] = this.#new();
       if (edit.do === 'clear') row[column] = '';
       if (edit.do === 'agree') {
-        row[column] = this.desk.remote.get(row.pk ?? '')?.[column] ?? '';
+        row[column] = this.world.remote.get(row.pk ?? '')?.[column] ?? '';
         // What both typed is the person's, too: an editor's older copy takes it back as any other
         // edit.
         this.#theirs.delete(row[column]);
@@ -133,15 +133,15 @@ class World {
   }
 
   change({ do: what, key, column }: Change): void {
-    const row = this.desk.remote.get(key);
+    const row = this.world.remote.get(key);
     if (what === 'add' && row === undefined) {
-      this.desk.remote.set(key, { [column]: this.#newOfTheirs() });
+      this.world.remote.set(key, { [column]: this.#newOfTheirs() });
       this.#ownRows.delete(key);
     }
     if (row === undefined) return;
     if (what === 'delete') {
       this.#takeAway(row);
-      this.desk.remote.delete(key);
+      this.world.remote.delete(key);
     } else if (what !== 'add') {
       this.#takeAway({ [column]: row[column] ?? '' });
       row[column] = what === 'set' ? this.#newOfTheirs() : '';
@@ -151,8 +151,8 @@ class World {
   /** The file is opened in an editor, as it was mirrored last. */
   open(): void {
     if (!this.#isMirrored()) return;
-    this.#opened = this.desk.rows();
-    this.#conflicts = this.desk.conflictFiles().length;
+    this.#opened = this.world.rows();
+    this.#conflicts = this.world.conflictFiles().length;
   }
 
   /**
@@ -162,16 +162,16 @@ class World {
    * stays in the editor then is a new edit of what the others typed.
    */
   saveStale(edit: Edit): void {
-    if (this.desk.conflictFiles().length > this.#conflicts) this.#opened = undefined;
+    if (this.world.conflictFiles().length > this.#conflicts) this.#opened = undefined;
     if (this.#opened === undefined || !this.#isMirrored()) return;
     const rows = this.#opened.map((row) => ({ ...row }));
-    const now = this.desk.rows();
+    const now = this.world.rows();
     const { column } = edit;
     const row = rows[edit.row % Math.max(rows.length, 1)];
     const shown = now.find(({ pk }) => pk === row?.pk);
     if (edit.do === 'add') {
       const isFree = (key: string) => ![...rows, ...now].some(({ pk }) => pk === key);
-      const pk = KEYS.find((key) => isFree(key) && !this.desk.remote.has(key));
+      const pk = KEYS.find((key) => isFree(key) && !this.world.remote.has(key));
       if (pk === undefined) return;
       rows.push({ pk, [column]: this.#new() });
     } else if (edit.do === 'set' || edit.do === 'clear') {
@@ -194,7 +194,7 @@ class World {
     }
     this.#opened = rows;
     this.#save(whole, edit);
-    this.#staleText = this.desk.text();
+    this.#staleText = this.world.text();
   }
 
   async run({ crashAt, meanwhile }: Run): Promise<void> {
@@ -204,34 +204,34 @@ class World {
       if (crashAt === step) throw new Crash();
       step += 1;
     };
-    this.desk.onStep = onStep;
-    this.desk.peer.onAsk = onStep;
+    this.world.onStep = onStep;
+    this.world.peer.onAsk = onStep;
     try {
-      await this.desk.run();
+      await this.world.run();
     } catch (error) {
       if (!(error instanceof Crash)) throw error;
-      this.desk.open();
+      this.world.open();
     } finally {
-      this.desk.onStep = () => {};
-      this.desk.peer.onAsk = () => {};
+      this.world.onStep = () => {};
+      this.world.peer.onAsk = () => {};
     }
   }
 
   async check(): Promise<void> {
-    await this.desk.settled();
-    const { writes } = this.desk;
-    const last = await this.desk.settled();
+    await this.world.settled();
+    const { writes } = this.world;
+    const last = await this.world.settled();
     expect(last, 'a second run has nothing to do').toMatchObject({ changed: false });
-    expect(this.desk.writes).toEqual(writes);
-    expect(this.desk.content()).toEqual(this.desk.theirs());
-    const there = new Set([...this.desk.remote.values()].flatMap((cells) => Object.values(cells)));
-    const saved = this.desk.conflictTexts().join('\n');
+    expect(this.world.writes).toEqual(writes);
+    expect(this.world.content()).toEqual(this.world.theirs());
+    const there = new Set([...this.world.remote.values()].flatMap((cells) => Object.values(cells)));
+    const saved = this.world.conflictTexts().join('\n');
     const lost = [...this.typed].filter(
       (value) => !there.has(value) && !this.takenAway.has(value) && !saved.includes(`"${value}"`),
     );
     expect(lost, 'values that vanished').toEqual([]);
     for (const value of this.typedWithoutKey) {
-      const rows = [...this.desk.remote.values()].filter((cells) =>
+      const rows = [...this.world.remote.values()].filter((cells) =>
         Object.values(cells).includes(value),
       );
       expect(rows.length, 'a new row is added once').toBeLessThan(2);
@@ -245,7 +245,7 @@ class World {
   }
 
   #isMirrored(): boolean {
-    return createHash('sha256').update(this.desk.text()).digest('hex') === this.desk.known.sha256;
+    return createHash('sha256').update(this.world.text()).digest('hex') === this.world.known.sha256;
   }
 
   #newOfTheirs(): string {
@@ -263,7 +263,7 @@ class World {
     const whole = rows.map((row) =>
       Object.fromEntries(columns.map((column) => [column, row[column] ?? ''])),
     );
-    this.desk.save(whole, how);
+    this.world.save(whole, how);
   }
 }
 
@@ -271,10 +271,10 @@ it('a two-way table loses nothing that was typed and ends equal on both sides, w
   const actions = fc.array(actionArbitrary, { minLength: 1, maxLength: 18 });
   await fc.assert(
     fc.asyncProperty(fc.boolean(), actions, async (deletes, all) => {
-      const world = new World(deletes);
-      await world.desk.settled();
-      for (const action of all) await world.act(action);
-      await world.check();
+      const model = new Model(deletes);
+      await model.world.settled();
+      for (const action of all) await model.act(action);
+      await model.check();
     }),
     { numRuns: Number(process.env.PEERSYNC_TEST_RUNS ?? 70) },
   );

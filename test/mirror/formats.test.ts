@@ -5,8 +5,16 @@ import { describe, expect, it } from 'vitest';
 import { type EditableFormat, readTable } from '../../src/mirror/formats/read.js';
 import { type TableFormat, writeTable } from '../../src/mirror/formats/write.js';
 import type { TableRow } from '../../src/peer/table.js';
-import { row } from './engine.js';
-import { anyName, anyTable, groups, plain, type SomeTable, textOf, wellFormed } from './tables.js';
+import { row } from '../support/mirror-peer.js';
+import {
+  anyName,
+  anyTable,
+  groups,
+  plain,
+  type SomeTable,
+  textOf,
+  wellFormed,
+} from './any-table.js';
 
 const LARGE = 'a "b", <c> & d\r\n🎉'.repeat(2 ** 16);
 

@@ -4,10 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { compareByCodePoint } from '../../src/lib/text.js';
 import { RowStore, type RowStoreOptions } from '../../src/mirror/row-store.js';
 import type { TableRow } from '../../src/peer/table.js';
+import { row } from '../support/mirror-peer.js';
+import { openBelow } from '../support/mirror-world.js';
 import { Random } from '../support/random.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { openBelow, row } from './engine.js';
-import { allRows, anyTable, groups, plain, wellFormed } from './tables.js';
+import { allRows, anyTable, groups, plain, wellFormed } from './any-table.js';
 
 type Options = Partial<RowStoreOptions>;
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Claim, fillTemplate, grantPaths, safeName } from '../../src/mirror/target-path.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { anyName, wellFormed } from './tables.js';
+import { anyName, wellFormed } from './any-table.js';
 
 const FINE = "prices|Prices 2024|a.b-c_d|números|価格|👩‍👩‍👧|a~b|it's #1 (new)".split('|');
 

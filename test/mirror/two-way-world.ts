@@ -19,22 +19,22 @@ import type { MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
 import { FileChanged } from '../../src/mirror/whole-file.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { FakePeer } from '../support/mirror-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { FakePeer } from './engine.js';
 
 export type Cells = Record<string, string>;
 export type Rows = Record<string, Cells>;
 
 /** Where a run can be cut short: as the debug log says it. */
 const STEPS: Readonly<Record<string, string>> = {
-  intended: 'the changes are written ahead',
-  telling: 'rows are about to be pushed',
-  told: 'rows were pushed',
+  ahead: 'the changes are written ahead',
+  pushing: 'rows are about to be pushed',
+  pushed: 'rows were pushed',
   deleted: 'rows were deleted in the peer',
-  saved: 'the conflicts are saved',
-  based: 'the new base is prepared',
+  conflict: 'the conflicts are saved',
+  prepared: 'the new base is prepared',
   written: 'the file is written',
-  settled: 'the new base holds',
+  activated: 'the new base holds',
 };
 
 /** How a run ended: what a report says, `later`, or a condition. */
@@ -44,10 +44,10 @@ type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & {
 };
 
 /**
- * A person at a desk, with the two-way table T of a peer in front. Runs go without the scheduler,
+ * A person at a world, with the two-way table T of a peer in front. Runs go without the scheduler,
  * so that they can crash.
  */
-export class Desk {
+export class TwoWayWorld {
   readonly peer = new FakePeer();
   /** The rows of the peer. */
   readonly remote: Map<string, Cells>;
@@ -60,7 +60,7 @@ export class Desk {
   readonly clock = new FakeClock(Date.now() + 3_600_000);
   known: Partial<MirrorRecord> = {};
   /** What a person reads in the log. */
-  readonly said: string[] = [];
+  readonly logged: string[] = [];
   table: TwoWayTable;
   /** Throw here, to end a run as a crash would. */
   onStep: (step: string) => unknown = () => {};
@@ -85,7 +85,7 @@ export class Desk {
     const log: Logger = {
       ...silentLogger,
       debug: (_, step) => this.onStep(step),
-      info: (_, message) => this.said.push(message),
+      info: (_, message) => this.logged.push(message),
     };
     const deps: Partial<MirrorDeps> = {
       catalog: { has: () => true, replace: async () => {} },
@@ -158,17 +158,17 @@ export class Desk {
   }
 
   /** A run in which the file is saved again before it is replaced. */
-  async overtaken(): Promise<void> {
-    this.onStep = (at) => at === STEPS.based && this.write(this.text());
+  async race(): Promise<void> {
+    this.onStep = (at) => at === STEPS.prepared && this.write(this.text());
     expect(await this.run()).toEqual({ kind: 'busy' });
     this.onStep = () => {};
   }
 
   /**
-   * Plays what happens, and a last run. `edit`, `they` change cells of a row (`k1 a=1`; `+` under a
+   * Plays what happens, and a last run. `edit`, `peer` change cells of a row (`k1 a=1`; `+` under a
    * new key, `k1 -` removes it) in the file and in the peer; `open` keeps the file as it is in an
    * editor, `save` changes that and saves it; `remove` removes the file; `run` comes a minute
-   * later; `crash` is a run that is cut short (see STEPS), `overtaken` one before whose end the
+   * later; `crash` is a run that is cut short (see STEPS), `race` one before whose end the
    * file is saved again, `wait` takes days.
    */
   async play(script: string): Promise<Outcome> {
@@ -182,10 +182,10 @@ export class Desk {
         opened = changed(opened, pk, cells);
         this.save(opened);
       } else if (what === 'edit') this.save(changed(this.rows(), pk, cells));
-      else if (what === 'they' && cells === undefined) this.remote.delete(pk);
-      else if (what === 'they') this.remote.set(pk, { ...this.remote.get(pk), ...cells });
+      else if (what === 'peer' && cells === undefined) this.remote.delete(pk);
+      else if (what === 'peer') this.remote.set(pk, { ...this.remote.get(pk), ...cells });
       else if (what === 'remove') rmSync(this.file);
-      else if (what === 'overtaken') await this.overtaken();
+      else if (what === 'race') await this.race();
       else if (what === 'crash') await this.crashAt(STEPS[pk] ?? pk);
       else if (what === 'wait') await this.clock.advance(Number(pk) * 86_400_000);
       else if (what === 'run') {
@@ -287,13 +287,13 @@ export function rowsOf(text: string): Rows {
   );
 }
 
-/** A desk with a file that was written from the peer's table. */
-export async function deskWith(
+/** A world with a file that was written from the peer's table. */
+export async function twoWayWorld(
   rows: string | Rows = 'k1 a=1 b=2; k2 a=3 b=4',
   settings: Readonly<Record<string, unknown>> = {},
 ) {
-  const desk = new Desk(typeof rows === 'string' ? rowsOf(rows) : rows, settings);
-  await desk.settled();
-  desk.peer.asked.length = 0;
-  return desk;
+  const world = new TwoWayWorld(typeof rows === 'string' ? rowsOf(rows) : rows, settings);
+  await world.settled();
+  world.peer.asked.length = 0;
+  return world;
 }
