@@ -79,7 +79,7 @@ class Folder {
 const pathOf = (what: string) => decodeURIComponent(what.split('/inbox/')[1] ?? what);
 
 describe('mirrored citations', () => {
-  it('are a file for each confirmed item, by path, and unchanged ones keep their mtime', async () => {
+  it('are one file for each confirmed item, and unchanged ones keep their mtime', async () => {
     const folder = await Folder.open(['b.txt', 'a/x.txt', 'a.txt']);
     const { world } = folder;
     world.state.put(pendingRecord('not-yet.txt'));
@@ -92,7 +92,7 @@ describe('mirrored citations', () => {
     expect(files.map((file) => world.mtime(file))).toEqual(before);
   });
 
-  it('read the same in whatever order the peer tells them', async () => {
+  it('are the same text in any order of the answer', async () => {
     const folder = await Folder.open(['a.txt']);
     const { url } = pendingRecord('a.txt');
     const one = { number: 1, text: 'One.', appearsIn: [] };
@@ -114,7 +114,7 @@ describe('mirrored citations', () => {
     expect(await folder.once()).toMatchObject({ changed: false });
   });
 
-  it('go when their item is gone; a document that the peer does not show keeps its file; directories are made for none', async () => {
+  it('are removed with their item, and kept for a document that the peer does not show', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'never/mirrored.txt']);
     folder.remove('never/mirrored.txt');
     await folder.once();
@@ -126,7 +126,7 @@ describe('mirrored citations', () => {
     expect(folder.status?.condition).toBeUndefined();
   });
 
-  it('that somebody edited are kept as conflict files, before they are replaced or go; others are not', async () => {
+  it('are kept as conflict files before they are replaced or removed if somebody edited them', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'c.txt']);
     await folder.once();
     const { world } = folder;
@@ -154,7 +154,7 @@ describe('mirrored citations', () => {
     expect(world.read(fileOf('a.txt'))).toContain('"T"');
   });
 
-  it('are asked for as configured', async () => {
+  it('are requested as configured', async () => {
     const folder = await Folder.open(['a.txt'], {
       filter: true,
       ch: 3,
@@ -171,7 +171,7 @@ describe('mirrored citations', () => {
     expect(folder.world.files()).toEqual(['c/a.txt.inbox.json']);
   });
 
-  it('go on after a restart where they were', async () => {
+  it('continue their pass after a restart', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'c.txt', 'd.txt']);
     folder.fails('PEER_UNREACHABLE', (path) => path === 'c.txt');
     expect(await folder.once()).toMatchObject({ failure: { code: 'PEER_UNREACHABLE' } });
@@ -181,7 +181,7 @@ describe('mirrored citations', () => {
     expect(folder.asked).toEqual(['a.txt', 'b.txt', 'c.txt', 'c.txt', 'd.txt']);
   });
 
-  it('pass over items that fail by themselves here and there, and note the first', async () => {
+  it('skip single items that fail, and note the first', async () => {
     const folder = await Folder.open(manyPaths(14));
     folder.fails('PEER_ANSWER', (path) => /[02468]\.txt/.test(path));
     const { failure, rows, notes } = await folder.once();
@@ -189,7 +189,7 @@ describe('mirrored citations', () => {
     expect(notes?.[0]).toMatch(/^7 documents could not be looked up, the first of them p00\.txt: /);
   });
 
-  it('wait where item after item fails, and then go on with the first of them', async () => {
+  it('wait after five failures in a row, and continue with the first of them', async () => {
     const folder = await Folder.open(manyPaths(12));
     folder.fails('PEER_FAILED', (path) => path !== 'p00.txt');
     expect(await folder.once()).toMatchObject({ failure: { code: 'PEER_FAILED' } });
@@ -200,7 +200,7 @@ describe('mirrored citations', () => {
     expect(folder.asked[0]).toBe('p01.txt');
   });
 
-  it('ask for thousands of items in the order of their paths, each once', async () => {
+  it('are requested once for each of thousands of items, in order', async () => {
     const folder = await Folder.open([]);
     const paths = Array.from({ length: 4_500 }, (_, i) => `d${i % 7}/${(i * 7919) % 4_500}.txt`);
     for (const path of paths) folder.world.state.put(lifeOf(pendingRecord(path))[2]);
@@ -208,7 +208,7 @@ describe('mirrored citations', () => {
     expect(folder.asked).toEqual(paths.toSorted());
   });
 
-  it('begin the next pass a day after the beginning of the last, also after a restart', async () => {
+  it('begin the next pass a day after the beginning of the last, even after a restart', async () => {
     const clock = new FakeClock();
     const folder = await Folder.open(['a.txt'], {}, clock);
     await clock.advance(MINUTE);
@@ -222,7 +222,7 @@ describe('mirrored citations', () => {
     expect(folder.asked).toEqual(['a.txt']);
   });
 
-  it('begin the next pass within a day though the clock was set back a day before a restart', async () => {
+  it('begin the next pass within a day although the clock was set back before a restart', async () => {
     const clock = new FakeClock();
     const folder = await Folder.open(['a.txt'], {}, clock);
     await folder.once();
@@ -282,7 +282,7 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.asked).toEqual(paths);
   }
 
-  it('are fetched for a newly confirmed document within a minute, in one run for all of them, and for no other', async () => {
+  it('are fetched within a minute for newly confirmed documents, in one run, and for no other', async () => {
     const { folder, clock } = await followed(['a.txt', 'b.txt']);
     const { succeededAt, nextAt } = folder.status ?? {};
     const paths = ['d.txt', 'c.txt', 'b.txt'];
@@ -300,7 +300,7 @@ describe('mirrored citations of a folder that changes', () => {
     await asked(folder, clock, paths);
   });
 
-  it('lose the file of an item that is gone within a minute', async () => {
+  it('are removed within a minute after their item is gone', async () => {
     const { folder, clock } = await followed(['a.txt', 'b.txt']);
     folder.remove('a.txt', { since: clock.now() });
     await clock.advance(MINUTE);
@@ -308,7 +308,7 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.world.files()).toEqual(['citations/inbox/b.txt.json']);
   });
 
-  it('are fetched soon after a restart for what was confirmed before, and all of them when a person asks', async () => {
+  it('are fetched soon after a restart for items confirmed before it, and for all when a person asks', async () => {
     const { folder, clock } = await followed(['a.txt']);
     folder.confirm('b.txt', { since: clock.now() });
     await folder.world.open(SETTINGS);
@@ -320,7 +320,7 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.asked).toEqual(['b.txt', 'a.txt', 'b.txt']);
   });
 
-  it('go on with the first that could not be fetched, at the pace of a failure', async () => {
+  it('continue with the first failed item, after the delay of a failure', async () => {
     const { folder, clock } = await followed(['a.txt']);
     const paths = manyPaths(10);
     for (const path of paths) folder.confirm(path, { since: clock.now() });
@@ -338,7 +338,7 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.status?.failure).toBeUndefined();
   });
 
-  it('are fetched in the middle of a pass that takes long, which then goes on', async () => {
+  it('are fetched for new items within a long pass, which then continues', async () => {
     const clock = new FakeClock();
     const paths = manyPaths(10);
     const folder = await Folder.open(paths, {}, clock);

@@ -6,7 +6,7 @@ import { type Cells, filled, rowsOf, TwoWayWorld } from './two-way-world.js';
 const KEYS = ['k1', 'k2', 'k3', 'k4', 'k5'] as const;
 const COLUMNS = ['a', 'b', 'c'] as const;
 
-/** What a person does to the file. `row` chooses among those that are there. */
+/** An edit of the file by a person. `row` chooses one of the rows. */
 const editArbitrary = fc.record({
   do: fc.constantFrom('set', 'clear', 'agree', 'add', 'add without key', 'remove'),
   row: fc.nat(9),
@@ -15,7 +15,7 @@ const editArbitrary = fc.record({
 });
 type Edit = typeof editArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
-/** What others do to the peer's table. */
+/** A change of the peer's table by others. */
 const changeArbitrary = fc.record({
   do: fc.constantFrom('set', 'clear', 'add', 'delete'),
   key: fc.constantFrom(...KEYS),
@@ -24,9 +24,9 @@ const changeArbitrary = fc.record({
 type Change = typeof changeArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
 const runArbitrary = fc.record({
-  /** At which step it ends as by a crash, if it comes that far. */
+  /** The step at which it crashes, if it comes that far. */
   crashAt: fc.option(fc.nat(16), { nil: undefined, freq: 2 }),
-  /** What a person does meanwhile, and at which step. */
+  /** An edit during the run, and its step. */
   meanwhile: fc.option(fc.record({ at: fc.nat(16), edit: editArbitrary }), { nil: undefined }),
 });
 type Run = typeof runArbitrary extends fc.Arbitrary<infer T> ? T : never;
@@ -52,24 +52,24 @@ type Action = typeof actionArbitrary extends fc.Arbitrary<infer T> ? T : never;
 class Crash extends Error {}
 
 /**
- * A person, the others and a process that crashes, with one table. Every value that is ever typed
- * is a new one, so it can be said of each where it went: it is in the table, in a conflict file, or
- * somebody who had it in view took it away.
+ * A random history of one table: a person edits the file, others change the peer, and runs crash.
+ * Every typed value is unique, so that the end of each is known: it is in the table, in a conflict
+ * file, or somebody who saw it removed it.
  */
 class Model {
   readonly world: TwoWayWorld;
   readonly typed = new Set<string>();
   readonly typedWithoutKey = new Set<string>();
   readonly takenAway = new Set<string>();
-  /** What the others typed. */
+  /** The values of the others. */
   readonly #theirs = new Set<string>();
   /** The keys of rows that the person added. */
   readonly #ownRows = new Set<string>();
-  /** What stands in an editor that nobody told of newer copies. */
+  /** The rows in an editor that does not see newer copies. */
   #opened: readonly Cells[] | undefined;
-  /** How many conflict files there were then. */
+  /** The number of conflict files when it was opened. */
   #conflicts = 0;
-  /** What it saved last. */
+  /** The text that it saved last. */
   #savedStale = '';
   /** The file as that left it. */
   #staleText = '';
@@ -94,8 +94,7 @@ class Model {
   }
 
   edit(edit: Edit): void {
-    // An edit of what was saved from an older copy a moment ago may be one of what the others
-    // changed; nobody could tell.
+    // An edit right after the save of a stale copy may revert a change of the others.
     if (this.#staleText === this.world.text() && !this.#isMirrored()) return;
     const rows = this.world.rows();
     const row = rows[edit.row % Math.max(rows.length, 1)];
@@ -124,8 +123,7 @@ class Model {
       if (edit.do === 'clear') row[column] = '';
       if (edit.do === 'agree') {
         row[column] = this.world.remote.get(row.pk ?? '')?.[column] ?? '';
-        // What both typed is the person's, too: an editor's older copy takes it back as any other
-        // edit.
+        // A value that both typed is also the person's: a stale copy may revert it like any edit.
         this.#theirs.delete(row[column]);
       }
       this.#save(rows, edit);
@@ -156,10 +154,9 @@ class Model {
   }
 
   /**
-   * The editor saves what it opened, with another edit, over what was mirrored last. What the
-   * person did meanwhile by other ways is overwritten, as in any file; what the others did is not,
-   * where the edit is of something else. After a conflict the person opens the file anew: what
-   * stays in the editor then is a new edit of what the others typed.
+   * The editor saves its stale copy with another edit over the newest one. Other edits of the
+   * person since are overwritten, as in any file. Changes of the others stay, except of the edited
+   * cell. After a conflict the person opens the file anew.
    */
   saveStale(edit: Edit): void {
     if (this.world.conflictFiles().length > this.#conflicts) this.#opened = undefined;
@@ -179,15 +176,14 @@ class Model {
       this.#takeAway({ [column]: row[column] ?? '' });
       row[column] = edit.do === 'set' ? this.#new() : '';
     }
-    // A column that the person began meanwhile is no business of this test.
+    // All columns are there, so that none looks removed.
     const whole = rows.map((row) => ({ pk: '', a: '', b: '', c: '', ...row }));
-    // To save the same once more is to mean it.
+    // A second save of the same text reverts the others on purpose.
     if (JSON.stringify(whole) === this.#savedStale || whole.length === 0) return;
     this.#savedStale = JSON.stringify(whole);
     const kept = new Set(rows.flatMap((row) => Object.values(row)));
     for (const { pk = '', ...cells } of now) {
-      // A row that the person added since looks as if it was removed on purpose, whatever the
-      // others typed into it.
+      // A row that the person added since looks removed on purpose, with all values in it.
       const isOwnRow = this.#ownRows.has(pk) && !rows.some((row) => row.pk === pk);
       for (const value of Object.values(cells))
         if (!kept.has(value) && (isOwnRow || !this.#theirs.has(value))) this.takenAway.add(value);
@@ -267,7 +263,7 @@ class Model {
   }
 }
 
-it('a two-way table loses nothing that was typed and ends equal on both sides, whatever is edited, also in older copies, and wherever runs are cut short', async () => {
+it('a two-way table loses no typed value and ends equal on both sides, with any edits, stale copies and crashes', async () => {
   const actions = fc.array(actionArbitrary, { minLength: 1, maxLength: 18 });
   await fc.assert(
     fc.asyncProperty(fc.boolean(), actions, async (deletes, all) => {

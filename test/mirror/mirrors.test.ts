@@ -37,8 +37,8 @@ function three(clock?: Clock) {
 
 const shares = (...names: string[]) => ({ shares: names.map((data) => ({ data })) });
 
-describe('mirrors whose configuration changes while they run', () => {
-  it('are added, changed and removed; those that are as before keep their turn', async () => {
+describe('mirrors whose configuration changes during a run', () => {
+  it('are added, changed and removed, and unchanged ones keep their schedule', async () => {
     const { world, count } = three();
     const b = { data: 'b', every: '1h' };
     await world.open({ shares: [{ data: 'a' }, b] });
@@ -61,7 +61,7 @@ describe('mirrors whose configuration changes while they run', () => {
     await until(() => count('share a') === 2, 'it runs again');
   });
 
-  it('leave nothing behind of a list that is being taken meanwhile', async () => {
+  it('leave nothing of a list that is being processed', async () => {
     const { peer, world } = three();
     for (let n = 0; n < 3_000; n += 1) peer.table(`t${n}`, {});
     await world.open({ tables: [{ table: 't*', every: '1d' }] });
@@ -73,7 +73,7 @@ describe('mirrors whose configuration changes while they run', () => {
     expect(world.names).toEqual(['a']);
   });
 
-  it('go on with a run under way where they are as before', async () => {
+  it('do not interrupt the run of an unchanged mirror', async () => {
     const { peer, world, count } = three();
     const release = hold(peer, 'share a');
     await world.open(shares('a'));
@@ -89,23 +89,26 @@ describe('mirrors whose configuration changes while they run', () => {
   it.each([
     ['changed', [{ data: 'a', path: 'new/a' }]],
     ['removed', []],
-  ])('call a run off of one that is %s, and write nothing at its old place', async (_, after) => {
-    const { peer, world, count } = three();
-    const release = hold(peer, 'share a');
-    await world.open(shares('a'));
-    world.start();
-    const run = world.once('a').catch((error: unknown) => error);
-    await until(() => count('share a') >= 1, 'it is under way');
-    const configured = world.configure({ shares: after });
-    release();
-    await configured;
-    expect(await run).toMatchObject({ code: 'MIRROR_REPLACED' });
-    const files = after.map(({ path }) => path);
-    await until(() => files.every((file) => world.has(file)), 'the new one ran');
-    expect([world.files(), world.failure]).toEqual([files, undefined]);
-  });
+  ])(
+    'cancel the run of a mirror that is %s, and write nothing to its old path',
+    async (_, after) => {
+      const { peer, world, count } = three();
+      const release = hold(peer, 'share a');
+      await world.open(shares('a'));
+      world.start();
+      const run = world.once('a').catch((error: unknown) => error);
+      await until(() => count('share a') >= 1, 'it is under way');
+      const configured = world.configure({ shares: after });
+      release();
+      await configured;
+      expect(await run).toMatchObject({ code: 'MIRROR_REPLACED' });
+      const files = after.map(({ path }) => path);
+      await until(() => files.every((file) => world.has(file)), 'the new one ran');
+      expect([world.files(), world.failure]).toEqual([files, undefined]);
+    },
+  );
 
-  it('take the members of a pattern with it', async () => {
+  it('remove the mirrors that a removed pattern created', async () => {
     const { world } = three();
     await world.open({ tables: [{ table: 'prices-*' }] });
     await world.run();
@@ -115,7 +118,7 @@ describe('mirrors whose configuration changes while they run', () => {
     expect(world.files()).toEqual(['tables/prices-eu.csv', 'tables/prices-us.csv']);
   });
 
-  it('move to another root: everything is written there, and nothing is taken for removed by a person', async () => {
+  it('write everything to a new root, and take no file for removed by a person', async () => {
     const { peer, world } = three();
     const settings = {
       ...shares('a'),
@@ -139,7 +142,7 @@ describe('mirrors whose configuration changes while they run', () => {
   });
 });
 
-it('mirrors that are not configured any more are forgotten with all that is kept of them, which is said; their files stay', async () => {
+it('mirrors that are not configured any more are forgotten and logged, and their files stay', async () => {
   const { world } = three();
   await world.open(shares('a', 'b'));
   await world.run();
@@ -153,7 +156,7 @@ it('mirrors that are not configured any more are forgotten with all that is kept
   expect(world.read('shares/b')).toBe('object b');
 });
 
-it('a mirror that runs and asks the peer for nothing is busy by itself; one that asks, waits for the disk of the state, or is done is not', async () => {
+it('the health check measures runs that neither ask the peer nor wait for a commit', async () => {
   const { peer, world, count } = three();
   const { mirrors, state } = await world.open(shares('a'));
   const check = mirrors.health.find(({ name }) => name === 'mirror runs');
@@ -189,10 +192,7 @@ it('a mirror that runs and asks the peer for nothing is busy by itself; one that
 });
 
 describe('the mirror root', () => {
-  /**
-   * Another file system than that of the temporary directory: Linux has one in memory; elsewhere
-   * none is to be had without rights.
-   */
+  /** Another file system than the one of the temporary directory. Linux has one in memory. */
   const other = ['/dev/shm', '/tmp'].find(
     (path) => existsSync(path) && statSync(path).dev !== statSync(tmpdir()).dev,
   );
@@ -219,7 +219,7 @@ describe('the mirror root', () => {
   }
 
   it.skipIf(other === undefined)(
-    'is not written to while its disk is not mounted, and what is edited there later is no edit',
+    'is not written to while its disk is not mounted, and an old file on that disk is no edit',
     async () => {
       const { peer, world, once, mount, unmount } = await mounted({ edit: true }, A_MINUTE_LATER);
       unmount();
@@ -234,7 +234,7 @@ describe('the mirror root', () => {
   );
 
   it.skipIf(other === undefined)(
-    'may be moved to another disk with its files, or be begun anew',
+    'may move to another disk with its files, or begin anew',
     async () => {
       const { world, once, unmount } = await mounted({});
       unmount();
@@ -247,7 +247,7 @@ describe('the mirror root', () => {
   );
 
   it.skipIf(other === undefined)(
-    'gets no directories by looking for edits while its disk is not mounted',
+    'gets no directories by a poll for edits while its disk is not mounted',
     async () => {
       const clock = new FakeClock(Date.now() + 3_600_000);
       const { world, unmount } = await mounted({ edit: true, every: '1h' }, clock);
@@ -267,7 +267,7 @@ describe('the mirror root', () => {
     },
   );
 
-  it('that somebody emptied on the same disk is filled again', async () => {
+  it('is filled again if somebody emptied it on the same disk', async () => {
     const { world } = three();
     await world.open(shares('a'));
     for (let i = 0; i < 2; i += 1) {
@@ -292,13 +292,13 @@ describe('a mirrored file that somebody edited', () => {
     'tables/prices-eu.csv': 'pk,price\napple,2\n',
     'tables/prices-us.csv': 'pk,price\napple,2\n',
   };
-  /** What stands in the conflict files of a file. */
+  /** Returns the contents of the conflict files of a file. */
   const kept = (world: MirrorWorld, file: string) =>
     world
       .files()
       .flatMap((name) => (name.startsWith(`${file}.conflict-`) ? [world.read(name)] : []));
 
-  it('is kept as a conflict file where a new state mirrors there; what nobody edited needs none', async () => {
+  it('is kept as a conflict file if a new state mirrors there, and an unedited file is not', async () => {
     const { peer, world } = three(A_MINUTE_LATER);
     await world.open(SETTINGS);
     await world.run();
@@ -320,7 +320,7 @@ describe('a mirrored file that somebody edited', () => {
     expect(world.files().filter((name) => name.includes('.conflict-'))).toHaveLength(3);
   });
 
-  it('is listed until a person removes the conflict file, also where it was edited and the peer is right', async () => {
+  it('is listed until a person removes the conflict file', async () => {
     const { world } = three();
     await world.open(shares('a'));
     await world.run();
@@ -334,7 +334,7 @@ describe('a mirrored file that somebody edited', () => {
     expect((await world.once('a')).conflicts).toBeUndefined();
   });
 
-  it('is kept as well where the peer has it no more and a person accepts that', async () => {
+  it('is kept as a conflict file if a person accepts that the peer does not have it any more', async () => {
     const { peer, world } = three();
     await world.open(SETTINGS);
     await world.run('a', 'prices-eu');
@@ -351,7 +351,7 @@ describe('a mirrored file that somebody edited', () => {
     expect(kept(world, 'tables/prices-eu.csv')).toEqual([EDITED['tables/prices-eu.csv']]);
   });
 
-  it('is not one that a killed process had replaced, or had kept already', async () => {
+  it('is not confused with a file that a killed process replaced or kept', async () => {
     const { peer, world } = three();
     await world.open(shares('a'));
     await world.run();
@@ -383,7 +383,7 @@ describe('a mirrored file that somebody edited', () => {
     expect([world.read('shares/a'), kept(world, 'shares/a')]).toEqual(['fourth', ['mine']]);
   });
 
-  it('again and again is left alone after a hundred copies', async () => {
+  it('is left alone after a hundred conflict files', async () => {
     const { world } = three();
     await world.open(shares('a'));
     await world.run();
@@ -393,7 +393,7 @@ describe('a mirrored file that somebody edited', () => {
     expect(world.read('shares/a')).toBe('mine');
   });
 
-  it('in the last moment is as it was left, and the next run keeps it', async () => {
+  it('is left as it is if it is edited just before the rename, and the next run keeps the edit', async () => {
     const { world } = three();
     await world.open(shares('a'));
     await world.run();
@@ -429,7 +429,7 @@ describe('a mirror root', () => {
     return { one: one.world, other: other.world, conditions };
   }
 
-  it('belongs to one state: another one writes nothing there, under whatever name, and says whose it is', async () => {
+  it('belongs to one state: another state writes nothing there, and names the owner', async () => {
     const { one, other, conditions } = await two((root) => {
       const path = join(temporaryDirectory(), 'link');
       symlinkSync(root, path);
@@ -444,7 +444,7 @@ describe('a mirror root', () => {
     expect(hint).toContain('`peersync mirror accept a`');
   });
 
-  it('is taken for all mirrors when a person accepts that of one, and then it is the other that waits', async () => {
+  it('is taken for all mirrors when a person accepts that for one, and then the other state waits', async () => {
     const { one, other, conditions } = await two();
     one.write('shares/a', 'mine');
     await conditions();
@@ -461,7 +461,7 @@ describe('a mirror root', () => {
     expect(one.read('shares/b')).toBe('mine as well');
   });
 
-  it('of a state that was lost waits for a person', async () => {
+  it('waits for a person after the state was lost', async () => {
     const { world } = three();
     await world.open(shares('a'));
     await world.run();
@@ -472,7 +472,7 @@ describe('a mirror root', () => {
     expect((await world.once('a')).condition).toBeUndefined();
   });
 
-  it('of a state that is killed right after it took the root is still its own', async () => {
+  it('belongs to a state that was killed right after it took the root', async () => {
     const { world } = three();
     await world.open(shares('a'));
     const { commit } = world.state;
@@ -499,7 +499,7 @@ describe('a mirror root', () => {
     },
   );
 
-  it('whose marker was removed is taken again, by one of two', async () => {
+  it('is taken by one of two states after its marker was removed', async () => {
     const { one, other, conditions } = await two();
     rmSync(join(one.root, MARKER));
     const ends = await Promise.all([one.run(), conditions()]);
@@ -509,13 +509,13 @@ describe('a mirror root', () => {
     for (const { condition } of await loser.run()) expect(condition?.code).toBe('ROOT_TAKEN');
   });
 
-  it('within that of another state is refused', async () => {
+  it('is refused within the root of another state', async () => {
     const { conditions } = await two((root) => join(root, 'shares'));
     const refused = 'MIRROR_ROOT_NESTED';
     expect(await conditions()).toEqual([refused, refused, refused]);
   });
 
-  it('around that of another state is used but for that', async () => {
+  it('is used around the root of another state, except for that root', async () => {
     const { conditions } = await two((root) => {
       renameSync(root, `${root}-moved`);
       mkdirSync(root);
@@ -529,7 +529,7 @@ describe('a mirror root', () => {
     ]);
   });
 
-  it('keeps its marker from a mirror that is configured to stand there', async () => {
+  it('keeps its marker from a mirror with the same path', async () => {
     const { world } = three();
     await world.open({ shares: [{ data: 'a', path: MARKER.toUpperCase() }] });
     for (let i = 0; i < 2; i += 1) expect((await world.once('a')).condition).toBeUndefined();

@@ -17,7 +17,7 @@ function worldAt(options: PeerClientOptions, clock?: FakeClock) {
   return { client, world: new MirrorWorld(client, { clock }) };
 }
 
-it('an object of the embedded peer is not sent again while it is the same; one of the same size and second is', async () => {
+it('an object of the embedded peer is downloaded again only after a change, even one in the same second', async () => {
   const dir = temporaryDirectory();
   const { url, credentials } = await openPeer({ dir });
   const put = (content: string) => writeFileSync(join(dir, 'shares/words.txt'), content);
@@ -32,7 +32,7 @@ it('an object of the embedded peer is not sent again while it is the same; one o
   expect(world.read('shares/words.txt')).toBe('two');
 });
 
-/** As a person does, a while ago. */
+/** Writes a file as if it was saved a while ago. */
 function edit(world: MirrorWorld<PeerClient>, text: string): void {
   const path = join(world.root, 'tables/birds.ndjson');
   writeFileSync(`${path}~`, text);
@@ -62,7 +62,7 @@ describe('a file that a YaCy shares', () => {
     return { peer, world, asked, once: () => world.once(DUMP) };
   }
 
-  it('is asked for only if it changed, and costs nothing while it did not', async () => {
+  it('is downloaded only if it changed', async () => {
     const { peer, world, asked, once } = await dump('gulls');
     const first = world.status();
     expect(first).toMatchObject({ bytes: 5, type: 'application/gzip' });
@@ -73,14 +73,14 @@ describe('a file that a YaCy shares', () => {
     expect(asked()).toEqual([200, 304, 200]);
   });
 
-  it('that changed twice in one second is not missed', async () => {
+  it('is downloaded if it changed twice in one second', async () => {
     const { peer, world, once } = await dump('gulls', Date.now());
     peer.share.put(DUMP, 'terns', Date.now());
     await once();
     expect(world.read(FILE)).toBe('terns');
   });
 
-  it('comes whole where the file here is another, or is of another peer', async () => {
+  it('is downloaded if the local file is another, or of another peer', async () => {
     const { peer, world, asked, once } = await dump('gulls');
     world.write(FILE, 'mine!');
     expect(await once()).toMatchObject({ changed: true });
@@ -92,7 +92,7 @@ describe('a file that a YaCy shares', () => {
     expect(asked()).toEqual([200, 200, 200]);
   });
 
-  it('comes whole once a week, since an older one in its place looks unchanged', async () => {
+  it('is downloaded once a week, because an older one looks unchanged', async () => {
     const clock = new FakeClock(Date.now());
     const { peer, world, once } = await dump('gulls', AN_HOUR_AGO, clock);
     peer.share.put(DUMP, 'terns', AN_HOUR_AGO - 1_000);
@@ -103,7 +103,7 @@ describe('a file that a YaCy shares', () => {
     expect(world.read(FILE)).toBe('terns');
   });
 
-  it('that breaks off leaves the old file and nothing else, and comes whole the next time', async () => {
+  it('leaves the old file and nothing else if the download breaks off, and is downloaded the next time', async () => {
     const { peer, world, once } = await dump('old');
     // Bytes by chance begin like XML or JSON once in 900 times, and that is a condition of its own.
     const content = Buffer.alloc(3 * 2 ** 20, '\x1f\x8b\b gulls');
@@ -117,7 +117,7 @@ describe('a file that a YaCy shares', () => {
 });
 
 describe('a pattern over what a YaCy shares', () => {
-  it('follows all that match in its group, through directories, those that come later, and misses what is gone', async () => {
+  it('follows all matching objects of its group, later ones too, and reports missing ones', async () => {
     const { peer, world } = await atYacy();
     for (const name of ['dump/a.gz', 'dump/old/b.gz', 'list.txt'])
       peer.share.put(name, name, AN_HOUR_AGO);
@@ -150,7 +150,7 @@ describe('a table of a YaCy', () => {
     return { peer, client, world };
   }
 
-  it('that is edited takes new rows, with keys of 12 bytes, changes and deletions', async () => {
+  it('takes new rows with keys of 12 bytes, changes and deletions from an edited file', async () => {
     const { peer, client, world } = await birds(
       row('k1', { name: 'Gull' }),
       row('k2', { name: 'Tern' }),
@@ -168,7 +168,7 @@ describe('a table of a YaCy', () => {
     expect(world.read('tables/birds.ndjson')).toContain(names.get('Knot'));
   });
 
-  it('does not take a key that it would cut: a condition names the line, and nothing is written', async () => {
+  it('gets no key that it would cut: a condition names the line, and nothing is written', async () => {
     const { peer, world } = await birds(row('k1', { name: 'Gull' }));
     const text = '{"pk":"k1","name":"Gull!"}\n{"pk":"ééééééé","name":"Knot"}\n';
     edit(world, text);

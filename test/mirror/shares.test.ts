@@ -29,7 +29,7 @@ async function share(more: object = {}, clock?: FakeClock, data = 'list.txt', fi
 const refuse = () => Promise.reject(peerError('PEER_ANSWER'));
 
 describe('a mirrored share', () => {
-  it('becomes a file; while the peer has the same, nothing of it changes, not even mtime', async () => {
+  it('becomes a file, and an unchanged object keeps its mtime', async () => {
     const { world, once, put } = await share();
     expect(world.read('shares/list.txt')).toBe('one\n');
     const before = world.mtime('shares/list.txt');
@@ -40,7 +40,7 @@ describe('a mirrored share', () => {
     expect(world.read('shares/list.txt')).toBe('two\n');
   });
 
-  it('has its earlier versions beside it where they are asked for', async () => {
+  it('keeps earlier versions beside it as configured', async () => {
     const { world, once, put } = await share({ versions: 2 });
     for (const content of ['two\n', 'three\n', 'four\n']) {
       put(content);
@@ -50,7 +50,7 @@ describe('a mirrored share', () => {
     expect(world.read('shares/list.txt.1')).toBe('three\n');
   });
 
-  it('counts failures in a row, holds up no other, and forgets them when it works again', async () => {
+  it('counts failures in a row, delays no other mirror, and resets the count after a success', async () => {
     const { peer, world, once } = await share();
     peer.onAsk = refuse;
     for (let i = 1; i <= 6; i += 1)
@@ -63,7 +63,7 @@ describe('a mirrored share', () => {
     expect(world.logged).toContain('info: mirror list.txt: works again');
   });
 
-  it('has no failure any more once it has a condition, which no failure ends', async () => {
+  it('replaces a failure by a condition, which no later failure ends', async () => {
     const { peer, once } = await share();
     peer.onAsk = refuse;
     await once();
@@ -75,7 +75,7 @@ describe('a mirrored share', () => {
     expect(await once()).toMatchObject({ condition: { code: 'SHARE_GONE' }, failures: 1 });
   });
 
-  it.each(['changed', 'removed'])('that somebody %s is put back, which is said', async (what) => {
+  it.each(['changed', 'removed'])('is put back and logged after somebody %s it', async (what) => {
     const { world, once } = await share();
     if (what === 'changed') world.write('shares/list.txt', 'mine\n');
     else rmSync(join(world.root, 'shares/list.txt'));
@@ -86,7 +86,7 @@ describe('a mirrored share', () => {
     );
   });
 
-  it('says when it was tried, when it was known to be right, and when it changed', async () => {
+  it('reports when it was tried, when it was current, and when it changed', async () => {
     const clock = new FakeClock();
     const { peer, once } = await share({}, clock);
     const first = clock.now();
@@ -97,7 +97,7 @@ describe('a mirrored share', () => {
     expect(await once()).toMatchObject({ triedAt: first + 2_000, succeededAt: first + 1_000 });
   });
 
-  it('has its record on disk when a run is over', async () => {
+  it('has its record on disk when a run ends', async () => {
     const { world } = await share();
     expect(world.state.figures().unsaved).toBe(0);
     expect((await State.read(world.stateDir)).meta('mirror/list.txt')).toMatchObject({ bytes: 4 });
@@ -143,7 +143,7 @@ describe.each<[string, string, Shared, Shared | undefined]>([
   ],
   ['MIRROR_TOO_LARGE', 'list.txt', LIST, LARGE],
 ])('%s of %s', (code, data, first, bad) => {
-  it('leaves the old file, is told once, and is over with good data, or when a person accepts it', async () => {
+  it('keeps the old file, is logged once, and ends with good data or when a person accepts it', async () => {
     const { peer, world, once, settings } = await share(
       { maxSize: '1 KiB' },
       undefined,
@@ -174,13 +174,13 @@ describe.each<[string, string, Shared, Shared | undefined]>([
     expect(world.has(path) ? world.read(path) : undefined).toBe(
       bad && [bad.content].flat().join(''),
     );
-    // What was accepted is no condition the next time; only maxSize says always what it says.
+    // An accepted condition is not reported again, except that of maxSize.
     expect((await once()).condition?.code).toBe(code === 'MIRROR_TOO_LARGE' ? code : undefined);
   });
 });
 
 describe('accepting', () => {
-  it('that an object is gone keeps a version, and waits for the object to come back', async () => {
+  it('that an object is gone keeps a version, and waits for the object', async () => {
     const { peer, world, once } = await share({ versions: 1 });
     peer.objects.clear();
     await once();
@@ -198,7 +198,7 @@ describe('accepting', () => {
     expect([back.changed, back.bytes, back.absentSince]).toEqual([true, 4, undefined]);
   });
 
-  it('one thing does not accept another', async () => {
+  it('one condition does not accept another', async () => {
     const { world, once, put } = await share();
     put('');
     await once();
@@ -209,7 +209,7 @@ describe('accepting', () => {
     expect(world.read('shares/list.txt')).toBe('one\n');
   });
 
-  it('needs a condition, and a name that there is', async () => {
+  it('needs a condition and a known name', async () => {
     const { world } = await share();
     await expect(world.mirrors.accept('list.txt')).rejects.toMatchObject({
       code: 'MIRROR_NO_CONDITION',
@@ -222,7 +222,7 @@ describe('accepting', () => {
   });
 });
 
-describe('what an object seems to be', () => {
+describe('the kind of an object', () => {
   const was = (type: string, bytes = 4) => ({ before: { type, bytes } });
   /** The type and size before, the name in the peer, and what is accepted. */
   interface Known {
@@ -239,7 +239,7 @@ describe('what an object seems to be', () => {
     ['Internal error: no table', 'text/plain', {}, 'SHARE_TYPE'],
     ['{"error":"no such object"}', 'application/json', { data: 'prices.csv' }, 'SHARE_TYPE'],
     ['Internal error: no table', 'text/plain', was('image/png'), 'SHARE_TYPE'],
-  ])('%j (%s) is bad after %j, until a person accepts it', (content, said, more, condition) => {
+  ])('refuses %j (%s) after %j until a person accepts it', (content, said, more, condition) => {
     expect(check(content, said, more)).toMatchObject({ condition });
     expect(check(content, said, { ...more, accepted: [condition] })).toHaveProperty('type');
   });
@@ -255,12 +255,12 @@ describe('what an object seems to be', () => {
     ['{"a":1}', 'text/plain', was('text/plain', 0), 'application/json'],
     ['{"a":1}', undefined, { data: 'prices.json' }, 'application/json'],
     ['', 'text/html', { ...was('text/csv'), accepted: ['SHARE_EMPTY', 'SHARE_HTML'] }, 'text/csv'],
-  ])('%j (%s) is good after %j', (content, said, more, type) => {
+  ])('takes %j (%s) after %j', (content, said, more, type) => {
     expect(check(content, said, more)).toEqual({ type });
   });
 });
 
-it('an answer without an end ends at once with a stop, which leaves the old file and its record, and nothing beside it', async () => {
+it('stop ends an endless answer at once, and leaves the old file, its record and nothing else', async () => {
   const { peer, world } = await share();
   let pieces = 0;
   peer.share = async (_query, use, { signal } = {}) => {
@@ -341,7 +341,7 @@ describe('a pattern', () => {
   }
 
   it.each(['shares', 'tables'])(
-    'does not bring back what a person let go, also where that is still listed (%s)',
+    'does not bring back an accepted loss, even if it is still listed (%s)',
     async (kind) => {
       const { peer, world, at } = await patterned(kind);
       peer.objects.delete('a');
@@ -354,7 +354,7 @@ describe('a pattern', () => {
     },
   );
 
-  it('runs no mirror again that ended while that run waited', async () => {
+  it('runs no mirror that ended while its run was queued', async () => {
     const { peer, world, at } = await patterned();
     peer.objects.delete('a');
     await world.once('a');
@@ -364,7 +364,7 @@ describe('a pattern', () => {
     expect(await accepted).toMatchObject({ isOver: true });
   });
 
-  it('is told that a peer does not list what it shares', async () => {
+  it('fails if the peer does not list its shared objects', async () => {
     const { world } = await mirrored({ shares: [{ data: '*' }] }, {});
     expect(world.status()).toMatchObject({ failure: { code: 'MIRROR_NO_LIST' } });
   });

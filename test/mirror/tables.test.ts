@@ -1,6 +1,9 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { records } from '../../src/mirror/plan.js';
+import type { Json } from '../../src/state/journal.js';
+import type { State } from '../../src/state/state.js';
 import { FakePeer, peerError, type Rows } from '../support/mirror-peer.js';
 import {
   A_MINUTE_LATER,
@@ -24,7 +27,7 @@ async function fruit(more: object = {}, rows: Rows = ROWS) {
 }
 
 describe('a mirrored table', () => {
-  it('becomes a file by key, with its columns as the peer has them; the same table keeps its mtime', async () => {
+  it('becomes a file ordered by key, and an unchanged table keeps its mtime', async () => {
     const { peer, world, once } = await fruit({}, TURNED);
     const turned = 'pk,price,name\nk1,3,Apple\nk2,4,Pear\n';
     expect(world.read(FILE)).toBe(turned);
@@ -39,7 +42,7 @@ describe('a mirrored table', () => {
     expect([world.mtime(FILE), world.read(FILE)]).toEqual([before, turned]);
   });
 
-  it('has lines that end with LF, or with CRLF where that is asked for; a file of the other kind is written once', async () => {
+  it('has lines that end with LF or CRLF as configured, and is written once after a change of that', async () => {
     const { world, settings, once } = await fruit({ newline: 'crlf' });
     expect(world.read(FILE)).toBe(TEXT.replaceAll('\n', '\r\n'));
     expect(await once()).toMatchObject({ changed: false });
@@ -49,7 +52,7 @@ describe('a mirrored table', () => {
     expect(await once()).toMatchObject({ changed: false });
   });
 
-  it('keeps its columns where they are, and puts new ones behind them, also after a restart', async () => {
+  it('keeps the order of its columns, and appends new ones, even after a restart', async () => {
     const { peer, world, once, settings } = await fruit();
     peer.table('fruit', { k1: { ...ROWS.k1, colour: 'red', age: '1' } });
     await once();
@@ -58,14 +61,14 @@ describe('a mirrored table', () => {
     expect(await once()).toMatchObject({ changed: false });
   });
 
-  it('leaves no file of its rows open, be it followed or a condition', async () => {
+  it('leaves no temporary file open, after a success or a condition', async () => {
     const { peer, world, once } = await fruit();
     peer.tableRows.get('fruit')?.clear();
     expect((await once()).condition?.code).toBe('TABLE_EMPTY');
     expect(openBelow(join(world.stateDir, 'mirrors'))).toEqual([]);
   });
 
-  it('has the columns that the peer names, also where no cell stands in them', async () => {
+  it('has the columns that the peer names, even empty ones', async () => {
     const { peer, world, once } = await fruit();
     peer.columns = ['empty', 'name', 'price'];
     await once();
@@ -74,14 +77,14 @@ describe('a mirrored table', () => {
     expect((await once()).condition?.code).toBe('COLUMNS_LOST');
   });
 
-  it('has the configured columns in that order, also one that the peer does not show, which is noted', async () => {
+  it('has the configured columns in that order, and notes one that the peer does not show', async () => {
     const { world, once } = await fruit({ columns: ['price', 'weight'] });
     expect(world.read(FILE)).toBe('pk,price,weight\nk1,3,\nk2,4,\n');
     const { condition, notes } = await once();
     expect([condition, notes]).toEqual([undefined, ['The peer shows no column "weight".']]);
   });
 
-  it('is sorted and asked for as configured', async () => {
+  it('is sorted and requested as configured', async () => {
     const { peer, world, once } = await fruit({
       sortBy: ['name'],
       columns: ['name'],
@@ -100,7 +103,7 @@ describe('a mirrored table', () => {
     expect(queries).toEqual([{ table: 'fruit', search: 'red', count: 5 }]);
   });
 
-  it('whose record was lost in a crash, or is older than the file, is not written again', async () => {
+  it('is not written again if its record was lost in a crash, or is older than the file', async () => {
     const { peer, world, once } = await fruit();
     const older = world.state.meta('mirror/fruit');
     peer.table('fruit', { ...ROWS, k3: { name: 'Plum', price: '5' } });
@@ -118,7 +121,7 @@ describe('a mirrored table', () => {
     expect(world.logged.join()).not.toContain('put back');
   });
 
-  it('is not emptied where its record was lost', async () => {
+  it('is not emptied if its record was lost', async () => {
     const { peer, world, once } = await fruit();
     world.state.setMeta('mirror/fruit', undefined);
     peer.table('fruit', {});
@@ -130,7 +133,7 @@ describe('a mirrored table', () => {
     expect(world.read(FILE)).toBe('pk\n');
   });
 
-  it('that is larger than maxSize is a condition, and a person may take it once', async () => {
+  it('reports a condition if it is larger than maxSize, and a person may accept it once', async () => {
     const { peer, world, once } = await fruit({ maxSize: '1 KiB' });
     const { stream } = peer.tables;
     const limits: number[] = [];
@@ -144,7 +147,7 @@ describe('a mirrored table', () => {
     expect(limits[1]).toBeGreaterThan(1024);
   });
 
-  it('that the peer never had is a failure; an empty one is an empty file', async () => {
+  it('fails if the peer never had it, and is an empty file if the peer has it without rows', async () => {
     const settings = { tables: [{ table: 'empty' }, { table: 'none' }] };
     const { world } = await mirrored(settings, { tables: { empty: {} } });
     expect(world.status('empty')).toMatchObject({ rows: 0, changedAt: expect.any(Number) });
@@ -164,7 +167,7 @@ describe.each<[string, Rows | undefined, string | undefined]>([
   ['COLUMNS_LOST', { k1: { name: 'Apple' }, k2: { name: 'Pear' } }, 'pk,name\nk1,Apple\nk2,Pear\n'],
 ])('%s', (code, rows, accepted) => {
   it.each([false, true])(
-    'leaves the old file, and is over with the table, or when a person accepts it (edit: %s)',
+    'keeps the old file, and ends with the table or when a person accepts it (edit: %s)',
     async (edit) => {
       const { peer, world, once } = await fruit({ edit });
       const mtime = world.mtime(FILE);
@@ -191,7 +194,7 @@ describe.each<[string, Rows | undefined, string | undefined]>([
 const MANY = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`k${n}`, { name: `n${n}` }]));
 const first = (count: number) => Object.fromEntries(Object.entries(MANY).slice(0, count));
 
-describe('a valid answer that is not the whole table', () => {
+describe('a valid answer with less than the whole table', () => {
   it.each([
     ['ROWS_LOST', false, (peer: FakePeer) => peer.table('fruit', first(14))],
     ['ROWS_LOST', true, (peer: FakePeer) => peer.table('fruit', first(14))],
@@ -206,7 +209,7 @@ describe('a valid answer that is not the whole table', () => {
       (peer: FakePeer) => Object.assign(peer, { isUtf8: false }).table('fruit', first(29)),
     ],
     ['KEYS_TWICE', false, (peer: FakePeer) => Object.assign(peer, { twice: ['k3'] })],
-  ])('is the condition %s (edit: %s), until a person accepts it', async (code, edit, spoil) => {
+  ])('reports %s (edit: %s) until a person accepts it', async (code, edit, spoil) => {
     const { peer, world, once } = await fruit({ edit }, MANY);
     const before = world.read(FILE);
     spoil(peer);
@@ -219,7 +222,7 @@ describe('a valid answer that is not the whole table', () => {
     expect(world.read(FILE)).toBe(before);
   });
 
-  it('is none where half of the rows are left, or only a few went', async () => {
+  it('is no condition if half of the rows are left, or only a few are missing', async () => {
     const { peer, once } = await fruit({}, MANY);
     for (const count of [15, 8, 1]) {
       peer.table('fruit', first(count));
@@ -228,19 +231,52 @@ describe('a valid answer that is not the whole table', () => {
     }
   });
 
-  it('is seen by its keys also where rows stand in another order', async () => {
+  it('with duplicate keys is found in any order of rows', async () => {
     const { peer, once } = await fruit({ sortBy: ['name'] }, MANY);
     peer.twice = ['k3'];
     expect((await once()).condition?.code).toBe('KEYS_TWICE');
   });
 });
 
-it('lost columns are named, and only those count that are wanted', async () => {
+it('a condition names the lost columns, and only wanted ones count', async () => {
   const { peer, world, once } = await fruit();
   peer.table('fruit', { k1: { colour: 'red' } });
   expect((await once()).condition?.message).toContain('"name", "price"');
   await world.open({ tables: [{ table: 'fruit', columns: ['colour'] }] });
   expect(await once()).toMatchObject({ changed: true });
+});
+
+describe('a record of an older release', () => {
+  /** Renames a key of the record, as it was in an older release. */
+  function rename(state: State, from: 'condition' | 'accepted', to: string): void {
+    const { [from]: value, ...rest } = records.of(state, 'fruit') ?? { kind: 'table', path: '' };
+    expect(value).toBeDefined();
+    state.setMeta('mirror/fruit', { ...rest, [to]: value } as Json);
+  }
+
+  it('loses its condition, which the next run finds again', async () => {
+    const { peer, world, settings, once } = await fruit();
+    peer.table('fruit', {});
+    await once();
+    rename(world.state, 'condition', 'alarm');
+    await world.open(settings);
+    expect(world.status('fruit')?.condition).toBeUndefined();
+    expect(await once()).toMatchObject({ condition: { code: 'TABLE_EMPTY' }, rows: 2 });
+    expect(world.read(FILE)).toBe(TEXT);
+    const { condition, rows } = await world.mirrors.accept('fruit');
+    expect([condition, rows]).toEqual([undefined, 0]);
+  });
+
+  it('keeps what was accepted', async () => {
+    const { peer, world, settings, once } = await fruit();
+    peer.isUtf8 = false;
+    await once();
+    await world.mirrors.accept('fruit');
+    rename(world.state, 'accepted', 'tolerated');
+    await world.open(settings);
+    const { condition, accepted } = await once();
+    expect([condition, accepted]).toEqual([undefined, ['TABLE_NOT_UTF8']]);
+  });
 });
 
 describe('an edited table', () => {
@@ -258,7 +294,7 @@ describe('an edited table', () => {
     };
   }
 
-  it('may lose all its rows by the hand of a person, up to maxDeletes without a condition', async () => {
+  it('may lose all its rows by an edit, up to maxDeletes without a condition', async () => {
     for (const maxDeletes of [2, 1]) {
       const { peer, world, once, edit } = await edited({ deletes: true, maxDeletes });
       edit('pk,name\n');
@@ -275,7 +311,7 @@ describe('an edited table', () => {
     }
   });
 
-  it('that is gone changes nothing where a person had removed its file as well', async () => {
+  it('that is gone changes nothing if its file was removed as well', async () => {
     const { peer, world, once } = await edited();
     peer.tableRows.delete('fruit');
     await once();
@@ -284,7 +320,7 @@ describe('an edited table', () => {
     expect(accepted).toMatchObject({ changed: false, absentSince: expect.any(Number) });
   });
 
-  it('shows what clashed, and the log says so once', async () => {
+  it('shows its conflicts, and logs them once', async () => {
     const { peer, world, once, edit } = await edited();
     edit(EDITED);
     peer.table('fruit', { k1: { name: 'Banana' }, k2: { name: 'Pear' } });
@@ -299,7 +335,7 @@ describe('an edited table', () => {
     expect(world.logged.join()).not.toContain('put back');
   });
 
-  it('is not emptied where the peer shows nothing any more right after a row was committed', async () => {
+  it('is not emptied if the peer shows no rows right after a push', async () => {
     const { peer, world, once, edit } = await edited();
     edit(EDITED);
     peer.onAsk = (what) => what.startsWith('did') && peer.table('fruit', {});
@@ -308,7 +344,7 @@ describe('an edited table', () => {
   });
 
   it.each(['is written over', 'is removed'])(
-    'saves what did not reach the peer when `edit` is switched off and the file %s',
+    'saves edits that did not reach the peer when `edit` is switched off and the file %s',
     async (how) => {
       const { peer, world, once, edit } = await edited();
       edit(EDITED);
@@ -332,14 +368,14 @@ describe('an edited table', () => {
     },
   );
 
-  it('saves nothing when `edit` is switched off and all of it is with the peer', async () => {
+  it('saves no conflict file when `edit` is switched off and all edits were pushed', async () => {
     const { world, once } = await edited();
     await world.configure({ tables: [{ table: 'fruit' }] });
     expect((await once()).conflicts ?? []).toEqual([]);
     expect(world.files()).toEqual([FILE]);
   });
 
-  it('that is configured no more leaves nothing but its file from the next start on, and loses no edit if it comes back', async () => {
+  it('that is not configured any more leaves only its file after the next start, and loses no edit if it comes back', async () => {
     const { peer, world, once, edit } = await edited();
     const kept = () => readdirSync(join(world.stateDir, 'mirrors')).length;
     const settings = { tables: [{ table: 'fruit', edit: true }] };
@@ -365,7 +401,7 @@ describe('a pattern', () => {
   const patterned = async (...more: object[]) =>
     await mirrored({ tables: [{ table: 'price-*' }, ...more] }, { tables: TABLES });
 
-  it('mirrors each table that it matches, also those that come later, and knows them after a restart', async () => {
+  it('mirrors each table that it matches, later ones too, and remembers them after a restart', async () => {
     const { peer, world } = await patterned();
     expect(world.files()).toEqual(['tables/price-a.csv', 'tables/price-b.csv']);
     peer.table('price-c', { k: { a: '1' } });
@@ -379,7 +415,7 @@ describe('a pattern', () => {
     expect(world.names).toEqual(['prices', 'prices/price-a', 'prices/price-b', 'prices/price-c']);
   });
 
-  it('is told with the path of its files, and a table with its own before it ran, never with a variable', async () => {
+  it('is reported with the path of its files, and a table with its own path before its first run', async () => {
     const pathsOf = (world: MirrorWorld) =>
       world.mirrors.status().map(({ name, path }) => `${name} ${path}`);
     const { world } = await patterned();
@@ -389,12 +425,12 @@ describe('a pattern', () => {
     expect(pathsOf(later)).toEqual(['later tables/later.csv']);
   });
 
-  it('leaves a table alone that is configured by itself', async () => {
+  it('leaves out a table that has its own entry', async () => {
     const { world } = await patterned({ table: 'price-a', path: 'own.csv' });
     expect(world.files()).toEqual(['own.csv', 'tables/price-b.csv']);
   });
 
-  it('makes no second mirror of a table that is only configured under another name', async () => {
+  it('creates no second mirror of a table with an entry under another name', async () => {
     const tables = [{ table: 'price-*' }, { table: 'price-a', name: 'own', path: 'own.csv' }];
     const peer = new FakePeer();
     peer.table('price-a', { k: { a: '1' } });
@@ -405,7 +441,7 @@ describe('a pattern', () => {
     expect(world.names).toEqual(['price-*', 'own']);
   });
 
-  it('leaves a file where it is, whatever table comes later', async () => {
+  it('keeps the path of a file when similar tables come later', async () => {
     const { peer, world } = await patterned();
     for (const name of ['Price-a', 'price-A']) peer.table(name, { k: { a: name } });
     let files: string[] = [];
@@ -420,7 +456,7 @@ describe('a pattern', () => {
   });
 
   it.each(['unknown to the peer', 'without rows'])(
-    'raises the condition of a table off the list, %s',
+    'reports a table that is not listed any more, %s',
     async (how) => {
       const { peer, world } = await patterned();
       if (how === 'without rows') peer.table('price-a', {});
@@ -436,7 +472,7 @@ describe('a pattern', () => {
     },
   );
 
-  it('forgets a table that went before it was ever read, and touches no file in its place', async () => {
+  it('forgets a table that went before it was read, and touches no file at its path', async () => {
     const { peer, world } = await patterned();
     world.write('tables/price-c.csv', 'of somebody else');
     const { list } = peer.tables;
@@ -450,7 +486,7 @@ describe('a pattern', () => {
     expect(world.read('tables/price-c.csv')).toBe('of somebody else');
   });
 
-  it('that matches 10,000 tables is followed in slices; more than anybody made are a failure', async () => {
+  it('follows 10,000 tables without blocking the event loop, and fails for more', async () => {
     const peer = new FakePeer();
     for (let i = 0; i < 10_000; i += 1) peer.table(`t-${i}`, {});
     const world = new MirrorWorld(peer);
@@ -472,7 +508,7 @@ describe('a pattern', () => {
     expect(world.names).toHaveLength(10_001);
   });
 
-  it('that cannot be listed says so, and its tables go on', async () => {
+  it('reports a peer without a list, and its tables go on', async () => {
     const { peer, world } = await patterned();
     peer.onAsk = (what) => what === 'list' && Promise.reject(peerError('PEER_ANSWER'));
     const reports = await world.run();
@@ -484,7 +520,7 @@ describe('a pattern', () => {
   });
 });
 
-it('hostile names of tables stay below the root, apart from each other, and are told', async () => {
+it('files of hostile table names stay below the root and apart, with a note each', async () => {
   const NAMES = [
     '../../etc/passwd',
     '/etc/passwd',

@@ -25,7 +25,7 @@ import { temporaryDirectory } from '../support/temp.js';
 export type Cells = Record<string, string>;
 export type Rows = Record<string, Cells>;
 
-/** Where a run can be cut short: as the debug log says it. */
+/** The steps at which a run can crash, with their lines in the debug log. */
 const STEPS: Readonly<Record<string, string>> = {
   ahead: 'the changes are written ahead',
   pushing: 'rows are about to be pushed',
@@ -37,16 +37,13 @@ const STEPS: Readonly<Record<string, string>> = {
   activated: 'the new base holds',
 };
 
-/** How a run ended: what a report says, `later`, or a condition. */
+/** The end of a run: the facts of a report, `busy`, or a condition. */
 type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & {
   readonly kind: string;
   readonly changed?: boolean;
 };
 
-/**
- * A person at a world, with the two-way table T of a peer in front. Runs go without the scheduler,
- * so that they can crash.
- */
+/** The two-way table `T` of a fake peer, and its file. Runs need no scheduler, and can crash. */
 export class TwoWayWorld {
   readonly peer = new FakePeer();
   /** The rows of the peer. */
@@ -54,12 +51,12 @@ export class TwoWayWorld {
   readonly root: string;
   readonly path: string;
   readonly file: string;
-  /** Where the base is. */
+  /** The directory of the base. */
   readonly bases: string;
   /** An hour ahead: every file that is written now is at rest. */
   readonly clock = new FakeClock(Date.now() + 3_600_000);
   known: Partial<MirrorRecord> = {};
-  /** What a person reads in the log. */
+  /** The lines of the log. */
   readonly logged: string[] = [];
   table: TwoWayTable;
   /** Throw here, to end a run as a crash would. */
@@ -80,7 +77,7 @@ export class TwoWayWorld {
     this.table = this.open();
   }
 
-  /** As after a restart. */
+  /** Restarts. */
   open(): TwoWayTable {
     const log: Logger = {
       ...silentLogger,
@@ -111,8 +108,7 @@ export class TwoWayWorld {
   }
 
   /**
-   * @param accepted what a person accepts, besides what others do to the rows and columns of the
-   *   peer
+   * @param accept the code of a condition to accept, besides those about rows and columns
    */
   async run({ accept = '', signal = new AbortController().signal } = {}): Promise<Outcome> {
     const accepted = ['TABLE_EMPTY', 'COLUMNS_LOST', accept];
@@ -134,20 +130,20 @@ export class TwoWayWorld {
     }
   }
 
-  /** A run that goes well. */
+  /** Runs, and expects no error. */
   async settled(accept?: string): Promise<Outcome> {
     const outcome = await this.run(accept === undefined ? {} : { accept });
     expect(outcome).toMatchObject({ kind: 'current' });
     return outcome;
   }
 
-  /** A run that ends in a condition: its code and message. */
+  /** Runs, and returns the code and text of the condition. */
   async condition(): Promise<string> {
     const { condition } = await this.run();
     return `${condition?.code}: ${condition?.message} ${condition?.hint}`;
   }
 
-  /** The next run ends at a step as by a crash, and everything starts anew. */
+  /** Crashes the next run at a step, and restarts. */
   async crashAt(step: string): Promise<void> {
     this.onStep = (at) => {
       if (at === step) throw new Error('crash');
@@ -157,7 +153,7 @@ export class TwoWayWorld {
     this.open();
   }
 
-  /** A run in which the file is saved again before it is replaced. */
+  /** Runs while the file is saved again just before it is replaced. */
   async race(): Promise<void> {
     this.onStep = (at) => at === STEPS.prepared && this.write(this.text());
     expect(await this.run()).toEqual({ kind: 'busy' });
@@ -165,11 +161,15 @@ export class TwoWayWorld {
   }
 
   /**
-   * Plays what happens, and a last run. `edit`, `peer` change cells of a row (`k1 a=1`; `+` under a
-   * new key, `k1 -` removes it) in the file and in the peer; `open` keeps the file as it is in an
-   * editor, `save` changes that and saves it; `remove` removes the file; `run` comes a minute
-   * later; `crash` is a run that is cut short (see STEPS), `race` one before whose end the
-   * file is saved again, `wait` takes days.
+   * Plays a script of steps, and runs at its end.
+   *
+   * - `edit k1 a=1` and `peer k1 a=1` change cells in the file and in the peer. `+` is a new row
+   *   without a key, and `k1 -` removes a row.
+   * - `open` opens the file in an editor. `save k1 a=1` changes it there, and saves it.
+   * - `remove` removes the file.
+   * - `run` runs a minute later. `crash STEP` crashes at a step (see STEPS). `race` is a run during
+   *   which the file is saved again.
+   * - `wait N` waits for days.
    */
   async play(script: string): Promise<Outcome> {
     let opened: Cells[] = [];
@@ -197,8 +197,8 @@ export class TwoWayWorld {
   }
 
   /**
-   * What was written to the peer: `k1 a=1` for a row, `+ a=1` for one under a new key, `-k1` for a
-   * removed one.
+   * Returns the writes to the peer: `k1 a=1` for a row, `+ a=1` for one under a new key, `-k1` for
+   * a removed one.
    */
   get writes(): string[] {
     return this.peer.writes.map((what) => {
@@ -238,12 +238,12 @@ export class TwoWayWorld {
     this.write(rows.map((row) => `${JSON.stringify(row)}\n`).join(''), how);
   }
 
-  /** The rows of the file without their empty cells. */
+  /** Returns the rows of the file without their empty cells. */
   content(): Rows {
     return Object.fromEntries(this.rows().map(({ pk = '', ...cells }) => [pk, filled(cells)]));
   }
 
-  /** Those of the peer. */
+  /** Returns the rows of the peer without their empty cells. */
   theirs(): Rows {
     return Object.fromEntries([...this.remote].sort().map(([pk, cells]) => [pk, filled(cells)]));
   }
@@ -256,7 +256,7 @@ export class TwoWayWorld {
     return this.conflictFiles().map((name) => readFileSync(join(dirname(this.file), name), 'utf8'));
   }
 
-  /** The cells, or rows, in conflict: `k1 a`. */
+  /** Returns the cells or rows in conflict: `k1 a`. */
   conflicts(): string[] {
     return (this.known.conflicts ?? []).map(({ pk, column = '' }) => `${pk} ${column}`.trim());
   }
@@ -287,7 +287,7 @@ export function rowsOf(text: string): Rows {
   );
 }
 
-/** A world with a file that was written from the peer's table. */
+/** Creates a world with a mirrored file. */
 export async function twoWayWorld(
   rows: string | Rows = 'k1 a=1 b=2; k2 a=3 b=4',
   settings: Readonly<Record<string, unknown>> = {},

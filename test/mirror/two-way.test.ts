@@ -22,9 +22,9 @@ const TWO = rowsOf('k1 a=1 b=2; k2 a=3 b=4');
 const FORMATS = ['csv', 'json', 'ndjson'] as const;
 
 /**
- * Columns: the title, the script (see `TwoWayWorld.play`), the writes to the peer, the conflicts, the
- * number of notes. `opened` means: an editor has the file open while the peer changes `k2 b`, and a
- * run writes the file anew.
+ * Columns: the title, the script (see `TwoWayWorld.play`), the writes to the peer, the conflicts,
+ * the number of notes. `opened` means: an editor has the file open while the peer changes `k2 b`,
+ * and a run writes the file anew.
  */
 const CASES = `
 pushes a changed cell                                       | edit k1 b=x                           | k1 b=x
@@ -114,7 +114,7 @@ describe('a two-way table of "k1 a=1 b=2; k2 a=3 b=4"', () => {
 });
 
 describe('a two-way table', () => {
-  it('says which edits it wrote to the peer, once', async () => {
+  it('logs once which edits it wrote to the peer', async () => {
     const world = await twoWayWorld();
     await world.play('edit k1 a=x · edit k3 a=1 · run · run · edit k2 -');
     expect(world.logged).toEqual([
@@ -123,7 +123,7 @@ describe('a two-way table', () => {
     ]);
   });
 
-  it.each(FORMATS)('is edited as %s, whatever ends its lines', async (format) => {
+  it.each(FORMATS)('is edited as %s with any line ends', async (format) => {
     const world = await twoWayWorld(
       { k1: { a: 'before "x", ü' }, k2: { a: 'line\nbreak' } },
       { format },
@@ -141,22 +141,25 @@ describe('a two-way table', () => {
     expect(await world.settled()).toMatchObject({ changed: false });
   });
 
-  it('has CRLF where that is asked for', async () => {
+  it('has CRLF line ends if configured', async () => {
     const world = await twoWayWorld('k1 a=1', { format: 'csv', newline: 'crlf' });
     expect(world.text()).toBe('pk,a\r\nk1,1\r\n');
   });
 
-  it.each(FORMATS)('without rows is a file as %s that rows can be added to', async (format) => {
-    const world = await twoWayWorld({}, { format });
-    expect(await world.settled()).toMatchObject({ changed: false });
-    world.write(
-      { csv: 'pk,a\nk,1\n', json: '[{"pk":"k","a":"1"}]', ndjson: '{"pk":"k","a":"1"}' }[format],
-    );
-    await world.settled();
-    expect(world.writes).toEqual(['k a=1']);
-  });
+  it.each(FORMATS)(
+    'is a file as %s that rows can be added to if it has no rows',
+    async (format) => {
+      const world = await twoWayWorld({}, { format });
+      expect(await world.settled()).toMatchObject({ changed: false });
+      world.write(
+        { csv: 'pk,a\nk,1\n', json: '[{"pk":"k","a":"1"}]', ndjson: '{"pk":"k","a":"1"}' }[format],
+      );
+      await world.settled();
+      expect(world.writes).toEqual(['k a=1']);
+    },
+  );
 
-  it('writes the keys of new rows into the file; a line in which nothing stands is none', async () => {
+  it('writes the keys of new rows into the file, and ignores an empty line', async () => {
     const world = await twoWayWorld(TWO, { format: 'csv' });
     world.write(`${world.text()},new,\nmine,x,y\n,,\n`);
     await world.settled();
@@ -164,7 +167,7 @@ describe('a two-way table', () => {
     expect(world.text()).toMatch(/\n[0-9a-z]{12},new,\n/);
   });
 
-  it('sends many changes in groups that are read back together; a run that is stopped ends between two', async () => {
+  it('pushes many changes in groups, and a stopped run ends between two groups', async () => {
     const world = await twoWayWorld(
       Object.fromEntries(Array.from({ length: 2_500 }, (_, i) => [`k${i}`, { n: '1' }])),
     );
@@ -181,7 +184,7 @@ describe('a two-way table', () => {
     expect(sent).toBe(2_500);
   });
 
-  it('looks edited by a stat, once for each state of the file', async () => {
+  it('wants a run after each change of its file', async () => {
     const world = await twoWayWorld();
     const looksEdited = () => world.table.wantsRun();
     expect(await looksEdited()).toBe(false);
@@ -198,7 +201,7 @@ describe('a two-way table', () => {
     }
   });
 
-  it('remembers earlier copies a cell, for the last hundred changes of the peer, and not where too much changed', async () => {
+  it('remembers changed cells and not whole copies, of the last hundred changes, and no huge change', async () => {
     const many = Object.fromEntries(
       Array.from({ length: 2_000 }, (_, i) => [`n${i}`, { a: 'x'.repeat(600) }]),
     );
@@ -229,8 +232,8 @@ describe('a two-way table', () => {
   }, 60_000);
 });
 
-describe('what both sides changed', () => {
-  it('is saved as it was, readable for whom it was, and listed for as long as that file stands', async () => {
+describe('a conflict', () => {
+  it('saves the file with its content and mode, and is listed until that file is removed', async () => {
     const world = await twoWayWorld();
     chmodSync(world.file, 0o640);
     writeFileSync(world.file, world.text().replace('"1"', '"m"'));
@@ -249,7 +252,7 @@ describe('what both sides changed', () => {
     expect((await world.settled()).conflicts).toEqual([]);
   });
 
-  it('in the same second is saved under a number, and never taken for saved by a link', async () => {
+  it('gets a number in the same second, and is not confused by a link', async () => {
     const world = await twoWayWorld();
     const time = new Date(world.clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
     const first = `${world.file}.conflict-${time}`;
@@ -262,7 +265,7 @@ describe('what both sides changed', () => {
     expect(world.conflicts()).toEqual(['k1 a', '', 'k1 a']);
   });
 
-  it('is listed without its cells where no record knows of it, and by its first hundred cells of a file', async () => {
+  it('is listed without cells if no record has it, and with at most a hundred cells', async () => {
     const world = await twoWayWorld(
       Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`k${i}`, { a: '1' }])),
     );
@@ -284,19 +287,19 @@ describe('what both sides changed', () => {
 describe('a row removed from the file', () => {
   const MANY = 'k0 a=0; k1 a=1; k2 a=2; k3 a=3';
 
-  it('comes back where deletions are off, and that is said', async () => {
+  it('comes back with a note if deletions are off', async () => {
     const world = await twoWayWorld(TWO, { deletes: false });
     expect((await world.play('edit k1 -')).notes).toEqual([expect.stringContaining('"k1"')]);
     expect([world.content(), world.writes]).toEqual([TWO, []]);
   });
 
-  it('comes back where the peer changed what the file does not show', async () => {
+  it('comes back if the peer changed a column that the file does not show', async () => {
     const world = await twoWayWorld('k1 a=1 hidden=x; k2 a=2', { columns: ['a'] });
     await world.play('peer k1 hidden=y · edit k1 -');
     expect([world.writes, world.conflicts()]).toEqual([[], ['k1']]);
   });
 
-  it('waits for a person where there are more than maxDeletes, with everything else; other rows are not accepted', async () => {
+  it('waits for a person with all other edits if there are more than maxDeletes, and accepting covers only the named rows', async () => {
     const world = await twoWayWorld(MANY, { maxDeletes: 1 });
     world.save([
       { pk: 'k2', a: 'x' },
@@ -317,7 +320,7 @@ describe('a row removed from the file', () => {
     expect(world.writes).toEqual(['k3 a=x', '-k0', '-k1', '-k2']);
   });
 
-  it('counts also where all were removed, and with them the columns', async () => {
+  it('counts even if all rows and with them the columns were removed', async () => {
     const world = await twoWayWorld(MANY, { format: 'json', maxDeletes: 3 });
     world.write('[]');
     expect(await world.condition()).toContain('EDIT_DELETES');
@@ -326,7 +329,7 @@ describe('a row removed from the file', () => {
 });
 
 describe('the columns of an edited file', () => {
-  it('that are new are new in the peer; those that nothing stands in yet stay in the file', async () => {
+  it('are added to the peer if they are new, and stay in the file without a value', async () => {
     const world = await twoWayWorld('k1 a=1', { format: 'csv' });
     world.write('pk,a,c,later\nk1,1,x,\n');
     await world.play('run · peer k1 a=2');
@@ -336,7 +339,7 @@ describe('the columns of an edited file', () => {
     expect([world.text(), world.writes]).toEqual(['pk,a,c\nk1,2,x\n', ['k1 c=x']]);
   });
 
-  it('that stand in an earlier copy alone may be missing', async () => {
+  it('may be missing if only an earlier copy had them', async () => {
     const world = await twoWayWorld('k1 a=1 b=2');
     await world.play('peer k1 - · run');
     world.save([{ pk: 'k1', a: 'm' }]);
@@ -346,7 +349,7 @@ describe('the columns of an edited file', () => {
 });
 
 const KEY = 'k'.repeat(501);
-describe('a file that cannot be taken as it is', () => {
+describe('a file that cannot be merged', () => {
   it.each<[string, string, string, string, object?]>([
     ['csv', 'pk,a,b\nk1,1,2\nk2,3,"4\n', 'EDIT_UNREADABLE', 'line 3, column 6'],
     ['csv', '', 'EDIT_UNREADABLE', 'line 1, column 1: nothing: the file is empty'],
@@ -362,18 +365,21 @@ describe('a file that cannot be taken as it is', () => {
       { columns: ['a'] },
     ],
     ['ndjson', `{"pk":"k1","a":"1","b":"2","${KEY}":"x"}\n`, 'EDIT_COLUMNS', 'cannot have: "kkk'],
-  ])('as %s %j is left alone, and told: %s, %s', async (format, text, code, where, more = {}) => {
-    const world = await twoWayWorld(TWO, { format, ...more });
-    world.write(text);
-    const condition = await world.condition();
-    expect(condition).toContain(`${code}: ${world.file}`);
-    expect(condition).toContain(where);
-    world.remote.set('k1', { a: 'changed in the peer', b: '2' });
-    await world.condition();
-    expect([world.text(), world.writes]).toEqual([text, []]);
-  });
+  ])(
+    'as %s %j is left alone, and reported: %s, %s',
+    async (format, text, code, where, more = {}) => {
+      const world = await twoWayWorld(TWO, { format, ...more });
+      world.write(text);
+      const condition = await world.condition();
+      expect(condition).toContain(`${code}: ${world.file}`);
+      expect(condition).toContain(where);
+      world.remote.set('k1', { a: 'changed in the peer', b: '2' });
+      await world.condition();
+      expect([world.text(), world.writes]).toEqual([text, []]);
+    },
+  );
 
-  it('needs no peer to be told, and goes on once it is mended', async () => {
+  it('is reported without the peer, and merged once it is mended', async () => {
     const world = await twoWayWorld();
     const good = world.text();
     world.peer.onAsk = () => Promise.reject(new Error('the peer is away'));
@@ -385,7 +391,7 @@ describe('a file that cannot be taken as it is', () => {
     expect(world.writes).toEqual(['k1 a=mended']);
   });
 
-  it('is one that is too large, or that a table of more than 100,000 rows would be written to', async () => {
+  it('is one that is too large, or whose table has more than 100,000 rows', async () => {
     const world = await twoWayWorld();
     const before = world.text();
     for (let i = 0; i < 100_000; i += 1) world.remote.set(`n${i}`, {});
@@ -395,7 +401,7 @@ describe('a file that cannot be taken as it is', () => {
     expect(await world.condition()).toContain('EDIT_TOO_LARGE');
   });
 
-  it('is anything that is no regular file; one that is missing is written anew, and no row is taken for removed', async () => {
+  it('is anything that is no regular file, while a missing file is written anew without deletions', async () => {
     const world = await twoWayWorld();
     const elsewhere = join(temporaryDirectory(), 'elsewhere');
     writeFileSync(elsewhere, 'not ours');
@@ -441,12 +447,12 @@ describe('a file that is being written', () => {
       false,
     ],
     [
-      'left for later where it does not come to rest',
+      'left for a later run if it does not come to rest',
       'busy',
       (world: TwoWayWorld) => world.clock.now() / 1000,
       true,
     ],
-    ['at rest also where its time lies in the future', 'current', () => 4_000_000_000, false],
+    ['at rest even if its time is in the future', 'current', () => 4_000_000_000, false],
   ])('is %s', async (_, kind, timeOf, isGoingOn) => {
     const world = await twoWayWorld();
     world.write(world.text().replace('"1"', '"m"'));
@@ -457,7 +463,7 @@ describe('a file that is being written', () => {
     expect(await world.table.wantsRun()).toBe(isGoingOn);
   });
 
-  it('while the peer is told, or where none was, is not overwritten', async () => {
+  it('is not overwritten if it is saved during a push, or created during a run', async () => {
     const world = await twoWayWorld();
     world.write(world.text().replace('"1"', '"first"'));
     world.peer.onAsk = (what) =>
@@ -476,8 +482,8 @@ describe('a file that is being written', () => {
   });
 });
 
-describe('after a run that was cut short', () => {
-  it('as it was stopped, edits reach the peer as ever', async () => {
+describe('after an interrupted run', () => {
+  it('that was stopped, edits reach the peer', async () => {
     const world = await twoWayWorld();
     world.remote.set('k1', { a: 'p', b: '2' });
     const stopping = new AbortController();
@@ -491,7 +497,7 @@ describe('after a run that was cut short', () => {
     expect(world.theirs()).toEqual(rowsOf('k1 a=p b=2; k2 a=m b=4'));
   });
 
-  it('by the peer, the file is as it was, and the next run goes on', async () => {
+  it('with an error of the peer, the file is as it was, and the next run goes on', async () => {
     const world = await twoWayWorld();
     world.save(world.rows().map((row) => ({ ...row, a: 'm' })));
     const edited = world.text();
@@ -514,7 +520,7 @@ describe('without a base', () => {
       (path: string) => writeFileSync(path, readFileSync(path, 'utf8').replace('"3"', '"9"')),
     ],
     ['is cut off', (path: string) => truncateSync(path, statSync(path).size - 10)],
-  ])('that %s nothing is told, and the file is saved', async (_, spoil) => {
+  ])('that %s nothing is pushed, and the file is saved as a conflict file', async (_, spoil) => {
     const world = await twoWayWorld();
     world.save([
       { pk: 'k1', a: 'm', b: '2' },
@@ -529,14 +535,14 @@ describe('without a base', () => {
     expect([world.conflictTexts(), world.conflicts()]).toEqual([[edited], ['k1 a', 'new']]);
   });
 
-  it('a file that is as it was mirrored follows the peer', async () => {
+  it('an unedited file follows the peer', async () => {
     const world = await twoWayWorld();
     rmSync(world.bases, { recursive: true });
     await world.play('peer k1 a=p');
     expect([world.content(), world.conflictFiles()]).toEqual([world.theirs(), []]);
   });
 
-  it('that can be written nothing else is either; what a killed process left of one is removed', async () => {
+  it('that can be written nothing is written, and leftovers of a killed process are removed', async () => {
     const world = await twoWayWorld();
     const [base = ''] = readdirSync(world.bases);
     for (const name of [`${base}.next.tmp`, 'other.tmp'])
@@ -552,7 +558,7 @@ describe('without a base', () => {
 });
 
 describe('a table that is gone, accepted', () => {
-  it('takes its file along with all that is kept of it; what was edited is left as a conflict file', async () => {
+  it('loses its file and its base, and an edit is left as a conflict file', async () => {
     const world = await twoWayWorld();
     await world.play('peer k2 b=p · run');
     world.write(world.text().replace('"1"', '"m"'));
@@ -562,7 +568,7 @@ describe('a table that is gone, accepted', () => {
     expect([world.conflictTexts(), readdirSync(world.bases)]).toEqual([[edited], []]);
   });
 
-  it('leaves a file that is saved in the last moment', async () => {
+  it('keeps a file that is saved just before the removal', async () => {
     const world = await twoWayWorld();
     world.onStep = (step) =>
       step === 'the file is about to be removed' && world.save([{ pk: 'k2' }]);

@@ -17,23 +17,22 @@ export class FakePeer implements MirrorPeer {
   readonly tableRows = new Map<string, Map<string, Cells>>();
   readonly citations = new Map<string, Citation>();
   /**
-   * What was asked for, in order: `share x`, `shares`, `table t`, `list`, `citation url`, `set t k
+   * The requests in order: `share x`, `shares`, `table t`, `list`, `citation url`, `set t k
    * {"a":"1"}`, `delete t k`.
    */
   readonly asked: string[] = [];
   /**
-   * Called before anything is answered, and with `did …` after a row was changed; may throw or
-   * wait.
+   * Called before each answer, and with `did …` after a row was changed. It may throw or wait.
    */
   onAsk: (what: string) => unknown = () => {};
-  /** Said ahead of the rows. */
+  /** The columns that it names before the rows. */
   columns: readonly string[] | undefined;
-  /** The shared objects; undefined for a peer that does not tell. */
+  /** The list of shared objects. Undefined for a peer without a list. */
   listed: readonly string[] | undefined;
   maxKeyBytes: number | undefined;
-  /** Whether the bytes of its tables were UTF-8. */
+  /** Whether the bytes of its tables are UTF-8. */
   isUtf8 = true;
-  /** Keys that each table shows once more. */
+  /** Keys that each table shows twice. */
   twice: readonly string[] = [];
 
   async citation(query: CitationQuery, _options?: CitationOptions): Promise<Citation | undefined> {
@@ -118,7 +117,7 @@ export class FakePeer implements MirrorPeer {
     this.tableRows.set(name, new Map(Object.entries(rows)));
   }
 
-  /** What it was told to change. */
+  /** Returns the requests that changed something. */
   get writes(): string[] {
     return this.asked.filter((what) => /^(set|delete) /.test(what));
   }
@@ -154,7 +153,7 @@ export function peerError(code: PeerErrorCode, status?: number): PeerError {
   });
 }
 
-/** Answers nothing to a question before it is told to. */
+/** Holds the answer to one request back. Returns the function that releases it. */
 export function hold(peer: FakePeer, what: string): () => void {
   let release = () => {};
   const released = new Promise<void>((resolve) => {
