@@ -87,72 +87,91 @@ export async function replaceWhole(
 ): Promise<WrittenFile> {
   const shown = join(target.root, target.path);
   return await onDisk(shown, () =>
-    withHeldDirectory(target, (place) => replaceAt(place, shown, content, options)),
+    withHeldDirectory(target, (held) => new Replacement(held, shown, options).run(content)),
   );
 }
 
-async function replaceAt(
-  { path: real, at: path }: HeldPath,
-  shown: string,
-  content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
-  options: ReplaceOptions,
-): Promise<WrittenFile> {
-  const {
-    before,
-    versions,
-    maxBytes = Number.POSITIVE_INFINITY,
-    signal,
-    onWritten,
-    onReplace,
-  } = options;
-  const hash = createHash('sha256');
-  let bytes = 0;
-  async function* hashed(): AsyncGenerator<Uint8Array> {
+/** One replacement of a file, while its directory is held open. */
+class Replacement {
+  readonly #temporary: string;
+  readonly #hash = createHash('sha256');
+  #bytes = 0;
+  #lastLook: ReplaceOptions['lastLook'];
+  #result: WrittenFile | undefined;
+
+  /** @param shown the path for messages */
+  constructor(
+    private readonly held: HeldPath,
+    private readonly shown: string,
+    private readonly options: ReplaceOptions,
+  ) {
+    this.#temporary = temporaryOf(held.at);
+    this.#lastLook = options.lastLook;
+  }
+
+  async run(
+    content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
+  ): Promise<WrittenFile> {
+    const { at: path } = this.held;
+    // A file that only some may read is not readable for all while it is written. It is writable
+    // for us, even if the existing file is not.
+    const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
+    await writeFileAtomic(path, this.#hashed(content), {
+      mode: mode | 0o600,
+      temporary: this.#temporary,
+      ready: (handle) => this.#ready(handle),
+      lastLook: () => this.#lastLook?.(path),
+    });
+    if (this.#result === undefined) throw new TypeError('A file that was never written');
+    return this.#result;
+  }
+
+  /** Hashes and counts the content while it is written. */
+  async *#hashed(
+    content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
+  ): AsyncGenerator<Uint8Array> {
+    const { maxBytes = Number.POSITIVE_INFINITY, signal } = this.options;
     for await (const piece of content) {
       signal?.throwIfAborted();
       const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
-      bytes += chunk.length;
-      if (bytes > maxBytes) throw new MirrorError('MIRROR_TOO_LARGE', shown, `${maxBytes} bytes`);
-      hash.update(chunk);
+      this.#bytes += chunk.length;
+      if (this.#bytes > maxBytes) {
+        throw new MirrorError('MIRROR_TOO_LARGE', this.shown, `${maxBytes} bytes`);
+      }
+      this.#hash.update(chunk);
       yield chunk;
     }
   }
-  let whole: WrittenFile | undefined;
-  let lastLook = options.lastLook;
-  const temporary = temporaryOf(path);
-  const ready = async (handle: FileHandle): Promise<boolean> => {
-    const written = { path: real, sha256: hash.digest('hex'), bytes };
+
+  /** Called when the content is complete. Returns whether it replaces the file. */
+  async #ready(handle: FileHandle): Promise<boolean> {
+    const { at: path, path: real } = this.held;
+    const { before, onReplace, onWritten, signal } = this.options;
+    const written = { path: real, sha256: this.#hash.digest('hex'), bytes: this.#bytes };
     await onWritten?.(written.sha256);
-    const there = await statsAt(path);
-    lastLook ??= () => assertUnchanged(path, there);
-    const old = there?.isFile() ? there : undefined;
-    if (old !== undefined && (await isSame(path, old, written, before))) {
-      whole = { ...written, changed: false, file: stampOf(old) };
+    const current = await statsAt(path);
+    this.#lastLook ??= () => assertUnchanged(path, current);
+    const existing = current?.isFile() ? current : undefined;
+    if (existing !== undefined && (await isSame(path, existing, written, before))) {
+      this.#result = { ...written, changed: false, file: stampOf(existing) };
       return false;
     }
-    await onReplace?.(written.sha256, old && { path, stamp: stampOf(old) });
-    if (old !== undefined) {
-      // Only root may change the owner, and only members may choose a group. Otherwise it is ours.
-      await handle.chown(old.uid, old.gid).catch(() => undefined);
-      await handle.chmod(old.mode & 0o777);
-      await keepVersion(path, versions);
-    }
-    whole = { ...written, changed: true, file: stampOf(await handle.stat()) };
+    await onReplace?.(written.sha256, existing && { path, stamp: stampOf(existing) });
+    if (existing !== undefined) await this.#takeOver(handle, existing);
+    const file = stampOf(await handle.stat());
+    this.#result = { ...written, changed: true, file };
     signal?.throwIfAborted();
-    if ((await stat(temporary)).ino === whole.file.ino) return true;
-    throw new MirrorError('MIRROR_BLOCKED', shown, 'what another process writes');
-  };
-  // A file that only some may read is not readable for all while it is written. It is writable for
-  // us, even if the existing file is not.
-  const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
-  await writeFileAtomic(path, hashed(), {
-    mode: mode | 0o600,
-    temporary,
-    ready,
-    lastLook: () => lastLook?.(path),
-  });
-  if (whole === undefined) throw new TypeError('A file that was never written');
-  return whole;
+    if ((await stat(this.#temporary)).ino === file.ino) return true;
+    throw new MirrorError('MIRROR_BLOCKED', this.shown, 'a file of another process');
+  }
+
+  /** Gives the new file the owner and mode of the existing one, and keeps that as a version. */
+  async #takeOver(handle: FileHandle, existing: Stats): Promise<void> {
+    // Only root may change the owner, and only members may choose a group. Otherwise it is ours.
+    await handle.chown(existing.uid, existing.gid).catch(() => undefined);
+    await handle.chmod(existing.mode & 0o777);
+    await keepVersion(this.held.at, this.options.versions);
+  }
 }
 
 /**
