@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { MARKER } from '../../src/mirror/target-path.js';
 import { Running } from '../support/cli.js';
-import { type MirrorsSetting, openMirrors } from '../support/mirrors.js';
+import { openMirrors, type ServerSetting } from '../support/mirror-world.js';
 import { answering, type Behaviour, type Call, halfAnAnswer } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
@@ -53,7 +53,7 @@ function contents(directory: string): Map<string, string> {
 }
 
 /** Mirrors of this peer. @returns what runs all of them once */
-async function mirrored(setting: Partial<MirrorsSetting>): Promise<() => Promise<MirrorReport[]>> {
+async function mirrored(setting: Partial<ServerSetting>): Promise<() => Promise<MirrorReport[]>> {
   const baseUrl = site.proxy.url;
   const { mirrors, close } = await openMirrors({ baseUrl, directory: site.directory, ...setting });
   onTestFinished(close);

@@ -17,50 +17,47 @@ import { MirrorCondition } from '../../src/mirror/errors.js';
 import type { MirrorDeps } from '../../src/mirror/mirror.js';
 import type { MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
-import { Overtaken } from '../../src/mirror/whole-file.js';
+import { FileChanged } from '../../src/mirror/whole-file.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { FakePeer } from '../support/mirror-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { FakePeer } from './engine.js';
 
 export type Cells = Record<string, string>;
 export type Rows = Record<string, Cells>;
 
-/** Where a run can be cut short: as the debug log says it. */
+/** The steps at which a run can crash, with their lines in the debug log. */
 const STEPS: Readonly<Record<string, string>> = {
-  intended: 'the intents are kept',
-  telling: 'rows are about to be committed',
-  told: 'rows were committed',
-  deleted: 'rows were deleted',
-  saved: 'what clashes is saved',
-  based: 'the new base is prepared',
+  ahead: 'the changes are written ahead',
+  pushing: 'rows are about to be pushed',
+  pushed: 'rows were pushed',
+  deleted: 'rows were deleted in the peer',
+  conflict: 'the conflicts are saved',
+  prepared: 'the new base is prepared',
   written: 'the file is written',
-  settled: 'the new base holds',
+  activated: 'the new base holds',
 };
 
-/** How a run ended: what a report says, `later`, or a condition. */
+/** The end of a run: the facts of a report, `busy`, or a condition. */
 type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & {
   readonly kind: string;
   readonly changed?: boolean;
 };
 
-/**
- * A person at a desk, with the two-way table T of a peer in front. Runs go without the scheduler,
- * so that they can crash.
- */
-export class Desk {
+/** The two-way table `T` of a fake peer, and its file. Runs need no scheduler, and can crash. */
+export class TwoWayWorld {
   readonly peer = new FakePeer();
   /** The rows of the peer. */
   readonly remote: Map<string, Cells>;
   readonly root: string;
   readonly path: string;
   readonly file: string;
-  /** Where the base is. */
+  /** The directory of the base. */
   readonly bases: string;
   /** An hour ahead: every file that is written now is at rest. */
   readonly clock = new FakeClock(Date.now() + 3_600_000);
   known: Partial<MirrorRecord> = {};
-  /** What a person reads in the log. */
-  readonly said: string[] = [];
+  /** The lines of the log. */
+  readonly logged: string[] = [];
   table: TwoWayTable;
   /** Throw here, to end a run as a crash would. */
   onStep: (step: string) => unknown = () => {};
@@ -80,16 +77,19 @@ export class Desk {
     this.table = this.open();
   }
 
-  /** As after a restart. */
+  /** Restarts. */
   open(): TwoWayTable {
     const log: Logger = {
       ...silentLogger,
       debug: (_, step) => this.onStep(step),
-      info: (_, message) => this.said.push(message),
+      info: (_, message) => this.logged.push(message),
     };
     const deps: Partial<MirrorDeps> = {
-      isListed: () => true,
-      ask: (signal, work) => work(signal ?? new AbortController().signal),
+      catalog: { has: () => true, replace: async () => {} },
+      requests: {
+        run: (signal, work) => work(signal ?? new AbortController().signal),
+        commit: async () => {},
+      },
       peer: this.peer,
       root: this.root,
       stateDir: dirname(this.bases),
@@ -108,18 +108,17 @@ export class Desk {
   }
 
   /**
-   * @param accepted what a person accepts, besides what others do to the rows and columns of the
-   *   peer
+   * @param accept the code of a condition to accept, besides those about rows and columns
    */
   async run({ accept = '', signal = new AbortController().signal } = {}): Promise<Outcome> {
     const accepted = ['TABLE_EMPTY', 'COLUMNS_LOST', accept];
     try {
       const followed = await this.table.follow(this.record, { accepted, signal });
-      if (followed.kind !== 'followed') return { kind: followed.kind };
+      if (followed.kind !== 'current') return { kind: followed.kind };
       this.known = followed.facts;
-      return { kind: 'followed', changed: followed.changed, ...followed.facts };
+      return { kind: 'current', changed: followed.changed, ...followed.facts };
     } catch (error) {
-      if (error instanceof Overtaken) return { kind: 'later' };
+      if (error instanceof FileChanged) return { kind: 'busy' };
       if (!(error instanceof MirrorCondition)) throw error;
       const { code, message, hint, conflicts = [] } = error;
       this.known = {
@@ -131,20 +130,20 @@ export class Desk {
     }
   }
 
-  /** A run that goes well. */
+  /** Runs, and expects no error. */
   async settled(accept?: string): Promise<Outcome> {
     const outcome = await this.run(accept === undefined ? {} : { accept });
-    expect(outcome).toMatchObject({ kind: 'followed' });
+    expect(outcome).toMatchObject({ kind: 'current' });
     return outcome;
   }
 
-  /** A run that ends in a condition: its code and message. */
+  /** Runs, and returns the code and text of the condition. */
   async condition(): Promise<string> {
     const { condition } = await this.run();
     return `${condition?.code}: ${condition?.message} ${condition?.hint}`;
   }
 
-  /** The next run ends at a step as by a crash, and everything starts anew. */
+  /** Crashes the next run at a step, and restarts. */
   async crashAt(step: string): Promise<void> {
     this.onStep = (at) => {
       if (at === step) throw new Error('crash');
@@ -154,19 +153,23 @@ export class Desk {
     this.open();
   }
 
-  /** A run in which the file is saved again before it is replaced. */
-  async overtaken(): Promise<void> {
-    this.onStep = (at) => at === STEPS.based && this.write(this.text());
-    expect(await this.run()).toEqual({ kind: 'later' });
+  /** Runs while the file is saved again just before it is replaced. */
+  async race(): Promise<void> {
+    this.onStep = (at) => at === STEPS.prepared && this.write(this.text());
+    expect(await this.run()).toEqual({ kind: 'busy' });
     this.onStep = () => {};
   }
 
   /**
-   * Plays what happens, and a last run. `edit`, `they` change cells of a row (`k1 a=1`; `+` under a
-   * new key, `k1 -` removes it) in the file and in the peer; `open` keeps the file as it is in an
-   * editor, `save` changes that and saves it; `remove` removes the file; `run` comes a minute
-   * later; `crash` is a run that is cut short (see STEPS), `overtaken` one before whose end the
-   * file is saved again, `wait` takes days.
+   * Plays a script of steps, and runs at its end.
+   *
+   * - `edit k1 a=1` and `peer k1 a=1` change cells in the file and in the peer. `+` is a new row
+   *   without a key, and `k1 -` removes a row.
+   * - `open` opens the file in an editor. `save k1 a=1` changes it there, and saves it.
+   * - `remove` removes the file.
+   * - `run` runs a minute later. `crash STEP` crashes at a step (see STEPS). `race` is a run during
+   *   which the file is saved again.
+   * - `wait N` waits for days.
    */
   async play(script: string): Promise<Outcome> {
     let opened: Cells[] = [];
@@ -179,10 +182,10 @@ export class Desk {
         opened = changed(opened, pk, cells);
         this.save(opened);
       } else if (what === 'edit') this.save(changed(this.rows(), pk, cells));
-      else if (what === 'they' && cells === undefined) this.remote.delete(pk);
-      else if (what === 'they') this.remote.set(pk, { ...this.remote.get(pk), ...cells });
+      else if (what === 'peer' && cells === undefined) this.remote.delete(pk);
+      else if (what === 'peer') this.remote.set(pk, { ...this.remote.get(pk), ...cells });
       else if (what === 'remove') rmSync(this.file);
-      else if (what === 'overtaken') await this.overtaken();
+      else if (what === 'race') await this.race();
       else if (what === 'crash') await this.crashAt(STEPS[pk] ?? pk);
       else if (what === 'wait') await this.clock.advance(Number(pk) * 86_400_000);
       else if (what === 'run') {
@@ -194,8 +197,8 @@ export class Desk {
   }
 
   /**
-   * What was written to the peer: `k1 a=1` for a row, `+ a=1` for one under a new key, `-k1` for a
-   * removed one.
+   * Returns the writes to the peer: `k1 a=1` for a row, `+ a=1` for one under a new key, `-k1` for
+   * a removed one.
    */
   get writes(): string[] {
     return this.peer.writes.map((what) => {
@@ -235,12 +238,12 @@ export class Desk {
     this.write(rows.map((row) => `${JSON.stringify(row)}\n`).join(''), how);
   }
 
-  /** The rows of the file without their empty cells. */
+  /** Returns the rows of the file without their empty cells. */
   content(): Rows {
     return Object.fromEntries(this.rows().map(({ pk = '', ...cells }) => [pk, filled(cells)]));
   }
 
-  /** Those of the peer. */
+  /** Returns the rows of the peer without their empty cells. */
   theirs(): Rows {
     return Object.fromEntries([...this.remote].sort().map(([pk, cells]) => [pk, filled(cells)]));
   }
@@ -253,7 +256,7 @@ export class Desk {
     return this.conflictFiles().map((name) => readFileSync(join(dirname(this.file), name), 'utf8'));
   }
 
-  /** The cells, or rows, in conflict: `k1 a`. */
+  /** Returns the cells or rows in conflict: `k1 a`. */
   conflicts(): string[] {
     return (this.known.conflicts ?? []).map(({ pk, column = '' }) => `${pk} ${column}`.trim());
   }
@@ -284,13 +287,13 @@ export function rowsOf(text: string): Rows {
   );
 }
 
-/** A desk with a file that was written from the peer's table. */
-export async function deskWith(
+/** Creates a world with a mirrored file. */
+export async function twoWayWorld(
   rows: string | Rows = 'k1 a=1 b=2; k2 a=3 b=4',
   settings: Readonly<Record<string, unknown>> = {},
 ) {
-  const desk = new Desk(typeof rows === 'string' ? rowsOf(rows) : rows, settings);
-  await desk.settled();
-  desk.peer.asked.length = 0;
-  return desk;
+  const world = new TwoWayWorld(typeof rows === 'string' ? rowsOf(rows) : rows, settings);
+  await world.settled();
+  world.peer.asked.length = 0;
+  return world;
 }

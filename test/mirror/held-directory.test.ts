@@ -39,11 +39,7 @@ it.skipIf(!canExchange())(
     symlinkSync(outside, join(root, 'link'));
     const target = (name: string) => ({ root, path: `lists/${name}` });
     const conflicts = new ConflictFiles(target('prices.csv'), systemClock);
-    const file = new EditedFile(
-      target('edited.csv'),
-      systemClock,
-      () => new Error('unreadable') as never,
-    );
+    const file = new EditedFile(target('edited.csv'), 'edited', systemClock);
 
     const attack = exchanging(join(root, 'lists'), join(root, 'link'), SECONDS, 0.0005);
     const done = { written: 0, refused: 0 };

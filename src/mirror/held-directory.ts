@@ -7,22 +7,21 @@ import { systemCode } from '../lib/errors.js';
 import { isWithin } from '../lib/text.js';
 import { MirrorError, onDisk } from './errors.js';
 
-/** A file below a root directory, which no write leaves. */
+/** A file below a root directory. No write leaves the root. */
 export interface Target {
   /** The directory; created when it does not exist. */
   readonly root: string;
-  /** Of the file, relative, with "/" between its parts. */
+  /** The relative path of the file, with "/" between its parts. */
   readonly path: string;
 }
 
-/** The place of a target while its directory is held open. */
-export interface Place {
-  /** The real path, for people and records. */
+/** The path of a target while its directory is held open. */
+export interface HeldPath {
+  /** The real path, for messages and records. */
   readonly path: string;
   /**
-   * The path by which the file, and all that stands beside it, is looked at, written, renamed and
-   * removed. On Linux it begins with the open directory, and goes on to lead there, whatever is put
-   * in its place.
+   * The path for system calls on the file and its neighbours. On Linux it begins with the open
+   * directory. It leads there even if another directory is put in its place.
    */
   readonly at: string;
 }
@@ -35,24 +34,27 @@ interface OpenDirectory {
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const CHANGED = 'a directory that another program moves or replaces';
 
-// Numbers, and not handles: what is left open by a fault is no error that ends the process.
+// Numbers and not handles: a handle that is left open by a bug ends the process.
 const openNumber = promisify(open);
 const closeNumber = promisify(close);
 
 /**
- * Does some work at the place of a target, with the directories above it made (0755). A link within
- * the root is followed as long as it stays within.
+ * Runs work on a target while its directory is held open. Missing directories are made (0755). A
+ * link is followed as long as it stays within the root.
  *
- * A path is trusted at no time, as in `lib/descriptor.ts`: whoever may write below the root may put
- * a link in the place of a directory between two system calls. Each directory is opened, and has to
- * stand where it was meant to. On systems without /proc the last one is compared before and after
- * the work; a link that is there in between can escape this weaker check.
+ * A path is never trusted, as in `lib/descriptor.ts`: another program may replace a directory by a
+ * link between two system calls. Each directory is opened, and has to be where it was expected. On
+ * systems without /proc the last one is compared before and after the work. A link that exists only
+ * in between can escape this weaker check.
  *
  * @throws MirrorError MIRROR_OUTSIDE when a link, or the path itself, leads out of the root;
  *   MIRROR_BLOCKED, MIRROR_FULL or MIRROR_UNWRITABLE when the directories cannot be made, or are
  *   moved meanwhile
  */
-export async function atPlace<T>(target: Target, work: (place: Place) => Promise<T>): Promise<T> {
+export async function withHeldDirectory<T>(
+  target: Target,
+  work: (place: HeldPath) => Promise<T>,
+): Promise<T> {
   const parts = target.path.split('/');
   const shown = join(target.root, target.path);
   if (parts.some((part) => part === '' || part === '.' || part === '..')) {
@@ -65,7 +67,7 @@ export async function atPlace<T>(target: Target, work: (place: Place) => Promise
       path: join(directory.real, name),
       at: join(pathOf(directory), name),
     });
-    if (!HAS_DESCRIPTORS) checkStands(directory, shown);
+    if (!HAS_DESCRIPTORS) checkInPlace(directory, shown);
     return done;
   } finally {
     await closeNumber(directory.fd);
@@ -76,7 +78,7 @@ function pathOf({ fd, real }: OpenDirectory): string {
   return HAS_DESCRIPTORS ? throughDescriptor(fd) : real;
 }
 
-/** Opens a directory below the root, from one to the next. */
+/** Opens a directory below the root, one level after the other. */
 async function openBelow(
   root: string,
   parts: readonly string[],
@@ -88,7 +90,7 @@ async function openBelow(
   for (const part of parts) {
     const above = directory;
     try {
-      const real = await madeIn(above, part, shown);
+      const real = await ensureIn(above, part, shown);
       if (!isWithin(real, top)) throw new MirrorError('MIRROR_OUTSIDE', shown, root);
       directory = await openAt(real, shown);
     } finally {
@@ -98,8 +100,8 @@ async function openBelow(
   return directory;
 }
 
-/** @returns the real path of a directory in another one, made where nothing stands */
-async function madeIn(above: OpenDirectory, part: string, shown: string): Promise<string> {
+/** Returns the real path of a directory in another one. Makes it if it is missing. */
+async function ensureIn(above: OpenDirectory, part: string, shown: string): Promise<string> {
   const next = join(pathOf(above), part);
   await mkdir(next, { mode: 0o755 }).catch((error: unknown) => {
     if (systemCode(error) !== 'EEXIST') throw error;
@@ -115,7 +117,7 @@ async function openAt(real: string, shown: string): Promise<OpenDirectory> {
   const fd = await openNumber(real, DIRECTORY);
   try {
     const directory = { fd, real };
-    checkStands(directory, shown);
+    checkInPlace(directory, shown);
     return directory;
   } catch (error) {
     await closeNumber(fd);
@@ -124,6 +126,6 @@ async function openAt(real: string, shown: string): Promise<OpenDirectory> {
 }
 
 /** @throws MirrorError MIRROR_BLOCKED */
-function checkStands({ fd, real }: OpenDirectory, shown: string): void {
+function checkInPlace({ fd, real }: OpenDirectory, shown: string): void {
   if (!isAt(fd, real)) throw new MirrorError('MIRROR_BLOCKED', shown, CHANGED);
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { TableRow } from '../../src/peer/table.js';
 
-/** What formats trip over. */
+/** Texts that are difficult for formats. */
 const AWKWARD = [
   ...'"\',;\n\r\t \0\u0001\u001f\u007f\u0085<&>=+-@\\/{}[]\u2028\ufeff\ufffe\uffff\ufffd\u{1f389}\u202e_7a',
   '\r\n',
@@ -24,7 +24,7 @@ const anyText: fc.Arbitrary<string> = fc.oneof(
   fc.array(fc.nat(0xffff), { maxLength: 6 }).map((units) => String.fromCharCode(...units)),
 );
 
-/** As it is expected back: what stands alone of a surrogate pair is no text. */
+/** Returns the text as it comes back: a lone surrogate is no text. */
 export function wellFormed(text: string): string {
   return Buffer.from(text).toString();
 }
@@ -70,7 +70,7 @@ export async function* groups(
 export async function textOf(pieces: AsyncIterable<string>): Promise<string> {
   const texts: string[] = [];
   for await (const piece of pieces) texts.push(piece);
-  // As on disk: what is not well-formed does not reach it.
+  // The text as it is on disk: lone surrogates are replaced.
   return Buffer.from(texts.join('')).toString();
 }
 
