@@ -27,13 +27,21 @@ import { isLoopback, parseListen } from './url.js';
 // A description first says what the value is, and then when to change it. Editors show it, and
 // src/config/README.md contains it.
 
+/** The values of `peer.dialect`: `auto`, and the names in `peer/dialects/dialects.ts`. */
+export const DIALECT_NAMES = ['auto', 'standard', 'yacy'] as const;
+/** The values of `peer.dialect` with the embedded peer. */
+const EMBEDDED_DIALECTS: ReadonlySet<(typeof DIALECT_NAMES)[number]> = new Set([
+  'auto',
+  'standard',
+]);
+
 const peer = section('The search service that documents go to.', {
   url: peerUrl()
     .prefault('embedded')
     .describe(
       'The peer: `"embedded"`, which needs nothing else, or the base URL of a search service.',
     ),
-  dialect: oneOf(['auto', 'standard', 'yacy'], 'auto').describe(
+  dialect: oneOf(DIALECT_NAMES, 'auto').describe(
     'How this kind of peer speaks the API: `standard` is the specification, `yacy` a YaCy peer, `auto` what the peer turns out to be. Leave it, unless something between here and the peer makes it look like another kind.',
   ),
   auth: z
@@ -83,7 +91,7 @@ const peer = section('The search service that documents go to.', {
       'Whether everything on the embedded peer needs its administrator, the search page and shared objects too. Set it when other people have accounts on this machine.',
     ),
   }),
-}).refine(({ url, dialect }) => url !== 'embedded' || dialect !== 'yacy', {
+}).refine(({ url, dialect }) => url !== 'embedded' || EMBEDDED_DIALECTS.has(dialect), {
   path: ['dialect'],
   error:
     '"auto" or "standard", which the embedded peer speaks: give the URL of your YaCy peer in peer.url',

@@ -8,13 +8,9 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
 import { PeerClient } from '../peer/client.js';
-import {
-  type Dialect,
-  type DialectName,
-  rememberedDialect,
-  rememberedEmbedded,
-} from '../peer/dialect.js';
-import { DIALECTS } from '../peer/dialects.js';
+import type { Dialect, DialectName } from '../peer/dialects/dialect.js';
+import { dialectNamed } from '../peer/dialects/dialects.js';
+import { rememberedDialect, rememberedEmbedded } from '../peer/remembered.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import { EMBEDDED_META } from '../report/status.js';
 import type { State } from '../state/state.js';
@@ -132,7 +128,7 @@ export class PeerDialect implements DialectSource {
 
   get current(): Dialect | undefined {
     const { dialect } = this.deps.client;
-    return dialect === undefined ? undefined : DIALECTS[dialect];
+    return dialect === undefined ? undefined : dialectNamed(dialect);
   }
 
   async known(signal: AbortSignal): Promise<boolean> {

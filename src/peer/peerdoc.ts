@@ -6,6 +6,7 @@ import {
   fieldValues,
   type HttpAnswer,
   isSameUrl,
+  isSuccess,
   readAnswer,
   unescaped,
   unusable,
@@ -99,6 +100,18 @@ export function readPeerdocs(answer: HttpAnswer, urls: readonly string[]): (Peer
     if (found === 'false') return undefined;
     throw unusable(answer, 'does not say what it knows of each document');
   });
+}
+
+/** Whether an answer has a record with the field names of a document. The values may be empty. */
+export function isDocumentRecord(answer: HttpAnswer): boolean {
+  if (!isSuccess(answer.status)) return false;
+  try {
+    const { record } = readAnswer(answer);
+    const names = ['identifier', 'urlhash'];
+    return allRecords(record).some((each) => fieldValues(each, ...names).length > 0);
+  } catch {
+    return false;
+  }
 }
 
 function urlOf(record: AnswerRecord): string | undefined {

@@ -11,7 +11,7 @@ import {
   unusable,
   within,
 } from './answer.js';
-import type { TableDialect } from './dialect.js';
+import type { TableDialect } from './dialects/dialect.js';
 import { PeerError, quoted } from './errors.js';
 import { type Body, type FormField, fieldsOf, formBody } from './form.js';
 import type { Http, PeerRequest } from './http.js';

@@ -251,7 +251,7 @@ export class ConfirmLoop {
       url: sent.url,
       sentAt: sent.at,
       since,
-      holdEndsAt: since + hold + (hold === 0 ? 0 : indexingMs(bytes)),
+      holdEndsAt: since + hold + (hold === 0 ? 0 : indexingMs(this.#deps, bytes)),
       isCanary,
       wasMissing,
       due: 0,

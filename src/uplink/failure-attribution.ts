@@ -2,7 +2,7 @@ import type { FileStat } from '../lib/file.js';
 import { withFile } from '../lib/hint.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-import type { AddressPolicy } from '../peer/addresses.js';
+import type { AddressPolicy } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import type { AcceptedItem, Failure, PendingItem, Version } from '../state/entry.js';
 import {
@@ -18,8 +18,8 @@ import {
 import {
   backoffMs,
   holdMs,
+  isolationPolicy,
   itemKeyText,
-  losesUpdates,
   maxDelayMs,
   stillPending,
   succeeds,
@@ -194,7 +194,7 @@ export class FailureAttribution {
    * the item was accepted by a push, not because the peer was sent it before.
    */
   canBeLost(item: AcceptedItem): boolean {
-    return losesUpdates(this.#deps) && !isAcceptedWithoutPush(item);
+    return isolationPolicy(this.#deps) !== undefined && !isAcceptedWithoutPush(item);
   }
 
   /**
@@ -398,7 +398,7 @@ export class Isolation {
    * @returns whether it is lost
    */
   addIfLost(item: PendingItem): boolean {
-    const times = losesUpdates(this.#deps) ? timesLost(item) : 0;
+    const times = isolationPolicy(this.#deps) === undefined ? 0 : timesLost(item);
     if (times === 0) this.forget(item);
     else {
       const place = { folder: item.folder, path: item.path };

@@ -1,6 +1,6 @@
 import { fileStat } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
-import type { ContentRules } from '../peer/dialect.js';
+import type { ContentRules } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import {
   type AcceptedItem,

@@ -10,8 +10,8 @@ import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { yacyAddresses } from '../../src/peer/addresses.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
+import { yacyAddresses } from '../../src/peer/dialects/yacy-addresses.js';
 import { PeerError } from '../../src/peer/errors.js';
 import { packDocument } from '../../src/uplink/documents.js';
 

@@ -42,8 +42,20 @@ describe('the dialect is detected', () => {
   });
 
   it.each<[string, Reply, Reply, string, RegExp?]>([
-    ['has neither page', NOT_THERE, NOT_THERE, 'PEER_ANSWER', /^http:\/\/[\d.:]+\/ has neither /],
-    ['has both', YACY, DOCUMENT, 'PEER_ANSWER', /^http:\/\/[\d.:]+\/ has both /],
+    [
+      'has neither page',
+      NOT_THERE,
+      NOT_THERE,
+      'PEER_ANSWER',
+      /^http:\/\/[\d.:]+\/ has no page of a peer /,
+    ],
+    [
+      'has both',
+      YACY,
+      DOCUMENT,
+      'PEER_ANSWER',
+      /^http:\/\/[\d.:]+\/ answers as several kinds of peer: /,
+    ],
     [
       'answers 200 to everything',
       PORTAL,

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isSameUrl } from '../../src/peer/answer.js';
-import { standard, yacy } from '../../src/peer/dialects.js';
+import { standard } from '../../src/peer/dialects/standard.js';
+import { yacy } from '../../src/peer/dialects/yacy.js';
 import { type PeerdocQuery, parseMoment, readPeerdocs } from '../../src/peer/peerdoc.js';
 import { answerOf, realAnswer, refusalOf } from './support.js';
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fingerprintNow } from '../../src/content/reader.js';
 import { type Encoding, fileStat } from '../../src/lib/file.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { packAll, packDocument, rewritten, transferFormOf } from '../../src/uplink/documents.js';
 import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { yacyAddresses } from '../../src/peer/addresses.js';
-import type { Dialect } from '../../src/peer/dialect.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import type { Dialect } from '../../src/peer/dialects/dialect.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
+import { yacyAddresses } from '../../src/peer/dialects/yacy-addresses.js';
 import { accepted, type Entry, failed, type PendingItem } from '../../src/state/entry.js';
 import type { FolderState, UplinkDeps } from '../../src/uplink/deps.js';
 import { FailureAttribution, Isolation } from '../../src/uplink/failure-attribution.js';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { accepted, lost, type PendingItem } from '../../src/state/entry.js';
 import type { Packed } from '../../src/uplink/documents.js';
 import { LOST } from '../../src/uplink/failure-attribution.js';
