@@ -7,7 +7,7 @@ import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.j
 import { accepted, confirmed, itemName } from '../state/entry.js';
 import { MAX_IN_MEMORY, ReadyQueue } from './backlog.js';
 import { Background, holdMs, indexingMs, itemKeyText, succeeds, type UplinkDeps } from './deps.js';
-import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
+import { type FailureAttribution, TEXT_NOT_INDEXED } from './failure-attribution.js';
 
 const SHORTEST_INTERVAL_MS = 200;
 /**
@@ -86,7 +86,7 @@ export interface NextLookUp {
  * - the item was not shown within `confirm.timeout`, and the peer answered all the while:
  *   FailureAttribution spends an attempt.
  *
- * A peer may take back what it shows (YaCy does, up to about 18 s after it indexed the document).
+ * A peer may take back what it shows, up to some seconds after it indexed the document.
  * For that time after a push, the *hold* (of the dialect, or `confirm.hold`), no answer proves
  * anything, and no look-up is made. The first look-up after the hold counts. If it does not show
  * the item, a later one that shows it counts only when the item is still shown after another hold.
@@ -424,7 +424,7 @@ export class ConfirmLoop {
     if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return false;
     const { queue, settings } = this.#deps;
     const hold = holdMs(this.#deps);
-    const isAlone = timesLost(item) > 0;
+    const isAlone = this.#attribution.timesLost(item) > 0;
     const from = this.#overdueFrom(look) + (isAlone && !this.#hasCommitted ? hold : 0);
     if (began < from) return false;
     if (began < this.#committedAt || this.#committedAt < from) return 'unsure';

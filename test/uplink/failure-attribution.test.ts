@@ -5,8 +5,11 @@ import type { Dialect } from '../../src/peer/dialects/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { yacyAddresses } from '../../src/peer/dialects/yacy-addresses.js';
 import { accepted, type Entry, failed, type PendingItem } from '../../src/state/entry.js';
+import { Blame } from '../../src/uplink/blame.js';
 import type { FolderState, UplinkDeps } from '../../src/uplink/deps.js';
-import { FailureAttribution, Isolation } from '../../src/uplink/failure-attribution.js';
+import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
+import { Isolation } from '../../src/uplink/isolation.js';
+import { Reaches } from '../../src/uplink/reach.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
@@ -69,16 +72,24 @@ class Peer {
     };
     this.#deps = deps as unknown as UplinkDeps;
     this.isolation = new Isolation(this.#deps);
-    this.#attribution = new FailureAttribution(this.#deps, this.isolation);
+    this.#attribution = this.#attributionOf();
     this.lose(...lost);
   }
 
   /** Starts a later run with the same records. */
   restart(): void {
-    this.#attribution = new FailureAttribution(this.#deps, this.isolation);
+    this.#attribution = this.#attributionOf();
   }
 
-  get blamed(): Set<string> {
+  #attributionOf(): FailureAttribution {
+    return new FailureAttribution(this.#deps, {
+      blame: new Blame(this.#deps),
+      isolation: this.isolation,
+      reaches: new Reaches(this.#deps),
+    });
+  }
+
+  get quarantined(): Set<string> {
     return new Set(
       [...this.items.values()].flatMap((e) => (e.status === 'quarantined' ? [e.path] : [])),
     );
@@ -133,7 +144,7 @@ class Peer {
    */
   async run(): Promise<number> {
     const began = this.clock.elapsed();
-    while (this.confirmed.size + this.blamed.size < this.items.size) {
+    while (this.confirmed.size + this.quarantined.size < this.items.size) {
       if (!this.isInRound && this.isolation.isDue(false)) void this.begin();
       await this.clock.advance(HOLD_MS / 40);
       if (this.clock.elapsed() - began > 2_000 * HOLD_MS)
@@ -188,7 +199,7 @@ describe('items that were lost together', () => {
       const poison = new Set(numbers.map((n) => `f${n % count}`));
       const peer = new Peer(named(count), [...poison], updateMs, commits);
       await peer.run();
-      expect(peer.blamed).toEqual(poison);
+      expect(peer.quarantined).toEqual(poison);
     };
     const poison = fc.array(fc.nat(39), { maxLength: 4 });
     const updateMs = fc.integer({ min: 100, max: HOLD_MS });
@@ -207,7 +218,7 @@ describe('items that were lost together', () => {
     peer.pushMs = 50;
     expect(await peer.run()).toBeLessThan(6);
     expect(peer.pushes).toHaveLength(200 + 1);
-    expect([...peer.blamed]).toEqual(['f77']);
+    expect([...peer.quarantined]).toEqual(['f77']);
   });
 
   it('continue without those that are removed or not pushed after all', async () => {
@@ -221,7 +232,7 @@ describe('items that were lost together', () => {
       return peer.pushes.length === 4 && peer.isolation.addIfLost(item);
     };
     await peer.run();
-    expect([...peer.blamed]).toEqual(['f0']);
+    expect([...peer.quarantined]).toEqual(['f0']);
     expect(peer.confirmed.size).toBe(7);
     expect(peer.isolation.isIdle).toBe(true);
   });

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { accepted, lost, type PendingItem } from '../../src/state/entry.js';
 import type { Packed } from '../../src/uplink/documents.js';
-import { LOST } from '../../src/uplink/failure-attribution.js';
+import { LOST } from '../../src/uplink/isolation.js';
 import { sentOf } from '../state/records.js';
 import { deferred } from '../support/wait.js';
 import { QUICK, type World, world } from '../support/world.js';
