@@ -1,23 +1,24 @@
+import { type HttpAnswer, unusable } from './answer.js';
+import {
+  definitionsIn,
+  type Element,
+  isElement,
+  type Node,
+  parseHtml,
+  visibleText,
+  within,
+  wordsOf,
+} from './markup.js';
 import {
   type AnswerRecord,
   allRecords,
-  definitionsIn,
-  type Element,
   EMPTY_LIST,
   fieldNumber,
   fieldValue,
   fieldValues,
-  type HttpAnswer,
-  isElement,
-  isSameUrl,
-  type Node,
-  parseHtml,
   readAnswer,
-  unusable,
-  visibleText,
-  within,
-  wordsOf,
-} from './answer.js';
+} from './records.js';
+import { isSameUrl } from './url.js';
 
 /** Names a document by its URL, or by a hash that the peer showed earlier. */
 export type CitationQuery = { readonly url: string } | { readonly hash: string };

@@ -1,16 +1,13 @@
+import { type HttpAnswer, isSuccess, unusable } from './answer.js';
 import {
   type AnswerRecord,
   allRecords,
   fieldNumber,
   fieldValue,
   fieldValues,
-  type HttpAnswer,
-  isSameUrl,
-  isSuccess,
   readAnswer,
-  unescaped,
-  unusable,
-} from './answer.js';
+} from './records.js';
+import { isSameUrl, unescaped } from './url.js';
 
 /** Names a document by its URL, or by a hash that the peer showed earlier. */
 export type PeerdocQuery = { readonly url: string } | { readonly urlhash: string };

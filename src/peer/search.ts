@@ -1,13 +1,12 @@
+import { type HttpAnswer, unusable } from './answer.js';
 import {
   type AnswerRecord,
   allRecords,
   fieldNumber,
   fieldValue,
   fieldValues,
-  type HttpAnswer,
   readAnswer,
-  unusable,
-} from './answer.js';
+} from './records.js';
 
 /** The query of a search. */
 export interface SearchQuery {

@@ -1,20 +1,12 @@
 import type { Clock } from '../lib/clock.js';
 import { newRowKey } from '../lib/row-key.js';
-import {
-  decoded,
-  EMPTY_LIST,
-  type HttpAnswer,
-  parseHtml,
-  readAnswer,
-  readable,
-  succeeded,
-  unusable,
-  within,
-} from './answer.js';
+import { decoded, type HttpAnswer, readable, succeeded, unusable } from './answer.js';
 import type { TableDialect } from './dialects/dialect.js';
 import { PeerError, quoted } from './errors.js';
 import { type Body, type FormField, fieldsOf, formBody } from './form.js';
 import type { Http, PeerRequest } from './http.js';
+import { parseHtml, within } from './markup.js';
+import { EMPTY_LIST, readAnswer } from './records.js';
 import {
   readTable,
   type Table,

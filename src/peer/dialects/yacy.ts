@@ -1,5 +1,5 @@
 import { parseUrl } from '../../lib/text.js';
-import { decoded, isSameUrl, succeeded, unusable } from '../answer.js';
+import { decoded, succeeded, unusable } from '../answer.js';
 import { readCitation } from '../citation.js';
 import { PeerError } from '../errors.js';
 import { type FormField, fieldsOf, formBody, multipartBody } from '../form.js';
@@ -7,6 +7,7 @@ import { formRequest } from '../http.js';
 import { isDocumentRecord, readPeerdoc } from '../peerdoc.js';
 import { readPushResults } from '../push.js';
 import { listDirectories } from '../share.js';
+import { isSameUrl } from '../url.js';
 import type { Dialect, SearchDialect, TableDialect } from './dialect.js';
 import { slowIndexingMs } from './standard.js';
 import { yacyAddresses } from './yacy-addresses.js';
