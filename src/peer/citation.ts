@@ -77,7 +77,7 @@ export interface Citation {
 export function readCitation(answer: HttpAnswer, query: CitationQuery): Citation | undefined {
   const read = readAnswer(answer);
   const citation = read.form === 'html' ? citationOnPage(read.text) : citationIn(read.record);
-  if (citation === undefined) throw unusable(answer, 'does not say what it knows of citations');
+  if (citation === undefined) throw unusable(answer, 'does not say whether it has citations');
   const { url, urlhash } = citation;
   if (url === '') return undefined;
   const isAsked =

@@ -157,8 +157,7 @@ export class Http {
   }
 
   /**
-   * Returns the whole answer, whatever its status is. Only a 401 that cannot be answered is an
-   * error.
+   * Returns the whole answer with any status. Only a 401 that cannot be answered is an error.
    *
    * @throws PeerError PEER_UNREACHABLE, PEER_TIMEOUT, PEER_ANSWER (not HTTP, or encoded),
    *   PEER_ANSWER_TOO_LARGE, PEER_SOURCE, PEER_ABORTED, PEER_AUTH, PEER_AUTH_WEAK

@@ -67,7 +67,7 @@ export function readPeerdoc(
   const candidates = allRecords(readAnswer(answer).record).filter(
     (record) => fieldValues(record, 'url', 'identifier', 'urlhash').length > 0,
   );
-  if (candidates.length === 0) throw unusable(answer, 'does not say what it knows of the document');
+  if (candidates.length === 0) throw unusable(answer, 'does not say whether it has the document');
   const shown = candidates.filter(
     (record) => urlOf(record) !== undefined || hashOf(record) !== undefined,
   );
@@ -75,7 +75,7 @@ export function readPeerdoc(
   if (record === undefined) return undefined;
   // Beside an error, the URL may only repeat the request.
   if (fieldValue(record, 'error') !== undefined || fieldValue(record, 'found') === 'false')
-    throw unusable(answer, 'does not say what it knows of the document');
+    throw unusable(answer, 'does not say whether it has the document');
   if (isAsked(record)) return peerdocOf(record, answer);
   throw unusable(answer, 'answered about another document than the one asked for');
 }
@@ -95,7 +95,7 @@ export function readPeerdocs(answer: HttpAnswer, urls: readonly string[]): (Peer
     const found = item && fieldValue(item, 'found');
     if (item !== undefined && found === 'true') return peerdocOf(item, answer);
     if (found === 'false') return undefined;
-    throw unusable(answer, 'does not say what it knows of each document');
+    throw unusable(answer, 'does not say of each document whether it has it');
   });
 }
 

@@ -126,13 +126,13 @@ export class PeerTables {
       if (row === undefined)
         throw this.#notDone(
           dialect,
-          `was told to set row ${quoted(pk)} ${ofTable}, and does not show that row`,
+          `was asked to set row ${quoted(pk)} ${ofTable}, and does not show that row`,
         );
       for (const [column, value] of cells) {
         const shown = row.cells.get(column) ?? '';
         if (shown === value) continue;
         const where = `column ${quoted(column)} of row ${quoted(pk)} ${ofTable}`;
-        throw this.#notDone(dialect, `was told to set ${where} to ${difference(value, shown)}`);
+        throw this.#notDone(dialect, `was asked to set ${where} to ${difference(value, shown)}`);
       }
       return row;
     });
@@ -189,7 +189,7 @@ export class PeerTables {
     if (left.length === 0) return gone;
     const more = left.length > 1 ? ` and ${left.length - 1} more` : '';
     const what = `row ${quoted(left[0] ?? '')} of the table ${quoted(table)}${more}`;
-    throw this.#notDone(dialect, `was told to delete ${what}, and still shows it`);
+    throw this.#notDone(dialect, `was asked to delete ${what}, and still shows it`);
   }
 
   /**

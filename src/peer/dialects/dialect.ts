@@ -33,8 +33,8 @@ export interface Dialect {
    */
   readonly detectionPath: string;
   /**
-   * Judges the answer to a GET of `detectionPath`, whatever its status is. Not called if the peer
-   * is unreachable, busy or denies access.
+   * Judges the answer to a GET of `detectionPath`, with any status. Not called if the peer is
+   * unreachable, busy or denies access.
    */
   recognises(answer: HttpAnswer): Recognition;
   /** Whether the embedded peer speaks this dialect. */
@@ -114,9 +114,9 @@ export interface Dialect {
   // Index
 
   /**
-   * How long after a push the peer may stop showing a document that it showed before, in ms. An
-   * answer within that time confirms nothing. The setting `confirm.hold` takes precedence. 0 if the
-   * first answer with a document counts.
+   * The time after a push within which the peer may stop showing a document that it showed before,
+   * in ms. An answer within that time confirms nothing. 0 if the first answer with a document
+   * counts. The setting `confirm.hold` takes precedence.
    */
   readonly holdMs: number;
   /**
@@ -125,8 +125,8 @@ export interface Dialect {
    */
   indexingMs(bytes: number): number;
   /**
-   * How documents that were lost are pushed again. Set if the peer indexes documents in groups, and
-   * loses a whole group when its index refuses one of them. Matters only with a hold.
+   * The times and the limit of isolation. Set if the peer indexes documents in groups, and loses a
+   * whole group when its index refuses one of them. Matters only with a hold.
    *
    * @default the peer loses no document together with another
    */
@@ -160,12 +160,12 @@ export interface Dialect {
 }
 
 /**
- * What an answer proves about the dialect of the peer.
+ * The proof that an answer gives about the dialect of the peer.
  *
  * - `certain`: only a peer of this kind answers so, for example with a record that has the fields
  *   of a document.
  * - `possible`: the page is there. It decides only if no page of another dialect is.
- * - `no`: the peer is of another kind, or nothing can be told.
+ * - `no`: the peer is of another kind, or the answer proves nothing.
  */
 export type Recognition = 'certain' | 'possible' | 'no';
 
@@ -219,8 +219,8 @@ export type Remover = (
 ) => Promise<readonly PushResult[]>;
 
 /**
- * How documents that a peer lost together are pushed again one by one, so that one bad document
- * takes no other along. See `uplink/isolation.ts`.
+ * The policy of isolation: documents that a peer lost together are pushed again one by one, so that
+ * a bad document loses no other. See `uplink/isolation.ts`.
  */
 export interface IsolationPolicy {
   /**
