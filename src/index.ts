@@ -11,7 +11,7 @@ export type {
 } from './peer/citation.js';
 export { PeerClient } from './peer/client.js';
 export type { PeerClientOptions } from './peer/client-options.js';
-export type { DialectName } from './peer/dialects/dialect.js';
+export type { Dialect, DialectName } from './peer/dialects/dialect.js';
 export { type Delivered, PeerError, type PeerErrorCode } from './peer/errors.js';
 export type { Timeouts } from './peer/exchange-options.js';
 export type { EncodedText, Text, TextEncoding, TextSource } from './peer/form.js';

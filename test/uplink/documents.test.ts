@@ -32,6 +32,28 @@ describe('a peer that takes only text', () => {
   });
 });
 
+describe('a peer that takes files and does not read text as HTML', () => {
+  const rules = { ...DIALECTS.yacy.content, readsTextAsHtml: false };
+  const sentAs = (path: string, text: string) => {
+    const { rewriting } = transferFormOf(path, 'utf-8', bytes(text), rules);
+    return Buffer.from(rewritten(Buffer.from(text), rewriting)).toString();
+  };
+
+  it('gets plain text and HTML with their types and all their characters', () => {
+    const text = 'a < b && b > c \uffff';
+    expect(sentAs('a.txt', text)).toBe(text);
+    expect(sentAs('a.html', `<p>${text}</p>`)).toBe(`<p>${text}</p>`);
+    expect(transferFormOf('a.html', 'utf-8', bytes('<p>'), rules).type).toContain('text/html');
+  });
+
+  it('gets no terminal escape sequences, and HTML in UTF-8', () => {
+    expect(sentAs('a.log', '\x1b[31mError\x1b[0m')).toBe('Error');
+    const { rewriting } = transferFormOf('a.html', 'utf-16le', bytes('<p>'), rules);
+    const sent = Buffer.from(rewritten(Buffer.from('<p>ü', 'utf16le'), rewriting)).toString();
+    expect(sent).toBe('<p>ü');
+  });
+});
+
 /** Texts with terminal escape sequences, and the same texts as terminals show them. */
 const COLOURED: readonly (readonly [string, string])[] = [
   ['\x1b[31mError\x1b[0m: \x1b[1;38;5;208mdisk\x1b[m full', 'Error: disk full'],
