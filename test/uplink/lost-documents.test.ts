@@ -58,6 +58,20 @@ it('texts are pushed while documents are read, and a lost text is pushed in isol
   await w.until(() => w.state.counts().skipped === 20, 'the documents were read');
 });
 
+it('each lost item has a push of its own, and the index is committed behind it', async () => {
+  const w = await world(PATIENT, yacy);
+  const events: string[] = [];
+  w.peer.onPush = (urls) => {
+    events.push(urls.join(' '));
+    return undefined;
+  };
+  w.peer.commitIndex = async () => void events.push('commit');
+  for (const path of ['a.txt', 'b.txt', 'c.txt']) lose(w, path);
+  await w.until(() => events.length >= 6, 'all are pushed');
+  const [a, b, c] = ['a.txt', 'b.txt', 'c.txt'].map((path) => w.url(path));
+  expect(events.slice(0, 6)).toEqual([a, 'commit', b, 'commit', c, 'commit']);
+});
+
 it('a lost document is read before its round, and then pushed in isolation', async () => {
   const reading = deferred<Packed>();
   const w = await world(PATIENT, yacy);
