@@ -10,8 +10,8 @@ import { quoted, shellWord } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { Citation } from '../peer/citation.js';
 import type { PeerClient } from '../peer/client.js';
-import type { Dialect } from '../peer/dialect.js';
-import { DIALECTS } from '../peer/dialects.js';
+import type { Dialect } from '../peer/dialects/dialect.js';
+import { dialectNamed } from '../peer/dialects/dialects.js';
 import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { Sent } from '../state/entry.js';
 import type { UplinkPeer } from '../uplink/deps.js';
@@ -63,14 +63,14 @@ export async function checkCanary(
   return withPeer(config, log, async (client, signal) => {
     if (!how.yes) {
       const urls = plan.map(({ url }) => `  ${safe(url)}\n`).join('');
-      const { addresses } = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+      const { addresses } = dialectNamed(client.dialect ?? (await client.detect({ signal })));
       const probe = addresses?.probeUrl(addresses.reachOf(base) === 'local' ? 'global' : 'local');
       const more =
         probe === undefined ? '' : `  ${probe} (only where the peer takes none of these)\n`;
       const what = counted(plan.length, 'tiny document');
       // Its answer says whether it is an embedded peer.
       if (client.isEmbedded === undefined) await client.ping({ signal });
-      const begin = canRemove(client, DIALECTS[client.dialect ?? 'standard'])
+      const begin = canRemove(client, dialectNamed(client.dialect ?? 'standard'))
         ? `${what} will be pushed, and removed again:`
         : `${what} will stay in the index, for this peer has no way to remove any:`;
       if (asked.isTerminal) asked.output.write(`${begin}\n${urls}${more}`);
@@ -100,7 +100,7 @@ export async function pushCanaries(
   options: OwnUplinkOptions,
 ): Promise<CanaryReport> {
   const { config, signal } = options;
-  const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+  const dialect = dialectNamed(client.dialect ?? (await client.detect({ signal })));
   const uplink = await OwnUplink.open(client, dialect, options);
   const directory = await mkdtemp(join(tmpdir(), 'peersync-canary-'));
   const probed = plan.map((canary): Probed => ({ ...canary, outcome: undefined }));
@@ -167,7 +167,7 @@ function wordsOfVersion(doc: Peerdoc | undefined, sent: Sent | undefined): numbe
  * Whether the peer removes documents; of others they stay, or leave an empty one in their place.
  */
 function canRemove({ isEmbedded }: Pick<CanaryPeer, 'isEmbedded'>, dialect: Dialect): boolean {
-  return isEmbedded === true || dialect.name === 'yacy';
+  return isEmbedded === true || dialect.removesDocuments;
 }
 
 /** Removes the canaries from a peer that can do it, and says which of them stay. */

@@ -21,11 +21,19 @@ import { isLoopback, parseListen } from './url.js';
 // A description first says what the value is, and then when to change it. Editors show it, and
 // src/config/README.md contains it.
 
+/** The values of `peer.dialect`: `auto`, and the names in `peer/dialects/dialects.ts`. */
+export const DIALECT_NAMES = ['auto', 'standard', 'yacy'] as const;
+/** The values of `peer.dialect` with the embedded peer. */
+const EMBEDDED_DIALECTS: ReadonlySet<(typeof DIALECT_NAMES)[number]> = new Set([
+  'auto',
+  'standard',
+]);
+
 const peer = section('The search service that documents go to.', {
   url: peerUrl()
     .prefault('embedded')
     .describe('The peer: `"embedded"` for the built-in one, or the base URL of a search service.'),
-  dialect: oneOf(['auto', 'standard', 'yacy'], 'auto').describe(
+  dialect: oneOf(DIALECT_NAMES, 'auto').describe(
     'The dialect of the API that the peer speaks: `standard` is the specification, `yacy` is a YaCy peer, and `auto` detects it. Change it only if something between here and the peer makes the peer look like another kind.',
   ),
   auth: z
@@ -77,7 +85,7 @@ const peer = section('The search service that documents go to.', {
       'Whether everything on the embedded peer needs the password of its administrator, including the search page and shared objects. Set it when other people have accounts on this machine.',
     ),
   }),
-}).refine(({ url, dialect }) => url !== 'embedded' || dialect !== 'yacy', {
+}).refine(({ url, dialect }) => url !== 'embedded' || EMBEDDED_DIALECTS.has(dialect), {
   path: ['dialect'],
   error:
     '"auto" or "standard", which the embedded peer speaks (for a YaCy, give its URL in peer.url)',

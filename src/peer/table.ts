@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseBounded } from '../lib/json.js';
-import { isObject, type StreamedAnswer, Unreadable } from './answer.js';
+import { type StreamedAnswer, Unreadable } from './answer.js';
 import { PeerError } from './errors.js';
+import { isObject } from './records.js';
 
 /** One row of a table of the peer. */
 export interface TableRow {

@@ -5,7 +5,7 @@ import type { ItemKey } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed, itemName } from '../state/entry.js';
 import { holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
-import { type FailureAttribution, TEXT_NOT_INDEXED, timesLost } from './failure-attribution.js';
+import { type FailureAttribution, TEXT_NOT_INDEXED } from './failure-attribution.js';
 import { IndexCommits } from './index-commits.js';
 import { type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
 import { LookUpLoop } from './look-up-loop.js';
@@ -180,7 +180,7 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     const hold = holdMs(this.#deps);
     // A time in the future comes from an earlier run whose clock was wrong.
     const since = item.status === 'pending' ? now : Math.min(now, item.since);
-    const holdEndsAt = since + hold + (hold === 0 ? 0 : indexingMs(bytes));
+    const holdEndsAt = since + hold + (hold === 0 ? 0 : indexingMs(this.#deps, bytes));
     // Canaries are early; otherwise a peer that became faster would not be noticed.
     const likelyAt = since + typicalMs * (isCanary ? CANARY_SHARE : 1);
     const place = { folder: item.folder, path: item.path };
@@ -302,7 +302,7 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return 'notLost';
     const { queue, settings } = this.#deps;
     const hold = holdMs(this.#deps);
-    const isAlone = timesLost(item) > 0;
+    const isAlone = this.#attribution.timesLost(item) > 0;
     const from = this.#overdueFrom(pushed) + (isAlone && !this.#commits.lastSucceeded ? hold : 0);
     if (began < from) return 'notLost';
     const committedAt = this.#commits.lastAt;

@@ -210,7 +210,11 @@ export class Removals {
     // A time in the future comes from an earlier run whose clock was wrong.
     const latestAt = now + Math.max(BLOCKED_RETRY_MS, settings.push.backoff.max);
     const pushMs =
-      hold === 0 ? (sent?.isUncertain ? UNANSWERED_MS : 0) : hold + indexingMs(sent?.size ?? 0);
+      hold === 0
+        ? sent?.isUncertain
+          ? UNANSWERED_MS
+          : 0
+        : hold + indexingMs(this.#deps, sent?.size ?? 0);
     return Math.max(
       Math.min(notBefore, latestAt),
       Math.min(now, sent?.at ?? Number.NEGATIVE_INFINITY) + pushMs,

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { PeersyncError } from '../../src/lib/errors.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { type Answer, type Judge, LookUp, type Verdict } from '../../src/uplink/look-up.js';

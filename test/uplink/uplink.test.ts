@@ -3,7 +3,7 @@ import { mkdirSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { RequestQueue } from '../../src/queue/request-queue.js';
 import { accepted, gone, leaving } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { accepted, lost, type PendingItem } from '../../src/state/entry.js';
 import type { Packed } from '../../src/uplink/documents.js';
-import { LOST } from '../../src/uplink/failure-attribution.js';
+import { LOST } from '../../src/uplink/isolation.js';
 import { sentOf } from '../state/records.js';
 import { deferred } from '../support/wait.js';
 import { QUICK, type World, world } from '../support/world.js';
@@ -56,6 +56,20 @@ it('texts are pushed while documents are read, and a lost text is pushed in isol
   expect(filesRead.size).toBe(0);
   reading.resolve();
   await w.until(() => w.state.counts().skipped === 20, 'the documents were read');
+});
+
+it('each lost item has a push of its own, and the index is committed behind it', async () => {
+  const w = await world(PATIENT, yacy);
+  const events: string[] = [];
+  w.peer.onPush = (urls) => {
+    events.push(urls.join(' '));
+    return undefined;
+  };
+  w.peer.commitIndex = async () => void events.push('commit');
+  for (const path of ['a.txt', 'b.txt', 'c.txt']) lose(w, path);
+  await w.until(() => events.length >= 6, 'all are pushed');
+  const [a, b, c] = ['a.txt', 'b.txt', 'c.txt'].map((path) => w.url(path));
+  expect(events.slice(0, 6)).toEqual([a, 'commit', b, 'commit', c, 'commit']);
 });
 
 it('a lost document is read before its round, and then pushed in isolation', async () => {

@@ -1,84 +1,28 @@
-import { parseUrl } from '../lib/text.js';
-import { yacyAddresses } from './addresses.js';
-import { decoded, isSameUrl, succeeded, unusable } from './answer.js';
-import { readCitation } from './citation.js';
-import type { Dialect, DialectName, TableDialect } from './dialect.js';
-import { PeerError } from './errors.js';
-import { type FormField, fieldsOf, formBody, multipartBody } from './form.js';
-import { readPeerdoc } from './peerdoc.js';
-import { readPushResults } from './push.js';
-import { isEmptied } from './removal.js';
-import { standardSearch, yacySearch } from './search.js';
-import { listDirectories, listRecords } from './share.js';
-
-/**
- * The table API of the specification. It leaves keys, cells and the choice of rows open: there the
- * parameters are those of YaCy. An action sends the label of its button, as the page for editing
- * tables shows it.
- */
-const standardTables: TableDialect = {
-  readPath: '/api/table_p.html',
-  pagePath: '/Tables_p.html',
-  changePath: '/Tables_p.html',
-  readsOneRow: true,
-  actions: { commitrow: 'Commit', deleterows: 'Delete Selected Rows', deletetable: 'Delete Table' },
-  changeBody: formBody,
-};
-
-const SHARE_PATH = '/api/share.html';
-
-/**
- * Follows the specification to the letter: forms, exact names, and no parameter that is not needed.
- */
-export const standard: Dialect = {
-  name: 'standard',
-  content: { encoding: 'form', takesBinary: false, convertHere: [], showsWords: false },
-  holdMs: 0,
-  losesUpdates: false,
-  maxRemovalsPerRequest: 100,
-  restoresRemoved: false,
-  pushPath: '/api/push_p.html',
-  peerdocPath: '/api/peerdoc.html',
-  citationPath: '/api/citation.html',
-  tables: standardTables,
-  search: standardSearch,
-  sentUrl: (url) => url,
-
-  pushBody(items, { synchronous, commit }, url) {
-    const flags = { synchronous: synchronous || undefined, commit: commit || undefined };
-    const fields: FormField[] = fieldsOf({ ...flags, count: items.length });
-    items.forEach(({ data, url: address, collection, lastModified }, n) => {
-      fields.push({ name: `data-${n}`, value: data, item: n });
-      fields.push({ name: `url-${n}`, value: address });
-      fields.push({ name: `collection-${n}`, value: collection });
-      const modified = new Date(lastModified ?? Number.NaN);
-      if (!Number.isNaN(modified.getTime()))
-        fields.push({ name: `lastModified-${n}`, value: modified.toISOString() });
-    });
-    return formBody(fields, url);
-  },
-
-  pushResults: readPushResults,
-  peerdocOf: (answer, query) =>
-    answer.status === 404 ? undefined : readPeerdoc(succeeded(answer), query),
-  citationOf: (answer, query) =>
-    answer.status === 404 ? undefined : readCitation(succeeded(answer), query),
-  isRemoved: (doc) => doc === undefined || isEmptied(doc),
-
-  async shareRequest({ data, c }, urlOf) {
-    const body = await formBody(fieldsOf({ data, c }), urlOf(SHARE_PATH));
-    return { method: 'POST', path: SHARE_PATH, body };
-  },
-
-  listShares: (http, signal) => listRecords(http, SHARE_PATH, signal),
-};
+import { parseUrl } from '../../lib/text.js';
+import { decoded, succeeded, unusable } from '../answer.js';
+import { readCitation } from '../citation.js';
+import { PeerError } from '../errors.js';
+import { type FormField, fieldsOf, formBody, multipartBody } from '../form.js';
+import { formRequest } from '../http.js';
+import { isDocumentRecord, readPeerdoc } from '../peerdoc.js';
+import { readPushResults } from '../push.js';
+import { listDirectories } from '../share.js';
+import { isSameUrl } from '../url.js';
+import type { Dialect, SearchDialect, TableDialect } from './dialect.js';
+import { slowIndexingMs } from './standard.js';
+import { yacyAddresses } from './yacy-addresses.js';
+import { YacyDeletion } from './yacy-deletion.js';
 
 /**
  * The type of a document that is pushed without one. YaCy would guess from the extension of the
  * URL, and indexes no text if it cannot.
  */
 const DEFAULT_TYPE = 'text/plain; charset=UTF-8';
+const PEERDOC_PATH = '/api/yacydoc.xml';
+const CITATION_PATH = '/api/citation.html';
 const SHARES_PATH = '/share/';
+/** A hash that no document has. A citation request for it makes YaCy commit its index at once. */
+const NO_DOCUMENT = 'AAAAAAAAAAAA';
 
 /**
  * The limits for a form, in bytes and fields. YaCy refuses a form of more than 200,000 bytes or
@@ -92,7 +36,7 @@ const FORM_FIELDS = 500;
  * the tables are the options of a list on a page. YaCy cuts long keys without an error, so they
  * name other rows. `search` matches cells and never keys.
  */
-const yacyTables: TableDialect = {
+const tables: TableDialect = {
   readPath: '/Tables_p.xml',
   pagePath: '/Tables_p.html',
   changePath: '/api/table_p.html',
@@ -110,6 +54,24 @@ const yacyTables: TableDialect = {
 };
 
 /**
+ * Searches YaCy's own index with `/yacysearch.json`. Collection and order are words of the query.
+ */
+const search: SearchDialect = {
+  path: '/yacysearch.json',
+  fields: ({ words, collection, limit, sort }) => {
+    const within = collection === undefined ? '' : ` collection:${collection}`;
+    const query = `${words}${within}${sort === 'date' ? ' /date' : ''}`;
+    return fieldsOf({
+      query,
+      resource: 'local',
+      maximumRecords: limit,
+      startRecord: 0,
+      verify: 'false',
+    });
+  },
+};
+
+/**
  * Speaks as YaCy does: measured with 1.92, and read in the source of later versions. Requests
  * follow the specification wherever YaCy does.
  *
@@ -118,26 +80,22 @@ const yacyTables: TableDialect = {
  */
 export const yacy: Dialect = {
   name: 'yacy',
+
+  detectionPath: PEERDOC_PATH,
+  /** YaCy answers a request that names no document with an empty record. */
+  recognises: (answer) => (isDocumentRecord(answer) ? 'certain' : 'no'),
+  canBeEmbedded: false,
+
   content: {
     encoding: 'base64',
     takesBinary: true,
+    readsTextAsHtml: true,
     // YaCy indexes only the words of the URL for e-mail and books. It indexes the text of sheets
     // and slides without blanks.
     convertHere: ['mail', 'epub', 'sheets', 'slides'],
     showsWords: true,
     maxBytes: 20_000_000,
   },
-  holdMs: 20_000,
-  losesUpdates: true,
-  commitHash: 'AAAAAAAAAAAA',
-  addresses: yacyAddresses,
-  maxRemovalsPerRequest: 1,
-  restoresRemoved: true,
-  pushPath: '/api/push_p.json',
-  peerdocPath: '/api/yacydoc.xml',
-  citationPath: standard.citationPath,
-  tables: yacyTables,
-  search: yacySearch,
 
   /**
    * Normalises the URL. YaCy keeps the case of a host, and so takes it for another host. It echoes
@@ -156,7 +114,8 @@ export const yacy: Dialect = {
    * stores a corrupted one; both are answered with success. Without `responseHeader-N` the whole
    * request fails.
    */
-  pushBody(items, { synchronous, commit }, url) {
+  async pushRequest(items, { synchronous, commit }, urlOf) {
+    const path = '/api/push_p.json';
     const flags = { synchronous: synchronous || undefined, commit: commit || undefined };
     const fields: FormField[] = fieldsOf({ count: items.length, ...flags });
     for (const [n, item] of items.entries()) {
@@ -171,7 +130,7 @@ export const yacy: Dialect = {
       };
       fields.push(...fieldsOf(about), { name: `data-${n}$file`, value: item.data, item: n });
     }
-    return multipartBody(fields, url);
+    return { method: 'POST', path, body: await multipartBody(fields, urlOf(path)) };
   },
 
   /**
@@ -184,6 +143,11 @@ export const yacy: Dialect = {
     return readPushResults(answer, items, () => true);
   },
 
+  peerdocRequest(query, { html }, urlOf) {
+    const asked = 'url' in query ? { url: yacy.sentUrl(query.url) } : { urlhash: query.urlhash };
+    return formRequest(PEERDOC_PATH, fieldsOf({ ...asked, html }), urlOf);
+  },
+
   /**
    * YaCy answers with a record of empty fields if it has no such document. A 404 means that the
    * peer is not a YaCy.
@@ -194,18 +158,59 @@ export const yacy: Dialect = {
     return 'url' in query ? { ...doc, url: query.url } : doc;
   },
 
+  citationRequest(query, { filter, ch }, urlOf) {
+    const url = 'url' in query ? yacy.sentUrl(query.url) : undefined;
+    const hash = 'hash' in query ? query.hash : undefined;
+    return formRequest(CITATION_PATH, fieldsOf({ url, filter, ch, hash }), urlOf);
+  },
+
   /**
    * YaCy fails with a null pointer (500) if the document is not in its index. The error page of
    * that failure names only the path of the request. Error pages of other failures differ.
    */
   citationOf(answer, query) {
     const page = answer.status === 500 ? decoded(answer.body) : '';
-    if (/HTTP ERROR:? 500/.test(page) && page.includes(standard.citationPath)) return undefined;
+    if (/HTTP ERROR:? 500/.test(page) && page.includes(CITATION_PATH)) return undefined;
     const asked = 'url' in query ? { url: yacy.sentUrl(query.url) } : query;
     return readCitation(succeeded(answer), asked);
   },
 
+  /** Deletes one document after the other. YaCy shows each until its index commits. */
+  remover({ http }) {
+    const deletion = new YacyDeletion(http);
+    return async (urls, signal) => {
+      for (const url of urls) await deletion.delete(yacy.sentUrl(url), signal);
+      return urls.map(() => ({ ok: true }));
+    };
+  },
+
+  removesDocuments: true,
   isRemoved: (doc) => doc === undefined,
+  maxRemovalsPerRequest: 1,
+  restoresRemoved: true,
+
+  holdMs: 20_000,
+  indexingMs: slowIndexingMs,
+
+  /**
+   * YaCy sends documents to its index in groups, the *updates*. A document that the index refuses
+   * ends the update: none of its documents are indexed, though YaCy accepted them all (measured
+   * with 1.92). A quarter of the hold is longer than an update stays open. 250 items take about
+   * five minutes.
+   */
+  isolation: { quietShare: 1 / 4, roundShare: 1 / 2, maxLost: 250 },
+
+  async commitIndex(http, signal) {
+    const query = { hash: NO_DOCUMENT };
+    const request = await yacy.citationRequest(query, {}, (path) => http.url(path));
+    const answer = await http.ask({ ...request, counted: 'other', isProtected: false, signal });
+    yacy.citationOf(answer, query);
+  },
+
+  addresses: yacyAddresses,
+
+  search,
+  tables,
 
   /** YaCy serves its shared objects as files below `/share/`. A group is a directory. */
   async shareRequest({ data, c }, urlOf) {
@@ -233,6 +238,3 @@ function collapseSlashes(url: string): string {
   const [path = '', ...query] = rest.split('?');
   return [`${origin}${path.replace(/\/{2,}/g, '/')}`, ...query].join('?');
 }
-
-/** All dialects, by name. */
-export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { standard, yacy };

@@ -1,4 +1,4 @@
-import { type Rewriting, rewriting } from '../lib/rewriting.js';
+import { type Rewriting, rewriting } from '../../lib/rewriting.js';
 
 /**
  * Rewrites plain text in UTF-8 so that YaCy loses none of its words. YaCy reads plain text with its

@@ -1,38 +1,4 @@
-/** The reach of an address: the local network, or the internet. */
-export type Reach = 'local' | 'global';
-
-/** The message for a document that the peer does not show. */
-interface AddressProblem {
-  readonly code: string;
-  readonly message: string;
-  readonly hint: string;
-}
-
-/**
- * The policy of a peer that shows documents of one reach only. It accepts documents of the other
- * reach as well, and drops them without an error.
- */
-export interface AddressPolicy {
-  /** Returns the reach by the address alone. Looks up no name. */
-  reachOf(url: string): Reach;
-  /**
-   * Returns an address of this reach that no folder uses. A test document is pushed there to see
-   * whether the peer shows it.
-   */
-  probeUrl(reach: Reach): string;
-  /**
-   * Returns why the peer never shows the document at this address, although it shows documents of
-   * the other reach.
-   */
-  dropped(url: string): AddressProblem;
-  /**
-   * Returns why the peer may never show the document at this address. Used until the peer has shown
-   * a document of its reach.
-   */
-  unseen(url: string): AddressProblem;
-  /** Returns what to do about documents of this reach that the peer drops. */
-  hint(reach: Reach): string;
-}
+import type { AddressPolicy } from './dialect.js';
 
 const LOCAL_SCHEME = /^(file|smb):/i;
 const HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i;
