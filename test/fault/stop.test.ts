@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { STOP_GRACE_MS } from '../../src/daemon/parts.js';
+import { STOP_GRACE_MS } from '../../src/daemon/shutdown.js';
 import { State } from '../../src/state/state.js';
 import { Random } from '../support/random.js';
 import { type Behaviour, well, when } from '../support/scripted-peer.js';
