@@ -62,13 +62,13 @@ describe.skipIf(CHROMIUM === undefined)(
 
       site.drop('inbox/notes/garden.md');
       await page.getByRole('heading', { name: rest(1) }).waitFor();
-      await page.locator('.station.s-confirmed .number', { hasText: /^1$/ }).waitFor();
+      await page.locator('.status-count.s-confirmed .number', { hasText: /^1$/ }).waitFor();
       expect(await page.title()).toBe('all searchable · peersync');
       expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-ok');
 
       await page.getByRole('link', { name: 'Confirmed 1', exact: true }).first().click();
       await page.getByRole('link', { name: 'inbox/notes/garden.md' }).click();
-      await page.getByText('Confirmed: the peer shows this very version.').waitFor();
+      await page.getByText('Confirmed: the peer shows this version.').waitFor();
       const answer = page.locator('#why-answer');
       expect(
         await answer.getByText(site.path('inbox/notes/garden.md'), { exact: true }).count(),
@@ -95,7 +95,7 @@ describe.skipIf(CHROMIUM === undefined)(
       site.drop('inbox/while-away.md');
       await page.getByRole('heading', { name: /^1 file searchable\. 1 waits\.$/ }).waitFor();
       expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-bad');
-      expect(await page.title()).toBe('peer in trouble · 1 waiting · peersync');
+      expect(await page.title()).toBe('attention: peer · 1 waiting · peersync');
       await page
         .locator('#peer')
         .getByText(/^It does not answer, for /)
@@ -109,14 +109,16 @@ describe.skipIf(CHROMIUM === undefined)(
       // An address that nobody answers at is no link.
       await page.locator('#peer dd', { hasText: site.proxy.url }).waitFor();
       expect(await page.locator('#peer a').count()).toBe(0);
-      await page.locator('.station.s-pending .note', { hasText: 'wait for the peer' }).waitFor();
+      await page
+        .locator('.status-count.s-pending .note', { hasText: 'waiting for the peer' })
+        .waitFor();
       await page.getByRole('button', { name: 'Try now' }).click();
       await page.getByText('The peer is asked again.').waitFor();
       await shoot(page, 'real-peer-away-desktop');
 
       await site.proxy.comeUp();
       await page.getByRole('heading', { name: rest(2) }).waitFor();
-      await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
+      await page.locator('.status-count.s-confirmed .number', { hasText: /^2$/ }).waitFor();
       await page
         .locator('#peer')
         .getByText(/^Answers, for /)
@@ -131,7 +133,7 @@ describe.skipIf(CHROMIUM === undefined)(
 
       await site.daemon.kill('SIGKILL');
       await page.getByRole('heading', { name: 'peersync does not answer.' }).waitFor();
-      expect(await page.locator('.station.s-confirmed .number').textContent()).toBe('1');
+      expect(await page.locator('.status-count.s-confirmed .number').textContent()).toBe('1');
       expect(await page.evaluate('getComputedStyle(document.querySelector("main")).filter')).toBe(
         'grayscale(1)',
       );
@@ -143,7 +145,7 @@ describe.skipIf(CHROMIUM === undefined)(
       await page.getByRole('heading', { name: rest(1) }).waitFor();
       await page.locator('#connection', { hasText: /^live$/ }).waitFor();
       site.drop('inbox/two.md');
-      await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
+      await page.locator('.status-count.s-confirmed .number', { hasText: /^2$/ }).waitFor();
     });
 
     test('lets the documents of very many removed files be removed, after it asked', async () => {
@@ -168,7 +170,7 @@ describe.skipIf(CHROMIUM === undefined)(
       });
       await shoot(page, 'real-held-deletes-desktop');
       await dialog.getByRole('button', { name: 'Remove them' }).click();
-      await page.locator('.station.s-removed .number', { hasText: /^30$/ }).waitFor();
+      await page.locator('.status-count.s-removed .number', { hasText: /^30$/ }).waitFor();
       await page.getByRole('heading', { name: rest(1) }).waitFor();
     });
 
@@ -228,7 +230,7 @@ describe.skipIf(CHROMIUM === undefined)(
       );
       const answer = page.locator('#why-answer');
       // It is followed until it is at rest.
-      await answer.getByText('Confirmed: the peer shows this very version.').waitFor();
+      await answer.getByText('Confirmed: the peer shows this version.').waitFor();
       expect(await answer.locator('.facts').textContent()).toContain(file);
 
       await page.getByRole('textbox', { name: 'Why?' }).fill('/etc/hostname');
@@ -281,7 +283,7 @@ describe.skipIf(CHROMIUM === undefined)(
       site.configure({ status: { listen: '127.0.0.1:0', token: { file } } });
       const url = await pageOf(site);
       const { page, forgive } = await visit(url);
-      await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
       expect(await page.getByText('That is not the token.').isVisible()).toBe(false);
       await page.getByText(`The token stands in the file ${file} (status.token.file).`).waitFor();
       await shoot(page, 'real-sign-in-desktop');
@@ -300,9 +302,9 @@ describe.skipIf(CHROMIUM === undefined)(
       forgive(/status of 401/);
       await page.keyboard.press('?');
       await page.getByRole('button', { name: 'Sign this browser out' }).click();
-      await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
       await page.goto(url);
-      await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     });
   },
 );
