@@ -1,10 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { answers } from '../support/ask.js';
 import { type Ended, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { compiledProgram } from '../support/program.js';
 import { peersyncInPath } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { hasTmux, Tmux } from '../support/tmux.js';
@@ -173,6 +174,29 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     },
   );
 });
+
+it.skipIf(!hasScript)(
+  'a terminal is restored again by a second Ctrl-C, which discards output that was not shown yet',
+  async () => {
+    const program = await compiledProgram('test/support/stopping-program.ts');
+    const child = spawn('script', ['-qec', `exec ${process.execPath} ${program}`, '/dev/null'], {
+      cwd: resolve(import.meta.dirname, '../..'),
+      env: { ...process.env, ...COLOURFUL },
+    });
+    let text = '';
+    child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece;
+    });
+    const ended = new Promise((resolve) => child.on('close', resolve));
+    await until(() => text.includes('1/2 confirmed'), 'the bar is drawn');
+    child.stdin.write('\x03');
+    await until(() => text.includes('stopping'), 'the first Ctrl-C is handled');
+    const shown = text.length;
+    child.stdin.write('\x03');
+    await ended;
+    expect(text.slice(shown)).toContain(`${ESC}[?25h`);
+  },
+);
 
 describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
   /** Some lines in front, so that nothing is pushed out at the top when lines are broken. */
