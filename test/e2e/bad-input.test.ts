@@ -20,7 +20,7 @@ import { peersync } from '../support/warm-cli.js';
 import { remotePeer } from './at-peer.js';
 
 /**
- * What every failure looks like to a person: a sentence what happened, a sentence what to do, no
+ * Checks the form of a failure: a sentence about what happened, a sentence about what to do, no
  * stack trace.
  */
 function expectClear(ended: Ended, code: number, words: RegExp): void {

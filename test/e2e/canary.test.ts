@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 240_000 });
 
 const CANARY = ['check', '--canary', '--yes'];
 
-/** What was found by its name, and what follows from it. */
+/** Returns the findings by name, with their hints. */
 function found({ stdout }: Ended) {
   const lines = stdout
     .trim()

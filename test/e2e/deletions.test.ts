@@ -7,7 +7,7 @@ import { until } from '../support/wait.js';
 const names = Array.from({ length: 30 }, (_, i) => `inbox/f${String(i).padStart(2, '0')}.txt`);
 let site: Site;
 
-/** How many items have each status, and zeroes left out. */
+/** Returns the number of items in each status, without zeros. */
 async function counts(): Promise<Readonly<Record<string, number>>> {
   const { items } = JSON.parse((await site.run('status', '--json')).stdout) as {
     items: Record<string, number>;
@@ -15,7 +15,7 @@ async function counts(): Promise<Readonly<Record<string, number>>> {
   return Object.fromEntries(Object.entries(items).filter(([, count]) => count > 0));
 }
 
-/** Of these files, how many have a document in the peer. */
+/** Returns the number of these files that have a document in the peer. */
 async function shown(files: readonly string[]): Promise<number> {
   const runs = await Promise.all(files.map((name) => site.run('doc', site.url(name))));
   return runs.filter(({ code }) => code === 0).length;

@@ -117,7 +117,7 @@ describe('the command line', () => {
   it('prints the JSON Schema, a completion script, and help with examples', async () => {
     const schema = JSON.parse((await peersync(['schema'])).stdout);
     expect(schema.properties.folders).toBeDefined();
-    // As under cron, in a container or on a build machine, which have no SHELL.
+    // There is no SHELL under cron, in a container or on a build machine.
     const completion = async (SHELL: string | undefined, ...shell: string[]) =>
       (await peersync(['completion', ...shell], { env: { SHELL } })).stdout;
     expect(await completion(undefined)).toContain('_peersync_completions');

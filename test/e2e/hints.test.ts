@@ -79,8 +79,8 @@ async function execute(words: readonly string[], cwd: string): Promise<Ended> {
 }
 
 /**
- * Where a person is asked, or nothing is there to be done; anything else with exit code 2 is a
- * wrong usage.
+ * Commands that ask a person, or have nothing to do. Any other command with exit code 2 was used
+ * wrongly.
  */
 const RIGHT_USAGE =
   /no terminal to ask on|wait for your approval|has no alarm|is there already|nothing of it is forgotten/;

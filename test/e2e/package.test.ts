@@ -70,7 +70,7 @@ function filesBelow(directory: string): string[] {
 describe('the package', () => {
   let source: string;
   let tarball: string;
-  /** What is in it. */
+  /** The list of files in the package. */
   let content: string;
   let files: Set<string>;
 
@@ -241,7 +241,7 @@ describe('the package', () => {
     expect((await peersync('why', 'data/inbox/first.md')).stdout).toContain(
       'confirmed: the peer showed',
     );
-    // What reads it would like to have a native package beside it, which is not there.
+    // The PDF reader would use a native package if there were one.
     writeFileSync(join(home, 'data', 'inbox', 'second.pdf'), pdf('Words in a PDF'));
     await until(() => log.includes('confirmed inbox/second.pdf'), `the PDF is confirmed: ${log}`);
 
@@ -268,7 +268,7 @@ describe('the package', () => {
 describe('the list of dependencies', () => {
   it('is CycloneDX, also where nothing was built yet, and names every package that is installed with peersync', async () => {
     const source = copyOfSource();
-    // What an earlier build left goes.
+    // A build removes the files of earlier builds.
     const stale = ['.build/page/browser/old.js', 'dist/old.js'].map((file) => join(source, file));
     for (const file of stale) {
       mkdirSync(dirname(file), { recursive: true });

@@ -14,7 +14,7 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
   expect(paused.stdout).toMatch(
     /^Paused until `peersync resume[^`]*`: nothing is sent to the peer/,
   );
-  // What a person asks the peer for is answered; no mirror runs.
+  // Requests of a person are answered. No mirror runs.
   expect(await site.run('verify')).toMatchObject({ code: 0 });
   const mirror = await site.run('mirror');
   expect(mirror).toMatchObject({ code: 1, stderr: expect.stringContaining('peersync is paused') });

@@ -6,7 +6,7 @@ import { type Behaviour, well } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
-/** How the password came to the proxy of a site: the schemes, in their order. */
+/** Returns the authentication schemes that arrive at the proxy, in order. */
 function watched(site: Site, behaviour: Behaviour): string[] {
   const came: string[] = [];
   site.proxy.behaviour = (call) => {
@@ -17,7 +17,7 @@ function watched(site: Site, behaviour: Behaviour): string[] {
   return came;
 }
 
-/** As a peer with Digest, for which any is right: the real one behind it has Basic. */
+/** Simulates a peer with Digest that accepts any response. The real peer behind it has Basic. */
 function withDigest({ peer }: Site): Behaviour {
   const password = readFileSync(`${peer.data}/admin-password`, 'utf8').trim();
   const authorization = `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`;

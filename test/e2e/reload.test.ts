@@ -38,7 +38,7 @@ describe('a running daemon that reads its configuration anew', () => {
     expect((await site.status()).folders.map(({ name }) => name)).toEqual(names);
   }
 
-  /** What the daemon said since then. */
+  /** Returns a function that returns the output of the daemon since this call. */
   function listening(): () => string {
     const from = site.daemon.stdout.length;
     return () => site.daemon.stdout.slice(from);

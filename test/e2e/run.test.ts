@@ -4,16 +4,12 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { Site } from '../support/site.js';
 import { ALL_WORK } from './work.js';
 
-/**
- * How much of the processor the daemon may take until it answers, while everything happens at once.
- */
+/** Maximum processor time of the daemon until it answers while it is busy, in ms. */
 const PATIENCE_MS = 10_000;
-/** How long thousands of files may take on a machine that does much else. */
+/** Time limit for thousands of files on a busy machine, in ms. */
 const LIMIT_MS = 200_000;
 
-/**
- * How much of the processor a process has taken, in ms: a busy machine makes that little longer.
- */
+/** Returns the processor time of a process, in ms. A busy machine makes it little longer. */
 function cpuMsOf(pid: number | undefined): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
   // Ticks of 10 ms.

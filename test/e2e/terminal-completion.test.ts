@@ -14,7 +14,7 @@ function exists(shell: string): boolean {
   return spawnSync(shell, ['--version']).status === 0;
 }
 
-/** What a bash that has read the script offers for the last word. */
+/** Returns the completions of the last word in a bash that has read the script. */
 function inBash(words: readonly string[], cwd: string): string[] {
   const { stdout, stderr } = spawnSync(
     'bash',

@@ -12,7 +12,7 @@ import { hasTmux, Tmux } from '../support/tmux.js';
 import { until } from '../support/wait.js';
 
 const ESC = '\x1b';
-/** What would let a program believe that colours are welcome. */
+/** An environment in which programs use colours. */
 const COLOURFUL = { TERM: 'xterm-256color', COLORTERM: 'truecolor', CLICOLOR: '1' };
 
 /**
@@ -86,7 +86,10 @@ describe('output that is piped has no escape codes', () => {
 });
 
 describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script)', () => {
-  /** What a command line writes on a terminal; Ctrl-C is pressed when it has written `until`. */
+  /**
+   * Returns the output of a command line on a terminal. Presses Ctrl-C once the output contains
+   * `until`.
+   */
   const inTerminal = async (
     line: string,
     cwd: string,

@@ -13,7 +13,7 @@ const HOOK = `--import=file://${resolve(import.meta.dirname, '../support/wall-cl
 async function siteWithClock(aheadMs = 0) {
   const site = await Site.begin({
     folders: [{ name: 'inbox', onDelete: 'remove' }],
-    // So low that each request waits for the one before.
+    // At this rate each request waits for the one before.
     push: { requestsPerSecond: 20 },
     confirm: { requestsPerSecond: 20 },
   });

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { Site } from '../support/site.js';
 
 /**
- * How long the folder is busy. Set PEERSYNC_BUSY_SECONDS=300 for the five minutes that are
+ * Time in which the folder is busy. Set PEERSYNC_BUSY_SECONDS=300 for the five minutes that are
  * promised.
  */
 const BUSY_SECONDS = Number(process.env.PEERSYNC_BUSY_SECONDS ?? 60);

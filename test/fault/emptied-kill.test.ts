@@ -16,7 +16,7 @@ it('what the peer has of files that became empty goes, and no text goes, however
   const random = Random.seeded();
   onTestFailed(() => console.error(`PEERSYNC_TEST_SEED=${random.seed} repeats this`));
   const site = await Site.begin({ folders: [{ name: 'inbox', onDelete: 'remove' }] });
-  /** What each file holds, and since when, by `performance.now()`. */
+  /** The content of each file, and the time of its last change by `performance.now()`. */
   const files = new Map<string, { readonly text: string; readonly since: number }>();
   const write = (file: string, text: string) => {
     site.drop(file, text);

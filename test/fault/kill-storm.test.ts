@@ -17,9 +17,9 @@ import {
 
 /** PEERSYNC_KILLS sets how many times the daemon is killed. */
 const KILLS = Number(process.env.PEERSYNC_KILLS ?? 10);
-/** So many files are confirmed before the first kill. */
+/** Number of files that are confirmed before the first kill. */
 const FILES = 150;
-/** Each fifth kill comes while a scan runs that was asked for. */
+/** Every fifth kill comes during a requested scan. */
 const SCAN_EACH = 5;
 
 /** The URLs of documents that the daemon asked the peer to remove. */

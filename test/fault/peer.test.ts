@@ -35,7 +35,7 @@ async function patient(timeouts: object = TIMEOUTS): Promise<Site> {
 /** In detail, for of many files at once not each has a line otherwise. */
 const inDetail = (site: Site): Daemon => site.spawn('--log-level', 'debug');
 
-/** What the peer does from now on. */
+/** Changes the behaviour of the peer. */
 async function begins({ proxy }: Site, behaviour: Behaviour | 'down'): Promise<void> {
   if (behaviour === 'down') await proxy.goDown();
   else proxy.behaviour = behaviour;
@@ -180,7 +180,7 @@ interface Trouble {
 const TROUBLES: Readonly<Record<string, Trouble>> = {
   down: {
     behaviour: 'down',
-    // What is on its way just then loses its connection.
+    // Requests in flight lose their connection.
     says: 'does not answer: .* (cannot be reached: connect ECONNREFUSED [\\d.]+:\\d+|broke the connection without an answer: .*)\\. Check that',
   },
   silent: {

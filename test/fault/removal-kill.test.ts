@@ -16,8 +16,8 @@ const CRASHES = 6;
 const LONGEST_LIFE_MS = 4_000;
 
 /**
- * What a push or a removal takes, at most: long enough for one to overtake the other, and to be
- * killed meanwhile.
+ * Longest time of a push or a removal, in ms. One can overtake the other, and a kill can come in
+ * between.
  */
 const SLOW_MS = 400;
 

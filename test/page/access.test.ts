@@ -12,7 +12,7 @@ const TOKEN = 'a long and secret token';
 const DAY_MS = 86_400_000;
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** What a browser sends back of an answer that begins a session. */
+/** Returns the session cookie of an answer, as a browser sends it back. */
 function cookieOf(answer: Response): string {
   return (answer.headers.get('set-cookie') ?? '').split(';', 1)[0] ?? '';
 }
@@ -177,7 +177,7 @@ describe('with a token, the page', () => {
     const cookie = cookieOf(form);
     expect(await (await page.fetch('/', { headers: { cookie } })).text()).toBe(INDEX);
     const tampered = cookie.replace(/=\d/, (text) => `=${(Number(text[1]) + 1) % 10}`);
-    // As many letters as a signature has, but more bytes.
+    // A signature with the right number of letters, but more bytes.
     const foreign = cookie.replace(/\.\w+$/, `.${'é'.repeat(64)}`);
     for (const wrong of [tampered, foreign])
       expect(await page.status('/api/status', { cookie: wrong })).toBe(401);
@@ -258,7 +258,7 @@ describe('with a token, the page', () => {
     expect(await page.status('/api/status', headers)).toBe(200);
     for (const init of [{}, { headers }])
       expect((await page.fetch('/?token=x', init)).headers.get('location')).toBe('/sign-in#wrong');
-    // What another page makes a browser load is nobody's try.
+    // A resource that another page loads does not count as an attempt to sign in.
     for (const what of ['image', 'iframe', 'script', 'empty']) {
       const other = { 'sec-fetch-dest': what, 'sec-fetch-site': 'cross-site' };
       expect((await page.fetch(path, { headers: other })).headers.get('location')).toBe('/sign-in');

@@ -130,7 +130,7 @@ describe('GET /api/items', () => {
 });
 
 describe('a list among very many files', () => {
-  /** What was found among 50,000 others, and how often the event loop turned meanwhile. */
+  /** Searches among 50,000 files. Returns the result and the turns of the event loop meanwhile. */
   async function found(
     page: PageAtWork,
     status: ItemLine['status'],
@@ -176,7 +176,7 @@ describe('a list among very many files', () => {
 });
 
 describe('GET /api/why', () => {
-  /** What is said of a path, but for the path. */
+  /** Returns the explanation of a path without the path itself. */
   async function why(page: PageAtWork, path: string): Promise<unknown> {
     const report = (await page.json(`/api/why?path=${encodeURIComponent(path)}`)) as object;
     return { ...report, file: undefined };

@@ -10,7 +10,7 @@ import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { PageAtWork } from './page-at-work.js';
 
-/** What came on one connection that follows, as a browser would read it. */
+/** One follower: collects the event stream as a browser reads it. */
 class Following {
   text = '';
   isClosed = false;

@@ -14,7 +14,7 @@ interface Series {
 const OPENMETRICS =
   'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
 
-/** What is scraped, as Prometheus reads it; a series that comes twice is refused there. */
+/** Scrapes the metrics as Prometheus does, which refuses duplicate series. */
 async function scraped(page: PageAtWork): Promise<Series[]> {
   const text = await (await page.fetch('/metrics')).text();
   const lines = [...text.matchAll(/^([a-z_]+)(?:\{(.*)\})? (\S+)$/gm)];

@@ -8,9 +8,9 @@ import { Random } from '../support/random.js';
 import { type Listed, Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
-/** Of how many rows of the table others change one now and then. */
+/** Number of rows of the table. Now and then one of them is changed in the peer. */
 const ROWS = 50;
-/** At the end: all that is configured. */
+/** Everything that is configured at the end. */
 const AT_LAST = { hasNotes: true, collection: 'notes', settle: '300ms', every: '2s' };
 
 const minutes = Number(process.env.SOAK_MINUTES ?? 2);

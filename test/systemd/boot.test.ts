@@ -6,7 +6,7 @@ import { rootDirectory, whyNoSystemd } from './root-directory.js';
 const CONFIG = '/etc/peersync/config.json';
 const UNIT = 'peersync.service';
 const LONG_MS = 120_000;
-/** What the installation leaves below /etc, but for the configuration. */
+/** Finds the installed files below /etc apart from the configuration. */
 const FIND_INSTALLED = 'find /etc -name "*peersync*" -not -path "/etc/peersync*"';
 const reason = whyNoSystemd();
 
@@ -145,7 +145,8 @@ describe.skipIf(reason !== undefined)(
         '/srv/plain',
         '/sys/fs/cgroup',
       ];
-      // Where it sees something empty, what it writes is seen by nobody else.
+      // Directories that the unit sees as empty are private: files in them are visible to no one
+      // else.
       const hidden = ['/home/ada', '/home/eve', '/root', '/run/user', '/tmp', '/var/tmp'];
       const paths = ['/var/lib/peersync', ...refused, ...hidden].map(
         (directory) => `${directory}/probe-x`,

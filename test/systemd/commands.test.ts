@@ -23,7 +23,7 @@ function setUp(version: number, auth?: object, more: object = {}) {
   return { directory, run, install };
 }
 
-/** What a command that failed left. */
+/** Matches the result of a failed command. */
 const failed = (code: number, part: string) => ({
   code,
   stderr: expect.stringContaining(part) as unknown,

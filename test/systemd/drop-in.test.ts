@@ -182,7 +182,7 @@ describe('an installation', () => {
       await expect(make('home/mine/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
       lchownSync(join(base, 'home/mine'), nobody.uid, nobody.gid);
       await expect(make('home/mine/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
-      // Where everybody may put links, as in /tmp.
+      // Everybody may create links here, as in /tmp.
       mkdirSync(join(base, 'shared'));
       chmodSync(join(base, 'shared'), 0o1777);
       symlinkSync('../secret', join(base, 'shared/theirs'));

@@ -11,7 +11,7 @@ const LARGEST_EXPOSURE = 1.5;
 const textOf = (name: string) => readFileSync(join(directory, name), 'utf8');
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
 
-/** What systemd says of how exposed a unit is, from 0 to 10. */
+/** Returns the exposure level that systemd computes for a unit, from 0 to 10. */
 function exposureOf(name: string): number {
   const file = join(temporaryDirectory(), name);
   // The services of a user never run as root, which this question cannot know.

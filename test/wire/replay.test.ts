@@ -4,7 +4,7 @@ import type { ShareStream } from '../../src/peer/share.js';
 import { clientOf } from '../peer/support.js';
 import { ReplayPeer, type Script } from './replay-peer.js';
 
-/** What the client makes of the answers that a YaCy 1.92 gave, byte for byte. */
+/** Replays the recorded answers of a YaCy 1.92, byte for byte. */
 
 async function replaying(script: Script, dialect: 'yacy' | 'auto' = 'yacy') {
   const peer = await ReplayPeer.start(script);

@@ -7,7 +7,7 @@ import { timing } from './yacy/timing.js';
 import { YacyModel, type YacyOptions } from './yacy/yacy-model.js';
 
 /**
- * What the client does that no recording shows: bytes that arrive, nonces, connections, moments.
+ * Behaviour of the client that no recording covers: bytes on the wire, nonces, connections, timing.
  */
 
 interface Options extends YacyOptions {

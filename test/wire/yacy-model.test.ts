@@ -67,7 +67,7 @@ class Peer {
     return (await this.get(DELETION)).headers['x-yacy-transaction-token'] ?? '';
   }
 
-  /** What the page that deletes says after a post, or its status and why. */
+  /** Posts to the page that deletes. Returns its message, or its status and the reason. */
   async delete(fields: Fields): Promise<string> {
     const answer = await this.post(DELETION, fields);
     if (answer.status !== 200) return `${answer.status} ${answer.reason}`;
@@ -92,7 +92,7 @@ beforeEach(async () => {
   peer = await Peer.start();
 });
 
-/** What is the same in every answer to the same question. */
+/** Returns the parts of an answer that do not depend on the time. */
 function whole({ status, reason, headers, body }: Response) {
   const { date, expires, 'last-modified': modified, ...rest } = headers;
   const challenge = rest['www-authenticate']?.replace(/nonce="[^"]{32}"/, 'nonce');
@@ -179,7 +179,7 @@ async function locked(): Promise<void> {
   peer = await Peer.start({ password: 'secret' });
 }
 
-/** What is the same in the answers, the names of the recordings, and what is done before. */
+/** For each case: the compared part of the answers, the recordings, and the preparation. */
 const CASES: readonly (readonly [(answer: Response) => unknown, string, (() => unknown)?])[] = [
   [
     whole,
@@ -226,7 +226,7 @@ describe('the model does what the peer did', () => {
       { size: 135, text: expect.stringContaining('uniquewordb6') },
     ],
     ['push_g_ct_lm_rfc1123', 'g1', { lastModified: Date.parse('1994-11-15T12:45:26Z') }],
-    // What came before a failure stays.
+    // Items before the failing one are kept.
     ['push_batch_async_missing_rh_mid', 0, [true, false, false]],
     ['push_batch_sync_rejected_mid', 0, [true, false, false]],
   ])('%s: what is indexed', async (name, item, expected) => {
@@ -521,8 +521,8 @@ describe('the model reads', () => {
     ['a\bb\tc\nd\ve\ff\rg', 'a b c d e f g'],
     ['a\x7fb\x80c\x85d\x9fe', 'abcde'],
     ['\ufeffW', '\ufeffW'],
-    // Of the source: an entity ends at the next `;` of its run of text, and is dropped where it is
-    // none.
+    // In the source of YaCy, an entity ends at the next `;` of its run of text, and is dropped
+    // if it is unknown.
     ['R&D, AT&amp;T &uuml W', 'R&D, AT&T &uuml W'],
     ['R&D costs; more', 'R more'],
     ['R&D <b>costs; more</b>', 'R&D costs; more'],

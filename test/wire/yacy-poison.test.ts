@@ -87,7 +87,7 @@ describe('a suspect', () => {
     const daemon = world.start('--log-level', 'debug');
     await daemon.says('"event":"lost"');
     expect(await daemon.kill('SIGKILL')).toBeDefined();
-    // Where only the suspect is left, nothing shows that the peer works.
+    // If only the blamed document is left, nothing shows that the peer works.
     world.write('notes/later.txt', `later: ${WORDS}`);
     world.start();
     await world.reached('quarantined', 1);

@@ -68,7 +68,7 @@ describe('files of all kinds', () => {
       const { mtimeMs } = statSync(join(world.directory, 'notes', name));
       expect(world.peer.kept(url)).toMatchObject({ collections: ['notes'], lastModified: mtimeMs });
     }
-    // What has a signature travels byte for byte, whatever its name is.
+    // Files with a signature are sent byte for byte, whatever their names are.
     for (const [name, contentType] of [
       ['picture.png', 'image/png'],
       ['signed.txt', 'application/postscript'],

@@ -40,8 +40,8 @@ const NUMBERS = [
 const SEQUENCE = /\x1b(?:\[[0-?]*[ -/]*([@-~])|\][^\x00-\x1f]*(?:\x07|\x1b\\)|[()][0AB])/g;
 
 /**
- * What a reader of the text takes for its words: a terminal shows it, entities are what they stand
- * for, and those that stand for nothing keep their names.
+ * Returns the words that a reader sees in the text. Known entities are decoded, and unknown ones
+ * keep their names.
  */
 function wordsRead(text: string): string[] {
   const shown = text.replace(SEQUENCE, (_, final = 'm') => (/[mK]/.test(final) ? '' : ' '));
@@ -179,7 +179,7 @@ describe('a document', () => {
     expect(await world.run('once')).toMatchObject({ code: 3 });
     expect(await world.statuses()).toEqual({
       'notes/lost.pdf': 'quarantined',
-      // Of too few words nothing can be told, and of what is not readable here neither.
+      // Too few words, or a document that cannot be read here, prove nothing.
       'notes/short.pdf': 'confirmed',
       'notes/broken.pdf': 'confirmed',
       'notes/whole.pdf': 'confirmed',
@@ -245,7 +245,7 @@ const TYPES: Readonly<Record<string, (all: readonly string[]) => Uint8Array>> = 
   rtf: (all) => rtf(lines(all).join('\\par ')),
   pdf: (all) => pdf(...lines(all)),
 };
-/** Of letters only, so that nothing takes a word apart. */
+/** Returns words of letters only, so that no tokenizer splits them. */
 const wordsIn = (type: string, n: number) =>
   Array.from(
     { length: WORDS },
