@@ -152,6 +152,27 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
     );
   });
 
+  test('shows every condition: the gravest in the headline, the others below', async () => {
+    const { page } = await shown();
+    expect(await page.locator('.detail > a').allInnerTexts()).toEqual(['usb']);
+    expect(await page.locator('#attention li p > a').allInnerTexts()).toEqual([
+      'papers',
+      'mirrors',
+      'notes',
+      'quarantine',
+      'mirrors',
+      'mirrors',
+      'papers',
+      'state',
+    ]);
+  });
+
+  test('groups the digits of large numbers', async () => {
+    const { page } = await shown();
+    const counts = page.locator('.status-count .number');
+    expect(await counts.allInnerTexts()).toEqual(['0', '0', '18,848', '44', '12', '2,000']);
+  });
+
   test('shows the conditions of a mirror over the whole width of its table', async () => {
     const { page } = await shown();
     const widthOf = async (place: string) =>

@@ -31,7 +31,7 @@ function withDigest({ peer }: Site): Behaviour {
   };
 }
 
-it('a peer that had Digest gets no password in plain text after a restart, until a person says so as told', async () => {
+it('a peer that had Digest gets no plain-text password after a restart, unless a person allows it', async () => {
   const site = await Site.begin();
   const before = watched(site, withDigest(site));
   site.drop('inbox/a.txt');
@@ -63,7 +63,7 @@ it('a peer that had Digest gets no password in plain text after a restart, until
   await site.stop();
 });
 
-it('Basic over http to another machine waits for peer.auth.allowBasic, which a reload takes up', async () => {
+it('Basic over http to another machine needs peer.auth.allowBasic, which a reload applies', async () => {
   const site = await Site.begin();
   const { hostname, port } = new URL(site.proxy.url);
   // A name that is none of loopback, and leads there.

@@ -65,13 +65,13 @@ describe('run, while people and programs work in two folders,', () => {
     await watching;
   }, 3 * LIMIT_MS);
 
-  it('confirms every file at rest in its last version, leaves it so in the peer, and forgets none', async () => {
+  it('confirms every file at rest in its last version, and loses none', async () => {
     expect(site.onDisk().size).toBeGreaterThan(5_000);
     expect(await site.differences()).toEqual([]);
     await site.expectAllInPeer();
   });
 
-  it('knows as gone what was removed, renamed or moved away', async () => {
+  it('records removed, renamed and moved files as gone', async () => {
     const gone = (await site.list()).filter(({ status }) => status === 'gone');
     expect(removed.length).toBeGreaterThan(20);
     expect(gone.map(({ folder, path }) => `${folder}/${path}`)).toEqual(
@@ -88,7 +88,7 @@ describe('run, while people and programs work in two folders,', () => {
     expect(twice).toEqual([]);
   });
 
-  it('answers status, list and why all the while, within seconds of work', () => {
+  it('answers status, list and why within seconds meanwhile', () => {
     expect(answerTimes.length).toBeGreaterThan(10);
     expect(Math.max(...answerTimes)).toBeLessThan(PATIENCE_MS);
     expect(new Set(commands.map(({ command }) => command))).toEqual(
@@ -101,7 +101,7 @@ describe('run, while people and programs work in two folders,', () => {
     }
   });
 
-  it('has no trouble to tell of, stops gently when asked, and leaves nothing for a scan to find', async () => {
+  it('logs no failures, stops cleanly, and leaves nothing for a scan to find', async () => {
     expect(site.daemon.lines.filter(({ level }) => level >= 40)).toEqual([]);
     await site.stop();
     const before = site.proxy.requests.length;

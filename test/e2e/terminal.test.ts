@@ -112,7 +112,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     return text;
   };
 
-  it('has none under NO_COLOR, but the bar of once', async () => {
+  it('has no colours under NO_COLOR, but the bar of once', async () => {
     // It takes long enough for the bar to be drawn before it is full.
     const once = (env: Record<string, string>) =>
       inTerminal('peersync once', place(30, 3).directory, env);
@@ -123,7 +123,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     expect(await once(COLOURFUL)).toContain('[32m█');
   }, 120_000);
 
-  it('has a bar for a run of mirrors, which leaves the result alone', async () => {
+  it('has a bar for a run of mirrors, which is gone with the result', async () => {
     const { directory, config } = place(0);
     const settings = JSON.parse(readFileSync(config, 'utf8'));
     writeFileSync(
@@ -136,7 +136,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     expect(await inTerminal('peersync mirror --json', directory, COLOURFUL)).not.toContain(ESC);
   }, 120_000);
 
-  it('has colours of status and check, unless they are not wanted', async () => {
+  it('has colours in status and check, unless they are unwanted', async () => {
     const { directory } = place(0);
     for (const command of ['status', 'check']) {
       expect(await inTerminal(`peersync ${command}`, directory, COLOURFUL), command).toContain(
@@ -152,7 +152,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     }
   }, 120_000);
 
-  it('has nothing drawn on it when it is dumb', async () => {
+  it('has no bar if it is dumb', async () => {
     const { directory } = place(3);
     const text = await inTerminal('peersync once; peersync verify', directory, { TERM: 'dumb' });
     expect(text).toContain('3 confirmed');
@@ -161,7 +161,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
   }, 120_000);
 
   it.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])(
-    'has plain lines of watch under %o',
+    'has plain lines in watch under %o',
     async (env) => {
       const { directory } = place(0);
       const text = await inTerminal(
@@ -228,7 +228,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
     expect(terminal.cursorIsShown).toBe(true);
   }, 120_000);
 
-  it('ends with the result alone', async () => {
+  it('ends with only the result on the screen', async () => {
     const terminal = await started(20, 6);
     await terminal.shows(/20 confirmed, 0 waiting/);
     await terminal.shows(/exit code 0/);
@@ -236,7 +236,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
     expect(terminal.cursorIsShown).toBe(true);
   }, 120_000);
 
-  it('gives the cursor back when a second Ctrl-C ends it at once', async () => {
+  it('shows the cursor again when a second Ctrl-C ends it at once', async () => {
     const terminal = await started(60, 120);
     terminal.press('C-c');
     terminal.press('C-c');

@@ -12,7 +12,7 @@ const LONGEST_LIFE_MS = 4_000;
 /** A removal or a push takes so long at most: a kill and a change of the file come meanwhile. */
 const SLOW_MS = 400;
 
-it('what the peer has of files that became empty goes, and no text goes, however often the daemon is killed', async () => {
+it('the documents of emptied files are removed, and no others, however often the daemon is killed', async () => {
   const random = Random.seeded();
   onTestFailed(() => console.error(`PEERSYNC_TEST_SEED=${random.seed} repeats this`));
   const site = await Site.begin({ folders: [{ name: 'inbox', onDelete: 'remove' }] });

@@ -29,7 +29,7 @@ function removalsAsked(proxy: ScriptedPeer): Set<string> {
 }
 
 it(
-  `after ${KILLS} kills amid scans, with files in the place of directories, what is on disk is confirmed, what was removed is gone where it is to be removed, and stays where it is kept`,
+  `after ${KILLS} kills during scans, files on disk are confirmed, and documents of removed files are removed or kept as configured`,
   async () => {
     const { site, random, user, note } = await busySite(['kept', 'cleared']);
     console.log(`PEERSYNC_TEST_SEED=${random.seed} PEERSYNC_KILLS=${KILLS} repeats this`);

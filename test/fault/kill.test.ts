@@ -18,7 +18,7 @@ import {
 const CRASHES = 25;
 const CRASHES_WITH_PEER = 3;
 
-it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, claims no confirmation, and pushes a version once a life at most`, async () => {
+it(`a daemon that is killed ${CRASHES} times at random loses nothing, confirms nothing wrongly, and pushes a version at most once per life`, async () => {
   const { site, random, user, note } = await busySite();
   const passing = new Passing(site.proxy);
   const ledger = new Ledger();
@@ -52,7 +52,7 @@ it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, cl
   expect(ledger.again.size).toBeLessThan(ledger.pushed / 20);
 }, 600_000);
 
-it(`a daemon that is killed together with its embedded peer, ${CRASHES_WITH_PEER} times, loses nothing, and the peer has all that is confirmed and nothing that was removed`, async () => {
+it(`a daemon that is killed with its embedded peer ${CRASHES_WITH_PEER} times loses nothing, and the peer has all confirmed and no removed documents`, async () => {
   const { site, random, user, note } = await busySite();
   const dir = site.path('peer');
   site.configure({ ...BUSY, peer: { url: 'embedded', embedded: { dir, port: 0 } } });

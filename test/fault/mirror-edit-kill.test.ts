@@ -67,7 +67,7 @@ function change(what: Change): void {
   else rows.set(pk, { ...rows.get(pk), [column]: value });
 }
 
-it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills of the mirror between them`, async () => {
+it(`edits of a person and changes in the peer survive ${KILLS} kills of the mirror`, async () => {
   const random = Random.seeded();
   onTestFailed(() => console.error(`PEERSYNC_TEST_SEED=${random.seed} repeats this`));
   const program = await compiledProgram(resolve(import.meta.dirname, 'editing.ts'));

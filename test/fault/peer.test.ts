@@ -71,7 +71,7 @@ describe.concurrent('check', () => {
     ['stack-trace', answering(200, STACK_TRACE), 1, /^dialect: .* shows a document in neither/],
   ];
 
-  it.each(CHECKS)('tells a peer that is %s, and what to do', async (_, behaviour, code, says) => {
+  it.each(CHECKS)('reports a peer that is %s, with a hint', async (_, behaviour, code, says) => {
     const site = await patient();
     await begins(site, behaviour);
     const { config } = await loadConfig(site.config);
@@ -89,7 +89,7 @@ describe.concurrent('check', () => {
     expect(JSON.stringify(findings)).not.toMatch(/\n\s+at /);
   });
 
-  it('ends with the exit code of the trouble, and prints what to do', async () => {
+  it('ends with the exit code of the failure, and prints the hint', async () => {
     const site = await patient();
     expect(await site.run('check')).toMatchObject({ code: 0 });
     await site.proxy.goDown();
@@ -102,7 +102,7 @@ describe.concurrent('check', () => {
 });
 
 describe.concurrent('once', () => {
-  it('gives up by itself on a peer that is away, with exit code 4, and loses nothing', async () => {
+  it('gives up by itself on an unreachable peer, with exit code 4, and loses nothing', async () => {
     const site = await patient();
     await site.proxy.goDown();
     site.dropSome('f');
@@ -152,7 +152,7 @@ describe.concurrent('once', () => {
       /^peersync: The peer answers with errors: .* failed \(500\); .*OutOfMemoryError\.$/m,
     ],
   ])(
-    'ends with exit code 1 and the words of a peer that %s',
+    'ends with exit code 1 and the message of a peer that %s',
     async (_, behaviour, timeout, says) => {
       const site = await patient();
       site.proxy.behaviour = behaviour;
@@ -305,9 +305,9 @@ async function goThrough(site: Site, name: string): Promise<void> {
   expect(said().slice(1)).toEqual(isBusy ? [] : [expect.stringMatching(AGAIN)]);
 }
 
-describe.concurrent('a peer in trouble', () => {
+describe.concurrent('a failing peer', () => {
   it.each(ROUNDS)(
-    '(%s) is logged once, waited for without a storm of requests, and then everything is confirmed',
+    '(%s) is logged once, gets few requests, and everything is confirmed afterwards',
     async (names) => {
       // Long enough for a peer that is well on most machines, and not too long to wait for one that
       // is not.
@@ -320,7 +320,7 @@ describe.concurrent('a peer in trouble', () => {
     },
   );
 
-  it('that is only slow is waited for, and nothing is said', async () => {
+  it('that is only slow causes no log lines', async () => {
     // Much slower than usual, and far from too slow, also on a machine that is busy.
     const site = await patient();
     site.proxy.behaviour = slow(600);
@@ -331,7 +331,7 @@ describe.concurrent('a peer in trouble', () => {
     await site.stop();
   });
 
-  it('that is killed and restarted in the middle of the work loses nothing', async () => {
+  it('that is killed and restarted during the work loses nothing', async () => {
     const data = temporaryDirectory('file');
     const first = await PeerProcess.start(data, { life: 'file' });
     const site = await Site.begin({ peer: { ...first.section(), timeouts: TIMEOUTS } }, 'file');

@@ -126,7 +126,7 @@ it.each([
   ['the embedded peer', 500, withEmbeddedPeer],
   ['YaCy', 100, withYacy],
 ] as const)(
-  'what %s has of removed and renamed files goes, and nothing else, however often the daemon is killed',
+  '%s loses the documents of removed and renamed files, and no others, however often the daemon is killed',
   async (_, files, begin) => {
     const random = Random.seeded();
     const noted: string[] = [];

@@ -208,7 +208,7 @@ describe('the conditions on the page', () => {
   });
 });
 
-test('a mirror tells its alarm, where what was changed on both sides is kept, and that the peer does not have it', () => {
+test('a mirror shows its condition, the files with conflicting edits, and that the peer does not have it', () => {
   const alarm = failure('X', 'It is empty.', 'Look at it.');
   const file = 'tables/stock.conflict.csv';
   const conflicts = [12, 19].map((pk) => ({ pk: `${pk}`, column: 'place', file, at: NOW }));

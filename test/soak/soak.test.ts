@@ -186,7 +186,7 @@ async function watches(): Promise<number[]> {
   return memory;
 }
 
-it(`after ${minutes} minutes of work, kills, outages, reloads and pauses everything is confirmed as it is, the mirror is as the table is, and memory has not grown`, async () => {
+it(`after ${minutes} minutes of work, kills, outages, reloads and pauses every file is confirmed, the mirror equals the table, and memory has not grown`, async () => {
   console.log(`soaking for ${minutes} minutes; PEERSYNC_TEST_SEED=${random.seed} repeats this`);
   const broken = new Promise<never>((_, reject) => {
     fail = reject;
