@@ -7,7 +7,7 @@ import { item, mirror, NOW } from './reports.js';
 import { scriptOf } from './scripts.js';
 import { type Script, StandIn } from './stand-in.js';
 
-const failure = scriptOf('trouble');
+const conditions = scriptOf('conditions');
 
 async function ready(page: Page): Promise<void> {
   await page.locator('#connection', { hasText: /^live$/ }).waitFor();
@@ -15,7 +15,7 @@ async function ready(page: Page): Promise<void> {
 }
 
 /** Returns the page of a stand-in after all of it is drawn. */
-async function shown(script: Script = failure, options: Parameters<typeof visit>[1] = {}) {
+async function shown(script: Script = conditions, options: Parameters<typeof visit>[1] = {}) {
   const standIn = await StandIn.start(script);
   const { page } = await visit(standIn.url, options);
   await ready(page);
@@ -104,7 +104,10 @@ describe.skipIf(CHROMIUM === undefined)('the page by keyboard', { timeout: LIMIT
   test('asks for confirmation before a mirror accepts the version of the peer, and does nothing on Cancel', async () => {
     const { code, message, hint } = new MirrorAlarm('TABLE_GONE', 'prices', 'the table prices');
     const mirrors = [mirror('prices', { alarm: { code, message, hint, since: 1 } })];
-    const { page, standIn } = await shown({ ...failure, status: { ...failure.status, mirrors } });
+    const { page, standIn } = await shown({
+      ...conditions,
+      status: { ...conditions.status, mirrors },
+    });
     const accept = page.getByRole('button', { name: 'Accept what the peer has of prices' });
     await accept.click();
     const dialog = page.getByRole('dialog', { name: 'Take what the peer has of prices?' });
@@ -199,7 +202,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
   );
 
   test('loads the list of files again after a failure', async () => {
-    const standIn = await StandIn.start(failure);
+    const standIn = await StandIn.start(conditions);
     standIn.isBroken = true;
     const { page, forgive } = await visit(standIn.url);
     forgive(/status of 409/);
@@ -222,10 +225,10 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
   });
 
   test.each([
-    ['trouble', 390],
-    ['trouble', 360],
+    ['conditions', 390],
+    ['conditions', 360],
     ['busy', 360],
-    ['trouble', 320],
+    ['conditions', 320],
   ])(
     'shows the script %s without anything cut off or hidden on a screen of %d px',
     async (name, width) => {
@@ -250,14 +253,17 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
 
   test('shows markup in names as text', async () => {
     const evil = '<img src="/x" onerror="window.isTaken = true"><b>bold</b> & `code`.md';
-    const mirrors = failure.status.mirrors.map((mirror) => ({
+    const mirrors = conditions.status.mirrors.map((mirror) => ({
       ...mirror,
       notes: [`It is called ${evil}`],
     }));
-    const folders = failure.status.folders.map((folder) => ({ ...folder, path: `/srv/${evil}` }));
+    const folders = conditions.status.folders.map((folder) => ({
+      ...folder,
+      path: `/srv/${evil}`,
+    }));
     const names = (index: number) => ({ path: evil, file: `/srv/${index}/${evil}`, message: evil });
     const { page } = await shown({
-      status: { ...failure.status, mirrors, folders },
+      status: { ...conditions.status, mirrors, folders },
       recents: [{ id: 1, at: 1, level: 'warn', message: `skipped ${evil}` }],
       item: (index, status) => ({ ...item(index, status), ...names(index) }),
     });
@@ -273,8 +279,8 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
     const path = 'in\u202evoice\u200b\n.pdf';
     const odd = { ...item(0, 'quarantined'), path, file: `/srv/library/papers/${path}` };
     const why = { ...scriptOf('quiet').why, file: odd.file, path } as NonNullable<Script['why']>;
-    const status = { ...failure.status, items: { ...failure.status.items, quarantined: 1 } };
-    const { page } = await shown({ ...failure, status, item: () => odd, why });
+    const status = { ...conditions.status, items: { ...conditions.status.items, quarantined: 1 } };
+    const { page } = await shown({ ...conditions, status, item: () => odd, why });
     const written = 'in\\u202evoice\\u200b\\x0a.pdf';
     const link = page.locator('#files').getByRole('link', { name: `papers/${written}` });
     expect(await link.locator('.written').allInnerTexts()).toEqual(['\\u202e', '\\u200b', '\\x0a']);
@@ -296,7 +302,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
   });
 
   test('leads from an unknown address back to the status page', async () => {
-    const standIn = await StandIn.start(failure);
+    const standIn = await StandIn.start(conditions);
     const { page, forgive } = await visit(`${standIn.url}nothing`);
     forgive(/status of 404/);
     await page.getByRole('heading', { name: 'Page not found' }).waitFor();
@@ -306,7 +312,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
   });
 
   test('keeps the light or dark theme that was chosen', async () => {
-    const { page } = await shown(failure, { colorScheme: 'light' });
+    const { page } = await shown(conditions, { colorScheme: 'light' });
     const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
     const bright = await ground();
     await page.keyboard.press('t');
@@ -326,7 +332,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
   });
 
   test('has no animations if the system asks for reduced motion', async () => {
-    const { page } = await shown(failure, { reducedMotion: 'reduce' });
+    const { page } = await shown(conditions, { reducedMotion: 'reduce' });
     const moves = 'getComputedStyle(document.querySelector(".band")).transitionDuration';
     expect(await page.evaluate(moves)).toBe('0s');
   });

@@ -167,7 +167,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
     ],
     item,
   },
-  trouble: {
+  conditions: {
     status: statusOf(
       [
         folder('notes', { confirmed: 318, quarantined: 3, gone: 2_000 }, { heldDeletes: REMOVED }),

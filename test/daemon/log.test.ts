@@ -216,7 +216,7 @@ describe('repeated failures', () => {
   it('of very many kinds use bounded memory, and every line is still logged or counted', () => {
     const said = new Said();
     for (let i = 0; i < 3_000; i += 1)
-      for (let j = 0; j < 7; j += 1) said.log.warn({ code: `C${i}` }, `trouble ${i}`);
+      for (let j = 0; j < 7; j += 1) said.log.warn({ code: `C${i}` }, `failure ${i}`);
     expect(said.clock.waiting).toBeLessThanOrEqual(500);
     said.log.flush();
     expect(said.lines).toHaveLength(3_000 * 6);

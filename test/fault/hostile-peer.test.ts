@@ -152,22 +152,22 @@ it.each(HOSTILE)('a mirror keeps its file when it receives %s', async (_, hostil
   const maxSize = 2 * 1024 * 1024;
   const tables = [{ table: 'prices', maxSize }];
   const run = await mirrored({ tables, shares: [{ data: 'report.pdf', maxSize }] });
-  const troubles = (reports: readonly MirrorReport[]) =>
+  const unsuccessful = (reports: readonly MirrorReport[]) =>
     reports.flatMap(({ alarm, failure }) => alarm ?? failure ?? []);
-  expect(troubles(await run())).toEqual([]);
+  expect(unsuccessful(await run())).toEqual([]);
   const before = contents(root);
   expect([...before.keys()].sort()).toEqual(['shares/report.pdf', 'tables/prices.csv']);
   site.proxy.behaviour = hostile;
   const reports = await run();
   expect(contents(root)).toEqual(before);
-  expect(troubles(reports), JSON.stringify(reports)).toHaveLength(2);
-  for (const { message, hint } of troubles(reports)) {
+  expect(unsuccessful(reports), JSON.stringify(reports)).toHaveLength(2);
+  for (const { message, hint } of unsuccessful(reports)) {
     expect(message).toMatch(/\S/);
     expect(hint).toMatch(/\S/);
     expect(`${message}${hint}`).not.toMatch(/\n\s+at /);
   }
   site.proxy.behaviour = sound('prices');
-  expect(troubles(await run())).toEqual([]);
+  expect(unsuccessful(await run())).toEqual([]);
   expect(contents(root)).toEqual(before);
 });
 

@@ -146,7 +146,7 @@ describe.concurrent('once', () => {
       /^peersync: The peer asks to wait for (1h|59m.*), which is longer than this run may take \(5m\)\.$/m,
     ],
     [
-      'was in trouble all the time',
+      'failed all the time',
       answering(500, 'java.lang.OutOfMemoryError'),
       '30s',
       /^peersync: The peer answers with errors: .* failed \(500\); .*OutOfMemoryError\.$/m,
@@ -176,8 +176,8 @@ interface Trouble {
   readonly says: string;
 }
 
-/** Each way of trouble that is logged, counted or waited for in a way of its own. */
-const TROUBLES: Readonly<Record<string, Trouble>> = {
+/** The failures that differ in their log lines, counts or waits. */
+const FAILURES: Readonly<Record<string, Trouble>> = {
   down: {
     behaviour: 'down',
     // Requests in flight lose their connection.
@@ -232,12 +232,12 @@ function mostInASecond(calls: readonly Recorded[]): number {
 }
 
 /**
- * The trouble begins while a daemon works, lasts until it was tried and reported as it should be,
- * and is over.
+ * Makes the peer fail while a daemon works, waits until the failure was retried and reported, and
+ * ends it.
  */
 async function goThrough(site: Site, name: string): Promise<void> {
   const { daemon, proxy } = site;
-  const { behaviour, says } = TROUBLES[name] ?? { behaviour: well, says: '' };
+  const { behaviour, says } = FAILURES[name] ?? { behaviour: well, says: '' };
   const isBusy = says === ASKS_TO_WAIT;
   const [confirmed, saidBefore] = [daemon.confirmed, daemon.said.length];
   const said = () => daemon.said.slice(saidBefore);

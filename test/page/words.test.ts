@@ -159,7 +159,7 @@ test('confirmations of the last hour are counted over all collections', () => {
 describe('the conditions on the page', () => {
   test('are the gravest first, each with a link to its section; none if all is well', () => {
     expect(shownConditions(scriptOf('quiet').status)).toEqual([]);
-    const conditions = shownConditions(scriptOf('trouble').status);
+    const conditions = shownConditions(scriptOf('conditions').status);
     expect(conditions.map(({ about, href }) => `${about} ${href}`)).toEqual([
       'usb #folders',
       'papers #time-to-search',
@@ -212,11 +212,11 @@ test('a mirror shows its condition, the files with conflicting edits, and that t
   const alarm = failure('X', 'It is empty.', 'Look at it.');
   const file = 'tables/stock.conflict.csv';
   const conflicts = [12, 19].map((pk) => ({ pk: `${pk}`, column: 'place', file, at: NOW }));
-  const troubles = mirrorConditions(
+  const shown = mirrorConditions(
     mirror('stock', { alarm, conflicts, absentSince: NOW }),
     '/srv/mirror',
   );
-  expect(troubles.map(({ level, text }) => `${level}: ${text}`)).toEqual([
+  expect(shown.map(({ level, text }) => `${level}: ${text}`)).toEqual([
     'bad: It is empty. Look at it.',
     `warn: 2 cells changed on both sides (12 place, 19 place). The peer's value was kept; yours is in /srv/mirror/${file}, which you can remove when you are done.`,
     'info: The peer does not have it; the file comes back when the peer has it again.',

@@ -120,7 +120,7 @@ async function pause(): Promise<void> {
   await site.run('resume');
 }
 
-async function troubles(): Promise<void> {
+async function outages(): Promise<void> {
   for (;;) {
     await sleep(10_000 + random.next() * 20_000);
     if (Date.now() > end) return;
@@ -196,7 +196,7 @@ it(`after ${minutes} minutes of work, kills, outages, reloads and pauses every f
   peer = await PeerProcess.start(site.path('peer'));
   configure(AT_LAST);
   startDaemon();
-  const changes = [works('inbox', 2_000), works('notes', 300), troubles(), changesTable()];
+  const changes = [works('inbox', 2_000), works('notes', 300), outages(), changesTable()];
   const all = Promise.all([watches(), looks(true), looks(false), ...changes]);
   const [memory] = await Promise.race([all, broken]);
 

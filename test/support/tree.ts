@@ -17,8 +17,8 @@ export interface TreeFile {
 }
 
 /**
- * Names that have been trouble somewhere: to shells, URLs, forms, globs, databases or people. The
- * long ones are as long as the file system allows.
+ * Names that have caused failures somewhere: in shells, URLs, forms, globs, databases or people.
+ * The long ones are as long as the file system allows.
  */
 const ODD_NAMES: readonly string[] = [
   'with some spaces.md',

@@ -73,7 +73,7 @@ export class YacyWorld {
         ...options.each?.[name],
       })),
       state: { dir: join(world.directory, 'state') },
-      // Two worlds at a time would want the same port, which `check` takes for trouble.
+      // Two worlds at a time would want the same port, which `check` reports.
       status: { listen: 'off' },
       push: {
         linger: '20ms',
