@@ -12,13 +12,13 @@ import {
 } from './commands/context.js';
 import { EXIT } from './lib/errors.js';
 
-// A reader that went away (`peersync list | head`) is no error.
+// A reader that closes the pipe (`peersync list | head`) is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT.done);
   throw error;
 });
 
-/** Behind `--` stand no options. */
+/** Returns the arguments before `--`, behind which there are no options. */
 function optionsOf(args: readonly string[]): readonly string[] {
   const end = args.indexOf('--');
   return end === -1 ? args : args.slice(0, end);
@@ -44,7 +44,7 @@ const commandLine = async (args: string[]) => {
     .wrap(Math.min(110, process.stdout.columns ?? 110))
     .exitProcess(false)
     .fail((message, error) => {
-      // Yargs goes on to the command after a failure that is only returned from.
+      // Yargs would run the command if this function returned.
       throw error ?? wrongUsage(message);
     })
     .parseAsync();
@@ -54,7 +54,7 @@ const commandLine = async (args: string[]) => {
 
 try {
   const args = hideBin(process.argv);
-  // Whoever draws or logs looks at this.
+  // All output that can have colours reads this variable.
   if (optionsOf(args).includes('--no-color')) process.env.NO_COLOR = '1';
   const completions =
     args[0] === '--get-yargs-completions'
@@ -62,7 +62,7 @@ try {
       : undefined;
   if (completions === undefined) await commandLine(asOptions(args));
   else for (const completion of completions) print(completion);
-  // A script that lost its command must not go on as if something were done: git fails, too.
+  // A script that calls peersync without a command must notice it. git fails as well.
   if (args.length === 0) process.exitCode = EXIT.usage;
 } catch (error) {
   process.exitCode = reportError(error, {

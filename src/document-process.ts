@@ -20,14 +20,14 @@ import type { Packed } from './uplink/documents.js';
  */
 
 /** RSS of the process, in bytes. */
-const MOST_MEMORY = 352 * 2 ** 20;
+const MAX_MEMORY = 352 * 2 ** 20;
 /**
- * A process that takes more than this after a document starts anew, so that the next document has
- * the same memory, in bytes.
+ * RSS after a document above which the process ends, in bytes. A new process then has all of the
+ * memory for the next document.
  */
-const TIDY_MEMORY = 176 * 2 ** 20;
-/** Time between two looks at the process, in ms. A reader can fill about 40 MB in it. */
-const LOOK_MS = 20;
+const RESTART_MEMORY = 176 * 2 ** 20;
+/** Interval of the checks, in ms. A reader can allocate about 40 MB in it. */
+const CHECK_MS = 20;
 
 if (isMainThread) await serve(process.argv[2]);
 else watch(workerData as number);
@@ -39,21 +39,21 @@ else watch(workerData as number);
  * @param parent the process id of the daemon
  */
 function watch(parent: number): void {
-  let mostCpuMs = Number.POSITIVE_INFINITY;
-  const look = () => {
+  let maxCpuMs = Number.POSITIVE_INFINITY;
+  const check = () => {
     if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL');
-    if (process.memoryUsage.rss() > MOST_MEMORY) process.kill(process.pid, LIMIT_SIGNALS.memory);
-    if (cpuMs() > mostCpuMs) process.kill(process.pid, LIMIT_SIGNALS.cpu);
-    systemClock.after(LOOK_MS, look);
+    if (process.memoryUsage.rss() > MAX_MEMORY) process.kill(process.pid, LIMIT_SIGNALS.memory);
+    if (cpuMs() > maxCpuMs) process.kill(process.pid, LIMIT_SIGNALS.cpu);
+    systemClock.after(CHECK_MS, check);
   };
-  look();
+  check();
   parentPort?.on('message', (ms: number) => {
-    mostCpuMs = cpuMs() + ms;
+    maxCpuMs = cpuMs() + ms;
   });
   parentPort?.postMessage('watching');
 }
 
-/** Processor time that the process has taken, in ms. A busy machine does not make it longer. */
+/** Returns the processor time of the process, in ms. A busy machine does not make it longer. */
 function cpuMs(): number {
   const { system, user } = process.cpuUsage();
   return (system + user) / 1000;
@@ -68,8 +68,8 @@ async function serve(starter: string | undefined): Promise<void> {
   const parent = process.ppid;
   // The daemon may be gone before there is a thread to notice it.
   if (starter !== `${parent}`) process.exit(1);
-  // A stop of the service, or Ctrl-C, reaches all its processes. The daemon ends this one, and
-  // blames no document for it.
+  // A stop of the service, or Ctrl-C, reaches all its processes. The daemon ends this one, so that
+  // it does not take the end for the fault of a document.
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => {});
   lowerPriority();
   endFirst();
@@ -107,7 +107,7 @@ async function serve(starter: string | undefined): Promise<void> {
       packed = refused('DOCUMENT_TOO_LARGE', 'it has too much text');
       body = undefined;
     }
-    const isLast = process.memoryUsage.rss() > TIDY_MEMORY;
+    const isLast = process.memoryUsage.rss() > RESTART_MEMORY;
     write({ id, packed: { ...packed, text: undefined }, isLast }, body);
     // The watching thread keeps the process alive until the daemon ends it.
     if (isLast) return;
@@ -115,13 +115,13 @@ async function serve(starter: string | undefined): Promise<void> {
   process.exit(0);
 }
 
-/** The text of a document, encoded for its way. */
+/** Returns the encoded text of a document. */
 function encodedOf(packed: Packed): Uint8Array | undefined {
   if (packed.kind !== 'content' || !('encoded' in packed.text)) return undefined;
   return packed.text.encoded;
 }
 
-/** Makes this the first process that the system ends for want of memory. */
+/** Makes this the first process that the system ends if it runs out of memory. */
 function endFirst(): void {
   try {
     writeFileSync('/proc/self/oom_score_adj', '1000');

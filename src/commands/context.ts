@@ -8,7 +8,15 @@ import { type ErrorParts, EXIT, type ExitCode, messageOf, PeersyncError } from '
 import { jsonWithConfig, withConfig } from '../lib/hint.js';
 import { writtenPath } from '../lib/home.js';
 import { versionJson, versionText } from '../lib/process.js';
-import { canDraw, type Line, painted, textOf, wantsColour, withText } from './terminal.js';
+import {
+  canDraw,
+  type Line,
+  painted,
+  restoreTerminal,
+  textOf,
+  wantsColour,
+  withText,
+} from './terminal.js';
 import { safe } from './text.js';
 import { usageMessage, YARGS_WORDS } from './usage.js';
 
@@ -421,6 +429,7 @@ export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () =>
   const listener = (signal: NodeJS.Signals) => {
     if (asked) {
       atOnce();
+      restoreTerminal();
       unlisten();
       process.kill(process.pid, signal);
       return;

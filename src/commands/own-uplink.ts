@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
-import { queueLimits } from '../daemon/parts.js';
+import { queueLimits } from '../daemon/queue-limits.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { type Logger, silentLogger } from '../lib/logger.js';

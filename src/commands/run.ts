@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
-import { Notifier } from '../daemon/watchdog.js';
+import { Notifier } from '../daemon/notifier.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { withConfig } from '../lib/hint.js';

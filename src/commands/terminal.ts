@@ -345,6 +345,18 @@ const CLEAR = '\x1b[J';
  */
 const CLEAR_LINE = `\r ${CLEAR}\r`;
 
+/**
+ * Restores the terminal of this process before a second Ctrl-C ends it. Each Ctrl-C makes the
+ * kernel discard output that the terminal has not read yet, and that may include the codes that
+ * showed the cursor again. A terminal that only gets the standard error may belong to a pager, and
+ * so its line stays.
+ */
+export function restoreTerminal(): void {
+  const { env, stderr, stdout } = process;
+  if (canDraw(stdout, env)) stdout.write(`${CLEAR_LINE}${WRAP}${SHOW_CURSOR}`);
+  else if (canDraw(stderr, env)) stderr.write(`${WRAP}${SHOW_CURSOR}`);
+}
+
 /** Where progress is shown: a terminal, or any stream for plain lines. */
 export interface ProgressStream {
   readonly isTTY?: boolean | undefined;

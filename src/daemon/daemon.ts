@@ -13,24 +13,20 @@ import {
 } from '../report/status.js';
 import { openControl } from './control.js';
 import { DaemonLog } from './log-repeats.js';
-import {
-  type DaemonOptions,
-  type OpenDeps,
-  openParts,
-  type Parts,
-  Shutdown,
-  STOP_GRACE_MS,
-} from './parts.js';
+import type { DaemonOptions, OpenDeps } from './options.js';
+import { openParts, type Parts } from './parts.js';
 import { Reloading } from './reloading.js';
+import { Shutdown, STOP_GRACE_MS } from './shutdown.js';
 import { Watchdog } from './watchdog.js';
 
 /**
  * Everything between the folders and the peer, built from a configuration.
  *
- * Life: `open` takes the lock, reads the state and brings up the embedded peer where that is the
- * peer; `start` lets the loops go. `stop` ends them in order: nothing new begins, what is under way
- * may finish, everything known is on disk, the lock is given back. A failure while opening undoes
- * what was done.
+ * - *Open*, after `open`: the lock is held, the state is read, and the embedded peer runs if it is
+ *   the configured one. If opening fails, the steps so far are undone.
+ * - *Started*, after `start`: the loops run, and commands are answered.
+ * - *Stopping*, entered by `stop`: no new work begins, work in flight may finish, the state is
+ *   written to disk, and the lock is released.
  */
 export class Daemon implements Live {
   readonly startedAt: number;
@@ -71,7 +67,7 @@ export class Daemon implements Live {
     }
   }
 
-  /** Starts the loops, and answers commands. Resolves when changes are being followed. */
+  /** Starts the loops and the servers. Resolves when changes are being followed. */
   async start(): Promise<void> {
     const { clock, current, follow, load, log, notifier, onFailure, shutdown } = this.#deps;
     const { watcher, uplink, audit, queue, mirrors, statistics, health } = this.parts;
@@ -88,11 +84,11 @@ export class Daemon implements Live {
     });
     shutdown.add('watcher', () => watcher.stop());
     watcher.start();
-    // A long answer is called off at once: the next run asks for it again, and what is to be pushed
-    // does not wait for it.
+    // Long downloads are aborted at once, so that pushes do not wait for them. The next run starts
+    // them again.
     shutdown.add('mirrors', () => mirrors.stop());
     if (follow) mirrors.start(onFailure);
-    // `once` does the audit after a repair, too: without it, what is known is not certain.
+    // `once` also audits after a repair of the state, which leaves records in doubt.
     audit.start(follow ? current.config.audit.every : 0, onFailure);
     shutdown.add('audit', () => audit.stop());
     const page = new StatusPage({
@@ -125,10 +121,10 @@ export class Daemon implements Live {
   }
 
   /**
-   * Takes up the configuration as its file is now.
+   * Reads the configuration file again and applies the changes.
    *
-   * @throws PeersyncError what is wrong with it, and then nothing changed; NOT_RELOADABLE before
-   *   the daemon has started
+   * @throws PeersyncError if the configuration has errors, and then nothing changed;
+   *   NOT_RELOADABLE before the daemon has started
    */
   async reload(): Promise<ReloadReport> {
     if (this.#reloading !== undefined) return this.#reloading.reload();
@@ -136,7 +132,7 @@ export class Daemon implements Live {
       code: 'NOT_RELOADABLE',
       message:
         'This run cannot reload its configuration now: it is starting, or does one round only.',
-      hint: 'Ask `peersync run`, once it watches.',
+      hint: 'Use it with `peersync run`, after the start.',
     });
   }
 

@@ -8,15 +8,19 @@ import type { WatchDeps } from '../watch/deps.js';
 
 const DAY_MS = 86_400_000;
 
+/** The part of the configuration that housekeeping reads. */
+type HousekeepingConfig = Pick<Config, 'folders' | 'state'>;
+
 /**
- * Takes out of state what nobody works on any more, so that it does not grow for ever.
+ * Removes obsolete records from the state, so that it does not grow for ever.
  *
- * `keep`, at the start and at each change of the configuration, lets the files of folders that left
- * it be gone, and forgets what has been gone for long; the latter again every day. `stop` ends all
- * of it; the next run does what is left.
+ * `configure` is called at the start and after each change of the configuration. It *retires* the
+ * folders that left the configuration: their files become `gone`. It also removes the records of
+ * files that have been `gone` for longer than `state.keepGone`, and repeats that every day. `stop`
+ * ends both; the next run does the rest.
  */
 export class Housekeeping {
-  #kept: Pick<Config, 'folders' | 'state'> | undefined;
+  #config: HousekeepingConfig | undefined;
   #timer: Timer | undefined;
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -24,17 +28,17 @@ export class Housekeeping {
   constructor(private readonly deps: Pick<WatchDeps, 'state' | 'clock' | 'log' | 'isEmbedded'>) {}
 
   /**
-   * This is the configuration now. To be told when nothing looks at the folders that left it any
-   * more.
+   * Applies a configuration. Must be called after the watcher has released the folders that left
+   * the configuration.
    *
-   * @throws StateError when what changed cannot be brought to the disk
+   * @throws StateError if the changes cannot be written to the disk
    */
-  async keep(config: Pick<Config, 'folders' | 'state'>): Promise<void> {
-    this.#kept = config;
+  async configure(config: HousekeepingConfig): Promise<void> {
+    this.#config = config;
     const configured = new Set(config.folders.map(({ name }) => name));
     for (const folder of [...this.deps.state.entries.folders()])
       if (!configured.has(folder)) await this.#retire(folder);
-    this.#forget();
+    this.#removeOldRecords();
     await this.#last;
   }
 
@@ -45,8 +49,8 @@ export class Housekeeping {
   }
 
   /**
-   * What the peer was sent stays known for a while, so that a folder that comes back costs no
-   * pushes.
+   * Marks the files of a folder as gone. Their records remain for a while, so that a folder that
+   * comes back causes no pushes.
    */
   async #retire(folder: string): Promise<void> {
     const { state, clock, log } = this.deps;
@@ -62,32 +66,22 @@ export class Housekeeping {
       }
       if (state.figures().unsaved > 0) await state.commit();
     }
-    if (files > 0)
-      log.info(
-        { event: 'retired', folder, files },
-        `the folder ${quoted(folder)} is not in the configuration any more: what it held (${counted(files, 'file')}) counts as gone; the peer keeps its documents until \`peersync forget ${shellWord(folder)} --remove\``,
-      );
+    if (files === 0) return;
+    const counts = files === 1 ? '1 file counts' : `${counted(files, 'file')} count`;
+    log.info(
+      { event: 'retired', folder, files },
+      `the folder ${quoted(folder)} is not in the configuration any more: its ${counts} as gone; the peer keeps its documents until \`peersync forget ${shellWord(folder)} --remove\``,
+    );
   }
 
-  /** Now, and every day from now on. */
-  #forget(): void {
-    const { clock, isEmbedded, log, state } = this.deps;
+  /** Removes old records of gone files now, and then every day. */
+  #removeOldRecords(): void {
+    const { clock, log } = this.deps;
     this.#timer?.cancel();
     if (this.#stopped) return;
-    this.#timer = clock.after(DAY_MS, () => this.#forget(), { background: true });
+    this.#timer = clock.after(DAY_MS, () => this.#removeOldRecords(), { background: true });
     this.#last = this.#last
-      .then(() => {
-        const { folders, state: kept } = this.#kept ?? {
-          folders: [],
-          state: { keepGone: Infinity },
-        };
-        const byName = new Map(folders.map((folder) => [folder.name, folder]));
-        // As long as nobody knows what the peer is, its documents may still be to be removed.
-        const mayBeEmbedded = isEmbedded() ?? true;
-        return state.forgetGone(kept.keepGone, (item) =>
-          isToBeRemoved(item, byName.get(item.folder), mayBeEmbedded),
-        );
-      })
+      .then(() => this.#forgetGone())
       .then(
         (files) =>
           log.debug(
@@ -95,7 +89,22 @@ export class Housekeeping {
             `${counted(files, 'file')} gone for long: forgotten`,
           ),
         (error: unknown) =>
-          log.warn({}, `what was gone for long could not be forgotten yet: ${messageOf(error)}`),
+          log.warn(
+            {},
+            `the records of files that are gone for long could not be removed yet: ${messageOf(error)}`,
+          ),
       );
+  }
+
+  /** Returns the number of removed records. */
+  async #forgetGone(): Promise<number> {
+    const { isEmbedded, state } = this.deps;
+    if (this.#config === undefined) return 0;
+    const byName = new Map(this.#config.folders.map((folder) => [folder.name, folder]));
+    // While the kind of peer is unknown, its documents may still have to be removed.
+    const mayBeEmbedded = isEmbedded() ?? true;
+    return await state.forgetGone(this.#config.state.keepGone, (item) =>
+      isToBeRemoved(item, byName.get(item.folder), mayBeEmbedded),
+    );
   }
 }

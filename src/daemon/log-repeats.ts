@@ -4,61 +4,66 @@ import { counted, escapeInvisible, numberText, quoted } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { RecentEvent } from '../report/status.js';
 
-/** When lines that tell of trouble become too many. */
-const TROUBLE = {
-  /** So many alike pass. */
-  first: 5,
-  /** In this time, in ms. */
-  withinMs: 600_000,
-  /**
-   * Then it is said how many more there were after each of these, the last again and again, in ms.
-   */
+/** Limits of similar lines at `warn` and `error`. */
+const FAILURE_LIMITS = {
+  /** Number of similar lines that pass. */
+  burst: 5,
+  /** Period in which they count, in ms. */
+  periodMs: 600_000,
+  /** Lengths of the windows in which further lines are counted, in ms. The last one repeats. */
   windowsMs: [10_000, 600_000, 3_600_000],
-  /** A window with fewer than this was the last. */
+  /** A window with fewer lines than this is the last. */
   quietBelow: 1,
 };
-type Patience = typeof TROUBLE;
-/** The same of lines that tell of what was done. */
-const EVENTS: Patience = { first: 20, withinMs: 10_000, windowsMs: [10_000], quietBelow: 20 };
+type Limits = typeof FAILURE_LIMITS;
+/** Limits of similar lines at `info`. */
+const INFO_LIMITS: Limits = { burst: 20, periodMs: 10_000, windowsMs: [10_000], quietBelow: 20 };
 
-/** So many kinds of lines are told apart; before there are more, all are counted anew. */
-const MOST_KINDS = 500;
-const LONGEST_SHAPE = 200;
-/** So many lines are remembered for who looks later. */
-const RECENTS_KEPT = 200;
+/** Maximum number of kinds. All counts are logged and cleared before there are more. */
+const MAX_KINDS = 500;
+const MAX_SHAPE_LENGTH = 200;
+/** Number of lines in `recents`. */
+const MAX_RECENTS = 200;
 
-/** Lines that are alike. */
+/** Lines that are similar. */
 interface Kind {
   readonly level: RecentEvent['level'];
-  readonly patience: Patience;
-  /** The number of those that passed, and when the first of them was said. */
+  readonly limits: Limits;
+  /** Number of lines that passed in the current period. */
   passed: number;
+  /** Start of the current period. */
   since: number;
-  /** Those that were not said in the window that ends with the timer, and the last of them. */
-  held: number;
+  /** Number of lines that were suppressed in the current window. */
+  suppressed: number;
   last: { readonly fields: object; readonly message: string };
+  /** Number of windows before the current one. */
   window: number;
+  /** Ends the current window; undefined if lines pass. */
   timer: Timer | undefined;
 }
 
 /**
- * The log of a daemon: says repeated things once and counts them, and remembers the last lines from
- * `info` up.
+ * The log of a daemon. It rate-limits similar lines, and keeps the last lines from `info` up.
  *
- * Lines are alike when they have the same level and code, or event and words without names and
- * numbers, and speak of the same folder, mirror or collection. The first few of a kind *pass*. Are
- * there more in a short time, the others are *held*: they go to debug, and one line says how many
- * there were: of news (`info`) every 10 s, of trouble after 10 s, then 10 min, then every hour.
- * Once a window was quiet, lines of the kind pass again. `flush` says what is still held.
+ * Lines are of the same kind if they have the same level, folder, mirror and collection, and the
+ * same code or, without a code, the same event and words apart from names and numbers. A kind is
+ * in one of two modes:
+ *
+ * - *Passing*, the initial mode: lines are logged.
+ * - *Counting*, entered when more than `burst` lines came in `periodMs`: lines go to debug. At the
+ *   end of each window, one line reports their number. A quiet window leads back to *passing*.
+ *
+ * Windows take 10 s for `info`. For `warn` and `error` they take 10 s, then 10 min, then 1 h each.
+ * `flush` reports the lines that were counted so far.
  */
 export class DaemonLog implements Logger {
-  /** The last lines that were said, oldest first. */
+  /** The last lines that were logged, oldest first. */
   readonly recents: RecentEvent[] = [];
-  readonly info = this.#counting('info', EVENTS);
-  readonly warn = this.#counting('warn', TROUBLE);
-  readonly error = this.#counting('error', TROUBLE);
-  #said = 0;
-  /** By level and what they are about. */
+  readonly info = this.#limited('info', INFO_LIMITS);
+  readonly warn = this.#limited('warn', FAILURE_LIMITS);
+  readonly error = this.#limited('error', FAILURE_LIMITS);
+  #lastId = 0;
+  /** By the result of `keyOf`. */
   readonly #kinds = new Map<string, Kind>();
 
   constructor(
@@ -70,108 +75,111 @@ export class DaemonLog implements Logger {
     this.log.debug(fields, message);
   }
 
-  /** Says what was counted and not said yet. */
+  /** Reports the lines that were counted and not reported yet. */
   flush(): void {
-    for (const kind of this.#kinds.values()) this.#release(kind);
+    for (const kind of this.#kinds.values()) this.#endWindow(kind);
     this.#kinds.clear();
   }
 
-  #counting(level: Kind['level'], patience: Patience): Logger['info'] {
+  #limited(level: Kind['level'], limits: Limits): Logger['info'] {
     return (fields, message) => {
       const key = keyOf(level, fields, message);
       const now = this.clock.now();
       const last = { fields, message };
       let kind = this.#kinds.get(key);
       if (kind === undefined) {
-        if (this.#kinds.size === MOST_KINDS) this.flush();
+        if (this.#kinds.size === MAX_KINDS) this.flush();
         kind = {
           level,
-          patience,
+          limits,
           passed: 0,
           since: now,
-          held: 0,
+          suppressed: 0,
           last,
           window: 0,
           timer: undefined,
         };
         this.#kinds.set(key, kind);
       }
-      if (now - kind.since >= patience.withinMs) [kind.since, kind.passed] = [now, 0];
-      if (kind.timer === undefined && kind.passed < patience.first) {
+      if (now - kind.since >= limits.periodMs) {
+        kind.since = now;
+        kind.passed = 0;
+      }
+      if (kind.timer === undefined && kind.passed < limits.burst) {
         kind.passed += 1;
-        this.#say(level, fields, message);
+        this.#write(level, fields, message);
         return;
       }
-      kind.held += 1;
+      kind.suppressed += 1;
       kind.last = last;
-      if (kind.timer === undefined) this.#hold(key, kind);
+      if (kind.timer === undefined) this.#beginWindow(key, kind);
       this.log.debug(fields, message);
     };
   }
 
-  #say(level: Kind['level'], fields: object, message: string): void {
+  #write(level: Kind['level'], fields: object, message: string): void {
     const { event } = fields as { readonly event?: string };
-    this.#said += 1;
-    this.recents.push({ id: this.#said, at: this.clock.now(), level, message, event });
-    if (this.recents.length > RECENTS_KEPT) this.recents.shift();
+    this.#lastId += 1;
+    this.recents.push({ id: this.#lastId, at: this.clock.now(), level, message, event });
+    if (this.recents.length > MAX_RECENTS) this.recents.shift();
     this.log[level](fields, message);
   }
 
-  #hold(key: string, kind: Kind): void {
-    const windowEnds = () => {
-      const { held } = kind;
-      this.#release(kind);
+  #beginWindow(key: string, kind: Kind): void {
+    const onEnd = () => {
+      const { suppressed } = kind;
+      this.#endWindow(kind);
       kind.window += 1;
-      if (held < kind.patience.quietBelow) this.#kinds.delete(key);
-      else this.#hold(key, kind);
+      if (suppressed < kind.limits.quietBelow) this.#kinds.delete(key);
+      else this.#beginWindow(key, kind);
     };
-    kind.timer = this.clock.after(windowMs(kind), windowEnds, { background: true });
+    kind.timer = this.clock.after(windowMs(kind), onEnd, { background: true });
   }
 
-  #release(kind: Kind): void {
-    const { held, last, level } = kind;
+  #endWindow(kind: Kind): void {
+    const { suppressed, last, level } = kind;
     kind.timer?.cancel();
     kind.timer = undefined;
-    kind.held = 0;
-    if (held === 0) return;
-    const { event, ...subjects } = aboutOf(last.fields);
+    kind.suppressed = 0;
+    if (suppressed === 0) return;
+    const { event, ...subjects } = subjectOf(last.fields);
     const time = `in the last ${durationText(windowMs(kind))}`;
-    this.#say(
+    this.#write(
       level,
-      { ...subjects, event: 'repeated', of: event, count: held },
+      { ...subjects, event: 'repeated', of: event, count: suppressed },
       event === 'confirmed'
-        ? `confirmed ${counted(held, 'more file')} of folder ${quoted(String(subjects.folder))} ${time}`
-        : `${numberText(held)} more like this ${time}, the last one: ${last.message}`,
+        ? `confirmed ${counted(suppressed, 'more file')} of folder ${quoted(String(subjects.folder))} ${time}`
+        : `${numberText(suppressed)} more like this ${time}, the last one: ${last.message}`,
     );
   }
 }
 
-function windowMs({ patience: { windowsMs }, window }: Kind): number {
+function windowMs({ limits: { windowsMs }, window }: Kind): number {
   return windowsMs[window] ?? windowsMs.at(-1) ?? 0;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What makes lines with the same words speak of different things. */
-function aboutOf(fields: object) {
+/** Returns the fields that distinguish lines with the same words. */
+function subjectOf(fields: object) {
   const { event, folder, mirror, collection, table, kind, code } = fields as Fields;
   return { event, folder, mirror, collection, table, kind, code };
 }
 
 function keyOf(level: string, fields: object, message: string): string {
-  const about = aboutOf(fields);
-  const shape = about.code === undefined ? shapeOf(fields as Fields, message) : '';
-  return [level, ...Object.values(about), shape].join(' ');
+  const subject = subjectOf(fields);
+  const shape = subject.code === undefined ? shapeOf(fields as Fields, message) : '';
+  return [level, ...Object.values(subject), shape].join(' ');
 }
 
-/** What is said, without what and how much it is said of. */
+/** Returns the words of a line without its names and numbers. */
 function shapeOf({ path, url, file, from }: Fields, message: string): string {
   let shape = message;
   for (const value of [path, url, file, from])
     if (typeof value === 'string' && value !== '')
       shape = shape.replaceAll(escapeInvisible(value), '*');
   return shape
-    .slice(0, 4 * LONGEST_SHAPE)
+    .slice(0, 4 * MAX_SHAPE_LENGTH)
     .replaceAll(/"[^"]*"|\S*\/\S*|\d[\w.,:-]*/g, '*')
-    .slice(0, LONGEST_SHAPE);
+    .slice(0, MAX_SHAPE_LENGTH);
 }

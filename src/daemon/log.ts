@@ -4,29 +4,29 @@ import { withConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { escapeInvisible, escapeUnseen } from '../lib/text.js';
 
-/** From the most words to none. */
+/** From the most verbose to none. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** A log whose level may change. */
+/** A logger whose level may change. */
 export type Log = Logger & { level: string };
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** 1 where the log is what the command prints (`run`), 2 where it goes beside a result. */
+  /** 1 if the log is the output of the command (`run`), 2 if the command also prints a result. */
   readonly fd: 1 | 2;
   readonly terminal: boolean;
-  /** The configuration that commands in its lines have to name. */
+  /** Configuration file that the commands in its lines must name with `-c`. */
   readonly config?: string | undefined;
   /** @default process.env */
   readonly env?: NodeJS.ProcessEnv;
 }
 
 /**
- * The daemon's log: readable lines on a terminal, lines with their priority for a journal, one JSON
- * object a line otherwise.
+ * Creates the log of the daemon. It writes readable lines to a terminal, lines with a priority to a
+ * journal, and otherwise one JSON object per line.
  *
- * `PEERSYNC_LOG=pretty`, `journal` or `json` overrules what the log seems to go to.
+ * `PEERSYNC_LOG=pretty`, `journal` or `json` overrides the detected format.
  */
 export async function createLog({
   config,
@@ -35,7 +35,7 @@ export async function createLog({
   terminal,
   env = process.env,
 }: LogOptions): Promise<Log> {
-  // Loaded here: the commands that need no log are quicker without it.
+  // Loaded on demand, because commands without a log start faster without it.
   const { pino, stdTimeFunctions } = await import('pino');
   const asked = env.PEERSYNC_LOG;
   let destination: DestinationStream;
@@ -83,8 +83,8 @@ function hintCompleted<T>(fields: T, config: string | undefined): T {
 }
 
 /**
- * Whether a file descriptor leads to the journal: systemd names the socket, which a redirection
- * would have replaced.
+ * Whether a file descriptor is connected to the journal. systemd names the socket in the
+ * environment; a redirected descriptor is another file.
  */
 export function isJournal(fd: number, { JOURNAL_STREAM }: NodeJS.ProcessEnv): boolean {
   if (JOURNAL_STREAM === undefined) return false;
@@ -96,20 +96,17 @@ export function isJournal(fd: number, { JOURNAL_STREAM }: NodeJS.ProcessEnv): bo
   }
 }
 
-/**
- * Writes what would act on a terminal, or would not be seen, as escapes of JSON: the values are the
- * same.
- */
+/** Escapes control and invisible characters in a line of JSON. Its values remain the same. */
 function jsonLine(line: string): string {
   return `${escapeUnseen(line.trimEnd())}\n`;
 }
 
-/** The priorities of syslog, for pino's levels. */
+/** Priorities of syslog by pino's levels. */
 const PRIORITIES: Readonly<Record<number, number>> = { 20: 7, 30: 6, 40: 4, 50: 3 };
 
 /**
- * Makes `<6>a sentence` of one of pino's JSON lines, as a journal wants it: the priority first, one
- * line an event, and no time, which the journal has.
+ * Converts one of pino's JSON lines to a line for the journal: `<6>a sentence`. The number is the
+ * priority. The time is omitted, because the journal adds it.
  */
 function journalLine(line: string): string {
   const { level, msg, err } = JSON.parse(line) as {
@@ -122,15 +119,15 @@ function journalLine(line: string): string {
 }
 
 /**
- * Several lines behind one another, with what would act on a terminal, or turn the words around,
- * written out.
+ * Joins several lines into one, and escapes characters that control a terminal or the direction of
+ * the text.
  */
 function oneLine(text: string): string {
   return escapeInvisible(text.replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' | ').replaceAll('\t', ' '));
 }
 
 /**
- * What a command says to a person who reads it in a journal: each line with the priority of errors.
+ * Formats the message of a failed command for the journal: each line has the priority of errors.
  */
 export function asErrorLines(text: string): string {
   const lines = text.split('\n').filter((line) => line.trim() !== '');

@@ -5,24 +5,27 @@ import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { CurrentConfig, ReloadReport } from '../report/status.js';
 import { configuredCredentials, readCa } from './configured-peer.js';
-import { type DaemonOptions, type Parts, queueLimits } from './parts.js';
+import type { DaemonOptions } from './options.js';
+import type { Parts } from './parts.js';
+import { queueLimits } from './queue-limits.js';
 
 export interface ReloadingDeps extends Pick<DaemonOptions, 'clock' | 'log' | 'onFailure'> {
   readonly current: CurrentConfig;
   readonly parts: Parts;
-  /** Reads the configuration anew. */
+  /** Reads the configuration file. */
   readonly load: () => Promise<Config>;
-  /** Called when `current` is another one. */
+  /** Called after `current` was replaced. */
   readonly onReload: () => void;
 }
 
 /**
- * Lets a running daemon take up its changed configuration.
+ * Applies a changed configuration to a running daemon.
  *
- * Everything is read and checked first, and what is wrong changes nothing. Then what changed takes
- * effect, and only that: what is as before goes on undisturbed. Reloads go one after the other.
- * `current` keeps whether the last one took the file up, or why not. After `stop`, which resolves
- * when none is under way, there are no more.
+ * Everything is read and checked first; a configuration with errors changes nothing. Then the
+ * changes take effect, and parts without changes continue undisturbed. Reloads run one at a time.
+ * `current.report` says whether the last reload succeeded, or why it did not.
+ *
+ * `stop` resolves when no reload is running. Later reloads are refused.
  */
 export class Reloading {
   #last: Promise<unknown> = Promise.resolve();
@@ -30,7 +33,7 @@ export class Reloading {
 
   constructor(private readonly deps: ReloadingDeps) {}
 
-  /** @throws PeersyncError: what is wrong with the configuration; nothing changed then */
+  /** @throws PeersyncError if the configuration has errors; nothing changed then */
   reload(): Promise<ReloadReport> {
     const turn = this.#last.then(() => this.#reload());
     this.#last = turn.catch(() => {});
@@ -39,7 +42,7 @@ export class Reloading {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    // What is long about a reload: the many files of a folder that was removed.
+    // Ends the longest part of a reload: retiring the files of a folder that was removed.
     await this.deps.parts.housekeeping.stop();
     await this.#last;
   }
@@ -64,22 +67,22 @@ export class Reloading {
     return { changes, restart };
   }
 
-  /** Reads and checks everything; nothing changed yet. */
+  /** Reads and checks the configuration and the files that it names. Changes nothing. */
   async #read() {
     const { current, load, clock, log } = this.deps;
     try {
-      this.#unlessStopped();
+      this.#throwIfStopped();
       const wanted = await load();
       const access = await readAccess(wanted, log);
       const taken = await reloaded(current.config, wanted);
-      this.#unlessStopped();
+      this.#throwIfStopped();
       return { taken, access };
     } catch (error) {
       const { code, hint } =
         error instanceof PeersyncError
           ? error
           : { code: 'RELOAD_FAILED', hint: 'The log says more.' };
-      // Several problems are told on lines of their own.
+      // Several errors come on separate lines.
       const message = messageOf(error)
         .replace(/(?<![.:])\n\s*/g, '; ')
         .replace(/\s*\n\s*/g, ' ');
@@ -87,13 +90,13 @@ export class Reloading {
         current.report = { ...current.report, refused: { code, message, hint, at: clock.now() } };
       log.error(
         { event: 'reload-failed', code },
-        `the configuration was not reloaded, everything goes on as before: ${messageOf(error)}`,
+        `the configuration was not reloaded, everything continues as before: ${messageOf(error)}`,
       );
       throw error;
     }
   }
 
-  /** @returns what is new in the files that it names, a line each */
+  /** @returns one line for each change in the files that the configuration names */
   async #apply(taken: Reloaded, access: PeerAccess): Promise<string[]> {
     const { current, parts, onFailure, onReload } = this.deps;
     const { client, queue, watcher, housekeeping, mirrors, audit, state } = parts;
@@ -112,7 +115,7 @@ export class Reloading {
       const { hints, rescan } = config.watch;
       queue.limit(queueLimits(config));
       watcher.configure({ folders: config.folders, hints, rescanMs: rescan });
-      await housekeeping.keep(config);
+      await housekeeping.configure(config);
       await mirrors.configure(config.mirror);
       if (config.audit.every !== before.audit.every) {
         await audit.stop();
@@ -120,17 +123,17 @@ export class Reloading {
       }
       await state.commit();
     }
-    // Somebody mended something: a peer that refused the old password need not be waited for.
+    // The peer may accept the new credentials at once, so the backoff ends.
     if (changes.length > 0) queue.tryNow();
     return changes;
   }
 
-  #unlessStopped(): void {
+  #throwIfStopped(): void {
     if (!this.#isStopped) return;
     throw new PeersyncError({
       code: 'STOPPING',
       message: 'The daemon is about to stop.',
-      hint: 'Start it again: it begins with the configuration as it is then.',
+      hint: 'Start it again: it reads the configuration file at the start.',
     });
   }
 }
@@ -138,10 +141,10 @@ export class Reloading {
 type PeerAccess = Awaited<ReturnType<typeof readAccess>>;
 
 /**
- * What the files hold that a configuration names for its peer; and whether its other secrets can be
- * read at all.
+ * Reads the credentials and certificates that a configuration names for its peer. Checks that its
+ * other secrets can be read, too.
  *
- * @throws ConfigError, or PeersyncError CONFIG_CA, for all that cannot
+ * @throws ConfigError or PeersyncError CONFIG_CA with all failures
  */
 async function readAccess({ peer, status }: Config, log: Logger) {
   const { auth, tls } = peer;
@@ -150,12 +153,12 @@ async function readAccess({ peer, status }: Config, log: Logger) {
     tls.ca === undefined ? undefined : readCa(tls.ca),
     status.token && resolveSecret(status.token, process.env, log),
   ] as const;
-  const problems = (await Promise.allSettled(reading)).flatMap((read) =>
+  const failures = (await Promise.allSettled(reading)).flatMap((read) =>
     'reason' in read ? [read.reason as unknown] : [],
   );
-  const [first] = problems;
+  const [first] = failures;
   if (first === undefined) return { credentials: await reading[0], ca: await reading[1] };
   if (!(first instanceof PeersyncError)) throw first;
   const { code, hint, exitCode } = first;
-  throw new PeersyncError({ code, hint, exitCode, message: problems.map(messageOf).join('\n  ') });
+  throw new PeersyncError({ code, hint, exitCode, message: failures.map(messageOf).join('\n  ') });
 }

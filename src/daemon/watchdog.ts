@@ -1,58 +1,66 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import type { Config } from '../config/config.js';
 import { messageOf } from '../lib/errors.js';
 import type { HealthCheck, Stuck } from '../lib/health.js';
 import { withConfig } from '../lib/hint.js';
-import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
 import { type DiskFailure, type Live, statusSentence } from '../report/status.js';
+import type { Notifier } from './notifier.js';
 
-/** How long a loop may be busy without progress unless its check says otherwise, in ms. */
+/** Default time that a loop may be busy without progress, in ms. */
 const LIMIT_MS = 90_000;
-/** Of the time that systemd grants without a sign of life. */
+/** Maximum of that limit, as a share of the time that systemd waits for a sign of life. */
 const LIMIT_SHARE = 0.75;
-const LOOKS_A_LIMIT = 9;
+/** Number of checks within the limit. */
+const CHECKS_PER_LIMIT = 9;
 /**
- * After so many looks without progress the disks are asked: people want to hear of a hung disk
- * before anything is stuck.
+ * Number of checks without progress after which the disks are probed, so that a hung disk is
+ * reported before a loop counts as stuck.
  */
-const LOOKS_UNTIL_DISKS = 2;
-const DISK_ANSWERS_MS = 5_000;
+const CHECKS_UNTIL_PROBE = 2;
+const DISK_TIMEOUT_MS = 5_000;
 
 export interface WatchdogDeps {
-  /** Asked at each look: a new configuration brings others. */
+  /** Returns the current health checks, which a reload may replace. */
   readonly health: () => readonly HealthCheck[];
   readonly notifier: Notifier;
-  /** Resolves when the disk answered. @default askDisk */
-  readonly ask?: (disk: Disk) => Promise<void>;
+  /**
+   * Resolves when the disk responds.
+   * @default probeDisk
+   */
+  readonly probe?: (disk: Disk) => Promise<void>;
 }
 
 /**
- * Feeds the watchdog of systemd for as long as every loop goes on.
+ * Sends signs of life to systemd as long as every loop makes progress.
  *
- * - *Well*: no loop is busy without progress. A sign of life leaves three times in the time that
- *   systemd grants.
- * - *Waiting for a disk*: a loop stands still, and the disk of a directory does not answer. The log
- *   says so once, and the signs go on: after a restart the loop would wait, too.
- * - *Stuck*: a loop has stood still for its limit, and all disks answer. The log says so once, and
- *   no sign leaves any more, so that systemd restarts the daemon. Should the loop go on after all,
- *   it is well again.
+ * - *Healthy*, the initial mode: no loop is busy without progress. Three signs of life are sent
+ *   within the time that systemd waits for one.
+ * - *Waiting for a disk*, entered when a loop makes no progress and the disk of a directory does
+ *   not respond. It is logged once. Signs of life continue, because a restarted daemon would wait
+ *   for the disk as well.
+ * - *Stuck*, entered when a loop made no progress for its limit while all disks respond. It is
+ *   logged once. No signs of life are sent, so that systemd restarts the daemon.
  *
- * A blocked event loop and a stopped process give no signs by themselves; that time does not count
- * against a loop. A look that fails gives no sign either.
+ * Each check enters the mode that its result calls for, from any other mode.
+ *
+ * A blocked event loop or a stopped process sends no signs of life. That time does not count
+ * against a loop. No sign is sent if a check fails.
  */
 export class Watchdog {
+  /** Empty unless the mode is *stuck*. */
   stuck: readonly Stuck[] = [];
-  /** The disk that is waited for. */
+  /** Set only while *waiting for a disk*. */
   diskFailure: DiskFailure | undefined;
   readonly #limitMs: number;
-  readonly #everyMs: number;
-  /** The disks that were asked and have not answered. */
-  readonly #asked = new Set<string>();
+  readonly #intervalMs: number;
+  /** Paths of the disks that were probed and have not responded. */
+  readonly #unanswered = new Set<string>();
   readonly #stopping = new AbortController();
-  /** The time that the process had, in ms: at most two intervals a look. */
+  /** Time that the process was able to run, in ms: at most two intervals per check. */
   #ranMs = 0;
-  #fedAt = Number.NEGATIVE_INFINITY;
+  #signAt = Number.NEGATIVE_INFINITY;
+  /** The disk or the loops that were logged last; empty while healthy. */
   #logged = '';
 
   constructor(
@@ -61,23 +69,23 @@ export class Watchdog {
   ) {
     const { watchdogMs = Number.POSITIVE_INFINITY } = deps.notifier;
     this.#limitMs = Math.min(LIMIT_MS, watchdogMs * LIMIT_SHARE);
-    this.#everyMs = this.#limitMs / LOOKS_A_LIMIT;
+    this.#intervalMs = this.#limitMs / CHECKS_PER_LIMIT;
   }
 
-  /** Looks until it is stopped; does not reject. */
+  /** Checks the loops until `stop` is called. Does not reject. */
   async start(): Promise<void> {
     const { clock, log } = this.live;
     const { signal } = this.#stopping;
     const failed = (error: unknown) =>
       log.error({ err: error }, `The health of the loops is unknown: ${messageOf(error)}`);
-    let lookedAt = clock.now();
-    await this.#feed().catch(failed);
+    let checkedAt = clock.now();
+    await this.#report().catch(failed);
     while (!signal.aborted) {
-      await clock.sleep(this.#everyMs, signal);
+      await clock.sleep(this.#intervalMs, signal);
       const now = clock.now();
-      this.#ranMs += Math.min(now - lookedAt, 2 * this.#everyMs);
-      lookedAt = now;
-      if (!signal.aborted) await this.#look().catch(failed);
+      this.#ranMs += Math.min(now - checkedAt, 2 * this.#intervalMs);
+      checkedAt = now;
+      if (!signal.aborted) await this.#check().catch(failed);
     }
   }
 
@@ -85,35 +93,36 @@ export class Watchdog {
     this.#stopping.abort();
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { clock } = this.live;
-    const still: Stuck[] = [];
+    const idle: Stuck[] = [];
     const overdue: Stuck[] = [];
     for (const check of this.deps.health()) {
       const ms = check.look(this.#ranMs);
       const stuck = { name: check.name, what: check.what, since: clock.now() - ms };
-      if (ms >= LOOKS_UNTIL_DISKS * this.#everyMs) still.push(stuck);
+      if (ms >= CHECKS_UNTIL_PROBE * this.#intervalMs) idle.push(stuck);
       if (ms >= (check.options.limitMs ?? this.#limitMs)) overdue.push(stuck);
     }
-    const disk = still.length === 0 ? undefined : await this.#findSilentDisk();
+    const disk = idle.length === 0 ? undefined : await this.#findSilentDisk();
     if (this.#stopping.signal.aborted) return;
     this.stuck = disk === undefined ? overdue : [];
-    this.diskFailure = disk && diskFailure(disk, still);
-    this.#say();
-    if (this.stuck.length === 0) await this.#feed();
+    this.diskFailure = disk && diskFailure(disk, idle);
+    this.#logChange();
+    if (this.stuck.length === 0) await this.#report();
   }
 
-  async #feed(): Promise<void> {
+  /** Sends the status, and a sign of life if it is time for one. */
+  async #report(): Promise<void> {
     const { notifier } = this.deps;
     const sentence = () => withConfig(statusSentence(this.live.status()), this.live.configFile);
     await notifier.status(sentence);
     const now = this.live.clock.now();
-    if (now - this.#fedAt < (notifier.watchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
-    this.#fedAt = now;
+    if (now - this.#signAt < (notifier.watchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
+    this.#signAt = now;
     await notifier.watchdog();
   }
 
-  #say(): void {
+  #logChange(): void {
     const { clock, log } = this.live;
     const loops = this.stuck.map(({ name }) => name);
     const before = this.#logged;
@@ -122,61 +131,61 @@ export class Watchdog {
     if (this.diskFailure !== undefined) {
       const { message, path, since } = this.diskFailure;
       const time = durationText(clock.now() - since);
-      log.warn({ event: 'disk-silent', path }, `${message} It is waited for, for ${time} so far.`);
+      log.warn({ event: 'disk-silent', path }, `${message} Waiting for it, for ${time} so far.`);
     } else if (loops.length > 0) {
-      const { since, what } = asOne(this.stuck);
+      const { since, what } = combined(this.stuck);
       const time = durationText(clock.now() - since);
       const isWatched = this.deps.notifier.watchdogMs !== undefined;
-      const end = isWatched ? 'systemd is left to restart peersync' : 'restart peersync';
+      const end = isWatched ? 'systemd restarts peersync' : 'restart peersync';
       log.error(
         { event: 'stuck', loops },
-        `stuck: ${what}, for ${time}, and nothing keeps it from going on; ${end}`,
+        `stuck: ${what}, for ${time}, although all disks answer; ${end}`,
       );
-    } else log.info({ event: 'unstuck' }, 'what stood still goes on');
+    } else log.info({ event: 'unstuck' }, 'all loops make progress again');
   }
 
   /**
-   * The first directory whose disk does not answer in time. A disk that was asked is not asked
-   * again before it answers.
+   * Probes the disks, and returns the first that does not respond in time. A disk is not probed
+   * again before it responds.
    */
   async #findSilentDisk(): Promise<Disk | undefined> {
-    const { ask = askDisk } = this.deps;
+    const { probe = probeDisk } = this.deps;
     const { clock, current } = this.live;
     const disks = disksOf(current.config);
     for (const disk of disks) {
-      if (this.#asked.has(disk.path)) continue;
-      this.#asked.add(disk.path);
-      const answered = () => void this.#asked.delete(disk.path);
-      void ask(disk).then(answered, answered); // An error is an answer.
+      if (this.#unanswered.has(disk.path)) continue;
+      this.#unanswered.add(disk.path);
+      const responded = () => void this.#unanswered.delete(disk.path);
+      void probe(disk).then(responded, responded); // An error is a response.
     }
-    await clock.sleep(Math.min(DISK_ANSWERS_MS, this.#everyMs), this.#stopping.signal);
-    return disks.find(({ path }) => this.#asked.has(path));
+    await clock.sleep(Math.min(DISK_TIMEOUT_MS, this.#intervalMs), this.#stopping.signal);
+    return disks.find(({ path }) => this.#unanswered.has(path));
   }
 }
 
-function diskFailure({ path }: Disk, still: readonly Stuck[]): DiskFailure {
-  const { since, what } = asOne(still);
+function diskFailure({ path }: Disk, idle: readonly Stuck[]): DiskFailure {
+  const { since, what } = combined(idle);
   return {
     code: 'DISK_SILENT',
     path,
     since,
     message: `The disk of ${path} does not answer: ${what}.`,
-    hint: 'Nothing is lost, and the work goes on by itself when it answers. See whether it is well: a server that is away, a device with errors (`dmesg`), a file system that was frozen.',
+    hint: 'Nothing is lost, and the work continues by itself when the disk answers. Check it: the server may be away, the device may have errors (`dmesg`), or the file system may be frozen.',
   };
 }
 
-/** What stands still, as one. */
-function asOne(still: readonly Stuck[]): Omit<Stuck, 'name'> {
+/** Combines several stuck loops into one. */
+function combined(loops: readonly Stuck[]): Omit<Stuck, 'name'> {
   return {
-    what: still.map(({ what }) => what).join('; '),
-    since: Math.min(...still.map(({ since }) => since)),
+    what: loops.map(({ what }) => what).join('; '),
+    since: Math.min(...loops.map(({ since }) => since)),
   };
 }
 
-/** A directory that the work depends on, for the disk that it is on. */
+/** A directory that the work depends on. It stands for the disk that it is on. */
 export interface Disk {
   readonly path: string;
-  /** Whether it is for peersync to write to; where it is not, nothing is ever written. */
+  /** Whether the directory belongs to peersync. Nothing is written into any other. */
   readonly isOwn: boolean;
 }
 
@@ -190,119 +199,18 @@ export function disksOf({ state, folders, mirror }: Config): readonly Disk[] {
 }
 
 /**
- * Resolves when the disk of a directory answers.
+ * Resolves when the disk of a directory responds.
  *
- * A frozen file system still answers from memory, and has nothing to sync where nothing was
- * changed. So a directory of our own gets a new time, which has to reach the disk. A process of its
- * own asks: the threads of this one may all wait for another disk.
+ * A frozen file system still responds from memory, and has nothing to sync unless something was
+ * changed. A directory of our own therefore gets a new time first, which must reach the disk. The
+ * probe is a process of its own, because all threads of this one may wait for another disk.
  */
-export function askDisk({ path, isOwn }: Disk): Promise<void> {
+export function probeDisk({ path, isOwn }: Disk): Promise<void> {
   const script = isOwn ? 'touch -m -c -- "$1" && sync -- "$1"' : 'sync -- "$1"';
   return new Promise((resolve) => {
     const child = spawn('sh', ['-c', script, 'sh', path], { stdio: 'ignore' });
     child.on('exit', () => resolve()).on('error', () => resolve());
-    // One that waits for ever keeps nobody from stopping.
+    // A probe that never ends does not delay the exit of the daemon.
     child.unref();
-  });
-}
-
-/**
- * How long one call of `systemd-notify` may take, in ms: it waits until systemd has read it, for 5
- * s at most.
- */
-const LONGEST_CALL_MS = 8_000;
-
-export interface NotifierDeps {
-  readonly log: Logger;
-  /**
-   * Brings assignments such as `READY=1` to systemd. @default the program `systemd-notify`: Node
-   * has no such sockets
-   */
-  readonly send?: (assignments: readonly string[], env: NodeJS.ProcessEnv) => Promise<void>;
-}
-
-/**
- * Tells systemd how the daemon is; does nothing where systemd did not ask (`NOTIFY_SOCKET`).
- *
- * Calls go out one at a time, in order; each resolves when it was made, and none rejects. The first
- * of several calls that fail is logged.
- */
-export class Notifier {
-  /**
-   * Without a sign of life for so long systemd ends the process; undefined where it does not watch.
-   */
-  readonly watchdogMs: number | undefined;
-  #sentence = '';
-  #last: Promise<void> = Promise.resolve();
-  #hasFailed = false;
-
-  constructor(
-    private readonly env: NodeJS.ProcessEnv,
-    private readonly deps: NotifierDeps,
-  ) {
-    const { NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID = String(process.pid) } = env;
-    const ms = Number(WATCHDOG_USEC) / 1_000;
-    if (NOTIFY_SOCKET && ms > 0 && WATCHDOG_PID === String(process.pid)) this.watchdogMs = ms;
-  }
-
-  ready(): Promise<void> {
-    return this.#say('READY=1');
-  }
-
-  /** A new configuration is being read; `ready` says when that is over. */
-  reloading(): Promise<void> {
-    return this.#say('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1_000n}`);
-  }
-
-  stopping(): Promise<void> {
-    return this.#say('STOPPING=1');
-  }
-
-  /**
-   * One sentence for `systemctl status`, where it is another one; asked for only where systemd
-   * reads it.
-   */
-  async status(sentence: () => string): Promise<void> {
-    if (!this.env.NOTIFY_SOCKET) return;
-    const text = sentence().replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
-    if (text === this.#sentence) return;
-    this.#sentence = text;
-    await this.#say(`STATUS=${text}`);
-  }
-
-  /** A sign of life. */
-  watchdog(): Promise<void> {
-    return this.#say('WATCHDOG=1');
-  }
-
-  #say(...assignments: readonly string[]): Promise<void> {
-    if (this.env.NOTIFY_SOCKET) this.#last = this.#last.then(() => this.#send(assignments));
-    return this.#last;
-  }
-
-  async #send(assignments: readonly string[]): Promise<void> {
-    const { log, send = sendByProgram } = this.deps;
-    try {
-      await send(assignments, this.env);
-      this.#hasFailed = false;
-    } catch (error) {
-      if (!this.#hasFailed)
-        log.warn(
-          { event: 'notify', error: messageOf(error) },
-          `systemd could not be told how peersync is: ${messageOf(error)}; see that the program systemd-notify is installed, and that the unit has NotifyAccess=all`,
-        );
-      this.#hasFailed = true;
-    }
-  }
-}
-
-function sendByProgram(assignments: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const options = { env: { ...env }, timeout: LONGEST_CALL_MS, killSignal: 'SIGKILL' } as const;
-    execFile('systemd-notify', [...assignments], options, (error, _stdout, stderr) => {
-      if (error === null) resolve();
-      else if (error.killed) reject(new Error(`no answer within ${LONGEST_CALL_MS / 1_000} s`));
-      else reject(new Error(stderr.trim() || error.message));
-    });
   });
 }

@@ -7,7 +7,7 @@ import { LANES, type Lane, type Outcome, type QueuePolicy } from './options.js';
 /** The outcomes that open the circuit once there are enough of them. `busy` is not among them. */
 export type PeerFailureKind = 'unreachable' | 'failing' | 'denied' | 'weak';
 
-/** Describes each kind of trouble, as the end of a sentence whose subject is the peer. */
+/** Describes each kind of failure, as the end of a sentence whose subject is the peer. */
 export const PEER_FAILURE_WORDS: Readonly<Record<PeerFailureKind, string>> = {
   unreachable: 'does not answer',
   failing: 'answers with errors',
@@ -29,17 +29,17 @@ export interface CircuitStatus {
   readonly state: 'closed' | 'open' | 'half-open';
   /**
    * Closed: when the peer began to answer (or the queue was created). Otherwise: when this kind of
-   * trouble began.
+   * failure began.
    */
   readonly since: number;
-  /** When the outage began, in any kind of trouble. Set only while not closed. */
+  /** When the outage began, with any kind of failure. Set only while not closed. */
   readonly downSince?: number;
   readonly reason?: PeerFailure;
   /** Lanes that are held back. Empty while closed. */
   readonly held: readonly Lane[];
   /** Time of the next probe. Set only while open. */
   readonly nextProbeAt?: number | undefined;
-  /** Number of requests that failed since this kind of trouble began; 0 while closed. */
+  /** Number of requests that failed since this kind of failure began; 0 while closed. */
   readonly tries: number;
 }
 
@@ -56,7 +56,7 @@ type Kind = FailedOutcome['kind'];
 
 /**
  * State while the circuit is not closed. `since` and `tries` count from the start of this kind of
- * trouble, `downSince` and `downTries` from the start of the outage.
+ * failure, `downSince` and `downTries` from the start of the outage.
  */
 interface Outage {
   readonly kind: Kind;
@@ -66,7 +66,7 @@ interface Outage {
   tries: number;
   readonly downSince: number;
   downTries: number;
-  /** Lanes in which this trouble occurred. */
+  /** Lanes in which this failure occurred. */
   readonly lanes: Set<Lane>;
   /** Number of probes that failed in a row. */
   failedProbes: number;
@@ -91,14 +91,14 @@ interface Outage {
  *   While a download is the probe, a request of another lane may start and replaces it as the
  *   probe, because downloads may take long.
  *
- * If the peer is unreachable, all lanes are held. In other trouble, only lanes that had it are
- * held, because some pages of a peer need no credentials and work while pushes fail. Answers in the
- * other lanes do not close the circuit. Another lane is held from its own first failure of this
+ * If the peer is unreachable, all lanes are held. With any other failure, only lanes that had it
+ * are held, because some pages of a peer need no credentials and work while pushes fail. Answers in
+ * the other lanes do not close the circuit. Another lane is held from its own first failure of this
  * kind on.
  *
  * A peer that is `busy` asks to wait, by Retry-After or, without it, for our backoff. This holds
- * all lanes but is not trouble: the status stays `closed`, `endWait` does not shorten the wait, and
- * all lanes may start when it is over.
+ * all lanes but is not a failure: the status stays `closed`, `endWait` does not shorten the wait,
+ * and all lanes may start when it is over.
  *
  * `interactive` is never held. Its requests count only if they show that the peer is reachable,
  * unreachable or busy. Any other failure concerns that request only.
@@ -154,9 +154,10 @@ export class Breaker {
     return this.#outage?.probeAt ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** How long the peer has been answering, in ms; 0 while pushes or look-ups are in trouble. */
+  /** The time that the peer has been answering, in ms; 0 while pushes or look-ups fail. */
   answeringForMs(now: number): number {
-    const isFailing = this.#trouble !== undefined && (this.holds('push') || this.holds('confirm'));
+    const isFailing =
+      this.#failureOutage !== undefined && (this.holds('push') || this.holds('confirm'));
     return isFailing ? 0 : now - this.#closedSince;
   }
 
@@ -177,20 +178,21 @@ export class Breaker {
 
   /** Ends the backoff now. Called when the peer is known, or hoped, to be back. */
   endWait(now: number): void {
-    if (this.#trouble) this.#trouble.probeAt = Math.min(this.#trouble.probeAt, now);
+    if (this.#failureOutage)
+      this.#failureOutage.probeAt = Math.min(this.#failureOutage.probeAt, now);
   }
 
   /** Called when a request starts; only if `admitsFrom` allows it. */
   started(lane: Lane, now: number): Ticket {
     const ticket = { lane, startedAt: now, epoch: this.#epoch };
-    if (this.#trouble && this.holds(lane)) this.#trouble.probe = ticket;
+    if (this.#failureOutage && this.holds(lane)) this.#failureOutage.probe = ticket;
     return ticket;
   }
 
   /**
    * Called when a request ended. `error` is set unless it was answered.
    *
-   * @returns whether this closed a circuit that had been in trouble
+   * @returns whether this closed a circuit that had been open because of failures
    */
   ended(ticket: Ticket, outcome: Outcome, now: number, error?: unknown): boolean {
     const wasProbe = this.#outage?.probe === ticket;
@@ -202,7 +204,7 @@ export class Breaker {
     return false;
   }
 
-  get #trouble(): Outage | undefined {
+  get #failureOutage(): Outage | undefined {
     return this.#outage?.kind === 'busy' ? undefined : this.#outage;
   }
 
@@ -261,7 +263,7 @@ export class Breaker {
     this.#strikes = [];
     this.#epoch += 1;
     // A busy peer answers.
-    if (kind === 'busy' && this.#trouble) this.#closedSince = now;
+    if (kind === 'busy' && this.#failureOutage) this.#closedSince = now;
     const sameKind = strikes.filter((strike) => strike.kind === kind);
     const [since, tries] = [sameKind[0]?.at ?? now, sameKind.length];
     const { downSince = since, downTries = tries, lanes = [] } = before ?? {};

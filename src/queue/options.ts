@@ -37,8 +37,8 @@ export interface LaneLimits {
 export interface QueueLimits {
   readonly lanes: Readonly<Record<Lane, LaneLimits>>;
   /**
-   * How long one request may run before the health check fails, in ms; `mirror` requests twelve
-   * times as long.
+   * Longest time of one request before the health check fails, in ms; `mirror` requests may take
+   * twelve times as long.
    */
   readonly longestMs?: number;
 }
@@ -65,7 +65,7 @@ export const DEFAULT_POLICY = {
   },
   /** Returns a random number from 0 to 1, for jitter. */
   random: Math.random,
-  /** Interval at which lasting trouble, or a peer that stays busy, is logged again. */
+  /** Interval at which a lasting failure, or a peer that stays busy, is logged again. */
   logAgainMs: 3_600_000,
   /** Longest Retry-After that is honoured. */
   retryAfterMaxMs: 3_600_000,

@@ -259,7 +259,7 @@ export class RequestQueue {
     return !this.#isStopping && this.#mayRun(this.#lanes[name], this.#options.clock.now());
   }
 
-  /** How long the peer has been answering, in ms; 0 while pushes or look-ups are in trouble. */
+  /** The time that the peer has been answering, in ms; 0 while pushes or look-ups fail. */
   get answeringForMs(): number {
     return this.#breaker.answeringForMs(this.#options.clock.now());
   }

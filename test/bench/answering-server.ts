@@ -5,7 +5,7 @@
 import { createServer } from 'node:http';
 import { listen } from './listening.js';
 
-/** What the peer counted since the message before. */
+/** Counts since the previous message. */
 export interface Answered {
   readonly pushed: number;
   readonly lookUps: number;

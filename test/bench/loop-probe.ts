@@ -11,7 +11,7 @@ export interface Probed {
   readonly longestMs: number;
   readonly p999Ms: number;
   readonly looks: number;
-  /** Of all threads, since the process began, in ms. */
+  /** Processor time of all threads since the start of the process, in ms. */
   readonly cpuMs: number;
 }
 

@@ -21,10 +21,10 @@ const PROBE = pathToFileURL(join(import.meta.dirname, 'loop-probe.js')).href;
 const STOP_MS = 60_000;
 const CALM_SHARE = 0.03;
 const CALM_LOOK_MS = 2_000;
-/** So much of what a command prints is kept; the lines are counted all. */
+/** Number of characters of the output that are kept. All lines are counted. */
 const KEPT_CHARACTERS = 1_000_000;
 
-/** What the unit of systemd sets, for that is how it runs for years. */
+/** Returns the environment of the systemd unit, in which the daemon usually runs. */
 function unitEnvironment(): Record<string, string> {
   const unit = readFileSync(
     resolve(import.meta.dirname, '../../../systemd/peersync.service'),
@@ -56,7 +56,7 @@ export class ScaleDaemon {
   readonly #dir: string;
   readonly #config: string;
   readonly #settings: object;
-  /** What the event loop did at the last start until the code was loaded. */
+  /** Measurements of the event loop while the code was loaded at the last start. */
   loading: Probed | undefined;
   #child: ChildProcess | undefined;
   #ended: string | undefined;
@@ -67,7 +67,7 @@ export class ScaleDaemon {
     this.#dir = dir;
     this.#config = join(dir, 'config.json');
     this.stateDir = join(dir, 'state');
-    // As many requests at once as the bare script: the defaults.
+    // The default concurrency, which the bare script uses as well.
     this.#settings = {
       peer: { url: peer, dialect: 'standard' },
       folders: [
@@ -145,7 +145,7 @@ export class ScaleDaemon {
     return performance.now() - startedAt;
   }
 
-  /** What the event loop did since the last question. */
+  /** Returns the measurements of the event loop since the last call. */
   probe(question: ProbeQuestion = 'read'): Promise<Probed> {
     const child = this.#running();
     return new Promise((resolve, reject) => {

@@ -288,7 +288,7 @@ class ScaleBench {
   #blocks(step: string, probed: Probed, beside?: Probed): void {
     const { p999Ms, longestMs, looks } = probed;
     const { p999, longest } = BLOCK_MS;
-    // Of fewer looks it is the longest.
+    // With fewer measurements the percentile is the longest of them.
     const figure = row(`block of the event loop, p99.9: ${step}`, p999Ms, p999, 'ms');
     if (looks >= 1_000) this.#rows.push(promised(figure, `at most ${p999} ms`, p999Ms <= p999));
     const limit = beside?.longestMs ?? longest;
@@ -313,7 +313,7 @@ class ScaleBench {
     const startedAt = now();
     try {
       await work();
-      // Where others work beside it, the times and the blocks are theirs too.
+      // Other programs on the machine make the times and blocks longer.
       const load = `load ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} processors`;
       process.stderr.write(`  ${name}: ${seconds(now() - startedAt)} (${load})\n`);
     } catch (error) {
@@ -344,7 +344,7 @@ function plant(tree: string, files: number, bytes: number): void {
   }
 }
 
-/** What the bare script takes for the first files of a tree. */
+/** Time of the bare script for the first files of a tree. */
 type Bare = { readonly ms: number; readonly cpuMs: number };
 async function bareSync(peer: Peer, tree: string, client: 'fetch' | 'undici'): Promise<Bare> {
   const program = join(import.meta.dirname, 'scale-bare.js');

@@ -22,7 +22,7 @@ export class Server<Counted = never> {
     return new Server<Counted>(String(said).trim(), child);
   }
 
-  /** What it counted. @param question `reset`: it counts anew from now on */
+  /** Returns the counts. @param question `reset` sets them to zero afterwards */
   async counted(question: 'read' | 'reset' = 'read'): Promise<Counted> {
     const message = once(this.child, 'message');
     this.child.send(question);

@@ -12,9 +12,9 @@ const FILES = 3_000;
 const FILE_BYTES = 2_048;
 const PER_REQUEST = 50;
 /**
- * As measured with a warm YaCy on two cores: 180 documents a second with two workers and fewer with
- * one, for reading and answering a request goes beside the indexing of another; half a millisecond
- * a look-up.
+ * Measurements of a warm YaCy on two cores: 180 documents a second with two workers, and fewer with
+ * one, because it reads and answers one request while it indexes another; half a millisecond for a
+ * look-up.
  */
 const MS_A_DOCUMENT = 5.5;
 const MS_A_LOOKUP = 0.5;

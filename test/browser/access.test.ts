@@ -7,22 +7,22 @@ import { item, mirror, NOW } from './reports.js';
 import { scriptOf } from './scripts.js';
 import { type Script, StandIn } from './stand-in.js';
 
-const failure = scriptOf('trouble');
+const conditions = scriptOf('conditions');
 
 async function ready(page: Page): Promise<void> {
   await page.locator('#connection', { hasText: /^live$/ }).waitFor();
   await page.locator('#files tbody tr:not(.below)').first().waitFor();
 }
 
-/** The page of a stand-in that says this, when all of it is drawn. */
-async function shown(script: Script = failure, options: Parameters<typeof visit>[1] = {}) {
+/** Returns the page of a stand-in after all of it is drawn. */
+async function shown(script: Script = conditions, options: Parameters<typeof visit>[1] = {}) {
   const standIn = await StandIn.start(script);
   const { page } = await visit(standIn.url, options);
   await ready(page);
   return { standIn, page };
 }
 
-/** What has the focus, as a person who does not see it hears it, and whether the focus is seen. */
+/** Returns the accessible name of the focused element, and whether its focus ring is visible. */
 const FOCUSED = `(() => {
   const at = document.activeElement;
   const ring = getComputedStyle(at.closest('.field') ?? at);
@@ -41,8 +41,8 @@ interface Focused {
   readonly isSeen: boolean;
 }
 
-describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: LIMIT_MS }, () => {
-  test('leads through everything by the tab key, with a name and a visible focus each', async () => {
+describe.skipIf(CHROMIUM === undefined)('the page by keyboard', { timeout: LIMIT_MS }, () => {
+  test('reaches every control by the Tab key, each with a name and a visible focus', async () => {
     const { page } = await shown();
     const stops: Focused[] = [];
     for (let i = 0; i < 120; i += 1) {
@@ -59,11 +59,11 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     expect(names).toEqual(expect.arrayContaining(wanted));
     expect(stops.filter(({ name }) => name === '')).toEqual([]);
     expect(stops.filter(({ isSeen }) => !isSeen)).toEqual([]);
-    // Nothing is a trap: the walk ended.
+    // No control traps the focus.
     expect(stops.length).toBeLessThan(120);
   });
 
-  test('skips to the content, and has its shortcuts, which rest while somebody types', async () => {
+  test('skips to the content, and has shortcuts that are off while somebody types', async () => {
     const { page, standIn } = await shown();
     const focus = async () => (await page.evaluate(FOCUSED)) as Focused;
     const focusedId = () => page.evaluate('document.activeElement.id');
@@ -84,7 +84,7 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'hidden' });
 
     await page.keyboard.press('p');
-    // A browser tells that a menu is open when it has drawn it.
+    // The menu has the focus after it was drawn.
     await until(
       async () => (await focus()).name === 'for 15 minutes',
       'the menu is open and has the focus',
@@ -101,15 +101,18 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     await until(async () => (await focusedId()) === 'mirrors', 'the mirrors have the focus');
   });
 
-  test('asks before it takes what the peer has, and takes no for an answer', async () => {
+  test('asks for confirmation before a mirror accepts the version of the peer, and does nothing on Cancel', async () => {
     const { code, message, hint } = new MirrorCondition('TABLE_GONE', 'prices', 'the table prices');
     const mirrors = [mirror('prices', { condition: { code, message, hint, since: 1 } })];
-    const { page, standIn } = await shown({ ...failure, status: { ...failure.status, mirrors } });
+    const { page, standIn } = await shown({
+      ...conditions,
+      status: { ...conditions.status, mirrors },
+    });
     const accept = page.getByRole('button', { name: 'Accept what the peer has of prices' });
     await accept.click();
     const dialog = page.getByRole('dialog', { name: 'Take what the peer has of prices?' });
     await dialog.waitFor();
-    // It says what happens then, and not that the file stays as it is until then.
+    // The text describes the effect of accepting, after which the file does not stay as it was.
     const said = await dialog.textContent();
     expect(said).toMatch(
       /does not have the table prices any more\. If that is right, .*removes the file/,
@@ -125,8 +128,8 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
   });
 });
 
-describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIMIT_MS }, () => {
-  test('has landmarks, one heading above the others, and names for what has no words', async () => {
+describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () => {
+  test('has landmarks, one main heading, captions of tables and descriptions of charts', async () => {
     const { page } = await shown();
     for (const role of ['banner', 'main', 'complementary', 'contentinfo'] as const) {
       expect(await page.getByRole(role).count(), role).toBe(1);
@@ -146,13 +149,34 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     ]) {
       expect(await page.getByRole('img', { name: words }).count()).toBe(1);
     }
-    // A change of the world is read out, and not each second of it.
+    // A screen reader announces this text when the condition changes.
     expect(await page.getByRole('status').textContent()).toMatch(
       /^20,848 documents searchable, 2,000 of them of removed files\. 44 need you\. The folder "usb" is held/,
     );
   });
 
-  test('has what is wrong with a mirror over the whole width of its table', async () => {
+  test('shows every condition: the gravest in the headline, the others below', async () => {
+    const { page } = await shown();
+    expect(await page.locator('.detail > a').allInnerTexts()).toEqual(['usb']);
+    expect(await page.locator('#attention li p > a').allInnerTexts()).toEqual([
+      'papers',
+      'mirrors',
+      'notes',
+      'quarantine',
+      'mirrors',
+      'mirrors',
+      'papers',
+      'state',
+    ]);
+  });
+
+  test('groups the digits of large numbers', async () => {
+    const { page } = await shown();
+    const counts = page.locator('.status-count .number');
+    expect(await counts.allInnerTexts()).toEqual(['0', '0', '18,848', '44', '12', '2,000']);
+  });
+
+  test('shows the conditions of a mirror over the whole width of its table', async () => {
     const { page } = await shown();
     const widthOf = async (place: string) =>
       (await page.locator(place).first().boundingBox())?.width;
@@ -161,10 +185,10 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
 
   test.each([
     ['waits', NOW + 60_000],
-    // The button stays in its place, or a click could miss it.
-    ['is just made', undefined],
+    // The button stays, so that a click does not miss it.
+    ['is running', undefined],
   ])(
-    'asks a peer that is away at once when a person says so, while the next try %s',
+    'sends a request to an unreachable peer at once on Try now, while the next try %s',
     async (_, nextProbeAt) => {
       const away = { ...scriptOf('away') };
       away.status = structuredClone(away.status);
@@ -177,8 +201,8 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     },
   );
 
-  test('asks again for files that could not be listed', async () => {
-    const standIn = await StandIn.start(failure);
+  test('loads the list of files again after a failure', async () => {
+    const standIn = await StandIn.start(conditions);
     standIn.isBroken = true;
     const { page, forgive } = await visit(standIn.url);
     forgive(/status of 409/);
@@ -187,13 +211,12 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     page.on('response', (response) => {
       if (response.status() === 409) refused += 1;
     });
-    // More often than there is news.
-    await until(() => refused > 2, 'it is asked again');
+    await until(() => refused > 2, 'the list is requested again');
     standIn.isBroken = false;
     await ready(page);
   });
 
-  test('finds files by name, and asks one question at a time', async () => {
+  test('finds files by name, and sends one query at a time', async () => {
     const { page, standIn } = await shown();
     standIn.listMs = 300;
     await page.getByRole('searchbox', { name: 'Find a file' }).pressSequentially(' Minutes ');
@@ -202,40 +225,49 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
   });
 
   test.each([
-    ['trouble', 360],
+    ['conditions', 390],
+    ['conditions', 360],
     ['busy', 360],
-    ['trouble', 320],
-  ])('%s fits a screen of %d px', async (name, width) => {
-    const standIn = await StandIn.start(scriptOf(name));
-    const { page } = await visit(standIn.url, { viewport: { width, height: 740 } });
-    await page.locator('#connection', { hasText: /^live$/ }).waitFor();
-    await page.locator('#folders tbody tr').first().waitFor();
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
-    expect(
-      await page.evaluate(
-        '[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, .unseen, .sprite, .plot, .wide thead, .menu") && e.checkVisibility()).map((e) => e.className || e.tagName)',
-      ),
-    ).toEqual([]);
-    // Nor is anything hidden in a box that scrolls by itself.
-    const scrolled =
-      '[...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth + 1).length';
-    expect(await page.evaluate(scrolled)).toBe(0);
-  });
+    ['conditions', 320],
+  ])(
+    'shows the script %s without anything cut off or hidden on a screen of %d px',
+    async (name, width) => {
+      const standIn = await StandIn.start(scriptOf(name));
+      const { page } = await visit(standIn.url, { viewport: { width, height: 740 } });
+      await page.locator('#connection', { hasText: /^live$/ }).waitFor();
+      await page.locator('#folders tbody tr').first().waitFor();
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
+        width,
+      );
+      expect(
+        await page.evaluate(
+          '[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, .unseen, .sprite, .plot, .wide thead, .menu") && e.checkVisibility()).map((e) => e.className || e.tagName)',
+        ),
+      ).toEqual([]);
+      // No table scrolls sideways either.
+      const scrolled =
+        '[...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth + 1).length';
+      expect(await page.evaluate(scrolled)).toBe(0);
+    },
+  );
 
-  test('shows names as they are, whatever is in them', async () => {
+  test('shows markup in names as text', async () => {
     const evil = '<img src="/x" onerror="window.isTaken = true"><b>bold</b> & `code`.md';
-    const mirrors = failure.status.mirrors.map((mirror) => ({
+    const mirrors = conditions.status.mirrors.map((mirror) => ({
       ...mirror,
       notes: [`It is called ${evil}`],
     }));
-    const folders = failure.status.folders.map((folder) => ({ ...folder, path: `/srv/${evil}` }));
+    const folders = conditions.status.folders.map((folder) => ({
+      ...folder,
+      path: `/srv/${evil}`,
+    }));
     const names = (index: number) => ({ path: evil, file: `/srv/${index}/${evil}`, message: evil });
     const { page } = await shown({
-      status: { ...failure.status, mirrors, folders },
+      status: { ...conditions.status, mirrors, folders },
       recents: [{ id: 1, at: 1, level: 'warn', message: `skipped ${evil}` }],
       item: (index, status) => ({ ...item(index, status), ...names(index) }),
     });
-    for (const place of ['#files .path', '#folders .path', '#mirrors .troubles', '.events']) {
+    for (const place of ['#files .path', '#folders .path', '#mirrors .conditions', '.events']) {
       const text = await page.locator(place).first().textContent();
       expect(text, place).toContain('<img src="/x" onerror="window.isTaken = true"><b>bold</b> & ');
     }
@@ -243,12 +275,12 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     expect(await page.evaluate('window.isTaken')).toBeUndefined();
   });
 
-  test('writes out what is not seen in a name, wherever it shows one', async () => {
+  test('writes invisible characters in names as escapes, wherever it shows a name', async () => {
     const path = 'in\u202evoice\u200b\n.pdf';
     const odd = { ...item(0, 'quarantined'), path, file: `/srv/library/papers/${path}` };
     const why = { ...scriptOf('quiet').why, file: odd.file, path } as NonNullable<Script['why']>;
-    const status = { ...failure.status, items: { ...failure.status.items, quarantined: 1 } };
-    const { page } = await shown({ ...failure, status, item: () => odd, why });
+    const status = { ...conditions.status, items: { ...conditions.status.items, quarantined: 1 } };
+    const { page } = await shown({ ...conditions, status, item: () => odd, why });
     const written = 'in\\u202evoice\\u200b\\x0a.pdf';
     const link = page.locator('#files').getByRole('link', { name: `papers/${written}` });
     expect(await link.locator('.written').allInnerTexts()).toEqual(['\\u202e', '\\u200b', '\\x0a']);
@@ -259,27 +291,28 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     expect(await page.locator('body').innerText()).not.toMatch(/[\u200b\u202e]/);
   });
 
-  test('has a legend for what is told by colours alone', async () => {
+  test('has legends for its colours', async () => {
     const { page } = await shown();
     const legends = await page.locator('.legend').allInnerTexts();
     expect(legends.map((text) => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
       'p50 p95',
       'pending accepted confirmed quarantine skipped',
-      'as usual wants a look failed',
+      'information warning failure',
     ]);
   });
 
-  test('shows a page with a way home for an address that there is not', async () => {
-    const standIn = await StandIn.start(failure);
+  test('leads from an unknown address back to the status page', async () => {
+    const standIn = await StandIn.start(conditions);
     const { page, forgive } = await visit(`${standIn.url}nothing`);
     forgive(/status of 404/);
-    await page.getByRole('heading', { name: 'Nothing is here.' }).waitFor();
-    await page.getByRole('link', { name: 'Go to the status page' }).click();
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
+    const navigation = page.getByRole('navigation', { name: 'Pages of peersync' });
+    await navigation.getByRole('link', { name: 'Status' }).click();
     await ready(page);
   });
 
-  test('remembers whether it is to be light or dark', async () => {
-    const { page } = await shown(failure, { colorScheme: 'light' });
+  test('keeps the light or dark theme that was chosen', async () => {
+    const { page } = await shown(conditions, { colorScheme: 'light' });
     const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
     const bright = await ground();
     await page.keyboard.press('t');
@@ -298,8 +331,8 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     expect(await ground()).toBe(bright);
   });
 
-  test('stands still for who wants that', async () => {
-    const { page } = await shown(failure, { reducedMotion: 'reduce' });
+  test('has no animations if the system asks for reduced motion', async () => {
+    const { page } = await shown(conditions, { reducedMotion: 'reduce' });
     const moves = 'getComputedStyle(document.querySelector(".band")).transitionDuration';
     expect(await page.evaluate(moves)).toBe('0s');
   });

@@ -7,7 +7,7 @@ import { afterwards } from '../support/afterwards.js';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
-/** How long a test in a browser may take: machines are shared, and a browser is heavy. */
+/** Time limit of a test in a browser, in ms. A browser is slow on a busy machine. */
 export const LIMIT_MS = 240_000;
 
 /**
@@ -36,16 +36,13 @@ afterAll(async () => {
 /** A page of its own in the browser that the tests of a file share. */
 export interface Visit {
   readonly page: Page;
-  /** What no visit may show: errors on the console, refused content, requests to elsewhere. */
+  /** Failures that no visit may have: console errors, refused content, requests to other hosts. */
   readonly failure: string[];
-  /** Takes back what a test brought about itself, such as a daemon that is away. */
+  /** Ignores failures that a test causes on purpose, such as a stopped daemon. */
   forgive(pattern: RegExp): void;
 }
 
-/**
- * Visits an address. At its end the test fails when anything was wrong that nobody sees on the
- * page.
- */
+/** Opens an address. The test fails at its end if the visit had failures. */
 export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
   browser ??= chromium.launch({
     executablePath: CHROMIUM ?? '',
@@ -79,7 +76,7 @@ export async function visit(url: string, options: BrowserContextOptions = {}): P
 
 const shots: string[] = [];
 
-/** Keeps a picture of the page, outside of the repository, for who wants to look. */
+/** Saves a screenshot outside of the repository. */
 export async function shoot(page: Page, name: string, fullPage = true): Promise<void> {
   const directory = process.env.PEERSYNC_ARTIFACTS ?? join(tmpdir(), 'peersync-pictures');
   mkdirSync(directory, { recursive: true });

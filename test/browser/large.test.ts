@@ -6,10 +6,7 @@ import { event, hourOf, item, NOW } from './reports.js';
 import { hugeStatus } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
-/**
- * How long the page's thread has worked, in ms of a processor: what others do on the machine does
- * not count.
- */
+/** Returns a function that returns the processor time of the thread of the page, in ms. */
 async function workOf(page: Page): Promise<() => Promise<number>> {
   const browser = await page.context().newCDPSession(page);
   await browser.send('Performance.enable', { timeDomain: 'threadTicks' });
@@ -26,7 +23,7 @@ describe.skipIf(CHROMIUM === undefined)(
   'the page at 1,000,000 items, 200 folders and 2,000 mirrors',
   { timeout: LIMIT_MS },
   () => {
-    test('stays small and answers while everything changes', async () => {
+    test('keeps the document small and responds while everything changes', async () => {
       const status = hugeStatus();
       expect(
         status.items.pending + status.items.confirmed + status.items.quarantined,
@@ -54,7 +51,9 @@ describe.skipIf(CHROMIUM === undefined)(
         const sample = { at: NOW + step * 10_000, confirmed: 8_000, waiting: 900_000, ...times };
         standIn.send({ kind: 'samples', samples: [sample] });
         const wanted = (812 + step).toLocaleString('en');
-        await page.locator('.station.s-confirmed .note', { hasText: `+${wanted}/s` }).waitFor();
+        await page
+          .locator('.status-count.s-confirmed .note', { hasText: `+${wanted}/s` })
+          .waitFor();
       }
       expect(await page.evaluate(NODES)).toBeLessThan(before + 300);
       const each = ((await work()) - drawn) / STEPS;
@@ -64,7 +63,7 @@ describe.skipIf(CHROMIUM === undefined)(
       expect(drawn).toBeLessThan(2_000);
       expect(each).toBeLessThan(200);
 
-      // Every mirror is found, wherever it stands; those with an alarm come first.
+      // Mirrors with a condition come first, and the filter finds the others.
       expect(await page.locator('#mirrors tbody tr:not(.below)').count()).toBe(20);
       expect(await page.locator('#mirrors tbody tr.below').first().textContent()).toContain(
         'It is empty.',
@@ -75,11 +74,11 @@ describe.skipIf(CHROMIUM === undefined)(
         'one mirror',
       );
       await page.getByRole('searchbox', { name: 'Find a mirror' }).fill('table-nowhere');
-      await page.getByText('None of the 2,000 mirrors is called so.').waitFor();
+      await page.getByText('None of the 2,000 mirrors has that name.').waitFor();
 
       await page.getByRole('button', { name: 'files: the next page' }).click();
       await page.getByText('11–20 of 2,000', { exact: true }).first().waitFor();
-      await page.getByRole('button', { name: 'files: the page before' }).click();
+      await page.getByRole('button', { name: 'files: the previous page' }).click();
       await page.getByText('1–10 of 2,000', { exact: true }).first().waitFor();
       await shoot(page, 'huge-desktop', false);
     });

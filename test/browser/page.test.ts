@@ -5,10 +5,10 @@ import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
 
-/** What the top of the page says when all of so many files are searchable. */
+/** Matches the headline when all of a number of files are searchable. */
 const rest = (files: number) => new RegExp(`^${files} files? searchable\\.$`);
 const EMPTY = 'Nothing is searchable yet.';
-/** What Chromium says of a daemon that is away. */
+/** Matches the messages of Chromium about a stopped daemon. */
 const NO_DAEMON = /net::ERR_|Failed to load resource/;
 
 /** Starts the daemon of a site. @returns the address of its page */
@@ -19,7 +19,7 @@ async function pageOf(site: Site): Promise<string> {
   return said.exec(daemon.stdout)?.[1] ?? '';
 }
 
-/** A visit at the page of a daemon with an empty inbox. */
+/** Opens the page of a daemon with an empty inbox. */
 async function visited(parts: Parameters<typeof Site.begin>[0] = {}) {
   const site = await Site.begin({ status: { listen: '127.0.0.1:0' }, ...parts });
   const url = await pageOf(site);
@@ -30,7 +30,7 @@ describe.skipIf(CHROMIUM === undefined)(
   'the page of a running daemon',
   { timeout: LIMIT_MS },
   () => {
-    test('tells of a folder that left the configuration, and of an edit that was written to the peer', async () => {
+    test('shows a folder that left the configuration, and an edit that was written to the peer', async () => {
       const mirror = { tables: [{ table: 'prices', edit: true }] };
       const status = { listen: '127.0.0.1:0' };
       const site = await Site.begin({
@@ -55,26 +55,26 @@ describe.skipIf(CHROMIUM === undefined)(
       await page.locator('#why-answer').getByText('Up to date').waitFor();
     });
 
-    test('shows a dropped file go from pending to confirmed, and explains it, without being loaded anew', async () => {
+    test('shows a dropped file go from pending to confirmed, and explains it, without a reload', async () => {
       const { page, site } = await visited();
       await page.getByRole('heading', { name: EMPTY }).waitFor();
       await page.evaluate('window.isTheSame = true');
 
       site.drop('inbox/notes/garden.md');
       await page.getByRole('heading', { name: rest(1) }).waitFor();
-      await page.locator('.station.s-confirmed .number', { hasText: /^1$/ }).waitFor();
+      await page.locator('.status-count.s-confirmed .number', { hasText: /^1$/ }).waitFor();
       expect(await page.title()).toBe('all searchable · peersync');
       expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-ok');
 
       await page.getByRole('link', { name: 'Confirmed 1', exact: true }).first().click();
       await page.getByRole('link', { name: 'inbox/notes/garden.md' }).click();
-      await page.getByText('Confirmed: the peer shows this very version.').waitFor();
+      await page.getByText('Confirmed: the peer shows this version.').waitFor();
       const answer = page.locator('#why-answer');
       expect(
         await answer.getByText(site.path('inbox/notes/garden.md'), { exact: true }).count(),
       ).toBe(1);
       expect(await answer.locator('.history li').count()).toBe(3);
-      // Addresses lead there: to the document, and to the search page of the peer.
+      // The URL of the document and the address of the peer are links.
       for (const [place, name] of [
         [answer, site.url('inbox/notes/garden.md')],
         [page.locator('#peer'), site.proxy.url],
@@ -86,7 +86,7 @@ describe.skipIf(CHROMIUM === undefined)(
       await shoot(page, 'real-confirmed-phone');
     });
 
-    test('says that the peer is away and what waits, and that it is back', async () => {
+    test('shows that the peer is away and how many files wait, and that it is back', async () => {
       const { page, site } = await visited();
       site.drop('inbox/before.md');
       await page.getByRole('heading', { name: rest(1) }).waitFor();
@@ -95,35 +95,37 @@ describe.skipIf(CHROMIUM === undefined)(
       site.drop('inbox/while-away.md');
       await page.getByRole('heading', { name: /^1 file searchable\. 1 waits\.$/ }).waitFor();
       expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-bad');
-      expect(await page.title()).toBe('peer in trouble · 1 waiting · peersync');
+      expect(await page.title()).toBe('attention: peer · 1 waiting · peersync');
       await page
         .locator('#peer')
         .getByText(/^It does not answer, for /)
         .waitFor();
       await page.getByText(/The peer does not answer: .* Since \d\d:\d\d\. Next try /).waitFor();
-      // The words of the outage stand once, beside the log.
+      // The reason of the outage is shown once, apart from the log.
       const wordsIn = async (place: string) =>
         (await page.locator(place).innerText()).match(/ECONNREFUSED/g)?.length ?? 0;
       expect(await wordsIn('.detail')).toBe(1);
       expect([await wordsIn('#attention'), await wordsIn('#peer')]).toEqual([0, 0]);
-      // An address that nobody answers at is no link.
+      // The address of a peer that does not answer is no link.
       await page.locator('#peer dd', { hasText: site.proxy.url }).waitFor();
       expect(await page.locator('#peer a').count()).toBe(0);
-      await page.locator('.station.s-pending .note', { hasText: 'wait for the peer' }).waitFor();
+      await page
+        .locator('.status-count.s-pending .note', { hasText: 'waiting for the peer' })
+        .waitFor();
       await page.getByRole('button', { name: 'Try now' }).click();
       await page.getByText('The peer is asked again.').waitFor();
       await shoot(page, 'real-peer-away-desktop');
 
       await site.proxy.comeUp();
       await page.getByRole('heading', { name: rest(2) }).waitFor();
-      await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
+      await page.locator('.status-count.s-confirmed .number', { hasText: /^2$/ }).waitFor();
       await page
         .locator('#peer')
         .getByText(/^Answers, for /)
         .waitFor();
     });
 
-    test('keeps its last view greyed while the daemon is away, and goes on by itself', async () => {
+    test('keeps its last view in grey while the daemon is away, and reconnects by itself', async () => {
       const { page, forgive, site, url } = await visited();
       forgive(NO_DAEMON);
       site.drop('inbox/one.md');
@@ -131,7 +133,7 @@ describe.skipIf(CHROMIUM === undefined)(
 
       await site.daemon.kill('SIGKILL');
       await page.getByRole('heading', { name: 'peersync does not answer.' }).waitFor();
-      expect(await page.locator('.station.s-confirmed .number').textContent()).toBe('1');
+      expect(await page.locator('.status-count.s-confirmed .number').textContent()).toBe('1');
       expect(await page.evaluate('getComputedStyle(document.querySelector("main")).filter')).toBe(
         'grayscale(1)',
       );
@@ -143,10 +145,10 @@ describe.skipIf(CHROMIUM === undefined)(
       await page.getByRole('heading', { name: rest(1) }).waitFor();
       await page.locator('#connection', { hasText: /^live$/ }).waitFor();
       site.drop('inbox/two.md');
-      await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
+      await page.locator('.status-count.s-confirmed .number', { hasText: /^2$/ }).waitFor();
     });
 
-    test('lets the documents of very many removed files be removed, after it asked', async () => {
+    test('removes the documents of very many removed files after a confirmation', async () => {
       const { page, site } = await visited({ folders: [{ name: 'inbox', onDelete: 'remove' }] });
       for (let i = 10; i < 40; i += 1) site.drop(`inbox/old/${i}.md`);
       site.drop('inbox/new.md');
@@ -168,11 +170,11 @@ describe.skipIf(CHROMIUM === undefined)(
       });
       await shoot(page, 'real-held-deletes-desktop');
       await dialog.getByRole('button', { name: 'Remove them' }).click();
-      await page.locator('.station.s-removed .number', { hasText: /^30$/ }).waitFor();
+      await page.locator('.status-count.s-removed .number', { hasText: /^30$/ }).waitFor();
       await page.getByRole('heading', { name: rest(1) }).waitFor();
     });
 
-    test('retries what is in quarantine, one and all', async () => {
+    test('retries one file or all files in quarantine', async () => {
       const { page, site } = await visited();
       site.proxy.behaviour = async (call) => {
         const answer = await call.forward();
@@ -197,7 +199,7 @@ describe.skipIf(CHROMIUM === undefined)(
       await until(async () => (await rows.count()) === 3, 'three rows');
       const reason = page.locator('#files .below').first();
       expect(await reason.textContent()).toContain('The peer refused it: url is in the blacklist.');
-      // Each says it, whatever stands above it.
+      // Each file shows its reason, even if the file above has the same.
       expect((await page.locator('#files').innerText()).match(/blacklist/g)).toHaveLength(3);
       await page
         .locator('.detail')
@@ -215,11 +217,11 @@ describe.skipIf(CHROMIUM === undefined)(
       await page.getByText('2 files are tried again.').waitFor();
       await page.getByRole('heading', { name: rest(4) }).waitFor();
       await page.getByText(/^Nothing is in quarantine/).waitFor();
-      // The tab and the list agree.
+      // The tab has the same number as the list.
       await page.getByRole('link', { name: 'Quarantine 0', exact: true }).last().waitFor();
     });
 
-    test('explains any path, also one that comes with the address, and shows an error as its two sentences', async () => {
+    test('explains any path, even one in the address of the page, and shows errors with their hints', async () => {
       const site = await Site.begin({ status: { listen: '127.0.0.1:0' } });
       site.drop('inbox/ein Brief & mehr+.md');
       const file = site.path('inbox/ein Brief & mehr+.md');
@@ -227,8 +229,8 @@ describe.skipIf(CHROMIUM === undefined)(
         `${await pageOf(site)}#why=${encodeURIComponent(file)}`,
       );
       const answer = page.locator('#why-answer');
-      // It is followed until it is at rest.
-      await answer.getByText('Confirmed: the peer shows this very version.').waitFor();
+      // The explanation is updated until the file is confirmed.
+      await answer.getByText('Confirmed: the peer shows this version.').waitFor();
       expect(await answer.locator('.facts').textContent()).toContain(file);
 
       await page.getByRole('textbox', { name: 'Why?' }).fill('/etc/hostname');
@@ -243,7 +245,7 @@ describe.skipIf(CHROMIUM === undefined)(
       await answer.getByRole('button', { name: 'Close' }).click();
       await answer.waitFor({ state: 'hidden' });
 
-      // Escape closes it, wherever the focus is.
+      // Escape closes the explanation from any element.
       for (const leave of [false, true]) {
         await page.getByRole('textbox', { name: 'Why?' }).fill('inbox/ein Brief & mehr+.md');
         await page.keyboard.press('Enter');
@@ -273,7 +275,7 @@ describe.skipIf(CHROMIUM === undefined)(
       await page.getByRole('heading', { name: rest(1) }).waitFor();
     });
 
-    test('asks for the token where one is needed, and lets in who has it', async () => {
+    test('asks for the token if there is one, and opens with the right token', async () => {
       const token = 'a long and winding token 0123456789';
       const site = await Site.begin();
       const file = site.path('token');
@@ -281,7 +283,7 @@ describe.skipIf(CHROMIUM === undefined)(
       site.configure({ status: { listen: '127.0.0.1:0', token: { file } } });
       const url = await pageOf(site);
       const { page, forgive } = await visit(url);
-      await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
       expect(await page.getByText('That is not the token.').isVisible()).toBe(false);
       await page.getByText(`The token stands in the file ${file} (status.token.file).`).waitFor();
       await shoot(page, 'real-sign-in-desktop');
@@ -300,9 +302,9 @@ describe.skipIf(CHROMIUM === undefined)(
       forgive(/status of 401/);
       await page.keyboard.press('?');
       await page.getByRole('button', { name: 'Sign this browser out' }).click();
-      await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
       await page.goto(url);
-      await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     });
   },
 );

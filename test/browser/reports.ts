@@ -1,4 +1,4 @@
-// What a daemon tells, made up: at rest, but for what is said.
+// Status reports of an imaginary daemon. Everything is at rest unless a test overrides it.
 
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
@@ -22,10 +22,10 @@ export function queue(over: Partial<QueueStatus> = {}): QueueStatus {
   return { ...rest, lanes: { ...lanes, push }, ...over };
 }
 
-/** What is watched of a folder. */
+/** The watch status of a folder. */
 export const WATCHED = { since: NOW - 60 * MIN, directoriesWatched: 210, settling: 0 };
 
-/** Something that a person should know. */
+/** Returns a condition. */
 export const failure = (code: string, message: string, hint: string, minutes = 0) => ({
   code,
   message,
@@ -55,7 +55,7 @@ export function folder(
   };
 }
 
-/** A status of these folders; what they do not say is at rest. */
+/** Returns a status with these folders. */
 export function statusOf(
   folders: readonly FolderReport[],
   over: Partial<StatusFacts> = {},
@@ -84,7 +84,7 @@ export const timeToSearch = (collection: string, factor: number, waiting = 0) =>
   ...(waiting > 0 ? { oldestSince: NOW - 48_000 } : {}),
 });
 
-/** An hour with a burst in it. */
+/** Returns the samples of an hour with a burst in it. */
 export function hourOf(peak: number): Sample[] {
   return Array.from({ length: 360 }, (_, i) => {
     const burst = Math.max(0, Math.sin((i - 90) / 38)) ** 3;

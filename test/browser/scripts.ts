@@ -128,7 +128,7 @@ const REMOVED = {
   examples: ['2019/january.md', '2019/february.md', '2019/march.md'],
 };
 
-/** How the world can be, by name. */
+/** Scripts of stand-ins, by name. */
 export const SCRIPTS: Readonly<Record<string, Script>> = {
   quiet: { status: statusOf(LIBRARY, REST), samples: hourOf(4), recents: EVENTS, item, why: WHY },
   new: { status: statusOf([folder('inbox')]) },
@@ -167,7 +167,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
     ],
     item,
   },
-  trouble: {
+  conditions: {
     status: statusOf(
       [
         folder('notes', { confirmed: 318, quarantined: 3, gone: 2_000 }, { heldDeletes: REMOVED }),
@@ -239,7 +239,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
   },
 };
 
-/** As large as it gets: a million items, 200 folders, 2,000 mirrors. */
+/** Returns the largest status: a million items, 200 folders, 2,000 mirrors. */
 export function hugeStatus(step = 0): StatusReport {
   const folders = Array.from({ length: 200 }, (_, i) =>
     folder(`archive-${String(i).padStart(3, '0')}`, {

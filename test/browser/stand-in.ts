@@ -12,35 +12,34 @@ import type { WhyReport } from '../../src/report/why.js';
 import { afterwards } from '../support/afterwards.js';
 import { until } from '../support/wait.js';
 
-/** What a stand-in says. */
+/** The answers of a stand-in. */
 export interface Script {
   readonly status: StatusReport;
   readonly samples?: readonly Sample[];
   readonly recents?: readonly RecentEvent[];
-  /** The items of a status; they are made when they are asked for. */
+  /** Returns the items of a status on demand. */
   item?(index: number, status: string): ItemLine;
   readonly why?: WhyReport;
 }
 
-/** One page of files, as a browser asks for it. */
+/** A query for one page of files. */
 type ItemsQuery = Readonly<Partial<Record<'status' | 'name' | 'after' | 'limit', string>>>;
 
 /**
- * The real page, of a daemon that only plays its part, for what is hard to bring about. It keeps
- * what was asked of it.
+ * The real page of a simulated daemon, for situations that a real one rarely has. It records the
+ * requests of the page.
  */
 export class StandIn {
-  /** The names that files were asked for by. */
+  /** The names that the page searched for. */
   readonly items: (string | undefined)[] = [];
-  /**
-   * How long a list of files takes, in ms, and how many were asked for at the same time at most.
-   */
+  /** Duration of a query for a list of files, in ms. */
   listMs = 0;
+  /** Maximum number of such queries at the same time so far. */
   mostLists = 0;
   #lists = 0;
-  /** Whether lists of files are answered with an error. */
+  /** Whether queries for lists of files fail. */
   isBroken = false;
-  /** What was to be done. */
+  /** The commands that the page sent. */
   readonly asked: Question[] = [];
   readonly #lines = new EventEmitter().setMaxListeners(0);
   readonly #page: StatusPage;
@@ -74,7 +73,7 @@ export class StandIn {
     return this.#page.url ?? '';
   }
 
-  /** Says something to all who follow. */
+  /** Sends a line to all followers. */
   send(line: LiveLine): void {
     this.#lines.emit('line', line);
   }

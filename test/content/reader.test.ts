@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import {
+import fs, {
   appendFileSync,
   lstatSync,
   mkdirSync,
@@ -10,6 +10,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -23,6 +24,7 @@ const PIECE = 1_048_576;
 
 afterEach(() => {
   vi.restoreAllMocks();
+  syncBuiltinESMExports();
 });
 
 const statOf = (path: string) => fileStat(lstatSync(path));
@@ -174,4 +176,19 @@ it.each([
     if (pieces === 2) disturb(file);
   });
   expect(found).toEqual({ kind: 'raced' });
+});
+
+it.each([
+  ['grows', (path: string) => appendFileSync(path, 'more')],
+  ['is replaced', (path: string) => renameSync(written('new'), path)],
+])('a small file that %s right after it was read has no fingerprint', (_, disturb) => {
+  const file = written('gulls');
+  const { readSync } = fs;
+  vi.spyOn(fs, 'readSync').mockImplementation((...args: unknown[]) => {
+    const bytes = Reflect.apply(readSync, fs, args) as number;
+    disturb(file);
+    return bytes;
+  });
+  syncBuiltinESMExports();
+  expect(fingerprintNow({ file, stat: statOf(file) })).toEqual({ kind: 'raced' });
 });

@@ -38,7 +38,7 @@ describe('the control socket', () => {
     const state = temporaryDirectory();
     chmodSync(state, 0o755);
     const isOpen = (path: string, mode: number) => (statSync(path).mode & mode) === mode;
-    /** What others could open of what is there, at this moment. */
+    /** Returns the files in the state directory that other users could open now. */
     const reached = () =>
       readdirSync(state, { recursive: true, encoding: 'utf8' })
         .map((path) => join(state, path))

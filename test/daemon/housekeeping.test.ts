@@ -28,7 +28,7 @@ afterEach(async () => {
   await state.close();
 });
 
-/** A configuration with these folders. */
+/** Returns a configuration with these folders. */
 function configOf(names: readonly string[], keepGone = 2 * DAY_MS) {
   return { folders: names.map((name) => ({ name })), state: { keepGone } } as unknown as Config;
 }
@@ -39,26 +39,26 @@ function fill(count: number): void {
 }
 
 describe('a folder that left the configuration', () => {
-  it('has no files that anybody waits for, on disk, too, which is said once', async () => {
+  it('has only gone files afterwards, on disk as well, and is logged once', async () => {
     state.put(pendingRecord('waits', 'old'));
     const item = pendingRecord('done', 'old');
     state.put(lifeOf(item)[2]);
     const why = { code: 'EMPTY', message: 'The file is empty.', hint: '' };
     state.put(skipped(undefined, { folder: 'old', path: 'empty' }, item.version, why, clock.now()));
     state.put(pendingRecord('stays'));
-    for (let i = 0; i < 2; i += 1) await housekeeping.keep(INBOX);
+    for (let i = 0; i < 2; i += 1) await housekeeping.configure(INBOX);
     expect(state.counts()).toMatchObject({ pending: 1, confirmed: 0, gone: 2, skipped: 0 });
     expect(state.get('inbox', 'stays')?.status).toBe('pending');
     expect(state.figures().unsaved).toBe(0);
-    expect(said).toEqual([expect.stringContaining('what it held (3 files) counts as gone')]);
+    expect(said).toEqual([expect.stringContaining('its 3 files count as gone')]);
   });
 
-  it('lets others work meanwhile, and takes what they did with it', async () => {
-    await housekeeping.keep(INBOX);
+  it('is retired in slices, with the changes that others make meanwhile', async () => {
+    await housekeeping.configure(INBOX);
     fill(8_000);
     const goneAt = new Set<number>();
     let isOver = false;
-    const keeping = housekeeping.keep(configOf([])).then(() => {
+    const keeping = housekeeping.configure(configOf([])).then(() => {
       isOver = true;
     });
     while (!isOver && state.counts().gone < 8_000) {
@@ -73,23 +73,23 @@ describe('a folder that left the configuration', () => {
     expect(state.counts()).toMatchObject({ pending: 0, accepted: 0, gone: 8_000 });
   });
 
-  it('is left to the next run where the daemon stops', async () => {
-    await housekeeping.keep(INBOX);
+  it('is retired by the next run if the daemon stops', async () => {
+    await housekeeping.configure(INBOX);
     fill(5_000);
-    const keeping = housekeeping.keep(configOf([]));
+    const keeping = housekeeping.configure(configOf([]));
     await housekeeping.stop();
     await keeping;
     expect(state.counts().pending).toBeGreaterThan(500);
     expect(said).toEqual([]);
     housekeeping = new Housekeeping({ state, clock, log, isEmbedded: () => isEmbedded });
-    await housekeeping.keep(INBOX);
+    await housekeeping.configure(INBOX);
     expect(state.counts()).toMatchObject({ pending: 0, gone: 5_000 });
   });
 });
 
-describe('a file that is gone', () => {
-  it('is forgotten in time by a daemon that is never restarted, and not earlier', async () => {
-    await housekeeping.keep(INBOX);
+describe('a gone file', () => {
+  it('loses its record after keepGone in a daemon that is never restarted, and not earlier', async () => {
+    await housekeeping.configure(INBOX);
     state.put(gone(pendingRecord('a'), clock.now()));
     await clock.advance(2 * DAY_MS);
     expect(state.entries.size).toBe(1);
@@ -97,10 +97,10 @@ describe('a file that is gone', () => {
     await until(() => state.entries.size === 0, 'what is gone for three days is forgotten');
   });
 
-  it('is not forgotten where its document is still to be removed', async () => {
+  it('keeps its record if its document is still to be removed', async () => {
     const [inbox] = INBOX.folders;
     const folder = { ...inbox, url: 'https://files.example.org/inbox/', onDelete: 'remove' };
-    await housekeeping.keep({ ...INBOX, folders: [folder] } as unknown as Config);
+    await housekeeping.configure({ ...INBOX, folders: [folder] } as unknown as Config);
     const item = pendingRecord('a');
     state.put(gone(accepted(item, sentOf(item), clock.now()), clock.now()));
     state.put(gone(pendingRecord('never-sent'), clock.now()));
@@ -110,29 +110,29 @@ describe('a file that is gone', () => {
     expect(state.get('inbox', 'a')?.status).toBe('gone');
   });
 
-  it('is not forgotten while nobody knows whether the peer is one whose documents are removed', async () => {
+  it('keeps its record while it is unknown whether the documents of the peer are removed', async () => {
     isEmbedded = undefined;
     const [inbox] = INBOX.folders;
     const folder = { ...inbox, url: 'https://files.example.org/inbox/' };
     const config = { ...INBOX, folders: [folder] } as unknown as Config;
-    await housekeeping.keep(config);
+    await housekeeping.configure(config);
     const item = pendingRecord('a');
     state.put(gone(accepted(item, sentOf(item), clock.now()), clock.now()));
     await clock.advance(4 * DAY_MS);
     expect(state.get('inbox', 'a')?.status).toBe('gone');
     isEmbedded = false;
-    await housekeeping.keep(config);
+    await housekeeping.configure(config);
     expect(state.get('inbox', 'a')).toBeUndefined();
   });
 
-  it('is remembered for as long as a changed configuration says', async () => {
-    await housekeeping.keep(INBOX);
+  it('keeps its record for as long as a changed configuration says', async () => {
+    await housekeeping.configure(INBOX);
     state.put(gone(pendingRecord('a'), clock.now()));
     await clock.advance(1.5 * DAY_MS);
-    await housekeeping.keep(configOf(['inbox'], DAY_MS));
+    await housekeeping.configure(configOf(['inbox'], DAY_MS));
     await until(() => state.counts().gone === 0, 'it is forgotten');
     state.put(gone(pendingRecord('b'), clock.now()));
-    await housekeeping.keep(configOf(['inbox'], 10 * DAY_MS));
+    await housekeeping.configure(configOf(['inbox'], 10 * DAY_MS));
     await clock.advance(5 * DAY_MS);
     expect(state.counts().gone).toBe(1);
   });

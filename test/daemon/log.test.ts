@@ -19,7 +19,8 @@ describe('the log', () => {
   });
 
   /**
-   * What a program leaves in a file that is its output, or its standard error where it has a task.
+   * Returns the text that a program writes to its standard output, or to its standard error if it
+   * has a task.
    */
   async function said(
     envOf: (journal: string) => NodeJS.ProcessEnv,
@@ -38,7 +39,7 @@ describe('the log', () => {
     return readFileSync(file, 'utf8');
   }
 
-  it('is for a journal one line an event with its priority, whatever the text holds', async () => {
+  it('writes one line per event with its priority to a journal, whatever the text contains', async () => {
     const lines = (await said((journal) => ({ JOURNAL_STREAM: journal }))).trimEnd().split('\n');
     expect(lines).toEqual([
       '<7>a detail',
@@ -49,7 +50,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('is JSON where the journal is another file', async () => {
+  it('writes JSON if the journal is another file', async () => {
     const text = await said((journal) => ({ JOURNAL_STREAM: `${journal}0` }));
     const lines = text.trimEnd().split('\n');
     const parsed = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -60,7 +61,7 @@ describe('the log', () => {
     expect(parsed[2]?.msg).toContain('\u202e\u009b');
   });
 
-  it('takes the form that is asked for', async () => {
+  it('has the format that PEERSYNC_LOG names', async () => {
     expect(await said(() => ({ PEERSYNC_LOG: 'journal' }))).toMatch(/^<7>a detail\n<6>confirmed/);
     const asked = { PEERSYNC_LOG: 'pretty', NO_COLOR: '1' };
     const pretty = await said((journal) => ({ ...asked, JOURNAL_STREAM: journal }));
@@ -69,7 +70,7 @@ describe('the log', () => {
     expect(pretty.trimEnd().split('\n')).toHaveLength(5);
   });
 
-  it('has what a command complains of in a journal with the priority of errors in each line', async () => {
+  it('gives each line of a failed command the priority of errors in a journal', async () => {
     const text = await said((journal) => ({ JOURNAL_STREAM: journal }), 'complain');
     expect(text).toBe('<3>peersync: It did not go well.\n<3>  Do it again.\n');
   });
@@ -95,7 +96,7 @@ class Said {
     this.log = new DaemonLog(log, this.clock);
   }
 
-  /** What was said since this was last asked, after a time. */
+  /** Returns the lines since the last call, after a time. */
   async after(ms: number): Promise<string[]> {
     if (ms > 0) await this.clock.advance(ms);
     return this.lines.splice(0);
@@ -120,8 +121,8 @@ class Said {
 
 const MORE = 'more like this in the last';
 
-describe('files that are confirmed', () => {
-  it('have a line each, as long as they are few', async () => {
+describe('confirmed files', () => {
+  it('have a line each if they are few', async () => {
     const said = new Said();
     for (let i = 0; i < 5; i += 1) {
       said.confirm(10);
@@ -129,7 +130,7 @@ describe('files that are confirmed', () => {
     }
   });
 
-  it('are counted when very many come at once, and have a line each again afterwards', async () => {
+  it('are counted if very many come at once, and have a line each again afterwards', async () => {
     const said = new Said();
     said.confirm(4_532);
     expect(await said.after(0)).toHaveLength(20);
@@ -158,8 +159,8 @@ describe('files that are confirmed', () => {
   });
 });
 
-describe('trouble', () => {
-  it('is said a few times, then counted: after 10 s, 10 min, and every hour', async () => {
+describe('repeated failures', () => {
+  it('are logged a few times, then counted: after 10 s, 10 min, and every hour', async () => {
     const said = new Said();
     said.quarantine(10_000);
     expect(await said.after(0)).toHaveLength(5);
@@ -181,7 +182,7 @@ describe('trouble', () => {
     expect(said.debugLines).toBe(9_995 + 3 + 3 * 1_234);
   });
 
-  it('of another code, folder or level is said by itself', () => {
+  it('with another code, folder or level are counted separately', () => {
     const said = new Said();
     said.quarantine(10);
     said.quarantine(2, 'NOT_SHOWN');
@@ -190,7 +191,7 @@ describe('trouble', () => {
     expect(said.lines).toHaveLength(5 + 2 + 2 + 1);
   });
 
-  it('that comes back now and then, as every hour, is said each time', async () => {
+  it('that come back now and then, such as every hour, are all logged', async () => {
     const said = new Said();
     for (let i = 0; i < 20; i += 1) {
       said.log.warn(
@@ -202,7 +203,7 @@ describe('trouble', () => {
     expect(said.lines).toHaveLength(20);
   });
 
-  it('without a code is alike when it has the same words, whatever the names, paths and numbers', () => {
+  it('without a code are similar if they have the same words apart from names, paths and numbers', () => {
     const said = new Said();
     for (let i = 0; i < 50; i += 1) {
       said.log.error({ err: i }, `Looking at /data/in ${i}/x failed: EIO after ${i}ms`);
@@ -212,16 +213,16 @@ describe('trouble', () => {
     expect(said.lines).toHaveLength(15);
   });
 
-  it('of very many kinds takes bounded room, and each line is still said or counted', () => {
+  it('of very many kinds use bounded memory, and every line is still logged or counted', () => {
     const said = new Said();
     for (let i = 0; i < 3_000; i += 1)
-      for (let j = 0; j < 7; j += 1) said.log.warn({ code: `C${i}` }, `trouble ${i}`);
+      for (let j = 0; j < 7; j += 1) said.log.warn({ code: `C${i}` }, `failure ${i}`);
     expect(said.clock.waiting).toBeLessThanOrEqual(500);
     said.log.flush();
     expect(said.lines).toHaveLength(3_000 * 6);
   });
 
-  it('is said or counted, whatever comes when', async () => {
+  it('are logged or counted in any order of lines and times', async () => {
     const step = fc.record({
       code: fc.constantFrom('A', 'B'),
       times: fc.nat({ max: 12 }),
@@ -246,7 +247,7 @@ describe('trouble', () => {
   });
 });
 
-it('the last 200 lines from info up are remembered, as they were said', () => {
+it('the last 200 lines from info up are kept as they were logged', () => {
   const said = new Said();
   said.log.debug({}, 'a detail');
   for (let i = 1; i <= 300; i += 1)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Notifier, type NotifierDeps } from '../../src/daemon/watchdog.js';
+import { Notifier, type NotifierDeps } from '../../src/daemon/notifier.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { quoted, systemTool } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -9,8 +9,8 @@ import { temporaryDirectory } from '../support/temp.js';
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * A notifier whose words a test brings to systemd itself, one by one with `next`; or, with a PATH,
- * a program.
+ * Returns a notifier whose calls end one by one when the test calls `next`. With a PATH, it calls
+ * the program there.
  */
 function setUp(env: NodeJS.ProcessEnv = {}) {
   const sent: (readonly string[])[] = [];
@@ -37,14 +37,14 @@ function setUp(env: NodeJS.ProcessEnv = {}) {
 }
 
 describe('a notifier', () => {
-  it('says nothing where systemd did not ask', async () => {
+  it('sends nothing if systemd did not ask for it', async () => {
     const { notifier, sent } = setUp({ NOTIFY_SOCKET: undefined, WATCHDOG_USEC: '1000000' });
     for (const say of [notifier.ready(), notifier.status(() => 'well'), notifier.watchdog()])
       await say;
     expect([sent, notifier.watchdogMs]).toEqual([[], undefined]);
   });
 
-  it('says one thing after the other, in order, and never two at once', async () => {
+  it('sends one message after the other, in order, and never two at once', async () => {
     const { notifier, sent, next, waiting } = setUp();
     void notifier.ready();
     void notifier.reloading();
@@ -60,7 +60,7 @@ describe('a notifier', () => {
     expect(sent).toEqual([['READY=1'], reloading, ['READY=1'], ['STOPPING=1']]);
   });
 
-  it('says the same sentence once, on one line', async () => {
+  it('sends the same sentence once, on one line', async () => {
     const { notifier, sent, next } = setUp();
     for (const sentence of ['one', 'two\nlines', 'two\nlines']) {
       void notifier.status(() => sentence);
@@ -69,7 +69,7 @@ describe('a notifier', () => {
     expect(sent).toEqual([['STATUS=one'], ['STATUS=two lines']]);
   });
 
-  it('warns once where it cannot, goes on trying, and warns anew after it could', async () => {
+  it('warns once if calls fail, continues to try, and warns again after a call succeeded', async () => {
     const { notifier, warnings, next, sent } = setUp();
     const failure = new Error('no such program');
     for (const outcome of [failure, failure, failure, undefined]) {
@@ -78,7 +78,7 @@ describe('a notifier', () => {
     }
     expect(sent).toHaveLength(4);
     const warning: unknown = expect.stringMatching(
-      /^systemd could not be told .*: no such program; see that /,
+      /^the status could not be sent to systemd: .*no such program; check that /,
     );
     expect(warnings).toEqual([warning]);
     void notifier.watchdog();
@@ -93,21 +93,23 @@ describe('a notifier', () => {
     [{}, undefined],
     [{ WATCHDOG_USEC: 'soon' }, undefined],
   ])(
-    'knows for how long systemd bears silence, unless that is meant for another process: %j',
+    'reads the time that systemd waits for a sign of life, unless it is meant for another process: %j',
     (env, ms) => {
       expect(setUp(env).notifier.watchdogMs).toBe(ms);
     },
   );
 
-  it('calls the program systemd-notify with all its words, and says why that failed', async () => {
-    const heard = join(temporaryDirectory(), 'heard');
-    const script = `(printf '%s|' "$NOTIFY_SOCKET" "$@"; echo) >> ${quoted(heard)}; echo "It is full" >&2; exit 1`;
+  it('calls the program systemd-notify with all assignments, and logs why it failed', async () => {
+    const received = join(temporaryDirectory(), 'received');
+    const script = `(printf '%s|' "$NOTIFY_SOCKET" "$@"; echo) >> ${quoted(received)}; echo "It is full" >&2; exit 1`;
     const { notifier, warnings } = setUp({
       NOTIFY_SOCKET: '/here',
       ...systemTool('systemd-notify', script),
     });
     await notifier.reloading();
-    expect(readFileSync(heard, 'utf8')).toMatch(/^\/here\|RELOADING=1\|MONOTONIC_USEC=\d{6,}\|\n$/);
-    expect(warnings).toEqual([expect.stringContaining('It is full; see')]);
+    expect(readFileSync(received, 'utf8')).toMatch(
+      /^\/here\|RELOADING=1\|MONOTONIC_USEC=\d{6,}\|\n$/,
+    );
+    expect(warnings).toEqual([expect.stringContaining('It is full; check')]);
   });
 });

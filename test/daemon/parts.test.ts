@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/load.js';
-import { pathOf, queueLimits, Shutdown } from '../../src/daemon/parts.js';
+import { pathOf } from '../../src/daemon/parts.js';
+import { queueLimits } from '../../src/daemon/queue-limits.js';
+import { Shutdown } from '../../src/daemon/shutdown.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';
 
-describe('where the file of an item is', () => {
+describe('the path of an item', () => {
   const url = 'https://x.example/docs/';
   const folders = [
     { name: 'one', path: '/srv/one', url },
@@ -14,14 +16,17 @@ describe('where the file of an item is', () => {
   it.each([
     ['is known', { folder: 'one', url: `${url}a/b%20c.txt` }, '/srv/one/a/b c.txt'],
     [
-      'is not where its folder is not configured any more',
+      'is unknown if its folder is not configured any more',
       { folder: 'three', url: `${url}a/b%20c.txt` },
     ],
     [
-      'is not where another folder has that URL',
+      'is unknown if another folder has that URL',
       { folder: 'one', url: 'https://x.example/two/a/b%20c.txt' },
     ],
-    ['is not where the URL was a longer one', { folder: 'one', url: `${url}old/a/b%20c.txt` }],
+    [
+      'is unknown if the URL base was a longer one',
+      { folder: 'one', url: `${url}old/a/b%20c.txt` },
+    ],
   ])('%s', (_, item, path?: string) => {
     expect(pathOf({ ...item, path: 'a/b c.txt' }, folders)).toBe(path);
   });
@@ -46,10 +51,10 @@ describe('the rates of requests', () => {
   const held = { interactive: 5, confirm: 5, push: 3, removal: 3, mirror: 0.5, audit: 5 };
 
   it.each([
-    ['spare a peer of somebody else', 'http://peer.example:8090', {}, spared],
-    ['are none for the embedded peer, but of the audit', 'embedded', {}, unlimited],
-    ['hold as they are configured', 'http://peer.example:8090', configured, held],
-    ['hold as they are configured for the embedded peer', 'embedded', configured, held],
+    ['have limits for a peer of somebody else', 'http://peer.example:8090', {}, spared],
+    ['have no limits for the embedded peer, except for the audit', 'embedded', {}, unlimited],
+    ['are limited as configured', 'http://peer.example:8090', configured, held],
+    ['are limited as configured for the embedded peer', 'embedded', configured, held],
   ])('%s', async (_, url, more, rates) => {
     const folders = [{ path: '/srv/inbox', collection: 'inbox' }];
     const config = await checkConfig({ folders, peer: { url }, ...more }, '/etc/config.json');
@@ -63,7 +68,7 @@ describe('the rates of requests', () => {
 describe('a stop', () => {
   const fails = () => Promise.reject(new Error('no'));
 
-  /** A stop of these, of which the last is begun first. */
+  /** Returns a shutdown with these steps, of which the last runs first. */
   function setUp(steps: Readonly<Record<string, (clock: FakeClock) => Promise<void> | void>>) {
     const clock = new FakeClock();
     const ended: string[] = [];
@@ -77,7 +82,7 @@ describe('a stop', () => {
   }
   const done = () => {};
 
-  it('ends what was begun last first, also where some of it fails', async () => {
+  it('stops the part that was started last first, even if steps fail', async () => {
     const { clock, ended, shutdown } = setUp({ lock: done, state: fails, page: done });
     await expect(shutdown.all()).rejects.toThrow('no');
     expect(ended).toEqual(['page', 'lock']);
@@ -88,7 +93,7 @@ describe('a stop', () => {
     [false, 20_000],
     [true, 3_000],
   ])(
-    'gives up after its grace, sooner where a disk is known to hang (%s), and begins nothing more',
+    'gives up after its limit, sooner if a disk is known to hang (%s), and skips the remaining steps',
     async (isDiskSilent, graceMs) => {
       let goOn = () => {};
       const hangs = () =>

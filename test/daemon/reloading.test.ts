@@ -13,11 +13,12 @@ const configOf = (...names: readonly string[]) =>
     '/etc/peersync/config.json',
   );
 
-/** Lets everything happen that nothing holds. */
+/** Lets all pending callbacks run. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 /**
- * A reloading that reads `load`, once `loaded` resolves, and changes things, once `kept` resolves.
+ * Returns a Reloading that reads `load` once `loaded` resolves, and changes the parts once `kept`
+ * resolves.
  */
 async function setUp() {
   const clock = new FakeClock(1_000);
@@ -38,8 +39,8 @@ async function setUp() {
     client: { authenticate: () => false, trust: () => false },
     queue: { limit: () => {}, tryNow: () => {} },
     watcher: { watch: () => did.push('watch') },
-    housekeeping: { keep: does('keep', () => holds.kept), stop: does('no more keeping') },
-    mirrors: { configure: does('configure') },
+    housekeeping: { configure: does('housekeeping', () => holds.kept), stop: does('stop') },
+    mirrors: { configure: does('mirrors') },
     audit: { start: () => {}, stop: does('audit') },
     state: { commit: does('commit') },
   } as unknown as Parts;
@@ -61,7 +62,7 @@ async function setUp() {
   return { clock, current, did, holds, reloading, refused };
 }
 
-/** Begins a reload that `hold` holds, stops meanwhile, and lets go. */
+/** Begins a reload that waits for `hold`, stops the reloading, and then resolves `hold`. */
 async function stopDuring(
   { holds, reloading }: Awaited<ReturnType<typeof setUp>>,
   hold: 'loaded' | 'kept',
@@ -84,7 +85,7 @@ async function stopDuring(
 }
 
 describe('a reload', () => {
-  it('says how the daemon stands to the file: taken up, or refused with the reason', async () => {
+  it('reports whether the file was applied, or why it was refused', async () => {
     const { clock, current, holds, reloading } = await setUp();
     await reloading.reload();
     expect(current.report).toEqual({ takenUpAt: 1_000 });
@@ -103,19 +104,19 @@ describe('a reload', () => {
     expect(current.report).toEqual({ takenUpAt: 1_000, refused });
   });
 
-  it('is waited for by a stop where it changes something, to the end', async () => {
+  it('that changes something is completed before the daemon stops', async () => {
     const world = await setUp();
     const report = await stopDuring(world, 'kept');
-    expect(world.did).toEqual(['load', 'watch', 'no more keeping', 'keep', 'configure', 'commit']);
+    expect(world.did).toEqual(['load', 'watch', 'stop', 'housekeeping', 'mirrors', 'commit']);
     expect(report).toMatchObject({ changes: ['folder "notes" (/srv/notes): added'] });
     expect(world.current.config).toEqual(world.holds.load);
   });
 
-  it('changes nothing where it still reads when the daemon stops', async () => {
+  it('that still reads when the daemon stops changes nothing', async () => {
     const world = await setUp();
     const before = world.current.config;
     expect(await stopDuring(world, 'loaded')).toMatchObject(world.refused);
-    expect(world.did).toEqual(['load', 'no more keeping']);
+    expect(world.did).toEqual(['load', 'stop']);
     expect(world.current.config).toBe(before);
   });
 });

@@ -2,13 +2,8 @@ import { statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/load.js';
-import {
-  askDisk,
-  disksOf,
-  Notifier,
-  Watchdog,
-  type WatchdogDeps,
-} from '../../src/daemon/watchdog.js';
+import { Notifier } from '../../src/daemon/notifier.js';
+import { disksOf, probeDisk, Watchdog, type WatchdogDeps } from '../../src/daemon/watchdog.js';
 import { HealthCheck, type HealthOptions } from '../../src/lib/health.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Live, StatusReport } from '../../src/report/status.js';
@@ -23,18 +18,18 @@ const items = { ...NO_ITEMS, confirmed: 1 };
 const NO_MIRRORS = { shares: [], tables: [], citations: [] };
 const CONFIG = { state: { dir: '/state' }, folders: [], mirror: NO_MIRRORS };
 
-/** A watchdog over one loop that a test plays, at a disk that answers or does not. */
+/** A watchdog over one loop and one disk, which the test controls. */
 class Watched {
   readonly clock = new FakeClock();
   readonly said: string[] = [];
   readonly sentences: string[] = [];
-  /** Signs of life so far. */
+  /** Number of signs of life so far. */
   signs = 0;
   isBusy = false;
-  /** The loop's health cannot be known. */
+  /** Whether the health check throws. */
   fails = false;
   diskAnswers = true;
-  /** Lets a disk answer that did not. */
+  /** Lets the disk answer after all. */
   answer = () => {};
   asked = 0;
   status: StatusReport = report({ items });
@@ -62,7 +57,7 @@ class Watched {
       clock: this.clock,
       log: loggerTo(this.said),
     };
-    const ask = () => {
+    const probe = () => {
       this.asked += 1;
       if (this.diskAnswers) return Promise.resolve();
       return new Promise<void>((resolve) => {
@@ -71,11 +66,11 @@ class Watched {
     };
     const notifier = new Notifier(env, { log: silentLogger, send });
     const health = () => [this.loop];
-    this.watchdog = new Watchdog(live as unknown as Live, { health, notifier, ask, ...deps });
+    this.watchdog = new Watchdog(live as unknown as Live, { health, notifier, probe, ...deps });
     void this.watchdog.start();
   }
 
-  /** The longest time that systemd waited for a sign, up to `ms` from now. */
+  /** Returns the longest time between two signs of life during the next `ms`. */
   async longestSilence(ms: number): Promise<number> {
     let longest = 0;
     let silence = 0;
@@ -96,17 +91,17 @@ class Watched {
 }
 
 describe('a watchdog', () => {
-  it('gives a sign at once, and then well within the time that systemd grants, while no loop is busy', async () => {
+  it('sends a sign of life at once, and then well within the time that systemd waits, while no loop is busy', async () => {
     const w = new Watched();
     await w.clock.advance(0);
     expect(w.signs).toBe(1);
     expect(await w.longestSilence(20 * MINUTE)).toBeLessThanOrEqual(MINUTE);
     expect(w.signs).toBeLessThan(35);
-    // No disk is asked while all goes on.
+    // No disk is probed while all loops make progress.
     expect([w.said, w.asked]).toEqual([[], 0]);
   });
 
-  it('gives no more signs once a loop was busy for 90 s without progress, says so once, and when it goes on', async () => {
+  it('sends no more signs once a loop was busy for 90 s without progress, and logs that once, and the recovery', async () => {
     const w = new Watched();
     await w.clock.advance(5 * MINUTE);
     w.isBusy = true;
@@ -119,15 +114,15 @@ describe('a watchdog', () => {
     await w.clock.advance(10 * MINUTE);
     expect(w.signs).toBe(signs);
     const words =
-      /^error: stuck: items that are due are not pushed, for 1m (3|4)\ds, and nothing keeps it from going on; systemd is left to restart peersync$/;
+      /^error: stuck: items that are due are not pushed, for 1m (3|4)\ds, although all disks answer; systemd restarts peersync$/;
     expect(w.said).toEqual([expect.stringMatching(words)]);
     w.loop.progress();
     expect(await w.isStuckAfter(20 * SECOND)).toBe(false);
     expect(w.signs).toBeGreaterThan(signs);
-    expect(w.said.at(-1)).toBe('info: what stood still goes on');
+    expect(w.said.at(-1)).toBe('info: all loops make progress again');
   });
 
-  it('goes on giving signs while a busy loop makes progress, or has a reason to wait, now and then', async () => {
+  it('continues to send signs while a busy loop makes progress now and then, or becomes idle', async () => {
     const w = new Watched();
     for (let i = 0; i < 40; i += 1) {
       w.isBusy = true;
@@ -141,7 +136,7 @@ describe('a watchdog', () => {
     expect([w.watchdog.stuck, w.said]).toEqual([[], []]);
   });
 
-  it('takes a disk that does not answer for a reason to wait, and says so once, long before anything is stuck', async () => {
+  it('continues to send signs while a disk does not answer, and logs that once, long before a loop is stuck', async () => {
     const w = new Watched({ limitMs: 15 * MINUTE });
     const began = w.clock.now();
     w.isBusy = true;
@@ -155,28 +150,28 @@ describe('a watchdog', () => {
     expect(await w.longestSilence(20 * MINUTE)).toBeLessThan(2 * MINUTE);
     expect([w.asked, w.watchdog.stuck]).toEqual([1, []]);
     const words =
-      /^warn: The disk of \/state does not answer: items .* are not pushed\. It is waited for, for \d+s so far\.$/;
+      /^warn: The disk of \/state does not answer: items .* are not pushed\. Waiting for it, for \d+s so far\.$/;
     expect(w.said).toEqual([expect.stringMatching(words)]);
     w.answer();
     w.isBusy = false;
     await w.clock.advance(20 * SECOND);
     expect(w.watchdog.diskFailure).toBeUndefined();
-    expect(w.said.at(-1)).toBe('info: what stood still goes on');
+    expect(w.said.at(-1)).toBe('info: all loops make progress again');
   });
 
-  it('says nothing where the disks answer, be it with an error, and lets a loop take longer whose limit is longer', async () => {
+  it('reports no disk that answers, even with an error, and uses the longer limit of a loop', async () => {
     const w = new Watched({ limitMs: 15 * MINUTE });
     w.isBusy = true;
     expect(await w.isStuckAfter(14 * MINUTE)).toBe(false);
     expect(w.asked).toBeGreaterThan(0);
     expect([w.watchdog.diskFailure, w.said]).toEqual([undefined, []]);
     expect(await w.isStuckAfter(2 * MINUTE)).toBe(true);
-    const other = new Watched({}, 2 * MINUTE, { ask: () => Promise.reject(new Error('ENOENT')) });
+    const other = new Watched({}, 2 * MINUTE, { probe: () => Promise.reject(new Error('ENOENT')) });
     other.isBusy = true;
     expect(await other.isStuckAfter(2 * MINUTE)).toBe(true);
   });
 
-  it('keeps within less time where systemd grants less, also while disks do not answer, and finds sooner what is stuck', async () => {
+  it('sends signs more often if systemd waits for less time, even while disks do not answer, and detects stuck loops earlier', async () => {
     const w = new Watched({}, 8 * SECOND);
     expect(await w.longestSilence(MINUTE)).toBeLessThanOrEqual(5 * SECOND);
     w.isBusy = true;
@@ -191,19 +186,19 @@ describe('a watchdog', () => {
     const w = new Watched();
     w.isBusy = true;
     await w.clock.advance(20 * SECOND);
-    // Stopped and continued: the timers come late, and a look finds that much time has passed.
+    // After a stop of the process, timers fire late, and a check finds that much time has passed.
     w.clock.skip(10 * MINUTE);
     expect(await w.isStuckAfter(20 * SECOND)).toBe(false);
   });
 
-  it('says without systemd what is stuck, too, but that a person has to restart it', async () => {
+  it('logs a stuck loop without systemd, too, and asks for a restart', async () => {
     const w = new Watched({}, 2 * MINUTE, { notifier: new Notifier({}, { log: silentLogger }) });
     w.isBusy = true;
     expect(await w.isStuckAfter(5 * MINUTE)).toBe(true);
     expect(w.said).toEqual([expect.stringMatching(/; restart peersync$/)]);
   });
 
-  it('gives no sign at a look that fails, says why, and looks again', async () => {
+  it('sends no sign if a check fails, logs the reason, and checks again', async () => {
     const w = new Watched();
     w.fails = true;
     await w.clock.advance(5 * MINUTE);
@@ -214,7 +209,7 @@ describe('a watchdog', () => {
     expect(w.signs).toBeGreaterThan(1);
   });
 
-  it('tells systemd how the daemon stands whenever that changed', async () => {
+  it('sends the status sentence to systemd when it changes', async () => {
     const w = new Watched();
     await w.clock.advance(2 * MINUTE);
     w.status = report({ items: { ...items, pending: 2 } });
@@ -225,7 +220,7 @@ describe('a watchdog', () => {
     expect(w.sentences.map((sentence) => sentence.split(', last')[0])).toEqual(words);
   });
 
-  it('asks nothing any more when it is stopped', async () => {
+  it('checks nothing after it is stopped', async () => {
     const w = new Watched();
     w.watchdog.stop();
     w.isBusy = true;
@@ -235,7 +230,7 @@ describe('a watchdog', () => {
 });
 
 describe('the disks of a daemon', () => {
-  it('are those of its state, its folders, and its mirrors where there are any', async () => {
+  it('are those of its state, its folders, and its mirrors if there are any', async () => {
     const folders = [{ path: '/srv/docs', collection: 'c' }];
     const configOf = (more: object = {}) =>
       checkConfig({ folders, ...more }, '/etc/peersync/config.json');
@@ -250,15 +245,15 @@ describe('the disks of a daemon', () => {
     ]);
   });
 
-  it('are written to where the directory is our own, for else a frozen one would seem to answer, and nowhere else', async () => {
+  it('are probed by a write only in directories of our own, because a frozen one would otherwise seem to answer', async () => {
     const [own, theirs] = [temporaryDirectory(), temporaryDirectory()];
     const none = join(own, 'none');
     for (const path of [own, theirs]) utimesSync(path, 1_000, 1_000);
-    await askDisk({ path: own, isOwn: true });
-    await askDisk({ path: theirs, isOwn: false });
+    await probeDisk({ path: own, isOwn: true });
+    await probeDisk({ path: theirs, isOwn: false });
     expect(statSync(own).mtimeMs).toBeGreaterThan(1_000_000);
     expect(statSync(theirs).mtimeMs).toBe(1_000_000);
-    for (const isOwn of [true, false]) await askDisk({ path: none, isOwn });
+    for (const isOwn of [true, false]) await probeDisk({ path: none, isOwn });
     expect(() => statSync(none)).toThrow();
   });
 });

@@ -59,7 +59,7 @@ describe('table', () => {
     expect(lines[0]?.tables).toContain('woods');
   });
 
-  it('keeps keys and names as they are: numbers, blanks, dashes and other scripts', async () => {
+  it('keeps keys and names unchanged: numbers, blanks, dashes and other scripts', async () => {
     await fill('0042', {
       '007': { a: '1' },
       '1e3': { a: '1' },
@@ -80,7 +80,7 @@ describe('table', () => {
     expect(await rowsOf('0042')).toMatchObject([{ pk: '1e3' }]);
   });
 
-  it('deletes nothing without --yes where nobody can be asked, and shows what would go', async () => {
+  it('deletes nothing without --yes if there is no terminal, and shows what it would delete', async () => {
     const many = Array.from({ length: 25 }, (_, i) => [`k${i}`, { a: `value ${i}` }]);
     await fill('doomed', Object.fromEntries(many));
     const rows = await site.run('table', 'delete-rows', 'doomed', 'k1', 'k2');
@@ -95,7 +95,7 @@ describe('table', () => {
     expect(await rowsOf('doomed')).toHaveLength(25);
   });
 
-  it('deletes exactly what was named, and nothing when one of the keys is not there', async () => {
+  it('deletes exactly the named rows, and nothing if one of the keys does not exist', async () => {
     await fill('named', { a: { x: '1' }, b: { x: '1' }, c: { x: '1' } });
     const remove = (...keys: string[]) =>
       site.run('table', 'delete-rows', 'named', ...keys, '--yes');
@@ -110,7 +110,7 @@ describe('table', () => {
     expect(again).toMatchObject(failed(1, 'has no table "named"'));
   });
 
-  it('suggests the table that was meant, and the command', async () => {
+  it('suggests similar names of tables and commands', async () => {
     await fill('addresses', { a: { x: '1' } });
     expect((await site.run('table', 'get', 'adresses')).stderr).toContain(
       'Did you mean "addresses"?',
@@ -127,7 +127,7 @@ describe('table', () => {
     );
   });
 
-  it('ends with an error, and not as if that were all, when an answer is cut short', async () => {
+  it('fails if an answer is cut short', async () => {
     answers(({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       const begin = '{"table":"t","columns":["a"],"rows":[\n{"pk":"k","cells":{"a":"x"}},\n';
@@ -175,7 +175,7 @@ describe('push, doc and citation', () => {
     expect(filtered.stdout).not.toContain('nobody else');
   });
 
-  it('remove what was pushed, by its file or its URL, once somebody agreed, and wait until the peer shows it no more', async () => {
+  it('remove a document by its file or its URL after a confirmation, and wait until the peer shows it no more', async () => {
     for (const name of ['x.md', 'y.md', 'z.md']) write(name, `Text of ${name}`);
     const base = site.url('');
     await site.run('push', 'x.md', 'y.md', 'z.md', '--collection', 'byhand', '--url', base);
@@ -204,7 +204,7 @@ describe('push, doc and citation', () => {
     expect(await site.peer.peerdoc(`${base}z.md`)).toBeDefined();
   });
 
-  it('say that a peer which has no page for removals keeps an empty document in its place', async () => {
+  it('report that a peer without a page for removals keeps an empty document', async () => {
     write('e.md', 'Text of e');
     const url = site.url('e.md');
     await site.run('push', 'e.md', '--collection', 'byhand', '--url', url);
@@ -218,7 +218,7 @@ describe('push, doc and citation', () => {
     expect(await site.peer.peerdoc(url)).toMatchObject({ size: 0, collections: ['removed'] });
   });
 
-  it('leave it at the peer’s acceptance with --no-wait', async () => {
+  it('do not wait for the document with --no-wait', async () => {
     write('a.md', 'not waited for');
     const pushed = await site.run('push', 'a.md', '--collection', 'c', '--no-wait');
     expect(pushed.code).toBe(0);
@@ -226,7 +226,7 @@ describe('push, doc and citation', () => {
     expect(fileURLToPath(url)).toBe(site.path('a.md'));
   });
 
-  it('say when the peer does not show what it took, and what it refuses', async () => {
+  it('report documents that the peer does not show, and documents that it refuses', async () => {
     const push = ({ path }: { path: string }) => path.includes('push_p');
     const item = (answer: object) =>
       answering(200, JSON.stringify(answer), { 'content-type': 'application/json' });
@@ -245,7 +245,7 @@ describe('push, doc and citation', () => {
     expect(refused).toMatchObject(failed(1, 'The peer refused it: blacklisted.'));
   });
 
-  it('tell a wrong usage (2), what is not there (1) and a peer that is away (4) apart', async () => {
+  it('have different exit codes for a wrong usage (2), a missing document (1) and an unreachable peer (4)', async () => {
     write('binary', 'a\0b');
     expect((await site.run('citation', 'https://x.org/', '--ch', 'many')).code).toBe(2);
     expect((await site.run('push', 'binary', '--collection', 'a,b')).code).toBe(2);
@@ -263,7 +263,7 @@ describe('share', () => {
   const content = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 7919) % 256));
   const get = (...more: string[]) => site.run('share', 'get', '--data', 'x', ...more);
 
-  it('get writes the object whole, to a file or into a pipe, and asks for the group by --c', async () => {
+  it('get writes the whole object to a file or into a pipe, and selects the group by --c', async () => {
     answers(answering(200, content, { 'content-type': 'application/octet-stream' }));
     writeFileSync(site.path('object'), 'before', { mode: 0o640 });
     const saved = await site.json('share', 'get', '--data', 'a b.bin', '--c', 'g', '-o', 'object');
@@ -279,7 +279,7 @@ describe('share', () => {
     ]);
   });
 
-  it('get leaves the file as it was when the answer is cut short, too large, or there is none', async () => {
+  it('get leaves the file unchanged if the answer is cut short, too large or missing', async () => {
     write('object', 'before');
     answers(({ response }) => {
       response.writeHead(200, { 'content-length': content.length });
@@ -296,7 +296,7 @@ describe('share', () => {
     expect(readdirSync(site.directory).filter((name) => name.includes('tmp'))).toEqual([]);
   });
 
-  it('get fetches what list names', async () => {
+  it('get fetches the objects that list names', async () => {
     const shares = join(site.peer.data, 'shares');
     for (const name of ['lists/a.csv', 'lists/b.csv', 'other/c.csv']) {
       mkdirSync(dirname(join(shares, name)), { recursive: true });
@@ -314,7 +314,7 @@ describe('share', () => {
     expect((await site.run('share', 'list')).code).not.toBe(0);
   });
 
-  it('get is a wrong usage where the file is none, or --json has no place for the object', async () => {
+  it('get refuses a path that is not a file, and --json without a place for the object', async () => {
     mkdirSync(site.path('directory'));
     for (const wrong of [['-o', 'directory'], ['-o', '/dev/null'], ['--json']])
       expect((await get(...wrong)).code).toBe(2);
@@ -339,7 +339,7 @@ describe.skipIf(spawnSync('script', ['--version']).status !== 0)(
       return { code, shown: shown.replaceAll('\r\n', '\n') };
     }
 
-    it('a table is aligned, and nothing goes before its name was typed', async () => {
+    it('a table is aligned, and is deleted only after its name was typed', async () => {
       await fill('asked', { k: { long: 'x'.repeat(200), escape: '\x1b[31mred' } });
       const got = await onTerminal(['table', 'get', 'asked']);
       expect(got.shown).toMatch(/^pk {2}long +escape\n──.*\nk {3}x+… {2}\\x1b\[31mred\n1 row\n$/);
@@ -357,7 +357,7 @@ describe.skipIf(spawnSync('script', ['--version']).status !== 0)(
       });
     });
 
-    it('a shared object does not act there: control characters are shown as escapes', async () => {
+    it('control characters of a shared object are shown as escapes', async () => {
       answers(answering(200, '\x1b]0;gotcha\x07', { 'content-type': 'text/plain' }));
       const got = await onTerminal(['share', 'get', '--data', 'x']);
       expect(got).toMatchObject({ code: 0, shown: expect.stringContaining('\\x1b]0;gotcha\\x07') });
@@ -380,7 +380,7 @@ describe('the embedded peer', () => {
     return Promise.all(paths.map(async (path) => (await fetch(url + path, { headers })).status));
   }
 
-  it('is the one of the running daemon, and without a daemon one that is there for the command', async () => {
+  it('is that of the running daemon, or one that the command starts for itself', async () => {
     site.configure(embedded());
     const set = async (cell: string) =>
       expect((await site.run('table', 'set', 't', '--pk', 'k', cell)).code).toBe(0);
@@ -391,7 +391,7 @@ describe('the embedded peer', () => {
     expect(await rowsOf('t')).toEqual([{ pk: 'k', before: 'the daemon', beside: 'the daemon' }]);
   });
 
-  it('is asked for many documents at once, and told when their files were changed', async () => {
+  it('looks up many documents in one request, and receives the times of their files', async () => {
     site.configure(embedded());
     for (let i = 0; i < 200; i += 1) {
       site.drop(`inbox/${i}.txt`, `tea ${i}`);
@@ -423,20 +423,20 @@ describe('the embedded peer', () => {
     });
   });
 
-  it('keeps no command from its work by a port that another program uses', async () => {
+  it('does not stop a command whose port another program uses', async () => {
     site.configure(embedded({ port: Number(new URL(site.peer.url).port) }));
     for (const command of ['pause', 'resume', 'verify'])
       expect(await site.run(command)).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('says who has it when another process does', async () => {
+  it('reports the process that uses its directory', async () => {
     site.configure(embedded({ dir: site.peer.data }));
     expect(await site.run('table', 'list')).toMatchObject(
       failed(1, `${site.peer.running.child.pid}`),
     );
   });
 
-  it('is for its administrator alone with --require-auth, or requireAuth, and not without', async () => {
+  it('answers only its administrator with --require-auth or requireAuth', async () => {
     for (const [options, expected] of [
       [['--require-auth'], [401, 401, 401]],
       [[], [200, 200, 404]],
@@ -474,7 +474,7 @@ describe('without a daemon', () => {
 
   const PENDING_AGAIN = /^1 item is pending again\. No daemon runs now: the next `peersync run/;
 
-  it('nobody needs the password of the peer to pause, to resume and to try again', async () => {
+  it('pause, resume and retry work without the password of the peer', async () => {
     await knows('a.txt');
     expect(await site.run('pause')).toMatchObject({ code: 0, stderr: '' });
     expect((await site.run('status', '--json')).stdout).toContain('"paused":{"since"');
@@ -482,7 +482,7 @@ describe('without a daemon', () => {
     expect((await site.run('retry', '--all')).stdout).toMatch(PENDING_AGAIN);
   });
 
-  it('the bare name of a file is enough where only one has it', async () => {
+  it('the bare name of a file is enough if it is unique', async () => {
     await knows('deep/one.md', 'x/two.md', 'y/two.md');
     expect((await site.run('why', 'one.md')).stdout).toContain(site.path('inbox/deep/one.md'));
     expect((await site.run('retry', 'one.md')).stdout).toMatch(PENDING_AGAIN);

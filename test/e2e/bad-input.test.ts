@@ -20,7 +20,7 @@ import { peersync } from '../support/warm-cli.js';
 import { remotePeer } from './at-peer.js';
 
 /**
- * What every failure looks like to a person: a sentence what happened, a sentence what to do, no
+ * Checks the form of a failure: a sentence about what happened, a sentence about what to do, no
  * stack trace.
  */
 function expectClear(ended: Ended, code: number, words: RegExp): void {
@@ -67,13 +67,16 @@ describe('a configuration', () => {
       { folders, peer: { url: 'http://127.0.0.1:1', auth } },
       [/env|file|credential/],
     ],
-  ])('that %s is told with all that is wrong, and shows no password', async (_, config, words) => {
-    const ended = await peersync(['once', '-c', directoryWith(config)]);
-    for (const each of words) expectClear(ended, 2, each);
-    expect(ended.stderr + ended.stdout).not.toContain('hunter2secret');
-  });
+  ])(
+    'that %s is reported with all of its errors, and without its passwords',
+    async (_, config, words) => {
+      const ended = await peersync(['once', '-c', directoryWith(config)]);
+      for (const each of words) expectClear(ended, 2, each);
+      expect(ended.stderr + ended.stdout).not.toContain('hunter2secret');
+    },
+  );
 
-  it('with a name that would act on a terminal shows it written out', async () => {
+  it('with control characters in a name shows them as escapes', async () => {
     const ended = await peersync([
       'status',
       '-c',
@@ -92,7 +95,7 @@ describe('a configuration', () => {
   });
 
   it.skipIf(process.getuid?.() === 0)(
-    'that cannot be read says so (not shown as root, who reads everything)',
+    'that cannot be read is reported (not as root, who can read everything)',
     async () => {
       const path = directoryWith({});
       chmodSync(path, 0);
@@ -123,7 +126,7 @@ describe('a state directory', () => {
     expect((await first.kill('SIGTERM')).code).toBe(0);
   });
 
-  it('that is not there is named by status first, with what starts peersync, and by reload', async () => {
+  it('that does not exist is named by status and by reload, with the command that starts peersync', async () => {
     const directory = temporaryDirectory();
     const path = writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } });
     const missing = `Nothing has run with this configuration yet: there is no state in ${join(directory, 'state')}.\n  \`peersync run -c ${path}\` starts `;
@@ -147,7 +150,7 @@ describe('a state directory', () => {
     );
   });
 
-  it('whose records are damaged is repaired from what is sound, and status says so', async () => {
+  it('whose records are damaged is repaired from the sound ones, and status reports it', async () => {
     const { directory, path } = await atPeer();
     writeFileSync(join(directory, 'inbox', 'a.txt'), 'alpha');
     expect((await peersync(['once', '-c', path])).code).toBe(0);
@@ -167,7 +170,7 @@ describe('a state directory', () => {
     expect(lastOf(again).items.confirmed).toBe(1);
   });
 
-  it('that is a file is told', async () => {
+  it('that is a file is reported', async () => {
     const { directory, path } = await atPeer();
     writeFileSync(join(directory, 'state'), 'not a directory');
     expectClear(await peersync(['once', '-c', path]), 2, /state/);
@@ -175,7 +178,7 @@ describe('a state directory', () => {
 
   const canMount = process.getuid?.() === 0 && process.platform === 'linux';
   it.runIf(canMount)(
-    'that is full is told, and nothing is lost (needs root, for a small disk)',
+    'that is full is reported, and nothing is lost (needs root, for a small disk)',
     async () => {
       const { directory, path } = await atPeer();
       const state = join(directory, 'state');
@@ -203,7 +206,7 @@ describe('a state directory', () => {
 });
 
 describe('a folder', () => {
-  it('that is missing is named by run, which waits for it, and by check', async () => {
+  it('that is missing is reported by run, which waits for it, and by check', async () => {
     const { directory, path } = await atPeer();
     rmSync(join(directory, 'inbox'), { recursive: true });
     const check = await peersync(['check', '-c', path]);
@@ -221,7 +224,7 @@ describe('a folder', () => {
     expect(again.stdout).not.toMatch(/create/i);
   });
 
-  it('that is another directory than it was is told by check, as run holds it', async () => {
+  it('that was replaced by another directory is reported by check, and held by run', async () => {
     const { directory, path } = await atPeer();
     writeFileSync(join(directory, 'inbox', 'a.txt'), 'alpha');
     expect((await peersync(['once', '-c', path])).code).toBe(0);
@@ -234,14 +237,14 @@ describe('a folder', () => {
     );
   });
 
-  it('that is missing makes once end with failure, not with an empty success', async () => {
+  it('that is missing makes once fail', async () => {
     const { directory, path } = await atPeer();
     rmSync(join(directory, 'inbox'), { recursive: true });
     expectClear(await peersync(['once', '-c', path, '--timeout', '60s']), 1, /inbox/);
   });
 });
 
-it('a port in use is told with the setting that changes it', async () => {
+it('a port in use is reported with the setting that changes it', async () => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
   afterwards('test', () => void blocker.close());
@@ -279,13 +282,13 @@ describe('a wrong command line', () => {
     [['table', 'set', 'p', '--pk'], /--pk\.\n.*`peersync table set --help`/],
     [['retry'], /--all/],
     [['--json'], /Name a command/],
-  ])('%j is told in a sentence, with exit code 2', async (args, words) => {
+  ])('%j is reported in a sentence, with exit code 2', async (args, words) => {
     const ended = await peersync(args, { cwd: dirname(directoryWith({})) });
     expectClear(ended, 2, words);
     expect(ended.stderr.trim().split('\n').length).toBeLessThanOrEqual(2);
   });
 
-  it('a reader that goes away early is no error', async () => {
+  it('a reader that closes the pipe early is no error', async () => {
     const help = spawn('sh', ['-c', `"${process.execPath}" dist/cli.js --help | head -1`], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -299,7 +302,7 @@ describe('a wrong command line', () => {
 });
 
 describe('init', () => {
-  it('writes one for a folder that runs as it is, and names its files by where they are', async () => {
+  it('writes a configuration for a folder that works unchanged', async () => {
     const directory = temporaryDirectory();
     const notes = join(directory, 'My notes!');
     mkdirSync(notes);
@@ -322,7 +325,7 @@ describe('init', () => {
     });
   });
 
-  it('writes a configuration that check accepts, and never over another one', async () => {
+  it('writes a configuration that check accepts, and never overwrites one', async () => {
     const directory = temporaryDirectory();
     const made = await peersync(['init'], { cwd: directory });
     expect(made.code).toBe(0);
@@ -341,7 +344,7 @@ describe('init', () => {
     expect(existsSync(join(directory, 'data', 'state'))).toBe(false);
   });
 
-  it('says that a folder is to be made that is not there', async () => {
+  it('reports that a missing folder must be created', async () => {
     const made = await peersync(['init', 'notes'], { cwd: temporaryDirectory() });
     expect(made.stdout).toContain(
       'does not exist yet: create it, or start with `peersync run --create',
@@ -352,7 +355,7 @@ describe('init', () => {
     ['.', /holds .*data, where peersync keeps its own files/],
     ['..', /outside of the folder/],
     ['plan.md', /plan\.md is no directory/],
-  ])('writes none for %s, which check would not accept', async (folder, words) => {
+  ])('writes no configuration for %s, which check would refuse', async (folder, words) => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, 'plan.md'), 'a plan');
     expectClear(await peersync(['init', folder], { cwd: directory }), 2, words);

@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 240_000 });
 
 const CANARY = ['check', '--canary', '--yes'];
 
-/** What was found by its name, and what follows from it. */
+/** Returns the findings by name, with their hints. */
 function found({ stdout }: Ended) {
   const lines = stdout
     .trim()
@@ -31,7 +31,7 @@ function found({ stdout }: Ended) {
 }
 
 describe('a canary at a YaCy', () => {
-  it('shows that all works: text, a PDF, letters beyond ASCII, dates, what it shows, and since when', async () => {
+  it('checks text, a PDF, letters beyond ASCII, dates, and the time to visible', async () => {
     const world = await YacyWorld.start();
     const ended = await world.run(...CANARY, '--json', '--url', 'http://elsewhere.example.org/c');
     expect(ended).toMatchObject({ code: 0, stderr: '' });
@@ -70,7 +70,7 @@ describe('a canary at a YaCy', () => {
     );
   });
 
-  it('finds out which folders have addresses that the peer drops, and says what becomes of their files', async () => {
+  it('finds folders whose addresses the peer drops, and reports the consequence', async () => {
     const folders = { notes: 'http://notes.example.org/n/', vault: 'http://vault.local/' };
     const world = await YacyWorld.start({ folders });
     const { code, stdout } = await world.run(...CANARY);
@@ -89,7 +89,7 @@ describe('a canary at a YaCy', () => {
     ['local', 'public', { notes: 'http://notes.example.org/n/' }],
     ['global', 'local', { vault: 'http://vault.local/', disk: 'file:///srv/disk/' }],
   ] as const)(
-    'of a %s network says within seconds that all %s addresses are dropped, and does not wait for them',
+    'of a %s network reports within seconds that all %s addresses are dropped, without waiting for them',
     async (network, reach, folders) => {
       // Whoever waits for the hold waits for longer than the test.
       const world = await YacyWorld.start({
@@ -109,7 +109,7 @@ describe('a canary at a YaCy', () => {
     },
   );
 
-  it('pushes nothing when nobody agreed, or in the place of a file', async () => {
+  it('pushes nothing without a confirmation, or to the URL of a file', async () => {
     const world = await YacyWorld.start();
     const unasked = await world.run('check', '--canary');
     expect(unasked).toMatchObject({
@@ -127,7 +127,7 @@ describe('a canary at a YaCy', () => {
     expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toEqual([]);
   });
 
-  it('does not wait longer than it may', async () => {
+  it('does not wait longer than its time limit', async () => {
     const world = await YacyWorld.start({ confirm: { hold: '2m', timeout: '5m' } });
     const began = performance.now();
     const ended = await world.run(...CANARY, '--timeout', '6s', '--json');
@@ -136,7 +136,7 @@ describe('a canary at a YaCy', () => {
     expect(found(ended).findings['plain text']).toBe(false);
   });
 
-  it('stops when it is told to', async () => {
+  it('stops at a signal', async () => {
     const world = await YacyWorld.start({ confirm: { hold: '15s', timeout: '1m' } });
     const running = new Running([...CANARY, '--config', world.config]);
     const isPushed = () => world.asked('/api/push_p').some(({ urls }) => urls.length > 0);
@@ -148,7 +148,7 @@ describe('a canary at a YaCy', () => {
 });
 
 describe('a canary at an embedded peer', () => {
-  it('is removed again, and that is said', async () => {
+  it('is removed again, and reports that', async () => {
     const { run } = await atRemotePeer();
     const ended = await run(...CANARY, '--json');
     expect(ended).toMatchObject({ code: 0 });
@@ -165,7 +165,7 @@ describe('a canary at an embedded peer', () => {
     );
   });
 
-  it('is named where the peer refuses to remove it, with the command that does it later', async () => {
+  it('is reported with the command that removes it if the peer refuses to remove it', async () => {
     const site = await Site.begin();
     const refusal = answering(
       200,
@@ -185,7 +185,7 @@ describe('a canary at an embedded peer', () => {
 });
 
 describe('a canary at a peer of the standard', () => {
-  it('stays where the peer does not say that it is an embedded one, and is named', async () => {
+  it('stays in a peer that may not be an embedded one, and is reported', async () => {
     const site = await Site.begin();
     site.proxy.behaviour = stranger;
     const { code, stdout } = await site.run(...CANARY);
@@ -196,7 +196,7 @@ describe('a canary at a peer of the standard', () => {
     expect((await site.run('doc', site.url('inbox/peersync-canary/plain.txt'))).code).toBe(0);
   });
 
-  it('sends the text of a PDF, and says that other files are skipped', async () => {
+  it('sends the text of a PDF, and reports that other files are skipped', async () => {
     const { run } = await atRemotePeer();
     const { code, stdout, stderr } = await run(...CANARY);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -207,7 +207,7 @@ describe('a canary at a peer of the standard', () => {
     expect(stdout).toContain('text and the text of documents; other files are skipped');
   });
 
-  it('is tried where what is mirrored is missing or too large, which is told of each and fails the check', async () => {
+  it('continues if mirrored objects are missing or too large, reports each, and fails', async () => {
     const peer = await remotePeer();
     mkdirSync(join(peer.data, 'shares'), { recursive: true });
     writeFileSync(join(peer.data, 'shares', 'large.txt'), 'l'.repeat(2_000_000));
@@ -229,7 +229,7 @@ describe('a canary at a peer of the standard', () => {
     expect(stdout).toMatch(/^ok +plain text: confirmed/m);
   });
 
-  it('shows the first bytes of an answer that nobody expected', async () => {
+  it('shows the first bytes of an unexpected answer', async () => {
     const none = '{"count":"0","successall":"true","countsuccess":0,"countfail":0}';
     const url = await serve(async (request, response) => {
       const body = Buffer.concat(await request.toArray()).toString();

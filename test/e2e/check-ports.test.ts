@@ -69,8 +69,8 @@ const inUse = (at: string) => ({
   hint: expect.stringMatching(/^Stop what listens/),
 });
 
-describe('check tries where the daemon is to listen', () => {
-  it('and finds nothing to say where that is nowhere, and is content with what is free', async () => {
+describe('check of the listening addresses', () => {
+  it('passes without an address, and with free ports', async () => {
     expect(await findings(place('off'))).toEqual([]);
     const port = await freePort();
     expect(await findings(place(`127.0.0.1:${port}`, 0))).toEqual([
@@ -79,7 +79,7 @@ describe('check tries where the daemon is to listen', () => {
     ]);
   });
 
-  it('and says which port is in use, of what, and that two are to listen at one', async () => {
+  it('reports ports in use, and one port that is configured twice', async () => {
     const [one, other, port] = [await somebody(), await somebody('127.0.0.2'), await freePort()];
     expect(await findings(place(`127.0.0.2:${other}`, one))).toEqual([
       { ...peer, ...inUse(`127.0.0.1:${one}`) },
@@ -89,7 +89,7 @@ describe('check tries where the daemon is to listen', () => {
     expect(same).toMatchObject([{ ok: true }, { ...page, ...inUse(`127.0.0.1:${port}`) }]);
   });
 
-  it('and says what it cannot know where the running daemon is not for this user to ask', async () => {
+  it('reports that it cannot ask the daemon of another user', async () => {
     const path = place(`127.0.0.1:${await somebody()}`);
     const { config } = await loadConfig(path);
     mkdirSync(join(dirname(path), 'state'), { mode: 0o000 });
@@ -97,14 +97,14 @@ describe('check tries where the daemon is to listen', () => {
     expect(await unprivileged(() => all(checkPorts(config)))).toMatchObject([{ ...page, hint }]);
   });
 
-  it('and says when the address is not one of this machine', async () => {
+  it('reports addresses that are not of this machine', async () => {
     const message = expect.stringMatching(
       /^nobody can listen at 192\.0\.2\.1:8385: .*EADDRNOTAVAIL/,
     );
     expect(await findings(place('192.0.2.1:8385'))).toMatchObject([{ ...page, message }]);
   });
 
-  it('and takes its own running daemon for no trouble, but another one', async () => {
+  it('accepts ports of its own running daemon, but not of another one', async () => {
     const ports = { peer: await freePort(), page: await freePort() };
     const config = place(`127.0.0.1:${ports.page}`, ports.peer);
     await new Running(['run', '-c', config]).says('status page at');

@@ -7,7 +7,7 @@ import { until } from '../support/wait.js';
 const names = Array.from({ length: 30 }, (_, i) => `inbox/f${String(i).padStart(2, '0')}.txt`);
 let site: Site;
 
-/** How many items have each status, and zeroes left out. */
+/** Returns the number of items in each status, without zeros. */
 async function counts(): Promise<Readonly<Record<string, number>>> {
   const { items } = JSON.parse((await site.run('status', '--json')).stdout) as {
     items: Record<string, number>;
@@ -15,7 +15,7 @@ async function counts(): Promise<Readonly<Record<string, number>>> {
   return Object.fromEntries(Object.entries(items).filter(([, count]) => count > 0));
 }
 
-/** Of these files, how many have a document in the peer. */
+/** Returns the number of these files that have a document in the peer. */
 async function shown(files: readonly string[]): Promise<number> {
   const runs = await Promise.all(files.map((name) => site.run('doc', site.url(name))));
   return runs.filter(({ code }) => code === 0).length;
@@ -33,7 +33,7 @@ beforeEach(async () => {
   site = await Site.begin();
 });
 
-it('the document of a removed file goes, with a daemon at once, and comes back with the file', async () => {
+it('the document of a removed file is removed at once by a daemon, and comes back with the file', async () => {
   await confirmed(names.slice(0, 3));
   await site.start();
   rmSync(site.path('inbox/f00.txt'));
@@ -47,7 +47,7 @@ it('the document of a removed file goes, with a daemon at once, and comes back w
   expect(await shown(names.slice(0, 3))).toBe(3);
 });
 
-it('the document of a removed file goes, with an embedded peer in a process of its own, once that has said what it is', async () => {
+it('the document of a removed file is removed from a separate embedded peer once its kind is known', async () => {
   site.configure({ folders: [{ name: 'inbox' }] });
   for (const name of names.slice(0, 3)) site.drop(name);
   expect((await site.run('once')).code).toBe(0);
@@ -66,7 +66,7 @@ it('the document of a removed file goes, with an embedded peer in a process of i
   expect(await shown(names.slice(0, 3))).toBe(1);
 });
 
-it('the document of a removed file stays in a peer that does not say that it is an embedded one', async () => {
+it('the document of a removed file stays in a peer that may not be an embedded one', async () => {
   site.configure({ folders: [{ name: 'inbox' }] });
   site.proxy.behaviour = stranger;
   for (const name of names.slice(0, 2)) site.drop(name);
@@ -80,7 +80,7 @@ it('the document of a removed file stays in a peer that does not say that it is 
   expect(await shown(names.slice(0, 2))).toBe(2);
 });
 
-it('the document of a file that became empty goes, and comes back with its text', async () => {
+it('the document of a file that became empty is removed, and comes back with the text', async () => {
   await confirmed(names.slice(0, 2));
   await site.start();
   site.drop('inbox/f00.txt', '');
@@ -93,7 +93,7 @@ it('the document of a file that became empty goes, and comes back with its text'
   await site.confirmed('inbox/f00.txt');
 });
 
-it('the document of a file that became empty stays where its folder keeps it, until a person removes it', async () => {
+it('the document of a file that became empty stays if its folder keeps documents, until a person removes it', async () => {
   await confirmed(names.slice(0, 2));
   site.configure({ folders: [{ name: 'inbox', onDelete: 'keep' }] });
   site.drop('inbox/f00.txt', '');
@@ -108,7 +108,7 @@ it('the document of a file that became empty stays where its folder keeps it, un
   expect(await shown(names.slice(0, 1))).toBe(0);
 });
 
-it('the documents of very many removed files wait until a person approves it, also without a daemon', async () => {
+it('the documents of very many removed files stay until a person approves their removal, even without a daemon', async () => {
   await confirmed(names);
   for (const name of names.slice(0, 25)) rmSync(site.path(name));
   for (let run = 0; run < 2; run += 1) {
@@ -150,7 +150,7 @@ it.each([
     'REMOVALS_FAIL',
   ],
 ])(
-  'a peer that %s where documents are removed takes others all the same, and somebody is told',
+  'a peer that %s removals still accepts documents, and the failure is reported',
   async (_, behaviour, code) => {
     await confirmed(names.slice(0, 3));
     site.proxy.behaviour = when(({ path }) => path === '/api/remove_p.html', behaviour);
@@ -167,7 +167,7 @@ it.each([
   },
 );
 
-it('once ends where the peer refuses to remove a document, and says so', async () => {
+it('once ends if the peer refuses to remove a document, and reports it', async () => {
   await confirmed(names.slice(0, 2));
   const refusal = answering(200, '{"items":[{"item":"0","success":"false","message":"not mine"}]}');
   site.proxy.behaviour = when(({ path }) => path === '/api/remove_p.html', refusal);
@@ -183,7 +183,7 @@ it('once ends where the peer refuses to remove a document, and says so', async (
   expect(await counts()).toEqual({ confirmed: 1, removed: 1 });
 });
 
-it('a folder that left the configuration keeps its documents until it is forgotten with them', async () => {
+it('a folder that left the configuration keeps its documents until forget removes them', async () => {
   await confirmed(names.slice(0, 3));
   site.configure({ folders: [{ name: 'notes', onDelete: 'remove' }] });
   site.drop('notes/a.txt');
@@ -204,7 +204,7 @@ it('a folder that left the configuration keeps its documents until it is forgott
   expect(await counts()).toEqual({ confirmed: 1 });
 });
 
-it('a folder is not forgotten with its documents in the peer unless somebody says that they are to stay', async () => {
+it('forget refuses to leave documents in the peer without --keep', async () => {
   await confirmed(names.slice(0, 3));
   site.configure({ folders: [{ name: 'notes' }] });
   expect((await site.run('once')).code).toBe(0);
@@ -227,7 +227,7 @@ it('a folder is not forgotten with its documents in the peer unless somebody say
   expect(await shown(names.slice(0, 3))).toBe(0);
 });
 
-it('a folder that is forgotten with --keep leaves its documents in the peer, and says how to remove them', async () => {
+it('forget --keep leaves the documents in the peer, and names the command that removes them', async () => {
   await confirmed(names.slice(0, 2));
   site.configure({ folders: [{ name: 'notes' }] });
   expect((await site.run('once')).code).toBe(0);

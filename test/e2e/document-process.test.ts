@@ -56,7 +56,7 @@ async function looping(loop: string) {
 }
 
 it.skipIf(!existsSync('/proc'))(
-  'ends in an endless loop, too, when what started it was killed',
+  'ends when its daemon was killed, even in an endless loop',
   async () => {
     const { pid, starter } = await looping('');
     // A stop of the service reaches it, and is no reason to end before the daemon says so.
@@ -85,7 +85,7 @@ it.skipIf(!existsSync('/proc'))(
   },
 );
 
-it('ends at once when another process than the one that it is told started it', async () => {
+it('ends at once if its parent is not the expected daemon', async () => {
   const child = spawn(process.execPath, [PROGRAM, '1'], { stdio: 'ignore' });
   expect(await new Promise((done) => child.on('exit', done))).toBe(1);
 });
@@ -148,13 +148,13 @@ it('answers with the text of a document', async () => {
   expect(answer).toMatchObject({ header: { id: 0, isLast: false, packed: { kind: 'content' } } });
 });
 
-it('refuses a document whose text has more bytes than are wanted', async () => {
+it('refuses a document whose text is too large', async () => {
   const failure = { code: 'DOCUMENT_TOO_LARGE', message: expect.stringContaining('too much text') };
   const answer = await answerTo({ mostBytes: 10 });
   expect(answer).toMatchObject({ header: { packed: { kind: 'refused', failure } } });
 });
 
-it('ends itself when a document takes more processor time than it may', async () => {
+it('ends itself when a document takes too much processor time', async () => {
   const loops = `
     import fs from 'node:fs';
     import { syncBuiltinESMExports } from 'node:module';
@@ -198,7 +198,7 @@ async function pidsOfTwo(code: string): Promise<readonly number[]> {
 }
 
 it.skipIf(!existsSync('/proc'))(
-  'is the first process that the system ends for want of memory',
+  'is the first process that the system ends if memory runs out',
   async () => {
     const [pid] = await pidsOfTwo('');
     expect(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim()).toBe('1000');

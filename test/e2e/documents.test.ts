@@ -77,7 +77,7 @@ async function daemonWith(files: Readonly<Record<string, Uint8Array>>) {
 }
 
 describe('documents', () => {
-  it('of each format are found by a word of their text, and what is not readable says why', async () => {
+  it('of each format are found by a word of their text, and unreadable ones have a reason', async () => {
     // PDF.js reads a page that is not where the file says, and leaves a promise alone that was
     // rejected meanwhile.
     const places = Buffer.from(pdf('Zirbelnuss', 'more'))
@@ -136,7 +136,7 @@ describe('documents', () => {
     ]);
   }, 120_000);
 
-  it('made to fill memory and time cost their own item, and the daemon goes on', async () => {
+  it('made to use up memory and time fail alone, and the daemon continues', async () => {
     const within = (bytes: Uint8Array, depth: number): Uint8Array =>
       depth === 0 ? bytes : within(eml(`depth ${depth}`, { name: 'in.eml', bytes }), depth - 1);
     const bomb = Buffer.alloc(1_000_000_000);

@@ -66,7 +66,7 @@ async function isServed(port: number): Promise<boolean> {
   return answer.startsWith('HTTP/1.1 200');
 }
 
-it('other accounts that hold every connection of the embedded peer do not keep the daemon from it', async () => {
+it('the daemon reaches the embedded peer even if other accounts hold all of its connections', async () => {
   const directory = temporaryDirectory();
   const path = writeConfig(directory, {
     peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },

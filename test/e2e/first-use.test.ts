@@ -10,7 +10,7 @@ import { peersync } from '../support/warm-cli.js';
 const EXAMPLE = resolve(import.meta.dirname, '../../config.example.json');
 
 describe('the first start', () => {
-  it('makes the folder of the example with a welcome document, says what it does, and confirms it', async () => {
+  it('creates the folder of the example with a welcome document, and confirms it', async () => {
     const directory = temporaryDirectory();
     const example = JSON.parse(readFileSync(EXAMPLE, 'utf8'));
     const config = {
@@ -37,7 +37,7 @@ describe('the first start', () => {
     expect((await run.kill('SIGTERM')).code).toBe(0);
   });
 
-  it('tells of a converted file that it was converted', async () => {
+  it('reports that a file was converted', async () => {
     const directory = temporaryDirectory();
     const path = writeConfig(directory, {
       peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
@@ -50,7 +50,7 @@ describe('the first start', () => {
 });
 
 describe('while a daemon runs', () => {
-  it('once says that it does this already, and a command without the configuration names its file', async () => {
+  it('once reports that the daemon does the work, and a command without -c names the configuration', async () => {
     const directory = temporaryDirectory();
     const first = writeConfig(directory, {
       peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
@@ -94,7 +94,7 @@ describe('while a daemon runs', () => {
 });
 
 describe('the command line', () => {
-  it('takes paths in the home of the user that no shell expanded', async () => {
+  it('expands ~ in paths', async () => {
     const HOME = temporaryDirectory();
     writeConfig(HOME, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
     const at = (...args: string[]) =>
@@ -108,7 +108,7 @@ describe('the command line', () => {
     expect((await at('status')).stdout).toContain("`peersync run -c '~/config.json'`");
   });
 
-  it('shows the help where no command is given, with the exit code of a wrong usage', async () => {
+  it('shows the help without a command, with the exit code of a wrong usage', async () => {
     const { code, stderr, stdout } = await peersync([]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
     expect(stdout).toMatch(/^peersync <command>[\s\S]*Exit codes: /);
@@ -117,7 +117,7 @@ describe('the command line', () => {
   it('prints the JSON Schema, a completion script, and help with examples', async () => {
     const schema = JSON.parse((await peersync(['schema'])).stdout);
     expect(schema.properties.folders).toBeDefined();
-    // As under cron, in a container or on a build machine, which have no SHELL.
+    // There is no SHELL under cron, in a container or on a build machine.
     const completion = async (SHELL: string | undefined, ...shell: string[]) =>
       (await peersync(['completion', ...shell], { env: { SHELL } })).stdout;
     expect(await completion(undefined)).toContain('_peersync_completions');

@@ -38,7 +38,7 @@ const mounts = canMount();
 const why = mounts ? '' : ' (skipped: no tmpfs can be mounted here)';
 
 it.skipIf(!mounts).each(['1500k', '3m'])(
-  `what is said of 5,000 files while a state disk of %s is full is what a kill leaves${why}`,
+  `the statuses of 5,000 files that are shown while a state disk of %s is full survive a kill${why}`,
   async (size) => {
     const site = await Site.begin({ status: { listen: '127.0.0.1:0' } });
     mountTmpfs(site.stateDirectory, size);

@@ -79,8 +79,8 @@ async function execute(words: readonly string[], cwd: string): Promise<Ended> {
 }
 
 /**
- * Where a person is asked, or nothing is there to be done; anything else with exit code 2 is a
- * wrong usage.
+ * Commands that ask a person, or have nothing to do. Any other command with exit code 2 was used
+ * wrongly.
  */
 const RIGHT_USAGE =
   /no terminal to ask on|wait for your approval|reports nothing that could be accepted|is there already|nothing of it is forgotten/;
@@ -92,8 +92,8 @@ function expectAccepted(line: string, { code, stderr, stdout }: Ended): void {
   else expect([0, 1, 3, 4], what).toContain(code);
 }
 
-describe('a command that a text of the source names', () => {
-  it.each(lines)('works as it is printed, with -c and without: %s', async (hint) => {
+describe('a command that a message names', () => {
+  it.each(lines)('works as printed, with -c and without: %s', async (hint) => {
     const known = Object.entries(VALUES).sort(([a], [b]) => b.length - a.length);
     const line = known.reduce((text, [name, value]) => text.replaceAll(name, () => value), hint);
     // A new text with another gap needs a value above.
@@ -122,7 +122,7 @@ async function expectWorking(said: string, config: string): Promise<void> {
   }
 }
 
-describe('what is said with another configuration than the usual one', () => {
+describe('a message with a configuration other than the default', () => {
   async function damaged() {
     const directory = temporaryDirectory();
     const config = writeConfig(directory, {
@@ -135,7 +135,7 @@ describe('what is said with another configuration than the usual one', () => {
     return { directory, config, run: (...args: string[]) => peersync([...args, '-c', config]) };
   }
 
-  it('names it in each command: of status, list, why, check, once, watch, pause and errors', async () => {
+  it('names it in each command in status, list, why, check, once, watch, pause and errors', async () => {
     const { config, directory, run } = await damaged();
     const watch = new Running(['watch', '-c', config]);
     await watch.says('waiting for it');

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { Site } from '../support/site.js';
 
-it('with followSymlinks files behind links in the folder are confirmed, and what lies outside of it is not pushed', async () => {
+it('with followSymlinks, files behind links within the folder are confirmed, and files outside are not pushed', async () => {
   const site = await Site.begin({ folders: [{ name: 'inbox', followSymlinks: true }] });
   site.drop('inbox/real/note.txt', 'a note that links lead to\n');
   site.drop('outside/secret.txt', 'nothing for the peer\n');

@@ -74,7 +74,7 @@ it('once brings tables, shared objects and citations up to date, and writes noth
   expect(mirroredAt(paths)).toEqual(times);
 });
 
-it('check says whether the peer has what is mirrored, and whether the files can be written', async () => {
+it('check reports whether the peer has the mirrored objects, and whether the files can be written', async () => {
   const tables = [{ table: 'wages' }, { table: 'rota-*' }];
   site.configure({
     mirror: { tables, shares: [{ data: 'a.txt', c: 'lists' }, { data: 'big.txt' }] },
@@ -144,7 +144,7 @@ it('a condition keeps the file, ends once with 3, is shown by status, and waits 
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean "rents"') });
 });
 
-it('a running daemon follows the peer on its own, and runs mirrors when it is asked to', async () => {
+it('a running daemon updates mirrors by itself and on request', async () => {
   const slow = { table: 'tides', name: 'slow', path: 'slow.json', format: 'json', every: '1h' };
   site.configure({ mirror: { tables: [{ table: 'tides', every: '1s' }, slow] } });
   await site.run('table', 'set', 'tides', '--pk', 'apple', 'price=3');
@@ -166,7 +166,7 @@ it('a running daemon follows the peer on its own, and runs mirrors when it is as
   await site.stop();
 });
 
-it('what a person changes in a two-way table reaches the peer, also while the daemon runs', async () => {
+it('edits of a two-way table reach the peer, even while the daemon runs', async () => {
   site.configure({ mirror: { tables: [{ table: 'fees', every: '1h', edit: true }] } });
   await site.run('table', 'set', 'fees', '--pk', 'apple', 'price=3');
   await site.start();

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
-describe('a name with characters that would not be seen', () => {
-  it('has one spelling wherever it is printed, and commands take it', async () => {
+describe('a name with invisible characters', () => {
+  it('is printed the same way everywhere, and commands accept that form', async () => {
     const site = await Site.begin();
     site.daemonEnv = { PEERSYNC_LOG: 'pretty', NO_COLOR: '1' };
     site.drop('inbox/first\nsecond.txt', 'one name in two lines\n');
@@ -29,7 +29,7 @@ describe('a name with characters that would not be seen', () => {
     await site.stop();
   });
 
-  it('is known by that spelling after the file is gone, and a name that is spelled like it is found first', async () => {
+  it('is found by that form after the file is gone, and a file with exactly that name is found first', async () => {
     const site = await Site.begin({ folders: [{ name: 'inbox', onDelete: 'keep' }] });
     site.drop('inbox/a\tb.txt', 'a name with a tabulator\n');
     site.drop('inbox/a\\x09c.txt', 'a name with a backslash\n');
@@ -49,7 +49,7 @@ describe('a name with characters that would not be seen', () => {
   });
 });
 
-it('a rename is told of both names, and the log has it in one line', async () => {
+it('why explains a rename by both names, and the log has it in one line', async () => {
   const site = await Site.begin({ folders: [{ name: 'inbox', onDelete: 'remove' }] });
   site.drop('inbox/draft.md', 'a note that gets another name\n');
   await site.start();

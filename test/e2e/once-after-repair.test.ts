@@ -9,7 +9,7 @@ function journalOf(stateDirectory: string): string {
   return join(stateDirectory, journals.sort().at(-1) ?? '');
 }
 
-it('after a damaged journal, `once` ends only when the peer was asked for everything that is known', async () => {
+it('after a damaged journal, `once` ends only after every document was looked up in the peer', async () => {
   const site = await Site.begin();
   site.drop('inbox/a.txt', 'the first version\n');
   expect(await site.run('once')).toMatchObject({ code: 0 });

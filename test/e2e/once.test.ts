@@ -73,7 +73,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
     first = await onceAt(site);
   });
 
-  it('confirms every file, says so in one object and ends with 0', () => {
+  it('confirms every file, prints one object and ends with 0', () => {
     expect(first).toMatchObject({ code: 0, stderr: '' });
     const { items, requests, durationMs } = first.report;
     expect(items).toMatchObject({
@@ -89,7 +89,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
     expect(durationMs).toBeGreaterThan(0);
   });
 
-  it('pushes each file once under its own URL, and leaves it in the peer as it is on disk', async () => {
+  it('pushes each file once under its own URL, with its content', async () => {
     const pushed = pushedSince(0).map(({ url }) => url);
     expect(pushed.toSorted()).toEqual(files.map(({ path }) => urlOf(path)).toSorted());
     const wrong: string[] = [];
@@ -115,7 +115,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
     expect(notFound).toEqual([]);
   });
 
-  it('lets why tell of a file with an odd name how it was confirmed', async () => {
+  it('why explains how a file with an odd name was confirmed', async () => {
     for (const name of ['new\nline.md', 'back\\slash.md']) {
       const file = join(inbox, 'odd', name);
       const { code, lines } = await site.json('why', file);
@@ -128,7 +128,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
     }
   });
 
-  it('asks the peer for nothing when nothing changed, or files were touched or written anew as they were', async () => {
+  it('sends no request if nothing changed, or files were touched or rewritten unchanged', async () => {
     const before = site.proxy.requests.length;
     const touch = () =>
       files.forEach(({ path, content }, i) => {
@@ -148,7 +148,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
     }
   });
 
-  it('pushes and confirms just the file that changed, also one of the same size', async () => {
+  it('pushes and confirms only the changed file, even one of the same size', async () => {
     const before = site.proxy.pushes.length;
     const changed = 'odd/hash#tag.md';
     const content = readFileSync(join(inbox, changed)).reverse();
@@ -170,7 +170,7 @@ describe.concurrent('once ends with', () => {
     return site;
   }
 
-  it('0 when all is confirmed, and with 3 when the peer refuses one file for good, which keeps its reason', async () => {
+  it('0 if all is confirmed, and with 3 if the peer refuses a file, which keeps its reason', async () => {
     const site = await small();
     const broken = answering(500, 'java.lang.StackOverflowError');
     site.proxy.behaviour = whenPushed(site.url('inbox/bad.md'), broken);
@@ -196,7 +196,7 @@ describe.concurrent('once ends with', () => {
     await site.expectAllInPeer();
   });
 
-  it('1 when its time is over before all is confirmed, and the next one goes on from there without a push', async () => {
+  it('1 if its time is over before all is confirmed, and the next run continues without a push', async () => {
     const site = await small();
     site.proxy.behaviour = when(({ path }) => path.startsWith('/api/peerdoc'), answering(404));
     const late = await onceAt(site, TIME_TO_BEGIN);
@@ -209,7 +209,7 @@ describe.concurrent('once ends with', () => {
     expect(await onceAt(site)).toMatchObject({ code: 0, report: next });
   });
 
-  it('2 for a configuration or an option that is wrong', async () => {
+  it('2 for a wrong configuration or option', async () => {
     const site = await small();
     const wrongOption = await site.run('once', '--timeout', 'soon');
     expect(wrongOption).toMatchObject({ code: 2, stderr: expect.stringContaining('soon') });
@@ -218,7 +218,7 @@ describe.concurrent('once ends with', () => {
     expect(misspelt).toMatchObject({ code: 2, stderr: expect.stringContaining('maxItems') });
   });
 
-  it('0 after a mirror that takes its time, and says meanwhile that it waits for that one', async () => {
+  it('0 after a slow mirror, and shows meanwhile that it waits for it', async () => {
     const site = await small({ shares: [{ name: 'feed', data: 'feed.xml' }] });
     const isTime = deferred();
     const feed = answering(200, '<feed/>', { 'content-type': 'text/xml' });
@@ -235,7 +235,7 @@ describe.concurrent('once ends with', () => {
     expect(code).toBe(0);
   });
 
-  it('4 when no peer is there, and says where it looked; a folder that is renamed meanwhile waits for nothing', async () => {
+  it('4 if there is no peer, and names its address; a folder that is renamed meanwhile has nothing pending', async () => {
     const site = await small();
     await site.proxy.goDown();
     const away = await onceAt(site, TIME_TO_BEGIN);

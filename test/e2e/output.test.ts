@@ -23,12 +23,12 @@ it('the shape of the answer of every command is documented', async () => {
   expect(documented.sort()).toEqual(all.filter((name) => !SILENT.includes(name)).sort());
 });
 
-it('an empty `table list` says so', async () => {
+it('`table list` reports that there are no tables', async () => {
   const { run } = await atRemotePeer();
   expect((await run('table', 'list')).stdout).toBe('The peer has no tables.\n');
 });
 
-it('what commands answer with --json is as `schema --output` has it', async () => {
+it('answers with --json match `schema --output`', async () => {
   const { cwd, run } = await atRemotePeer();
   writeFileSync(join(cwd, 'inbox', 'a.md'), 'Some words of a file that is pushed.');
   writeFileSync(join(cwd, 'inbox', 'b.bin'), Buffer.alloc(0));

@@ -70,7 +70,7 @@ function filesBelow(directory: string): string[] {
 describe('the package', () => {
   let source: string;
   let tarball: string;
-  /** What is in it. */
+  /** The list of files in the package. */
   let content: string;
   let files: Set<string>;
 
@@ -86,7 +86,7 @@ describe('the package', () => {
 
   const read = (file: string) => readFileSync(join(content, file), 'utf8');
 
-  it('holds what is needed and nothing else', () => {
+  it('contains the needed files and nothing else', () => {
     const places = [...files].map((file) => {
       const parts = file.split('/');
       const depth = parts[0] === 'dist' ? 2 : 1;
@@ -123,7 +123,7 @@ describe('the package', () => {
     );
   });
 
-  it('holds every page that another one of its pages links to', () => {
+  it('contains every page that its pages link to', () => {
     const links = [...files].filter((file) => file.endsWith('README.md')).flatMap(linksOf(content));
     expect(links.length).toBeGreaterThan(15);
     const isPicture = ({ target }: { target: string }) => target.endsWith('.png');
@@ -131,7 +131,7 @@ describe('the package', () => {
       expect(existsSync(join(content, target)), `${page} links to ${target}`).toBe(true);
   });
 
-  it('holds every page that messages and the manual page name, and these name them as they are found', () => {
+  it('contains every page that messages and the manual page name, at the path that they name', () => {
     expect([...files]).toEqual(expect.arrayContaining([...PAGES]));
     const manual = read('dist/man/peersync.1').replaceAll('\\-', '-');
     const named = [...manual.matchAll(/\$\(npm root -g\)\/peersync\/(\S+\.md)/g)].map(
@@ -147,7 +147,7 @@ describe('the package', () => {
     expect(page).toBe(join(content, 'src/mirror/README.md'));
   });
 
-  it('is a library whose types need no package but those of Node', () => {
+  it('is a library whose types need only those of Node', () => {
     const user = temporaryDirectory();
     mkdirSync(join(user, 'node_modules/@types'), { recursive: true });
     symlinkSync(content, join(user, 'node_modules/peersync'));
@@ -168,7 +168,7 @@ describe('the package', () => {
     expect([status, stdout]).toEqual([0, '']);
   }, 60_000);
 
-  it('tells from which commit it was built, and whether the source was changed since; without git it names none', async () => {
+  it('shows the commit of the build and whether the source was modified; without git it shows none', async () => {
     expect(JSON.parse(read('dist/build.json'))).toEqual({});
     const date = {
       GIT_COMMITTER_DATE: '2026-02-03T23:00:00Z',
@@ -241,7 +241,7 @@ describe('the package', () => {
     expect((await peersync('why', 'data/inbox/first.md')).stdout).toContain(
       'confirmed: the peer showed',
     );
-    // What reads it would like to have a native package beside it, which is not there.
+    // The PDF reader would use a native package if there were one.
     writeFileSync(join(home, 'data', 'inbox', 'second.pdf'), pdf('Words in a PDF'));
     await until(() => log.includes('confirmed inbox/second.pdf'), `the PDF is confirmed: ${log}`);
 
@@ -266,9 +266,9 @@ describe('the package', () => {
 });
 
 describe('the list of dependencies', () => {
-  it('is CycloneDX, also where nothing was built yet, and names every package that is installed with peersync', async () => {
+  it('is CycloneDX, even before the first build, and names every package that is installed with peersync', async () => {
     const source = copyOfSource();
-    // What an earlier build left goes.
+    // A build removes the files of earlier builds.
     const stale = ['.build/page/browser/old.js', 'dist/old.js'].map((file) => join(source, file));
     for (const file of stale) {
       mkdirSync(dirname(file), { recursive: true });

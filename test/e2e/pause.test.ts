@@ -4,7 +4,7 @@ import { answering, when } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
-it('a paused daemon sends nothing, goes on reading, is still paused after a kill, and goes on when it is resumed', async () => {
+it('a paused daemon sends nothing, continues to read files, stays paused after a kill, and continues after resume', async () => {
   const site = await Site.begin({ mirror: { citations: [{ folder: 'inbox' }] } });
   site.drop('inbox/before.txt');
   await site.start();
@@ -14,7 +14,7 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
   expect(paused.stdout).toMatch(
     /^Paused until `peersync resume[^`]*`: nothing is sent to the peer/,
   );
-  // What a person asks the peer for is answered; no mirror runs.
+  // Requests of a person are answered. No mirror runs.
   expect(await site.run('verify')).toMatchObject({ code: 0 });
   const mirror = await site.run('mirror');
   expect(mirror).toMatchObject({ code: 1, stderr: expect.stringContaining('peersync is paused') });
@@ -43,7 +43,7 @@ it('a paused daemon sends nothing, goes on reading, is still paused after a kill
   expect((await site.run('resume')).stdout).toBe('It was not paused.\n');
 });
 
-it('a pause may come before a daemon runs, and `once` says so instead of waiting', async () => {
+it('a pause may begin before a daemon runs, and `once` reports it instead of waiting', async () => {
   const site = await Site.begin();
   site.drop('inbox/a.txt');
   const begun = await site.run('pause', '--for', '1h');
@@ -69,7 +69,7 @@ it('a pause may come before a daemon runs, and `once` says so instead of waiting
 
 const SHELF = { folders: [{ name: 'shelf' }, { name: 'inbox' }] };
 
-it('what waits in a folder that is away is pushed when it is back after a restart, or by another path', async () => {
+it('pending files of a missing folder are pushed when the folder is back after a restart or at another path', async () => {
   const site = await Site.begin(SHELF);
   site.drop('inbox/first.txt');
   await site.start();
@@ -106,7 +106,7 @@ it('what waits in a folder that is away is pushed when it is back after a restar
   await site.stop();
 });
 
-it('once ends when all that waits is in a folder that is away, and says which, how many files wait and what to do', async () => {
+it('once ends if all pending files are in a missing folder, and reports the folder, the number and a hint', async () => {
   const site = await Site.begin(SHELF);
   const [shelf, away] = [site.path('shelf'), site.path('away')];
   const once = async () => {
@@ -140,7 +140,7 @@ it('once ends when all that waits is in a folder that is away, and says which, h
   expect(without.error.message).not.toContain('to be pushed');
 });
 
-it('once ends where one folder is away and the peer refuses to remove a document of another', async () => {
+it('once ends if one folder is missing and the peer refuses to remove a document of another', async () => {
   const site = await Site.begin(SHELF);
   site.configure({ folders: [{ name: 'shelf' }, { name: 'inbox', onDelete: 'remove' }] });
   const once = () => site.run('once', '--timeout', '20s');

@@ -6,7 +6,7 @@ import { type Behaviour, well } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
-/** How the password came to the proxy of a site: the schemes, in their order. */
+/** Returns the authentication schemes that arrive at the proxy, in order. */
 function watched(site: Site, behaviour: Behaviour): string[] {
   const came: string[] = [];
   site.proxy.behaviour = (call) => {
@@ -17,7 +17,7 @@ function watched(site: Site, behaviour: Behaviour): string[] {
   return came;
 }
 
-/** As a peer with Digest, for which any is right: the real one behind it has Basic. */
+/** Simulates a peer with Digest that accepts any response. The real peer behind it has Basic. */
 function withDigest({ peer }: Site): Behaviour {
   const password = readFileSync(`${peer.data}/admin-password`, 'utf8').trim();
   const authorization = `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`;
@@ -31,7 +31,7 @@ function withDigest({ peer }: Site): Behaviour {
   };
 }
 
-it('a peer that had Digest gets no password in plain text after a restart, until a person says so as told', async () => {
+it('a peer that had Digest gets no plain-text password after a restart, unless a person allows it', async () => {
   const site = await Site.begin();
   const before = watched(site, withDigest(site));
   site.drop('inbox/a.txt');
@@ -63,7 +63,7 @@ it('a peer that had Digest gets no password in plain text after a restart, until
   await site.stop();
 });
 
-it('Basic over http to another machine waits for peer.auth.allowBasic, which a reload takes up', async () => {
+it('Basic over http to another machine needs peer.auth.allowBasic, which a reload applies', async () => {
   const site = await Site.begin();
   const { hostname, port } = new URL(site.proxy.url);
   // A name that is none of loopback, and leads there.

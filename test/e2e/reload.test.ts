@@ -21,7 +21,7 @@ function catchesHangUp(pid: number | undefined): boolean {
   return (BigInt(`0x${mask}`) & 1n) === 1n;
 }
 
-describe('a running daemon that reads its configuration anew', () => {
+describe('a reload of a running daemon', () => {
   let site: Site;
   beforeAll(async () => {
     site = await Site.begin({}, 'file');
@@ -38,13 +38,13 @@ describe('a running daemon that reads its configuration anew', () => {
     expect((await site.status()).folders.map(({ name }) => name)).toEqual(names);
   }
 
-  /** What the daemon said since then. */
+  /** Returns a function that returns the output of the daemon since this call. */
   function listening(): () => string {
     const from = site.daemon.stdout.length;
     return () => site.daemon.stdout.slice(from);
   }
 
-  it('takes up a folder that was added, and leaves the others alone', async () => {
+  it('starts an added folder, and leaves the others alone', async () => {
     site.drop('kept/a.txt');
     site.drop('added/n.txt');
     await has('kept');
@@ -67,7 +67,7 @@ describe('a running daemon that reads its configuration anew', () => {
     await site.confirmed('added/later.txt', 'kept/later.txt');
   });
 
-  it('lets a folder go that was removed: what waits there is never pushed, and back again nothing is pushed twice', async () => {
+  it('drops the pending files of a removed folder, and pushes nothing twice when the folder is back', async () => {
     site.drop('leaves/known.txt');
     await has('stays', 'leaves');
     await site.confirmed('leaves/known.txt');
@@ -91,7 +91,7 @@ describe('a running daemon that reads its configuration anew', () => {
     expect(site.collectionsOf('leaves/waits.txt')).toEqual(['leaves']);
   });
 
-  it('pushes the documents of a folder again when their collection changed, and those alone', async () => {
+  it('pushes only the documents whose collection changed', async () => {
     for (const file of ['plain/a.txt', 'ruled/n.md', 'ruled/n.txt']) site.drop(file);
     await has('plain', 'ruled');
     await site.confirmed('plain/a.txt', 'ruled/n.md', 'ruled/n.txt');
@@ -107,7 +107,7 @@ describe('a running daemon that reads its configuration anew', () => {
     expect(site.collectionsOf('plain/a.txt')).toEqual(['plain']);
   });
 
-  it('follows a folder to another path', async () => {
+  it('applies another path of a folder', async () => {
     site.drop('travels/a.txt');
     site.drop('moved/b.txt');
     await has('travels');
@@ -123,7 +123,7 @@ describe('a running daemon that reads its configuration anew', () => {
     await until(async () => (await gone()) === before + 1, 'what is not at the new path is gone');
   });
 
-  it('renames a folder while its files travel: the new collection comes to the peer last', async () => {
+  it('renames a folder while its files are in flight: the new collection reaches the peer last', async () => {
     let [isReleased, cameEarly] = [false, false];
     const released = deferred();
     site.proxy.behaviour = async (call) => {
@@ -149,7 +149,7 @@ describe('a running daemon that reads its configuration anew', () => {
     await site.expectAllInPeer();
   });
 
-  it('changes nothing when the configuration is wrong, and says all that is', async () => {
+  it('changes nothing if the configuration is wrong, and reports all errors', async () => {
     await has('steady');
     const said = listening();
     const good = readFileSync(site.config, 'utf8');
@@ -203,7 +203,7 @@ describe('a running daemon that reads its configuration anew', () => {
     expect((await site.status()).configuration).not.toHaveProperty('refused');
   });
 
-  it('takes nothing of it when a secret or certificate that it names cannot be read', async () => {
+  it('changes nothing if a secret or certificate cannot be read', async () => {
     await has('alone');
     const auth = { username: 'admin', password: { file: '/nowhere/password' } };
     const status = { listen: '127.0.0.1:0', token: { env: 'NOT_SET_ANYWHERE' } };
@@ -219,7 +219,7 @@ describe('a running daemon that reads its configuration anew', () => {
     expect((await site.status()).folders.map(({ name }) => name)).toEqual(['alone']);
   });
 
-  it('names what waits for a restart until it is not so any more, and does the rest', async () => {
+  it('reports settings that need a restart as long as they do, and applies the others', async () => {
     await has('first');
     site.configure({ peer: site.section({ maxAnswer: '1 MiB' }), ...named('first', 'second') });
     expect(await site.run('reload')).toMatchObject({
@@ -235,7 +235,7 @@ describe('a running daemon that reads its configuration anew', () => {
     expect((await site.status()).restart).toBeUndefined();
   });
 
-  it('takes hints, rates, the audit and the level of its log at once', async () => {
+  it('applies hints, rates, the audit and the log level at once', async () => {
     site.drop('hinted/a.txt');
     await has('hinted');
     await site.confirmed('hinted/a.txt');
@@ -260,7 +260,7 @@ describe('a running daemon that reads its configuration anew', () => {
     expect(said()).toContain('"level":20');
   });
 
-  it('takes up mirrors that were added, changed and removed, and the file of a removed one stays', async () => {
+  it('applies added, changed and removed mirrors, and keeps the file of a removed one', async () => {
     site.drop('cited/a.txt');
     await has('cited');
     await site.confirmed('cited/a.txt');
@@ -277,8 +277,8 @@ describe('a running daemon that reads its configuration anew', () => {
   });
 });
 
-describe('a daemon that reads its configuration anew', () => {
-  it('reads the password anew, and asks a peer at once that refused the one before', async () => {
+describe('a reload', () => {
+  it('reads the password again, and sends a request at once to a peer that refused the old one', async () => {
     const site = await Site.begin();
     const password = site.path('password');
     writeFileSync(password, 'wrong');
@@ -303,7 +303,7 @@ describe('a daemon that reads its configuration anew', () => {
     expect((await site.run('reload')).stdout).toBe('Nothing changed.\n');
   });
 
-  it('reads the certificates anew that it trusts: one that was renewed needs no restart', async () => {
+  it('reads the trusted certificates again: a renewed one needs no restart', async () => {
     const site = await Site.begin();
     const own = makeCertificate();
     const front = createServer(own, (request, response) => {
@@ -346,7 +346,7 @@ describe('a daemon that reads its configuration anew', () => {
     expect((await site.run('reload')).stdout).toBe('Nothing changed.\n');
   });
 
-  it('is not ended by a SIGHUP while it starts, and stops in good order amid many', async () => {
+  it('a SIGHUP during the start does not end the daemon, and many do not disturb a stop', async () => {
     const site = await Site.begin();
     site.drop('inbox/a.txt');
     const starting = site.start();
@@ -366,7 +366,7 @@ describe('a daemon that reads its configuration anew', () => {
     expect((await site.stop()).stdout).toContain('everything known is on disk');
   });
 
-  it('is said to be nobody where none runs, and not to take commands where somebody holds the state', async () => {
+  it('fails with a reason if no daemon runs, or the process that holds the state takes no commands', async () => {
     const site = await Site.begin();
     const reload = async () => {
       const { code, stderr } = await site.run('reload');
@@ -383,7 +383,7 @@ describe('a daemon that reads its configuration anew', () => {
     await lock.release();
   });
 
-  it('is not there where the state was moved to in the file: reload says so, and what to do', async () => {
+  it('reports that the daemon uses another state directory than the file, with a hint', async () => {
     const site = await Site.begin();
     await site.start();
     const config = JSON.parse(readFileSync(site.config, 'utf8'));

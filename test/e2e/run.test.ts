@@ -4,16 +4,12 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { Site } from '../support/site.js';
 import { ALL_WORK } from './work.js';
 
-/**
- * How much of the processor the daemon may take until it answers, while everything happens at once.
- */
+/** Maximum processor time of the daemon until it answers while it is busy, in ms. */
 const PATIENCE_MS = 10_000;
-/** How long thousands of files may take on a machine that does much else. */
+/** Time limit for thousands of files on a busy machine, in ms. */
 const LIMIT_MS = 200_000;
 
-/**
- * How much of the processor a process has taken, in ms: a busy machine makes that little longer.
- */
+/** Returns the processor time of a process, in ms. A busy machine makes it little longer. */
 function cpuMsOf(pid: number | undefined): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
   // Ticks of 10 ms.
@@ -69,13 +65,13 @@ describe('run, while people and programs work in two folders,', () => {
     await watching;
   }, 3 * LIMIT_MS);
 
-  it('confirms every file at rest in its last version, leaves it so in the peer, and forgets none', async () => {
+  it('confirms every file at rest in its last version, and loses none', async () => {
     expect(site.onDisk().size).toBeGreaterThan(5_000);
     expect(await site.differences()).toEqual([]);
     await site.expectAllInPeer();
   });
 
-  it('knows as gone what was removed, renamed or moved away', async () => {
+  it('records removed, renamed and moved files as gone', async () => {
     const gone = (await site.list()).filter(({ status }) => status === 'gone');
     expect(removed.length).toBeGreaterThan(20);
     expect(gone.map(({ folder, path }) => `${folder}/${path}`)).toEqual(
@@ -92,7 +88,7 @@ describe('run, while people and programs work in two folders,', () => {
     expect(twice).toEqual([]);
   });
 
-  it('answers status, list and why all the while, within seconds of work', () => {
+  it('answers status, list and why within seconds meanwhile', () => {
     expect(answerTimes.length).toBeGreaterThan(10);
     expect(Math.max(...answerTimes)).toBeLessThan(PATIENCE_MS);
     expect(new Set(commands.map(({ command }) => command))).toEqual(
@@ -105,7 +101,7 @@ describe('run, while people and programs work in two folders,', () => {
     }
   });
 
-  it('has no trouble to tell of, stops gently when asked, and leaves nothing for a scan to find', async () => {
+  it('logs no failures, stops cleanly, and leaves nothing for a scan to find', async () => {
     expect(site.daemon.lines.filter(({ level }) => level >= 40)).toEqual([]);
     await site.stop();
     const before = site.proxy.requests.length;

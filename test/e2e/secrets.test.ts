@@ -4,7 +4,7 @@ import { until } from '../support/wait.js';
 
 const KEY = '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA hunter2secret\n';
 
-it('secrets and packages are kept from the peer unless the folder lets them in, and why names the rule', async () => {
+it('secrets and packages are not pushed unless the folder allows them, and why names the rule', async () => {
   const site = await Site.begin();
   site.drop('inbox/note.txt', 'a note beside secrets\n');
   site.drop('inbox/.env', 'PASSWORD=hunter2secret\n');

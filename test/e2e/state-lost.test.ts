@@ -58,8 +58,8 @@ async function expectKnown(site: Site): Promise<void> {
   expect((await site.status()).repairs).toEqual([]);
 }
 
-describe('a state directory that goes away under a running daemon', () => {
-  it('ends it with a sentence, is written anew, and the next start goes on from there', async () => {
+describe('a state directory that disappears under a running daemon', () => {
+  it('ends the daemon with a reason, is written anew, and the next start continues from there', async () => {
     const site = await confirmedSite();
     rmSync(site.stateDirectory, { recursive: true });
     await expectLost(site);
@@ -79,7 +79,7 @@ describe('a state directory that goes away under a running daemon', () => {
     },
   );
 
-  it('is left to a second daemon that was started meanwhile', async () => {
+  it('is left to a second daemon that started meanwhile', async () => {
     const site = await confirmedSite();
     const first = site.daemon;
     // Stopped, it cannot be the first to notice.
@@ -93,7 +93,7 @@ describe('a state directory that goes away under a running daemon', () => {
     expect(site.daemon.child.exitCode).toBeNull();
   });
 
-  it('by its journals alone costs nothing: all is written anew', async () => {
+  it('without its journals is written anew', async () => {
     const site = await confirmedSite();
     for (const generation of [1, 2])
       rmSync(join(site.stateDirectory, `journal-${generation}`), { force: true });
@@ -116,7 +116,7 @@ describe(`the lock of the state${skipped(unshares, 'namespaces cannot be made')}
     ['with the same host name', hostname()],
     ['with another host name', 'in-a-container'],
   ])(
-    'keeps out a second daemon in another PID namespace %s, also while the first is stopped',
+    'keeps out a second daemon in another PID namespace %s, even while the first is stopped',
     async (_name, host) => {
       const site = await confirmedSite();
       site.daemon.child.kill('SIGSTOP');
@@ -129,7 +129,7 @@ describe(`the lock of the state${skipped(unshares, 'namespaces cannot be made')}
   );
 
   it.skipIf(!unshares)(
-    'goes on at once after a kill -9 under another host name and in another PID namespace',
+    'is available at once after a kill -9 under another host name and in another PID namespace',
     async () => {
       const site = await Site.begin();
       site.dropSome('a');

@@ -15,7 +15,7 @@ async function withPage() {
   return { site, url, get };
 }
 
-it('the page follows a file from the folder to search, and knows what the commands know', async () => {
+it('the page shows a file on its way from the folder to search, as the commands do', async () => {
   const { site, url, get } = await withPage();
   site.drop('inbox/a.md', 'Gulls sleep on one leg.');
   const icon = await fetch(new URL('favicon.ico', url));
@@ -37,7 +37,7 @@ it('the page follows a file from the folder to search, and knows what the comman
   expect(series('time_to_search_seconds_count\\{collection="inbox"\\}')).toBe(1);
 });
 
-it('the page follows a reload: who has no token is shut out from then on', async () => {
+it('the page needs a token from the reload on that sets one', async () => {
   const { site, url } = await withPage();
   const status = async (headers: Record<string, string> = {}) =>
     (await fetch(new URL('/api/status', url), { headers }).catch(() => undefined))?.status;
@@ -50,7 +50,7 @@ it('the page follows a reload: who has no token is shut out from then on', async
   expect(await status({ authorization: 'Bearer open sesame' })).toBe(200);
 });
 
-it('a page whose port is in use is missed by nobody', async () => {
+it('a page whose port is in use does not stop the daemon', async () => {
   const { url } = await withPage();
   const site = await Site.begin({ status: { listen: new URL(url).host } });
   const daemon = site.spawn();

@@ -14,7 +14,7 @@ function exists(shell: string): boolean {
   return spawnSync(shell, ['--version']).status === 0;
 }
 
-/** What a bash that has read the script offers for the last word. */
+/** Returns the completions of the last word in a bash that has read the script. */
 function inBash(words: readonly string[], cwd: string): string[] {
   const { stdout, stderr } = spawnSync(
     'bash',
@@ -67,13 +67,13 @@ describe('bash completes', () => {
     expect(inBash(['table', 'dr'], cwd)).toEqual(['drop']);
   });
 
-  it('options and what may stand behind them', () => {
+  it('options and their values', () => {
     const cwd = place();
     expect(inBash(['verify', '--re'], cwd)).toEqual(['--repair']);
     expect(inBash(['list', '--status', 'q'], cwd)).toEqual(['quarantined']);
   });
 
-  it('names of folders and mirrors, by the configuration that the line names', () => {
+  it('names of folders and mirrors in the configuration of the line', () => {
     const cwd = place();
     const elsewhere = temporaryDirectory();
     const named = ['-c', join(cwd, 'config.json')];
@@ -85,7 +85,7 @@ describe('bash completes', () => {
     expect(inBash(['rescan', ''], elsewhere)).toEqual([]);
   }, 240_000);
 
-  it('folders that left the configuration behind forget, before those that are configured', async () => {
+  it('folders that left the configuration first after forget', async () => {
     const cwd = place();
     writeFileSync(join(cwd, 'inbox', 'a.md'), 'Some words.');
     // The tables that it mirrors are not there.
@@ -99,7 +99,7 @@ describe('bash completes', () => {
     expect(inBash(['forget', 'in'], cwd)).toEqual(['inbox']);
   });
 
-  it('a name that bash would run as text that it does not run', () => {
+  it('names with special characters as quoted text', () => {
     const directory = temporaryDirectory();
     const made = join(directory, 'made');
     const name = 'a $(touch made) `touch made` b';
@@ -114,7 +114,7 @@ describe('bash completes', () => {
     expect(existsSync(made)).toBe(false);
   });
 
-  it('files where files belong, which is bash to do', () => {
+  it('files, by the completion of bash itself', () => {
     const cwd = place();
     for (const words of [
       ['-c', ''],
@@ -155,7 +155,7 @@ describe.skipIf(!exists('fish'))('fish completes (needs fish)', () => {
 });
 
 describe('the scripts', () => {
-  it('that the build leaves are those that the command prints', async () => {
+  it('of the build are those that the command prints', async () => {
     const files = { bash: 'peersync.bash', zsh: '_peersync', fish: 'peersync.fish' };
     for (const [shell, name] of Object.entries(files)) {
       const { stdout } = await peersync(['completion', shell]);
@@ -164,7 +164,7 @@ describe('the scripts', () => {
     }
   });
 
-  it.skipIf(!exists('zsh'))('of zsh can be read by it (needs zsh)', () => {
+  it.skipIf(!exists('zsh'))('of zsh are valid (needs zsh)', () => {
     const { status, stderr } = spawnSync('zsh', ['-n', join(COMPLETIONS, '_peersync')], {
       encoding: 'utf8',
     });

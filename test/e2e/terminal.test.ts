@@ -1,17 +1,18 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { answers } from '../support/ask.js';
 import { type Ended, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { compiledProgram } from '../support/program.js';
 import { peersyncInPath } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { hasTmux, Tmux } from '../support/tmux.js';
 import { until } from '../support/wait.js';
 
 const ESC = '\x1b';
-/** What would let a program believe that colours are welcome. */
+/** An environment in which programs use colours. */
 const COLOURFUL = { TERM: 'xterm-256color', COLORTERM: 'truecolor', CLICOLOR: '1' };
 
 /**
@@ -85,7 +86,10 @@ describe('output that is piped has no escape codes', () => {
 });
 
 describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script)', () => {
-  /** What a command line writes on a terminal; Ctrl-C is pressed when it has written `until`. */
+  /**
+   * Returns the output of a command line on a terminal. Presses Ctrl-C once the output contains
+   * `until`.
+   */
   const inTerminal = async (
     line: string,
     cwd: string,
@@ -108,7 +112,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     return text;
   };
 
-  it('has none under NO_COLOR, but the bar of once', async () => {
+  it('has no colours under NO_COLOR, but the bar of once', async () => {
     // It takes long enough for the bar to be drawn before it is full.
     const once = (env: Record<string, string>) =>
       inTerminal('peersync once', place(30, 3).directory, env);
@@ -119,7 +123,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     expect(await once(COLOURFUL)).toContain('[32m█');
   }, 120_000);
 
-  it('has a bar for a run of mirrors, which leaves the result alone', async () => {
+  it('has a bar for a run of mirrors, which is gone with the result', async () => {
     const { directory, config } = place(0);
     const settings = JSON.parse(readFileSync(config, 'utf8'));
     writeFileSync(
@@ -132,7 +136,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     expect(await inTerminal('peersync mirror --json', directory, COLOURFUL)).not.toContain(ESC);
   }, 120_000);
 
-  it('has colours of status and check, unless they are not wanted', async () => {
+  it('has colours in status and check, unless they are unwanted', async () => {
     const { directory } = place(0);
     for (const command of ['status', 'check']) {
       expect(await inTerminal(`peersync ${command}`, directory, COLOURFUL), command).toContain(
@@ -148,7 +152,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     }
   }, 120_000);
 
-  it('has nothing drawn on it when it is dumb', async () => {
+  it('has no bar if it is dumb', async () => {
     const { directory } = place(3);
     const text = await inTerminal('peersync once; peersync verify', directory, { TERM: 'dumb' });
     expect(text).toContain('3 confirmed');
@@ -157,7 +161,7 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
   }, 120_000);
 
   it.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])(
-    'has plain lines of watch under %o',
+    'has plain lines in watch under %o',
     async (env) => {
       const { directory } = place(0);
       const text = await inTerminal(
@@ -173,6 +177,29 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
     },
   );
 });
+
+it.skipIf(!hasScript)(
+  'a terminal is restored again by a second Ctrl-C, which discards output that was not shown yet',
+  async () => {
+    const program = await compiledProgram('test/support/stopping-program.ts');
+    const child = spawn('script', ['-qec', `exec ${process.execPath} ${program}`, '/dev/null'], {
+      cwd: resolve(import.meta.dirname, '../..'),
+      env: { ...process.env, ...COLOURFUL },
+    });
+    let text = '';
+    child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece;
+    });
+    const ended = new Promise((resolve) => child.on('close', resolve));
+    await until(() => text.includes('1/2 confirmed'), 'the bar is drawn');
+    child.stdin.write('\x03');
+    await until(() => text.includes('stopping'), 'the first Ctrl-C is handled');
+    const shown = text.length;
+    child.stdin.write('\x03');
+    await ended;
+    expect(text.slice(shown)).toContain(`${ESC}[?25h`);
+  },
+);
 
 describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
   /** Some lines in front, so that nothing is pushed out at the top when lines are broken. */
@@ -201,7 +228,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
     expect(terminal.cursorIsShown).toBe(true);
   }, 120_000);
 
-  it('ends with the result alone', async () => {
+  it('ends with only the result on the screen', async () => {
     const terminal = await started(20, 6);
     await terminal.shows(/20 confirmed, 0 waiting/);
     await terminal.shows(/exit code 0/);
@@ -209,7 +236,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
     expect(terminal.cursorIsShown).toBe(true);
   }, 120_000);
 
-  it('gives the cursor back when a second Ctrl-C ends it at once', async () => {
+  it('shows the cursor again when a second Ctrl-C ends it at once', async () => {
     const terminal = await started(60, 120);
     terminal.press('C-c');
     terminal.press('C-c');

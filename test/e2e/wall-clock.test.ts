@@ -13,7 +13,7 @@ const HOOK = `--import=file://${resolve(import.meta.dirname, '../support/wall-cl
 async function siteWithClock(aheadMs = 0) {
   const site = await Site.begin({
     folders: [{ name: 'inbox', onDelete: 'remove' }],
-    // So low that each request waits for the one before.
+    // At this rate each request waits for the one before.
     push: { requestsPerSecond: 20 },
     confirm: { requestsPerSecond: 20 },
   });
@@ -24,7 +24,7 @@ async function siteWithClock(aheadMs = 0) {
   return { site, set };
 }
 
-it('files are found, pushed, confirmed and removed whatever the wall clock does', async () => {
+it('files are found, pushed, confirmed and removed at any change of the wall clock', async () => {
   const { site, set } = await siteWithClock();
   site.drop('inbox/first.txt');
   await site.start();
@@ -45,7 +45,7 @@ it('files are found, pushed, confirmed and removed whatever the wall clock does'
   await site.stop();
 });
 
-it('scans, mirrors, outages and pauses go on and end in their time whatever the wall clock does, also in small steps', async () => {
+it('scans, mirrors, outages and pauses keep their times at any change of the wall clock, even in small steps', async () => {
   const { site, set } = await siteWithClock();
   site.configure({
     folders: [{ name: 'inbox', onDelete: 'remove' }],
@@ -93,7 +93,7 @@ it('scans, mirrors, outages and pauses go on and end in their time whatever the 
   await site.stop();
 });
 
-it('a restart with a wall clock that was set back a day does what was under way, and ends a pause in its time', async () => {
+it('a restart with a wall clock that was set back a day continues the work, and ends a pause in its time', async () => {
   const { site, set } = await siteWithClock(DAY);
   site.drop('inbox/stays.txt');
   site.drop('inbox/goes.txt');

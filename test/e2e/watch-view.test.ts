@@ -24,7 +24,7 @@ function place() {
 }
 
 describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
-  it('shows what the daemon does, through resizes, its end and its return, pauses it with p, and leaves the terminal as it was', async () => {
+  it('shows the daemon through resizes and restarts, pauses it with p, and restores the terminal', async () => {
     const { directory, drop, run } = place();
     const daemon = await run();
     const terminal = new Tmux(110, 30, directory);
@@ -91,7 +91,7 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
   }
 
   it.each(['C-c', 'C-d', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-    'gives the terminal back at %s',
+    'restores the terminal at %s',
     async (how) => {
       const { pid, terminal } = await watching();
       if (how === 'C-c' || how === 'C-d') terminal.press(how);
@@ -103,7 +103,7 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
 });
 
 describe('watch without a terminal', () => {
-  it('prints plain lines, goes on when the daemon comes, and ends with 0', async () => {
+  it('prints plain lines, waits for a daemon, and ends with 0', async () => {
     const { config, drop, run } = place();
     const watch = new Running(['watch', '-c', config]);
     await watch.says(/no daemon runs: start it with `peersync run -c [^`]+`; waiting for it/);
@@ -119,7 +119,7 @@ describe('watch without a terminal', () => {
     await daemon.kill('SIGTERM');
   });
 
-  it('prints what the daemon tells as JSON', async () => {
+  it('prints the events of the daemon as JSON', async () => {
     const { config, drop, run } = place();
     const daemon = await run();
     const watch = new Running(['watch', '-c', config, '--json']);

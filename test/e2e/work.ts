@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Site } from '../support/site.js';
 
 /**
- * What a person or program does to files in `inbox` and `archive`. Every content it writes is one
- * that nobody else writes.
+ * Changes to files in `inbox` and `archive`, as people and programs make them. Every content is
+ * unique.
  *
  * @param removed files that were confirmed, and then removed or moved away for good
  */

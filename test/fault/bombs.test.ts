@@ -13,7 +13,7 @@ import { bombs } from './bombs.js';
 
 /** PEERSYNC_BOMB_RUNS sets how often all of it is done. */
 const RUNS = Number(process.env.PEERSYNC_BOMB_RUNS ?? 1);
-/** How many of each kind there are: one kind after the other takes minutes. */
+/** Number of documents of each kind. Each kind takes minutes. */
 const ROUNDS = RUNS > 1 ? 3 : 1;
 /** A slow document may take a minute of processor time, which is more where other programs work. */
 const REST_MS = 600_000;

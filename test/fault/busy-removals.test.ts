@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { Site } from '../support/site.js';
 
 /**
- * How long the folder is busy. Set PEERSYNC_BUSY_SECONDS=300 for the five minutes that are
+ * Time in which the folder is busy. Set PEERSYNC_BUSY_SECONDS=300 for the five minutes that are
  * promised.
  */
 const BUSY_SECONDS = Number(process.env.PEERSYNC_BUSY_SECONDS ?? 60);
@@ -52,7 +52,7 @@ class Removals {
   }
 }
 
-it('each removed file is out of the index within 30 s, however busy its folder is', {
+it('each removed file leaves the index within 30 s, however busy its folder is', {
   timeout: BUSY_SECONDS * 1_000 + 240_000,
 }, async () => {
   const site = await Site.begin({ folders: [{ name: 'inbox', onDelete: 'remove', settle: '2s' }] });

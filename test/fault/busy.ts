@@ -10,7 +10,7 @@ import { Random } from '../support/random.js';
 import type { PushedItem, Recorded, ScriptedPeer } from '../support/scripted-peer.js';
 import { type Listed, Site } from '../support/site.js';
 
-/** What the daemon of somebody busy has in its configuration. */
+/** The configuration of a daemon with busy folders. */
 export const BUSY = {
   folders: [{ name: 'one' }, { name: 'two' }],
   push: { maxItems: 10 },
@@ -232,7 +232,7 @@ export class Ledger {
   #counted = 0;
   #lives = 0;
 
-  /** How many versions went out. */
+  /** Number of pushed versions. */
   get pushed(): number {
     return this.#pushed.size;
   }
@@ -283,7 +283,7 @@ export class Ledger {
   }
 }
 
-/** Where documents are removed. */
+/** Path of the page that removes documents. */
 export const REMOVALS = '/api/remove_p.html';
 
 /** When something is done to a daemon: so many ms after something happened. */
@@ -294,7 +294,7 @@ export interface Moment {
   readonly ms: number;
 }
 
-/** Where nothing of the kind happens, it is done all the same. */
+/** Longest wait for a matching moment, in ms. */
 const LONGEST_WAIT_MS = 1_500;
 
 const KINDS = [

@@ -15,7 +15,7 @@ const SECONDS = Number(process.env.PEERSYNC_SWAP_SECONDS ?? 180);
 const SIZES = [40, 300_000, 1_500_000];
 
 it.skipIf(!canExchange())(
-  `no file outside of a folder is pushed while a directory in it and a link to the outside change places for ${SECONDS} s`,
+  `no file outside of a folder is pushed while a directory and a link to the outside are swapped for ${SECONDS} s`,
   async () => {
     const site = await Site.begin({ watch: { rescan: '1s' } });
     const outside = site.path('outside');

@@ -29,7 +29,7 @@ const { mirrors } = await openMirrors({
   baseUrl,
   directory,
   tables: [{ table: 't', path: 't.csv', edit: true, deletes: true, maxDeletes: 1_000 }],
-  // What is saved now was saved a minute ago: no edit has to come to rest first.
+  // The clock is a minute ahead, so that every saved edit counts as settled.
   clock: { ...systemClock, wall: () => systemClock.wall() + 60_000 },
 });
 console.log('ready');

@@ -12,11 +12,11 @@ const LONGEST_LIFE_MS = 4_000;
 /** A removal or a push takes so long at most: a kill and a change of the file come meanwhile. */
 const SLOW_MS = 400;
 
-it('what the peer has of files that became empty goes, and no text goes, however often the daemon is killed', async () => {
+it('the documents of emptied files are removed, and no others, however often the daemon is killed', async () => {
   const random = Random.seeded();
   onTestFailed(() => console.error(`PEERSYNC_TEST_SEED=${random.seed} repeats this`));
   const site = await Site.begin({ folders: [{ name: 'inbox', onDelete: 'remove' }] });
-  /** What each file holds, and since when, by `performance.now()`. */
+  /** The content of each file, and the time of its last change by `performance.now()`. */
   const files = new Map<string, { readonly text: string; readonly since: number }>();
   const write = (file: string, text: string) => {
     site.drop(file, text);

@@ -64,7 +64,7 @@ async function mirrored(setting: Partial<ServerSetting>): Promise<() => Promise<
   };
 }
 
-it('names from a hostile peer do not lead out of the root, however they are written', async () => {
+it('names from a hostile peer do not lead out of the mirror root', async () => {
   const upwards = ['../../evil', '..', '.', '/etc/evil', 'a/../../../evil', '..\\..\\evil'];
   const reserved = [
     'nul\u0000evil',
@@ -148,33 +148,33 @@ const HOSTILE: readonly (readonly [string, Behaviour])[] = [
   ['deep nesting', answering(200, `{"table":"prices","rows":${'['.repeat(200_000)}`, JSON_TYPE)],
 ];
 
-it.each(HOSTILE)('a mirror keeps what it had when it gets %s', async (_, hostile) => {
+it.each(HOSTILE)('a mirror keeps its file when it receives %s', async (_, hostile) => {
   const maxSize = 2 * 1024 * 1024;
   const tables = [{ table: 'prices', maxSize }];
   const run = await mirrored({ tables, shares: [{ data: 'report.pdf', maxSize }] });
-  const troubles = (reports: readonly MirrorReport[]) =>
+  const unsuccessful = (reports: readonly MirrorReport[]) =>
     reports.flatMap(({ condition, failure }) => condition ?? failure ?? []);
-  expect(troubles(await run())).toEqual([]);
+  expect(unsuccessful(await run())).toEqual([]);
   const before = contents(root);
   expect([...before.keys()].sort()).toEqual(['shares/report.pdf', 'tables/prices.csv']);
   site.proxy.behaviour = hostile;
   const reports = await run();
   expect(contents(root)).toEqual(before);
-  expect(troubles(reports), JSON.stringify(reports)).toHaveLength(2);
-  for (const { message, hint } of troubles(reports)) {
+  expect(unsuccessful(reports), JSON.stringify(reports)).toHaveLength(2);
+  for (const { message, hint } of unsuccessful(reports)) {
     expect(message).toMatch(/\S/);
     expect(hint).toMatch(/\S/);
     expect(`${message}${hint}`).not.toMatch(/\n\s+at /);
   }
   site.proxy.behaviour = sound('prices');
-  expect(troubles(await run())).toEqual([]);
+  expect(unsuccessful(await run())).toEqual([]);
   expect(contents(root)).toEqual(before);
 });
 
 describe('the mirror command', () => {
   const peer = () => site.section({ dialect: 'standard', timeouts: { body: '60s' } });
 
-  it('tells by its exit code what came of it', async () => {
+  it('has an exit code for each result', async () => {
     site.configure({ peer: peer(), mirror: { tables: [{ table: 'prices' }] } });
     expect(await site.json('mirror')).toMatchObject({ code: 0 });
     site.proxy.behaviour = html('<html><title>Error</title><body>Internal error</body></html>');
@@ -189,7 +189,7 @@ describe('the mirror command', () => {
     });
   });
 
-  it('that is stopped in the middle of an answer leaves nothing half done, and once gives such an answer up', async () => {
+  it('leaves no partial file when it is stopped during an answer, and once gives such an answer up', async () => {
     site.configure({
       peer: peer(),
       mirror: { tables: [{ table: 'prices' }], shares: [{ data: 's' }] },

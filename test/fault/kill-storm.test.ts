@@ -17,9 +17,9 @@ import {
 
 /** PEERSYNC_KILLS sets how many times the daemon is killed. */
 const KILLS = Number(process.env.PEERSYNC_KILLS ?? 10);
-/** So many files are confirmed before the first kill. */
+/** Number of files that are confirmed before the first kill. */
 const FILES = 150;
-/** Each fifth kill comes while a scan runs that was asked for. */
+/** Every fifth kill comes during a requested scan. */
 const SCAN_EACH = 5;
 
 /** The URLs of documents that the daemon asked the peer to remove. */
@@ -29,7 +29,7 @@ function removalsAsked(proxy: ScriptedPeer): Set<string> {
 }
 
 it(
-  `after ${KILLS} kills amid scans, with files in the place of directories, what is on disk is confirmed, what was removed is gone where it is to be removed, and stays where it is kept`,
+  `after ${KILLS} kills during scans, files on disk are confirmed, and documents of removed files are removed or kept as configured`,
   async () => {
     const { site, random, user, note } = await busySite(['kept', 'cleared']);
     console.log(`PEERSYNC_TEST_SEED=${random.seed} PEERSYNC_KILLS=${KILLS} repeats this`);

@@ -18,7 +18,7 @@ import {
 const CRASHES = 25;
 const CRASHES_WITH_PEER = 3;
 
-it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, claims no confirmation, and pushes a version once a life at most`, async () => {
+it(`a daemon that is killed ${CRASHES} times at random loses nothing, confirms nothing wrongly, and pushes a version at most once per life`, async () => {
   const { site, random, user, note } = await busySite();
   const passing = new Passing(site.proxy);
   const ledger = new Ledger();
@@ -47,12 +47,12 @@ it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, cl
   }
   await expectTrue(await settle(site, user));
   await site.expectAllInPeer();
-  // What was under way at a crash is looked up first, so hardly anything that the peer had received
-  // is pushed again.
+  // Batches that were in flight at a crash are looked up first, so hardly any document that the
+  // peer received is pushed again.
   expect(ledger.again.size).toBeLessThan(ledger.pushed / 20);
 }, 600_000);
 
-it(`a daemon that is killed together with its embedded peer, ${CRASHES_WITH_PEER} times, loses nothing, and the peer has all that is confirmed and nothing that was removed`, async () => {
+it(`a daemon that is killed with its embedded peer ${CRASHES_WITH_PEER} times loses nothing, and the peer has all confirmed and no removed documents`, async () => {
   const { site, random, user, note } = await busySite();
   const dir = site.path('peer');
   site.configure({ ...BUSY, peer: { url: 'embedded', embedded: { dir, port: 0 } } });
@@ -89,7 +89,7 @@ it(`a daemon that is killed together with its embedded peer, ${CRASHES_WITH_PEER
   await site.stop();
   const peer = await PeerProcess.start(dir);
   await site.expectAllInPeer(peer);
-  // What the user removed is removed from this peer, too, and was not while the file was there.
+  // The documents of removed files were removed from the peer, and none while its file existed.
   const removed = (await site.list()).filter(({ status }) => status === 'removed');
   expect(removed.length).toBeGreaterThan(0);
   for (const { url } of removed) expect(await peer.peerdoc(url)).toBeUndefined();

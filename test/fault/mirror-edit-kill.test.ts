@@ -30,7 +30,7 @@ interface Change {
   readonly value: string;
 }
 
-/** What the person did: set a cell, added a row that has no key yet, or removed a row. */
+/** An edit of a person: a cell that was set, an added row without a key, or a removed row. */
 interface Edit {
   readonly pk: string;
   readonly column?: string;
@@ -67,7 +67,7 @@ function change(what: Change): void {
   else rows.set(pk, { ...rows.get(pk), [column]: value });
 }
 
-it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills of the mirror between them`, async () => {
+it(`edits of a person and changes in the peer survive ${KILLS} kills of the mirror`, async () => {
   const random = Random.seeded();
   onTestFailed(() => console.error(`PEERSYNC_TEST_SEED=${random.seed} repeats this`));
   const program = await compiledProgram(resolve(import.meta.dirname, 'editing.ts'));
@@ -139,7 +139,7 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
   for (let round = 0; round < KILLS; round += 1) {
     await pause(300);
     expect(await mirroring.kill('SIGKILL')).toMatchObject({ stderr: '' });
-    // Who was killed while holding it holds it no more; the person never does at this point.
+    // A killed process may leave its lock. The person holds no lock at this point.
     rmSync(lock, { recursive: true, force: true });
     await pause(150);
     mirroring = start();

@@ -35,7 +35,7 @@ async function patient(timeouts: object = TIMEOUTS): Promise<Site> {
 /** In detail, for of many files at once not each has a line otherwise. */
 const inDetail = (site: Site): Daemon => site.spawn('--log-level', 'debug');
 
-/** What the peer does from now on. */
+/** Changes the behaviour of the peer. */
 async function begins({ proxy }: Site, behaviour: Behaviour | 'down'): Promise<void> {
   if (behaviour === 'down') await proxy.goDown();
   else proxy.behaviour = behaviour;
@@ -71,7 +71,7 @@ describe.concurrent('check', () => {
     ['stack-trace', answering(200, STACK_TRACE), 1, /^dialect: .* shows a document in none/],
   ];
 
-  it.each(CHECKS)('tells a peer that is %s, and what to do', async (_, behaviour, code, says) => {
+  it.each(CHECKS)('reports a peer that is %s, with a hint', async (_, behaviour, code, says) => {
     const site = await patient();
     await begins(site, behaviour);
     const { config } = await loadConfig(site.config);
@@ -89,7 +89,7 @@ describe.concurrent('check', () => {
     expect(JSON.stringify(findings)).not.toMatch(/\n\s+at /);
   });
 
-  it('ends with the exit code of the trouble, and prints what to do', async () => {
+  it('ends with the exit code of the failure, and prints the hint', async () => {
     const site = await patient();
     expect(await site.run('check')).toMatchObject({ code: 0 });
     await site.proxy.goDown();
@@ -102,7 +102,7 @@ describe.concurrent('check', () => {
 });
 
 describe.concurrent('once', () => {
-  it('gives up by itself on a peer that is away, with exit code 4, and loses nothing', async () => {
+  it('gives up by itself on an unreachable peer, with exit code 4, and loses nothing', async () => {
     const site = await patient();
     await site.proxy.goDown();
     site.dropSome('f');
@@ -146,13 +146,13 @@ describe.concurrent('once', () => {
       /^peersync: The peer asks to wait for (1h|59m.*), which is longer than this run may take \(5m\)\.$/m,
     ],
     [
-      'was in trouble all the time',
+      'failed all the time',
       answering(500, 'java.lang.OutOfMemoryError'),
       '30s',
       /^peersync: The peer answers with errors: .* failed \(500\); .*OutOfMemoryError\.$/m,
     ],
   ])(
-    'ends with exit code 1 and the words of a peer that %s',
+    'ends with exit code 1 and the message of a peer that %s',
     async (_, behaviour, timeout, says) => {
       const site = await patient();
       site.proxy.behaviour = behaviour;
@@ -176,11 +176,11 @@ interface Trouble {
   readonly says: string;
 }
 
-/** Each way of trouble that is logged, counted or waited for in a way of its own. */
-const TROUBLES: Readonly<Record<string, Trouble>> = {
+/** The failures that differ in their log lines, counts or waits. */
+const FAILURES: Readonly<Record<string, Trouble>> = {
   down: {
     behaviour: 'down',
-    // What is on its way just then loses its connection.
+    // Requests in flight lose their connection.
     says: 'does not answer: .* (cannot be reached: connect ECONNREFUSED [\\d.]+:\\d+|broke the connection without an answer: .*)\\. Check that',
   },
   silent: {
@@ -232,12 +232,12 @@ function mostInASecond(calls: readonly Recorded[]): number {
 }
 
 /**
- * The trouble begins while a daemon works, lasts until it was tried and reported as it should be,
- * and is over.
+ * Makes the peer fail while a daemon works, waits until the failure was retried and reported, and
+ * ends it.
  */
 async function goThrough(site: Site, name: string): Promise<void> {
   const { daemon, proxy } = site;
-  const { behaviour, says } = TROUBLES[name] ?? { behaviour: well, says: '' };
+  const { behaviour, says } = FAILURES[name] ?? { behaviour: well, says: '' };
   const isBusy = says === ASKS_TO_WAIT;
   const [confirmed, saidBefore] = [daemon.confirmed, daemon.said.length];
   const said = () => daemon.said.slice(saidBefore);
@@ -305,9 +305,9 @@ async function goThrough(site: Site, name: string): Promise<void> {
   expect(said().slice(1)).toEqual(isBusy ? [] : [expect.stringMatching(AGAIN)]);
 }
 
-describe.concurrent('a peer in trouble', () => {
+describe.concurrent('a failing peer', () => {
   it.each(ROUNDS)(
-    '(%s) is logged once, waited for without a storm of requests, and then everything is confirmed',
+    '(%s) is logged once, gets few requests, and everything is confirmed afterwards',
     async (names) => {
       // Long enough for a peer that is well on most machines, and not too long to wait for one that
       // is not.
@@ -320,7 +320,7 @@ describe.concurrent('a peer in trouble', () => {
     },
   );
 
-  it('that is only slow is waited for, and nothing is said', async () => {
+  it('that is only slow causes no log lines', async () => {
     // Much slower than usual, and far from too slow, also on a machine that is busy.
     const site = await patient();
     site.proxy.behaviour = slow(600);
@@ -331,7 +331,7 @@ describe.concurrent('a peer in trouble', () => {
     await site.stop();
   });
 
-  it('that is killed and restarted in the middle of the work loses nothing', async () => {
+  it('that is killed and restarted during the work loses nothing', async () => {
     const data = temporaryDirectory('file');
     const first = await PeerProcess.start(data, { life: 'file' });
     const site = await Site.begin({ peer: { ...first.section(), timeouts: TIMEOUTS } }, 'file');

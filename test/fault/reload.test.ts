@@ -61,7 +61,7 @@ const MOVES = 12;
 const SAME = 30;
 const DIRECTORIES = ['one', 'two', 'three'] as const;
 
-it(`folders that swap places, names, addresses and collections ${MOVES} times while a slow peer is pushed to end as they are on disk`, async () => {
+it(`folders that swap paths, names, URLs and collections ${MOVES} times during pushes to a slow peer end as they are on disk`, async () => {
   const { site, random, user } = await busySite(DIRECTORIES);
   site.proxy.behaviour = when(
     ({ items }) => items.length > 0,

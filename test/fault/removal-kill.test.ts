@@ -16,8 +16,8 @@ const CRASHES = 6;
 const LONGEST_LIFE_MS = 4_000;
 
 /**
- * What a push or a removal takes, at most: long enough for one to overtake the other, and to be
- * killed meanwhile.
+ * Longest time of a push or a removal, in ms. One can overtake the other, and a kill can come in
+ * between.
  */
 const SLOW_MS = 400;
 
@@ -126,7 +126,7 @@ it.each([
   ['the embedded peer', 500, withEmbeddedPeer],
   ['YaCy', 100, withYacy],
 ] as const)(
-  'what %s has of removed and renamed files goes, and nothing else, however often the daemon is killed',
+  '%s loses the documents of removed and renamed files, and no others, however often the daemon is killed',
   async (_, files, begin) => {
     const random = Random.seeded();
     const noted: string[] = [];

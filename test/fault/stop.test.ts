@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { STOP_GRACE_MS } from '../../src/daemon/parts.js';
+import { STOP_GRACE_MS } from '../../src/daemon/shutdown.js';
 import { State } from '../../src/state/state.js';
 import { Random } from '../support/random.js';
 import { type Behaviour, well, when } from '../support/scripted-peer.js';
@@ -21,7 +21,7 @@ async function inDoubt({ stateDirectory }: Site): Promise<string[]> {
   );
 }
 
-it(`a daemon that is asked to stop, ${STOPS} times at random moments, ends what is under way and pushes nothing twice`, async () => {
+it(`a daemon that is stopped ${STOPS} times at random finishes the requests in flight and pushes nothing twice`, async () => {
   const { site, random, user, note } = await busySite();
   const slowness = new Random(random.seed + 2);
   const passing = new Passing(site.proxy, () => slowness.between(0, 300));
@@ -49,7 +49,7 @@ it.each([
   ['asked to stop', false],
   ['asked twice', true],
 ])(
-  'a daemon that is %s does not wait for ever for an answer, and looks afterwards what became of the push',
+  'a daemon that is %s does not wait for an answer without limit, and looks the push up after the restart',
   async (_, twice) => {
     const { site, user } = await busySite();
     const urls = ['one/1.txt', 'one/2.txt', 'two/3.txt'].map((path) => site.url(user.write(path)));

@@ -12,13 +12,13 @@ const TOKEN = 'a long and secret token';
 const DAY_MS = 86_400_000;
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** What a browser sends back of an answer that begins a session. */
+/** Returns the session cookie of an answer, as a browser sends it back. */
 function cookieOf(answer: Response): string {
   return (answer.headers.get('set-cookie') ?? '').split(';', 1)[0] ?? '';
 }
 
 describe('without a token, the page', () => {
-  it('is there for every name of this machine, and for no other, which may lead here from a page of the web', async () => {
+  it('answers under every name of this machine, and under no other', async () => {
     const page = await PageAtWork.start();
     for (const name of ['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])
       expect(await page.rawStatus('GET / HTTP/1.1', `Host: ${name}:${page.port}`)).toBe(200);
@@ -44,7 +44,7 @@ describe('without a token, the page', () => {
         ]);
   });
 
-  it('makes no answer of the API for another page; a link that leads here is no harm', async () => {
+  it('answers no API request of another page, but links to the page work', async () => {
     const page = await PageAtWork.start();
     for (const [site, status] of [
       ['cross-site', 403],
@@ -58,7 +58,7 @@ describe('without a token, the page', () => {
     }
   });
 
-  it('lets itself change something, and a program that says it sends JSON', async () => {
+  it('accepts commands of its own page, and of programs that send JSON', async () => {
     const page = await PageAtWork.start();
     const origin = `http://127.0.0.1:${page.port}`;
     for (const headers of [{}, { origin }, { origin, 'sec-fetch-site': 'same-origin' }])
@@ -76,7 +76,7 @@ describe('without a token, the page', () => {
     ['NOT_JSON', { 'content-type': 'text/plain' }],
     ['NOT_JSON', { 'content-type': 'application/x-www-form-urlencoded' }],
     ['NOT_JSON', { 'content-type': 'application/jsonp' }],
-  ])('lets no other page change anything: %s %j', async (code, headers) => {
+  ])('accepts no commands of other pages: %s %j', async (code, headers) => {
     // Nor where a browser is signed in.
     for (const page of [await PageAtWork.start(), await PageAtWork.start({ token: TOKEN })]) {
       for (const path of ['/api/retry', '/api/rescan', '/api/pause', '/api/mirrors/run'])
@@ -88,7 +88,7 @@ describe('without a token, the page', () => {
   });
 });
 
-it('an address without a page is answered with a page for a person, and with an error for a program', async () => {
+it('answers an unknown address with a page for a browser, and with an error for a program', async () => {
   const page = await PageAtWork.start();
   const answer = await page.fetch('/nothing', { headers: { accept: 'text/html' } });
   expect([answer.status, answer.headers.get('content-type')]).toEqual([
@@ -103,7 +103,7 @@ it('an address without a page is answered with a page for a person, and with an 
 });
 
 describe('with a token, the page', () => {
-  it('keeps everything to itself but that it is alive, its sign-in and its files', async () => {
+  it('is closed except for the health check, the sign-in and its files', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const apis = ['/api/status', '/api/live', '/api/why?path=/x', '/api/items'];
     for (const path of [...apis, '/metrics', '/readyz', '/nothing'])
@@ -117,7 +117,7 @@ describe('with a token, the page', () => {
       expect(await page.status(path)).toBe(200);
   });
 
-  it('says where its token stands, and shows no secret', async () => {
+  it('names the place of the token, and shows no secret', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     for (const headers of [{}, bearer('a guess')]) {
       const answer = await page.fetch('/api/status', { headers });
@@ -127,7 +127,7 @@ describe('with a token, the page', () => {
     }
   });
 
-  it('leads a browser to the sign-in from wherever it comes', async () => {
+  it('redirects a browser to the sign-in from any address', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const headers = { accept: 'text/html,application/xhtml+xml' };
     for (const path of ['/metrics', '/nothing']) {
@@ -137,14 +137,14 @@ describe('with a token, the page', () => {
     expect(await page.status('/nothing', { ...headers, ...bearer(TOKEN) })).toBe(404);
   });
 
-  it('is not talked into showing more by an odd path', async () => {
+  it('shows no more at odd paths', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const within = ['/assets/../api/status', '/assets/%2e%2e/api/status', '/healthz/../api/status'];
     for (const path of [...within, '//api/status', '/%61pi/status'])
       expect([401, 404]).toContain(await page.rawStatus(`GET ${path} HTTP/1.1`, 'Host: x'));
   });
 
-  it('is open to who shows the token, by whatever name it is asked', async () => {
+  it('answers requests with the token, under any name', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     for (const path of ['/', '/api/status', '/metrics'])
       expect(await page.status(path, bearer(TOKEN))).toBe(200);
@@ -158,7 +158,7 @@ describe('with a token, the page', () => {
       expect(await page.status('/api/status', { authorization })).toBe(401);
   });
 
-  it('takes a token of any letters', async () => {
+  it('accepts a token of any letters', async () => {
     const token = 'schlüssel €';
     const page = await PageAtWork.start({ token });
     expect(await page.status('/api/status', bearer(Buffer.from(token).toString('latin1')))).toBe(
@@ -167,7 +167,7 @@ describe('with a token, the page', () => {
     expect((await page.signIn(token)).headers.get('location')).toBe('/');
   });
 
-  it('signs in by its form, for a session that is not the token', async () => {
+  it('signs in by its form, with a session that differs from the token', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const form = await page.signIn(TOKEN);
     expect([form.status, form.headers.get('location')]).toEqual([303, '/']);
@@ -177,7 +177,7 @@ describe('with a token, the page', () => {
     const cookie = cookieOf(form);
     expect(await (await page.fetch('/', { headers: { cookie } })).text()).toBe(INDEX);
     const tampered = cookie.replace(/=\d/, (text) => `=${(Number(text[1]) + 1) % 10}`);
-    // As many letters as a signature has, but more bytes.
+    // A signature with the right number of letters, but more bytes.
     const foreign = cookie.replace(/\.\w+$/, `.${'é'.repeat(64)}`);
     for (const wrong of [tampered, foreign])
       expect(await page.status('/api/status', { cookie: wrong })).toBe(401);
@@ -186,7 +186,7 @@ describe('with a token, the page', () => {
     expect(out.headers.get('set-cookie')).toMatch(/=; Path=\/; Max-Age=0;/);
   });
 
-  it('ends a session with its sign-out, also for who has a copy of it, and no other session', async () => {
+  it('ends a session at the sign-out, including copies of it, and no other session', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const [one, other] = [cookieOf(await page.signIn(TOKEN)), cookieOf(await page.signIn(TOKEN))];
     expect(one).not.toBe(other);
@@ -202,7 +202,7 @@ describe('with a token, the page', () => {
     expect(onDisk.meta('endedSessions')).toEqual([name, name]);
   });
 
-  it('ends with a session what follows the page by it, and nothing else', async () => {
+  it('closes the event streams of a session at its end, and no others', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const ended: string[] = [];
     const follow = async (name: string, headers: Record<string, string>) => {
@@ -226,7 +226,7 @@ describe('with a token, the page', () => {
     expect(ended).toEqual(['one', 'other']);
   });
 
-  it('gives a session that travels by TLS alone where a server in front was asked by TLS', async () => {
+  it('restricts a session to TLS if the server in front uses TLS', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const headers = { 'x-forwarded-proto': 'https' };
     const form = await page.signIn(TOKEN, headers);
@@ -241,7 +241,7 @@ describe('with a token, the page', () => {
     expect(out.headers.get('set-cookie')).toMatch(/^__Host-\S+=; .*; Secure$/);
   });
 
-  it('says at the form that a token was wrong, and takes none from another page', async () => {
+  it('reports a wrong token at the form, and accepts none from another page', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const { status, headers } = await page.signIn('x');
     const said = [status, headers.get('location'), headers.get('set-cookie')];
@@ -249,7 +249,7 @@ describe('with a token, the page', () => {
     expect((await page.signIn(TOKEN, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
   });
 
-  it('signs in by a link with the token, which does not stay in the address', async () => {
+  it('signs in by a link with the token, and removes the token from the address', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const path = `/?token=${encodeURIComponent(TOKEN)}`;
     const link = await page.fetch(path);
@@ -258,7 +258,7 @@ describe('with a token, the page', () => {
     expect(await page.status('/api/status', headers)).toBe(200);
     for (const init of [{}, { headers }])
       expect((await page.fetch('/?token=x', init)).headers.get('location')).toBe('/sign-in#wrong');
-    // What another page makes a browser load is nobody's try.
+    // A resource that another page loads does not count as an attempt to sign in.
     for (const what of ['image', 'iframe', 'script', 'empty']) {
       const other = { 'sec-fetch-dest': what, 'sec-fetch-site': 'cross-site' };
       expect((await page.fetch(path, { headers: other })).headers.get('location')).toBe('/sign-in');
@@ -276,7 +276,7 @@ describe('with a token, the page', () => {
     expect(await page.status('/api/status', { cookie })).toBe(401);
   });
 
-  it('is open to the right token whatever others guess, and slow and short with who guesses', async () => {
+  it('accepts the right token while others guess, and slows guesses down', async () => {
     const clock = new FakeClock();
     const page = await PageAtWork.start({ token: TOKEN, clock });
     const answered: number[] = [];
@@ -294,7 +294,7 @@ describe('with a token, the page', () => {
     expect(JSON.stringify(page.logged)).not.toContain('guess 1');
   });
 
-  it('does not open to others with a token that is soon guessed', async () => {
+  it('does not listen for other machines with a weak token', async () => {
     const page = await PageAtWork.start(
       { listen: '0.0.0.0:0', token: 'fifteen letters' },
       { opens: false },
@@ -308,7 +308,7 @@ describe('with a token, the page', () => {
   });
 });
 
-it('others are served while one address holds as many half requests as it can', async () => {
+it('answers others while one address holds as many half requests as it can', async () => {
   const page = await PageAtWork.start();
   const held = Array.from({ length: 300 }, () => page.connect());
   for (const socket of held) socket.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${page.port}\r\n`);
@@ -323,7 +323,7 @@ it('others are served while one address holds as many half requests as it can', 
 });
 
 describe('every answer of the page', () => {
-  it('forbids what the page does not need', async () => {
+  it('forbids browser features that the page does not need', async () => {
     const page = await PageAtWork.start();
     for (const path of ['/', '/assets/main.js', '/api/status', '/metrics', '/nothing']) {
       const { headers } = await page.fetch(path);
@@ -335,7 +335,7 @@ describe('every answer of the page', () => {
     }
   });
 
-  it('is bounded in what it takes', async () => {
+  it('limits the size of requests', async () => {
     const page = await PageAtWork.start();
     const big = await page.post('/api/retry', { paths: ['x'.repeat(70_000)] });
     expect([big.status, await big.json()]).toMatchObject([413, { error: { code: 'TOO_LARGE' } }]);
@@ -353,7 +353,7 @@ describe('every answer of the page', () => {
     [400, '/api/why?path=%00'],
     [400, '/api/why?path=%zz'],
   ])(
-    'is in two sentences where it is an error, and never shows the program (%d %s)',
+    'has two sentences if it is an error, and shows no internals (%d %s)',
     async (status, path) => {
       const page = await PageAtWork.start();
       const answer = await page.fetch(path);

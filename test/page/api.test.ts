@@ -46,7 +46,7 @@ async function leaf(
 const names = async (...asked: Parameters<typeof leaf>): Promise<string[]> =>
   (await leaf(...asked)).map(({ folder, path }) => `${folder}/${path}`).sort();
 
-it('GET /api/status is what the command says, and how many paths are too many to be named', async () => {
+it('GET /api/status equals the answer of the command, with the number of unnamed paths', async () => {
   const page = await PageAtWork.start();
   page.state.put(pendingRecord('a.md'));
   await page.state.commit();
@@ -58,7 +58,7 @@ it('GET /api/status is what the command says, and how many paths are too many to
 });
 
 describe('GET /api/items', () => {
-  it('gives every file once, in pages of any size', async () => {
+  it('returns every file once, in pages of any size', async () => {
     const page = await pageWith('inbox/bad.md', 'notes/bad.md');
     const paths = Array.from({ length: 23 }, (_, i) => `d${i % 3}/${i}.md`);
     confirm(page, ...paths);
@@ -71,14 +71,14 @@ describe('GET /api/items', () => {
     expect(await names(page, 'limit=4&folder=notes&status=confirmed')).toEqual([]);
   });
 
-  it('gives those whose path holds a name, in whichever case, page by page', async () => {
+  it('returns the files whose path contains a name in any case, page by page', async () => {
     const plans = ['inbox/Plans/a.md', 'inbox/plan-b.md', 'inbox/sub/PLAN-d.md'];
     const page = await pageWith(...plans, 'inbox/c.md');
     expect(await names(page, 'status=quarantined&name=pLaN&limit=1')).toEqual(plans);
     expect(await names(page, 'name=nowhere')).toEqual([]);
   });
 
-  it('says of each what a person needs to know of it', async () => {
+  it('returns the reason and the hint of each file', async () => {
     const page = await pageWith('inbox/sub/bad.md');
     expect(await leaf(page, 'status=quarantined')).toEqual([
       {
@@ -96,7 +96,7 @@ describe('GET /api/items', () => {
     ]);
   });
 
-  it('leaves no file out where files leave the list between two pages', async () => {
+  it('skips no file if others leave the list between two pages', async () => {
     const files = Array.from({ length: 10 }, (_, i) => `inbox/${i}.md`);
     const page = await pageWith(...files);
     let retried = 0;
@@ -108,7 +108,7 @@ describe('GET /api/items', () => {
     expect([...new Set(met)]).toEqual(files);
   });
 
-  it('begins at the beginning for a mark that is none', async () => {
+  it('starts at the first page for an invalid cursor', async () => {
     const page = await pageWith('inbox/a.md');
     const gone = Buffer.from('["inbox","gone.md"]').toString('base64url');
     for (const mark of ['x', 'W10', 'bnVsbA', gone])
@@ -130,7 +130,7 @@ describe('GET /api/items', () => {
 });
 
 describe('a list among very many files', () => {
-  /** What was found among 50,000 others, and how often the event loop turned meanwhile. */
+  /** Searches among 50,000 files. Returns the result and the turns of the event loop meanwhile. */
   async function found(
     page: PageAtWork,
     status: ItemLine['status'],
@@ -155,7 +155,7 @@ describe('a list among very many files', () => {
     return page;
   }
 
-  it('never holds the process up for long, and does not look for what is not there', async () => {
+  it('never blocks the event loop for long, even if nothing matches', async () => {
     const page = await crowded();
     const { turns, paths } = await found(page, 'confirmed');
     expect(turns).toBeGreaterThan(20);
@@ -163,7 +163,7 @@ describe('a list among very many files', () => {
     expect(await found(page, 'gone')).toEqual({ turns: 1, paths: [] });
   });
 
-  it('leaves out none that was there, where others change meanwhile', async () => {
+  it('skips no file while others change', async () => {
     const page = await crowded();
     // One enters the list before the end of it, and one that was met leaves it.
     confirm(page, '5');
@@ -176,20 +176,20 @@ describe('a list among very many files', () => {
 });
 
 describe('GET /api/why', () => {
-  /** What is said of a path, but for the path. */
+  /** Returns the explanation of a path without the path itself. */
   async function why(page: PageAtWork, path: string): Promise<unknown> {
     const report = (await page.json(`/api/why?path=${encodeURIComponent(path)}`)) as object;
     return { ...report, file: undefined };
   }
 
-  it('explains a file by its path, and by the name that lists give it', async () => {
+  it('explains a file by its path, and by its name in lists', async () => {
     const page = await pageWith('inbox/a b.md');
     const report = { status: 'quarantined', folder: 'inbox', path: 'a b.md' };
     for (const path of [page.file('inbox/a b.md'), 'inbox/a b.md'])
       expect(await why(page, path)).toMatchObject(report);
   });
 
-  it('says the same of everything outside, whether it is there or not', async () => {
+  it('answers the same for every path outside, whether it exists or not', async () => {
     const page = await PageAtWork.start();
     const there = page.file('outside.md');
     const first = await why(page, there);
@@ -198,7 +198,7 @@ describe('GET /api/why', () => {
     for (const path of [`${there}.not`, ...others]) expect(await why(page, path)).toEqual(first);
   });
 
-  it('says nothing of what a link in a folder leads to outside of it', async () => {
+  it('reveals nothing about the target of a link that leads outside', async () => {
     const page = await PageAtWork.start();
     mkdirSync(join(page.directory, 'secret'));
     writeFileSync(join(page.directory, 'secret/there.md'), 'x');
@@ -220,7 +220,7 @@ describe('POST /api', () => {
     return answer.status === 200 ? await answer.json() : answer.status;
   };
 
-  it('retry gives all another try, or what is named', async () => {
+  it('retry retries all files, or the named ones', async () => {
     const page = await pageWith('inbox/a.md', 'inbox/sub/b.md', 'inbox/sub/c.md', 'inbox/d.md');
     const retry = (body: object) => posted(page, 'retry', body);
     expect(await retry({ paths: [join(page.directory, 'inbox/a.md')] })).toEqual({
@@ -245,7 +245,7 @@ describe('POST /api', () => {
     expect([await posted(page, 'retry', body), page.state.counts().quarantined]).toEqual([400, 1]);
   });
 
-  it('try asks the peer now, and retries nothing', async () => {
+  it('try sends a request to the peer now, and retries no file', async () => {
     const page = await pageWith('inbox/a.md');
     expect([await posted(page, 'try'), page.asked]).toEqual([{}, ['try']]);
     expect(page.state.counts().quarantined).toBe(1);
@@ -261,7 +261,7 @@ describe('POST /api', () => {
     ]);
   });
 
-  it('approve-deletes approves what a person was shown, and has it looked at', async () => {
+  it('approve-deletes approves the files that a person was shown, and starts the removal', async () => {
     const page = await PageAtWork.start();
     const ask = (files: unknown) => posted(page, 'approve-deletes', { folder: 'inbox', files });
     page.state.setMeta('watch.held-deletes.inbox', {
@@ -276,7 +276,7 @@ describe('POST /api', () => {
     expect(page.state.meta('watch.approved-deletes.inbox')).toBe(9);
   });
 
-  it('pause and resume say how it stands then', async () => {
+  it('pause and resume return the new state', async () => {
     const page = await PageAtWork.start();
     const { paused } = (await posted(page, 'pause', { forMs: 60_000 })) as {
       paused: { since: number; until: number };
@@ -301,7 +301,7 @@ describe('POST /api', () => {
     expect(page.asked).toEqual(['mirror m', 'mirror all', 'accept m']);
   });
 
-  it('answers a hostile body with 400 or does what it says, and goes on', async () => {
+  it('survives hostile bodies', async () => {
     const page = await PageAtWork.start();
     const route = fc.constantFrom('retry', 'rescan', 'pause', 'approve-deletes', 'mirrors/accept');
     const isAnswered = fc.asyncProperty(fc.json(), route, async (body, path) => {

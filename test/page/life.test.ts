@@ -45,7 +45,7 @@ describe('the status page', () => {
         ]
       : []),
   ] as [string, string, string][])(
-    'that listens on %s says where a browser here reaches it',
+    'that listens on %s logs an address for a local browser',
     async (listen, host, others) => {
       const page = await PageAtWork.start({ listen, token: 'a token for this test' });
       const url = page.page.url ?? '';
@@ -55,13 +55,13 @@ describe('the status page', () => {
     },
   );
 
-  it('is nowhere where it is off', async () => {
+  it('does not listen if it is off', async () => {
     const page = await PageAtWork.start({ listen: 'off' }, { opens: false });
     await page.stop();
     expect(page.logged).toEqual([]);
   });
 
-  it('waits for a port that is in use, says so once, and opens when it is free', async () => {
+  it('waits for a port in use, logs that once, and listens when the port is free', async () => {
     const { server, listen } = await occupied();
     const clock = new FakeClock();
     const page = await shutOut({ listen, clock });
@@ -77,7 +77,7 @@ describe('the status page', () => {
     expect(await page.status('/healthz')).toBe(200);
   });
 
-  it('does not open without its token, and opens when that can be read', async () => {
+  it('does not listen until its token can be read', async () => {
     const clock = new FakeClock();
     const page = await PageAtWork.start({ token: 'secret', clock });
     const file = join(page.directory, 'token');
@@ -98,7 +98,7 @@ describe('the status page', () => {
     expect(await before).toBe(401);
   });
 
-  it('follows a reload: to another place, to another token, to nowhere and back', async () => {
+  it('applies a reload: another address, another token, off and on again', async () => {
     const page = await PageAtWork.start();
     const before = page.port;
     const { server, listen } = await occupied();
@@ -116,7 +116,7 @@ describe('the status page', () => {
     expect(await status()).toBe(200);
   });
 
-  it('stays as it is where a reload changed other things', async () => {
+  it('stays open if a reload changed other settings', async () => {
     const page = await PageAtWork.start();
     for (let i = 0; i < 2; i += 1) await page.configure({ listen: '127.0.0.1:0' });
     await page.page.stop();
@@ -125,7 +125,7 @@ describe('the status page', () => {
     ).toHaveLength(1);
   });
 
-  it('stops at once, also where somebody is in the middle of a request', async () => {
+  it('stops at once, even during a request', async () => {
     const page = await PageAtWork.start();
     const socket = page.connect();
     const closed = once(socket, 'close');
@@ -138,7 +138,7 @@ describe('the status page', () => {
     await closed;
   });
 
-  it('stops while it waits, and while it opens', async () => {
+  it('stops while it waits for the port, and while it opens', async () => {
     const { listen } = await occupied();
     for (const options of [{ listen }, {}]) {
       const page = await PageAtWork.start(options, { opens: false });
@@ -149,7 +149,7 @@ describe('the status page', () => {
 });
 
 describe('the files of the page', () => {
-  it('come with their kind and a mark of their content, and only again when that changed', async () => {
+  it('have a type and an ETag, and are sent again only if they changed', async () => {
     const page = await PageAtWork.start();
     for (const [path, type] of [
       ['/favicon.ico', 'image/svg+xml; charset=utf-8'],
@@ -164,7 +164,7 @@ describe('the files of the page', () => {
     expect(await (await page.fetch('/')).text()).toBe(INDEX);
   });
 
-  it('include nothing else', async () => {
+  it('do not include other files of the directory', async () => {
     const page = await PageAtWork.start();
     const others = [
       'main.js.map',

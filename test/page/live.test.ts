@@ -10,7 +10,7 @@ import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { PageAtWork } from './page-at-work.js';
 
-/** What came on one connection that follows, as a browser would read it. */
+/** One follower: collects the event stream as a browser reads it. */
 class Following {
   text = '';
   isClosed = false;
@@ -48,7 +48,7 @@ class Following {
 }
 
 describe('GET /api/live', () => {
-  it('tells everything first, then what changes', async () => {
+  it('sends everything first, and then the changes', async () => {
     const page = await PageAtWork.start();
     page.samples.push({ at: 1, confirmed: 2, waiting: 4 });
     const message = 'a line\nwith two lines';
@@ -71,7 +71,7 @@ describe('GET /api/live', () => {
     expect(following.of('status')[1]).toMatchObject({ items: { pending: 1 } });
   });
 
-  it('lets go who left, and takes no more than it says', async () => {
+  it('releases followers that left, and limits their number', async () => {
     const page = await PageAtWork.start();
     const [first] = await Following.all(page, 32);
     expect(await page.refusal('/api/live')).toEqual([503, 'TOO_MANY_FOLLOWERS']);
@@ -83,7 +83,7 @@ describe('GET /api/live', () => {
     }, 'there is room again');
   });
 
-  it('takes nobody who waits behind another answer, and would never be seen to leave', async () => {
+  it('refuses a pipelined request, whose end could not be detected', async () => {
     const page = await PageAtWork.start();
     const following = new Following(page.port, 40);
     await until(() => following.of('status').length === 1, 'the first one follows');
@@ -94,7 +94,7 @@ describe('GET /api/live', () => {
     await until(async () => (await followers()) === '0', 'it is gone');
   });
 
-  it('ends when the page does, at once', async () => {
+  it('ends at once when the page stops', async () => {
     const page = await PageAtWork.start();
     const all = await Following.all(page, 3);
     const started = performance.now();
@@ -127,8 +127,8 @@ async function talkative(lines: number, slowMs: number) {
   return { followers, socket, made };
 }
 
-describe('who follows and does not read', () => {
-  it('is let go, and nothing more is made for them meanwhile', async () => {
+describe('a follower that does not read', () => {
+  it('is released, and nothing is queued for it meanwhile', async () => {
     const { followers, made, socket } = await talkative(Number.POSITIVE_INFINITY, 300);
     socket.pause();
     await until(() => followers.size === 1, 'it follows');
@@ -137,7 +137,7 @@ describe('who follows and does not read', () => {
     expect(made.lines).toBeLessThan(32);
   });
 
-  it('stays as long as they read, be it slowly', async () => {
+  it('stays as long as it reads, even slowly', async () => {
     const { followers, made, socket } = await talkative(20, 20_000);
     let bytes = 0;
     socket.on('data', (chunk) => {
@@ -150,7 +150,7 @@ describe('who follows and does not read', () => {
   });
 });
 
-it('a status is made, and put into words, once for all who follow', async () => {
+it('a status is computed and serialised once for all followers', async () => {
   let [made, serialized] = [0, 0];
   const toJSON = () => {
     serialized += 1;

@@ -14,7 +14,7 @@ interface Series {
 const OPENMETRICS =
   'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
 
-/** What is scraped, as Prometheus reads it; a series that comes twice is refused there. */
+/** Scrapes the metrics as Prometheus does, which refuses duplicate series. */
 async function scraped(page: PageAtWork): Promise<Series[]> {
   const text = await (await page.fetch('/metrics')).text();
   const lines = [...text.matchAll(/^([a-z_]+)(?:\{(.*)\})? (\S+)$/gm)];
@@ -66,7 +66,7 @@ async function busy(): Promise<PageAtWork> {
 }
 
 describe('GET /metrics', () => {
-  it('has the figures of the process and of its build, and none that take long to list', async () => {
+  it('has metrics of the process and the build, but none that are slow to collect', async () => {
     const names = (await scraped(await busy())).map(({ name }) => name);
     const process = ['process_resident_memory_bytes', 'process_cpu_seconds_total'];
     expect(names).toEqual(
@@ -76,7 +76,7 @@ describe('GET /metrics', () => {
     expect(names.filter((name) => name.startsWith('nodejs_active'))).toEqual([]);
   });
 
-  it('has everything that the table names, with the labels that it names', async () => {
+  it('has all metrics of the table, with their labels', async () => {
     const all = await scraped(await busy());
     const idle = /alert|time_to_search|items_waiting|oldest_waiting|last_confirmed|mirror_failures/;
     for (const { name, labels } of Object.keys(METRICS).map(described)) {
@@ -96,7 +96,7 @@ describe('GET /metrics', () => {
     expect(mirrors[0]?.value).toBeGreaterThan(59);
   });
 
-  it('says how things stand, and how they stand then', async () => {
+  it('has the current values, and the new values after a change', async () => {
     const page = await busy();
     await expectSeries(page, {
       'items{status=confirmed}': 1,
@@ -159,7 +159,7 @@ describe('GET /metrics', () => {
     });
   });
 
-  it('names no more mirrors than it says, and counts the rest', async () => {
+  it('names a limited number of mirrors, and counts the rest', async () => {
     const page = await PageAtWork.start();
     const mirror = (_: unknown, i: number) => ({
       name: `m${i}`,
@@ -184,7 +184,7 @@ describe('GET /metrics', () => {
     ['text/html,*/*', 'text/plain; version=0.0.4'],
     ['application/openmetrics-text;q=0, text/plain', 'text/plain; version=0.0.4'],
     [OPENMETRICS, 'application/openmetrics-text; version=1.0.0'],
-  ])('answers who accepts "%s" with %s', async (accept, type) => {
+  ])('answers a client that accepts "%s" with %s', async (accept, type) => {
     const page = await busy();
     // The next one may take another form.
     for (const other of ['*/*', OPENMETRICS, accept]) {
@@ -195,7 +195,7 @@ describe('GET /metrics', () => {
   });
 });
 
-it('the names of the metrics keep to the customs, and stand in src/report/README.md as they are', () => {
+it('the names of the metrics follow the conventions, and src/report/README.md lists them', () => {
   for (const [key, help] of Object.entries(METRICS)) {
     const { name, type } = described(key);
     expect(name).toMatch(/^peersync_[a-z][a-z_]*$/);
@@ -207,7 +207,7 @@ it('the names of the metrics keep to the customs, and stand in src/report/README
   expect(readme).toContain(metricDocs());
 });
 
-it('GET /healthz says that the daemon lives, or what stands still', async () => {
+it('GET /healthz reports that the daemon is alive, or the loops that are stuck', async () => {
   const page = await PageAtWork.start();
   const healthz = async () => {
     const answer = await page.fetch('/healthz');
@@ -231,14 +231,14 @@ describe('GET /readyz', () => {
     return reasons.map(({ code, message }) => `${code}: ${message}`);
   }
 
-  it('is ready when nothing keeps files from becoming searchable', async () => {
+  it('is ready if nothing prevents files from becoming searchable', async () => {
     const page = await PageAtWork.start();
     expect(await reasons(page)).toEqual([]);
     page.queue = { ...page.queue, paused: { since: 0 } };
     expect(await reasons(page)).toEqual([]);
   });
 
-  it('says that the peer is in trouble, or was never heard of', async () => {
+  it('reports a peer that fails or has never answered', async () => {
     const page = await PageAtWork.start();
     const { circuit } = page.queue;
     const reason = {
@@ -260,7 +260,7 @@ describe('GET /readyz', () => {
     ]);
   });
 
-  it('says that the state cannot be written, and when it can again; the metrics too', async () => {
+  it('reports, like the metrics, that the state cannot be written, and when it can again', async () => {
     const disk = new DiskWithFaults();
     const page = await PageAtWork.start({ open: disk.open });
     disk.space = 0;
@@ -273,7 +273,7 @@ describe('GET /readyz', () => {
     expect(await reasons(page)).toEqual([]);
   });
 
-  it('says that the directory of the state is gone, or at once that its disk does not answer', async () => {
+  it('reports that the state directory is gone, or at once that its disk does not answer', async () => {
     const page = await PageAtWork.start();
     rmSync(page.config.state.dir, { recursive: true });
     expect((await reasons(page))[0]).toMatch(/^STATE_UNWRITABLE: /);

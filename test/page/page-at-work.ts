@@ -44,8 +44,8 @@ export class PageAtWork {
   readonly logged: { level: string; message: string }[] = [];
   readonly log: DaemonLog;
   /**
-   * What was asked of the daemon beside the state: `look`, `rescan`, `mirror`, `accept`, and of
-   * whom.
+   * Requests that the daemon received: `look`, `rescan`, `mirror` or `accept`, each with its
+   * subject.
    */
   readonly asked: string[] = [];
   queue = queue();

@@ -180,7 +180,7 @@ describe('an open circuit', () => {
     expect(wire.waitMs()).toBe(500);
   });
 
-  test('counts and times each kind of trouble separately, and logs the total when the peer answers', () => {
+  test('counts and times each kind of failure separately, and logs the total when the peer answers', () => {
     const wire = opened('unreachable');
     for (const kind of ['unreachable', 'denied'] as const) {
       wire.wait(60_000);
@@ -197,7 +197,7 @@ describe('an open circuit', () => {
     expect(wire.status()).toEqual({ state: 'closed', since: 135_000, held: [], tries: 0 });
   });
 
-  test('times a trouble from its first failure, even if that came during another trouble', () => {
+  test('times a kind of failure from its first request, even if that came during another kind', () => {
     const wire = opened('denied');
     const tries = DEFAULT_POLICY.openAfter.failing;
     for (let i = 0; i < tries; i += 1) {
@@ -235,7 +235,7 @@ describe('an open circuit', () => {
     expect(wire.held()).toEqual(['push']);
   });
 
-  test('holds no lane for trouble that was over before', () => {
+  test('holds no lane for a failure that was over before', () => {
     const wire = wired();
     wire.pass('mirror', 'failing');
     wire.pass('mirror', 'answered');
@@ -318,7 +318,7 @@ describe('a peer that is busy', () => {
     expect(wire.waitMs()).toBe(1000);
   });
 
-  test('counts as recovering after trouble, and may be in trouble again afterwards', () => {
+  test('counts as recovering after a failure, and may fail again afterwards', () => {
     const wire = opened('unreachable');
     wire.wait(10_000);
     wire.pass('push', 'busy');

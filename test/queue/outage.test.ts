@@ -77,7 +77,7 @@ test('a peer that is down for a day is probed by one request at a time, at growi
   await queue.stop(0);
 });
 
-test('a peer that comes back in steps is logged once for each kind of trouble', async () => {
+test('a peer that comes back in steps is logged once for each kind of failure', async () => {
   const peer = peerAndProducers(['push', 'confirm']);
   await peer.is('unreachable', HOUR_MS / 2);
   await peer.is('failing', HOUR_MS / 4);
@@ -96,7 +96,7 @@ test.each([
   ['denied', 15, /^warn: peer refuses the credentials: /],
   ['failing', 30, /^warn: peer answers with errors: /],
 ] as const)(
-  'if only pushes are %s, pushes wait except for probes, look-ups continue, and the trouble is logged once',
+  'if only pushes are %s, pushes wait except for probes, look-ups continue, and the failure is logged once',
   async (kind, most, line) => {
     const peer = peerAndProducers(['push', 'confirm']);
     peer.says = (lane) => (lane === 'push' ? kind : 'answered');

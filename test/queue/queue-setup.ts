@@ -47,7 +47,7 @@ export function slots(concurrency: number): Record<Lane, LaneLimits> {
   return lanesOf({ ...UNLIMITED, concurrency });
 }
 
-/** Returns waits that are the same for every kind of trouble. */
+/** Returns waits that are the same for every kind of failure. */
 export function waitMs(first: number, longest: number): QueuePolicy['waitMs'] {
   const wait = { first, longest };
   return { unreachable: wait, failing: wait, denied: wait, weak: wait, busy: wait };

@@ -95,6 +95,19 @@ test('a rate does not make up for idle time, and does not count aborted requests
   expect(starts).toEqual([0, 1000, 1050, 1100, 1150]);
 });
 
+test('a pause does not reset the rate', async () => {
+  const { queue, clock, of } = producing({ push: 20 });
+  for (let i = 0; i < 20; i += 1) {
+    await pass(clock, 130);
+    queue.pause({ since: clock.now() });
+    await settle();
+    queue.resume();
+  }
+  await pass(clock, 1_000);
+  expect(most(of('push'))).toBeLessThanOrEqual(20);
+  expect(of('push').length).toBeGreaterThan(20);
+});
+
 test('a new rate applies at once, and no second has more starts than the larger of the two rates allows', async () => {
   const { queue, clock } = openQueue(limits(2));
   let starts = 0;

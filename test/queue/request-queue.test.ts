@@ -338,7 +338,7 @@ describe('the status', () => {
     expect(queue.status().lanes.push).toEqual({ started: 1, failed: 1, ...none });
   });
 
-  test('says since when the peer answers or is in trouble, and which trouble', async () => {
+  test('shows since when the peer answers or fails, and how it fails', async () => {
     const { queue, clock } = openQueue();
     const up = clock.now();
     await clock.advance(5000);

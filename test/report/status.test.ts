@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { WatchModel, watchView } from '../../src/commands/watch.js';
-import { concernsOf, worldOf } from '../../src/page/browser/words.js';
+import { shownConditions, summaryOf } from '../../src/page/browser/words.js';
 import { valuesOf } from '../../src/page/metrics.js';
 import {
   type FolderReport,
@@ -43,7 +43,7 @@ describe('a condition', () => {
     expect(statusText(status, NOW).join('\n')).toContain('A thing is odd.');
     expect(viewOf(status)).toContain('A thing is odd.');
     const text = 'A thing is odd. Look at the thing.';
-    expect(concernsOf(status)).toMatchObject([{ level: 'bad', about: 'thing', text }]);
+    expect(shownConditions(status)).toMatchObject([{ level: 'bad', about: 'thing', text }]);
     expect(await readyReasons(status, temporaryDirectory())).toEqual([unheard]);
     expect(statusSentence(status)).toContain('; A thing is odd (since ');
     const parts = {
@@ -115,8 +115,8 @@ describe('a condition', () => {
       return [
         statusText(status, now).join('\n').includes(`state    ${full}\n         Free some space`),
         viewOf(status).includes(full),
-        concernsOf(status).some(({ level, text }) => level === 'bad' && text.includes(full)),
-        worldOf(status, now).detail.startsWith(full),
+        shownConditions(status).some(({ level, text }) => level === 'bad' && text.includes(full)),
+        summaryOf(status, now).detail.startsWith(full),
         statusSentence(status).includes(`; ${full.slice(0, -1)}`),
       ];
     };

@@ -8,9 +8,9 @@ import { Random } from '../support/random.js';
 import { type Listed, Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 
-/** Of how many rows of the table others change one now and then. */
+/** Number of rows of the table. Now and then one of them is changed in the peer. */
 const ROWS = 50;
-/** At the end: all that is configured. */
+/** Everything that is configured at the end. */
 const AT_LAST = { hasNotes: true, collection: 'notes', settle: '300ms', every: '2s' };
 
 const minutes = Number(process.env.SOAK_MINUTES ?? 2);
@@ -120,7 +120,7 @@ async function pause(): Promise<void> {
   await site.run('resume');
 }
 
-async function troubles(): Promise<void> {
+async function outages(): Promise<void> {
   for (;;) {
     await sleep(10_000 + random.next() * 20_000);
     if (Date.now() > end) return;
@@ -186,7 +186,7 @@ async function watches(): Promise<number[]> {
   return memory;
 }
 
-it(`after ${minutes} minutes of work, kills, outages, reloads and pauses everything is confirmed as it is, the mirror is as the table is, and memory has not grown`, async () => {
+it(`after ${minutes} minutes of work, kills, outages, reloads and pauses every file is confirmed, the mirror equals the table, and memory has not grown`, async () => {
   console.log(`soaking for ${minutes} minutes; PEERSYNC_TEST_SEED=${random.seed} repeats this`);
   const broken = new Promise<never>((_, reject) => {
     fail = reject;
@@ -196,7 +196,7 @@ it(`after ${minutes} minutes of work, kills, outages, reloads and pauses everyth
   peer = await PeerProcess.start(site.path('peer'));
   configure(AT_LAST);
   startDaemon();
-  const changes = [works('inbox', 2_000), works('notes', 300), troubles(), changesTable()];
+  const changes = [works('inbox', 2_000), works('notes', 300), outages(), changesTable()];
   const all = Promise.all([watches(), looks(true), looks(false), ...changes]);
   const [memory] = await Promise.race([all, broken]);
 

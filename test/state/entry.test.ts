@@ -32,7 +32,7 @@ const NOW = Date.UTC(2026, 0, 1);
 const LATER = NOW + 60_000;
 const TO = { folder: 'f', path: 'a.txt', url: 'https://x.example/a.txt', collection: 'c' };
 const ELSEWHERE = { ...TO, url: 'https://x.example/b.txt' };
-const TROUBLE = { code: 'NO', message: 'The peer did not like it.', hint: 'Wait.' };
+const FAILURE = { code: 'NO', message: 'The peer did not like it.', hint: 'Wait.' };
 
 const version = (content: string, ctimeMs = NOW + content.charCodeAt(0)): Version => {
   const sha256 = content.repeat(64);
@@ -99,10 +99,10 @@ describe('the document that a removed file may have in the peer', () => {
       pending('c', left, LATER),
       { ...left.inFlight, ...isMaybe },
     ],
-    ['it could not be confirmed', failed(taken(changed), TROUBLE, LATER, LATER), isMaybe],
+    ['it could not be confirmed', failed(taken(changed), FAILURE, LATER, LATER), isMaybe],
     ['it came back, while its document was being removed', back, isMaybe],
-    ['it was quarantined', quarantined(known, TO, known.version, TROUBLE, LATER), known.sent],
-    ['it was kept out by a rule', skipped(known, TO, known.version, TROUBLE, LATER), known.sent],
+    ['it was quarantined', quarantined(known, TO, known.version, FAILURE, LATER), known.sent],
+    ['it was kept out by a rule', skipped(known, TO, known.version, FAILURE, LATER), known.sent],
   ])('is known if %s', (_, entry, sent) => {
     if (!mayHaveDocument(entry)) throw new Error('there is none');
     const away = gone(entry, LATER);
@@ -148,12 +148,12 @@ describe('another file that is pushed to the same URL', () => {
 });
 
 it('a version that the peer lost spends no attempt, and one that it never shows spends one', () => {
-  expect(lost(taken(pending('a')), TROUBLE, LATER).attempts).toBe(0);
-  expect(failed(taken(pending('a')), TROUBLE, LATER, LATER).attempts).toBe(1);
+  expect(lost(taken(pending('a')), FAILURE, LATER).attempts).toBe(0);
+  expect(failed(taken(pending('a')), FAILURE, LATER, LATER).attempts).toBe(1);
 });
 
 it('a document is not removed while it may belong to an existing file, even if a rule now excludes the file', () => {
-  const keptOut = skipped(known, TO, known.version, TROUBLE, LATER);
+  const keptOut = skipped(known, TO, known.version, FAILURE, LATER);
   const moved = read(known, ELSEWHERE, known.version, LATER);
   const all = [keptOut, moved, gone(known, LATER)];
   expect(all.map((entry) => isLiveAt(entry, TO.url))).toEqual([true, true, false]);
@@ -171,8 +171,8 @@ describe('the beginning of the work on a version', () => {
     RESTED,
   );
   const back = read(gone(known, NOW), TO, version('a'), FOUND, RESTED);
-  const keptOut = skipped(undefined, TO, version('a'), TROUBLE, NOW);
-  const wasQuarantined = quarantined(pending('a'), TO, version('a'), TROUBLE, NOW + 50);
+  const keptOut = skipped(undefined, TO, version('a'), FAILURE, NOW);
+  const wasQuarantined = quarantined(pending('a'), TO, version('a'), FAILURE, NOW + 50);
 
   it.each([
     ['a new file', pending('a', undefined, FOUND, RESTED), BEGINNINGS.newFile, RESTED],
@@ -215,7 +215,7 @@ describe('the beginning of the work on a version', () => {
     expect(touched.version.ctimeMs).toBe(FOUND + 5);
     expect(atRestSince(touched)).toBe(RESTED);
     const again = retried(
-      retried(failed(item, TROUBLE, FOUND + 60, FOUND + 9), FOUND + 20),
+      retried(failed(item, FAILURE, FOUND + 60, FOUND + 9), FOUND + 20),
       FOUND + 21,
     );
     expect(again).toMatchObject({ attempts: 0, notBefore: FOUND + 21, since: item.since });
@@ -226,7 +226,7 @@ describe('the beginning of the work on a version', () => {
   it('is kept through any number of attempts, and dropped at the next beginning', () => {
     let item = pending('b', known, FOUND, RESTED);
     for (let i = 1; i < 12; i += 1)
-      item = failed(taken(item, FOUND + i), TROUBLE, FOUND + i, FOUND + i);
+      item = failed(taken(item, FOUND + i), FAILURE, FOUND + i, FOUND + i);
     expect(item.history).toHaveLength(8);
     expect(item.history[0]).toEqual({
       status: 'pending',
@@ -236,7 +236,7 @@ describe('the beginning of the work on a version', () => {
     expect(atRestSince(item)).toBe(RESTED);
     const evidence = { kind: 'digest', at: LATER * 2, shown: 'it' } as const;
     expect(atRestSince(confirmed(taken(item, LATER), evidence, LATER * 2))).toBe(RESTED);
-    const again = retried(quarantined(item, TO, item.version, TROUBLE, FOUND + 50), FOUND + 60);
+    const again = retried(quarantined(item, TO, item.version, FAILURE, FOUND + 50), FOUND + 60);
     expect(again.history).toHaveLength(8);
     expect(beginningOf(again.history)).toBe(7);
     expect(again.history[0]?.note).not.toBe(BEGINNINGS.fileChanged);

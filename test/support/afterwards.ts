@@ -1,4 +1,4 @@
-/** How long a thing of a test lives: until the end of the test, or of all tests of the file. */
+/** Lifetime of a resource: until the end of the test, or of all tests of the file. */
 export type Life = 'test' | 'file';
 
 const jobs: Record<Life, (() => void | Promise<void>)[]> = { test: [], file: [] };

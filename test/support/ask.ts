@@ -3,7 +3,7 @@ import { until } from './wait.js';
 
 type Parameters = Readonly<Record<string, unknown>>;
 
-/** What the daemon that uses a state answers, line by line; undefined where none runs. */
+/** Returns the answer of the daemon that uses a state, line by line; undefined if none runs. */
 export async function ask<T>(
   stateDirectory: string,
   question: string,

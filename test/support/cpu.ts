@@ -1,6 +1,6 @@
 /**
- * How much of the processor a work takes, in ms: it waits longer where the machine does other
- * things, and takes hardly more.
+ * Returns the processor time of some work, in ms. A busy machine makes the work wait, but hardly
+ * changes this time.
  */
 export async function cpuMs(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();

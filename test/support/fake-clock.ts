@@ -37,7 +37,7 @@ export class FakeClock implements Clock {
     return this.#now + this.#wallAheadMs + this.#swingMs;
   }
 
-  /** How long it ran, in ms; stands still while the machine is suspended. */
+  /** Returns the time that the clock ran, in ms. It does not run while the machine is suspended. */
   elapsed(): number {
     return this.#elapsed;
   }
@@ -108,7 +108,7 @@ export class FakeClock implements Clock {
     this.#wallAheadMs = 0;
   }
 
-  /** How many timers wait. */
+  /** Number of pending timers. */
   get waiting(): number {
     return this.#due.size;
   }

@@ -1,6 +1,6 @@
 import type { HealthCheck } from '../../src/lib/health.js';
 
-/** What is busy at this moment, in the words of its check. */
+/** Returns the descriptions of the checks that are busy now. */
 export function busyIn({ health }: { readonly health: readonly HealthCheck[] }): string[] {
   return health.filter(({ busy }) => busy).map(({ what }) => what);
 }

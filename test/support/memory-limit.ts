@@ -5,7 +5,7 @@ import { afterwards } from './afterwards.js';
 import { until } from './wait.js';
 
 /**
- * Where version 1 of the control groups, and version 2, are mounted, with the names of their files.
+ * Mount points of versions 1 and 2 of the control groups, with the names of their files.
  */
 const HIERARCHIES = [
   { root: '/sys/fs/cgroup/memory', limit: 'memory.limit_in_bytes', events: 'memory.oom_control' },
@@ -44,7 +44,7 @@ export class MemoryLimit {
     writeFileSync(join(this.directory, 'cgroup.procs'), `${pid}`);
   }
 
-  /** How many processes the kernel ended because the group was full. */
+  /** Number of processes that the kernel killed because the group was full. */
   get killed(): number {
     const text = readFileSync(join(this.directory, this.events), 'utf8');
     return Number(/^oom_kill (\d+)$/m.exec(text)?.[1]);

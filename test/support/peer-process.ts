@@ -3,7 +3,7 @@ import { Agent, request } from 'undici';
 import { afterwards, type Life } from './afterwards.js';
 import { Running } from './cli.js';
 
-/** What the embedded peer shows of a document, as far as tests ask. */
+/** The fields of a document that tests read from the embedded peer. */
 export interface ShownDocument {
   readonly url: string;
   readonly digest: string;
@@ -11,7 +11,7 @@ export interface ShownDocument {
   readonly collections: readonly string[];
 }
 
-/** What the search page finds. */
+/** Results of the search page. */
 export interface Found {
   readonly total: number;
   readonly items: readonly { readonly url: string; readonly title: string }[];
@@ -26,7 +26,7 @@ export class PeerProcess {
 
   private constructor(
     readonly running: Running,
-    /** Where it keeps its index and its password. */
+    /** Directory of the index and the password. */
     readonly data: string,
     readonly url: string,
     life: Life,

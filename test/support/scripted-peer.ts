@@ -27,7 +27,7 @@ export interface Recorded {
   readonly path: string;
   /** The fields of the body, or of the query where there is none. */
   readonly form: URLSearchParams;
-  /** What a push brought. */
+  /** The items of a push. */
   readonly items: readonly PushedItem[];
   /** The URLs of the items. */
   readonly urls: readonly string[];
@@ -39,7 +39,7 @@ export interface Recorded {
 export interface Call extends Recorded {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** What the real peer answers to it. */
+  /** Returns the answer of the real peer to the call. */
   forward(): Promise<Answer>;
 }
 
@@ -49,7 +49,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** What becomes of a call. Undefined leaves it without an answer. */
+/** Answers a call. Undefined leaves the call without an answer. */
 export type Behaviour = (call: Call) => Answer | undefined | Promise<Answer | undefined>;
 
 /**
@@ -179,10 +179,10 @@ function itemsOf(form: URLSearchParams): PushedItem[] {
   return items;
 }
 
-/** As the real peer. */
+/** Answers like the real peer. */
 export const well: Behaviour = (call) => call.forward();
 
-/** As another peer of the standard, which does not say that it is ours. */
+/** Answers like another peer of the standard, without the mark of the embedded peer. */
 export const stranger: Behaviour = async (call) => {
   const { headers, ...rest } = await call.forward();
   const { [EMBEDDED_HEADER]: _, ...others } = headers;
@@ -209,7 +209,7 @@ export function answering(
   return () => ({ status, headers, body: Buffer.from(body) });
 }
 
-/** As the real peer, but late. */
+/** Answers like the real peer after a delay. */
 export function slow(ms: number): Behaviour {
   return async (call) => {
     await sleep(ms);
@@ -217,23 +217,23 @@ export function slow(ms: number): Behaviour {
   };
 }
 
-/** As `behaviour` for the calls that are meant, else well. */
+/** Answers matching calls by `behaviour`, and others like the real peer. */
 export function when(isMeant: (call: Call) => boolean, behaviour: Behaviour): Behaviour {
   return (call) => (isMeant(call) ? behaviour(call) : well(call));
 }
 
-/** As `behaviour` for pushes that contain a certain URL, else well. */
+/** Answers pushes with a URL by `behaviour`, and other calls like the real peer. */
 export function whenPushed(url: string, behaviour: Behaviour): Behaviour {
   return when(({ urls }) => urls.includes(url), behaviour);
 }
 
-/** What a Java server shows when a program in it failed. */
+/** The error page of a Java server. */
 export const STACK_TRACE = `<html><head><title>Error 500</title></head><body><h2>HTTP ERROR: 500</h2><pre>java.lang.NullPointerException
 	at net.yacy.search.Switchboard.add(Switchboard.java:1871)
 	at java.base/java.lang.Thread.run(Thread.java:840)
 </pre></body></html>`;
 
-/** As a peer whose password was changed: pages that need it refuse ours, the others work. */
+/** Answers like a peer whose password was changed: pages that need it refuse the request. */
 export const otherPassword: Behaviour = (call) =>
   call.path.includes('_p.')
     ? {

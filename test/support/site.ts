@@ -29,7 +29,7 @@ export interface Listed {
   readonly url: string;
 }
 
-/** What a file on disk is to be in the peer. */
+/** The expected document of a file on disk. */
 interface Expected {
   readonly digest: string;
   readonly url: string;
@@ -61,8 +61,8 @@ export class Site {
   readonly stateDirectory: string;
   config = '';
   /**
-   * What the daemons that are started from now on have in their environment, beside what the tests
-   * have.
+   * Environment variables of daemons that are started from now on, in addition to those of the
+   * tests.
    */
   daemonEnv: NodeJS.ProcessEnv = {};
   #folders: readonly Folder[] = [];
@@ -138,7 +138,7 @@ export class Site {
   /** Sends SIGHUP, and waits until a reload has ended that began after that. */
   async hangUp(): Promise<void> {
     const ended = () => this.daemon.stdout.match(/"event":"reload(ed|-failed)"/g)?.length ?? 0;
-    // What was said of an earlier one may have come and not been read.
+    // Output about an earlier event may have arrived and not been read.
     for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     const before = ended();
     this.daemon.child.kill('SIGHUP');
@@ -174,7 +174,7 @@ export class Site {
     return this.ask<WhyReport>('why', { path: this.path(file) });
   }
 
-  /** What is known of every file, whether a daemon runs or not. */
+  /** Returns the records of all files, whether a daemon runs or not. */
   async list(): Promise<Listed[]> {
     const listed = await ask<Listed>(this.stateDirectory, 'list');
     if (listed !== undefined) return listed;
@@ -226,7 +226,7 @@ export class Site {
     }
   }
 
-  /** What each file of the folders is to be in the peer, by the name of its folder and its path. */
+  /** Returns the expected documents of the files on disk, by folder and path. */
   onDisk(): Map<string, Expected> {
     const files = new Map<string, Expected>();
     for (const { name, path, url, collection } of this.#folders) {
@@ -243,8 +243,8 @@ export class Site {
   }
 
   /**
-   * What is known otherwise than it is: files that are not confirmed as they are, and removed ones
-   * that are not gone.
+   * Returns the differences between the records and the disk: files that are not confirmed in their
+   * current version, and removed files that are not gone.
    */
   async differences(disk = this.onDisk()): Promise<string[]> {
     const known = new Map(
@@ -294,7 +294,7 @@ export class Site {
     expect(wrong).toEqual([]);
   }
 
-  /** What was pushed of a file, each time that the peer took it: its collection. */
+  /** Returns the collections of the accepted pushes of a file, in order. */
   collectionsOf(file: string): readonly string[] {
     const url = this.url(file);
     return this.proxy.requests
@@ -309,9 +309,9 @@ interface Line {
   readonly level: number;
   readonly msg: string;
   readonly event?: string;
-  /** What a count of lines is about. */
+  /** The event that a count of lines is about. */
   readonly of?: string;
-  /** For how long the process stood still. */
+  /** Time for which the process stood still. */
   readonly lateMs?: number;
 }
 
@@ -320,7 +320,7 @@ export class Daemon extends Running {
   readonly #read: Line[] = [];
   #readTo = 0;
 
-  /** What it logged; each line is read once, for they are looked at again and again. */
+  /** The lines of the log. Each line is parsed once, because tests read them often. */
   get lines(): readonly Line[] {
     const end = this.stdout.lastIndexOf('\n') + 1;
     for (const line of this.stdout.slice(this.#readTo, end).split('\n'))
@@ -330,16 +330,16 @@ export class Daemon extends Running {
   }
 
   /**
-   * How many confirmed files it told of; of many files at once it tells each only where it logs in
-   * detail.
+   * Number of confirmed files in the log. If there are many at once, only a detailed log has a line
+   * for each.
    */
   get confirmed(): number {
     return this.lines.filter(({ event }) => event === 'confirmed').length;
   }
 
   /**
-   * What a person reads beside the confirmed files, once everything has started: `warn: the
-   * sentence`. That the machine was too busy for the process is no word of the peer.
+   * The lines after the start that are not about confirmed files: `warn: the sentence`. Lines about
+   * a busy machine are left out.
    */
   get said(): string[] {
     return this.lines

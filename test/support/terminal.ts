@@ -20,7 +20,7 @@ export class FakeTerminal extends EventEmitter {
   isAlternate = false;
   /** All that was ever written. */
   written = '';
-  /** How often. */
+  /** Number of writes. */
   writes = 0;
   #wraps = true;
   #lines: Line[] = [{ cells: [], wrapped: false }];
@@ -35,7 +35,7 @@ export class FakeTerminal extends EventEmitter {
     super();
   }
 
-  /** What is on the screen, without what is blank at its end. */
+  /** The lines of the screen, without blank ones at its end. */
   get screen(): string[] {
     const lines = this.#lines.map(({ cells }) =>
       Array.from(cells, (cell) => cell ?? ' ')

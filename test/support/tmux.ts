@@ -41,7 +41,7 @@ export class Tmux {
     this.#tmux('resize-window', '-x', String(columns), '-y', String(rows));
   }
 
-  /** What is on the screen, without blank lines at its end. */
+  /** The lines of the screen, without blank ones at its end. */
   get screen(): string[] {
     return lines(this.#tmux('capture-pane', '-p'));
   }

@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 
 const MODULES = resolve(import.meta.dirname, '../../node_modules');
 const TEXT = /(^|\/)[^/.]+$|\.(md|markdown|txt|json|ya?ml|[mc]?[jt]s)$/;
-/** What a text costs the peer grows with it. */
+/** Largest text. The time of the peer grows with the size. */
 const LARGEST_BYTES = 16 * 1024;
 /** The system's limit for a path, its closing zero byte included. */
 const PATH_MAX = 4_096;
@@ -17,8 +17,8 @@ export interface TreeFile {
 }
 
 /**
- * Names that have been trouble somewhere: to shells, URLs, forms, globs, databases or people. The
- * long ones are as long as the file system allows.
+ * Names that have caused failures somewhere: in shells, URLs, forms, globs, databases or people.
+ * The long ones are as long as the file system allows.
  */
 const ODD_NAMES: readonly string[] = [
   'with some spaces.md',
@@ -82,7 +82,7 @@ export function plainWords(content: Buffer): Set<string> {
 /** Text files of node_modules, and made up ones where there are not `count`. */
 export function realTexts(count: number): TreeFile[] {
   const files: TreeFile[] = [];
-  // What tools keep in hidden directories is no text of anybody, and changes while tests run.
+  // Hidden directories belong to tools, and change while tests run.
   // Packages in packages are ignored.
   const paths = readdirSync(MODULES, { recursive: true, encoding: 'utf8' }).filter(
     (path) => TEXT.test(path) && !/(^|\/)(\.|node_modules\/)/.test(path),

@@ -43,8 +43,7 @@ class WarmProcess {
     const end = new RegExp(`${mark}(\\d+)\n$`);
     const hasEnded = () => this.isOver || (this.#stdout.endsWith(mark) && end.test(this.#stderr));
     await until(hasEnded, `peersync ${args.join(' ')} ends`, 600_000);
-    // Where the process itself has ended, as by a signal or a failure that nobody caught, it is as
-    // it ended.
+    // If the process itself ended, by a signal or an uncaught error, its own exit counts.
     const [stdout, stderr] = [this.#stdout.replace(mark, ''), this.#stderr.replace(end, '')];
     const code = end.exec(this.#stderr)?.[1];
     if (code !== undefined) return { code: Number(code), signal: null, stdout, stderr };

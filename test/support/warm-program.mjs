@@ -1,11 +1,11 @@
 // Runs command lines of peersync one after the other, each as if it had the process for itself.
-// What most of a start is spent on, to find and load some hundred modules, is done once.
+// Loads the hundred modules of the program once. That takes most of the time of a start.
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
 const CLI = new URL('../../dist/cli.js', import.meta.url);
 
-/** Of the one that runs: what marks the end of its output. */
+/** Marks the end of the output of the running command. */
 let mark;
 let isSettled = false;
 

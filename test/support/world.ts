@@ -48,7 +48,7 @@ export const QUICK: UplinkSettings = {
 /** A peer in memory, with every behaviour open to a test. */
 export class FakePeer implements UplinkPeer {
   readonly documents = new Map<string, { text: string; collection: string; loadDate: number }>();
-  /** What came last, by URL. */
+  /** The last pushed items, by URL. */
   readonly items = new Map<string, PushItem & { readonly bytes: Buffer }>();
   /** False for a peer that shows no digest, but the last modification it was told. */
   showsDigest = true;
@@ -203,9 +203,9 @@ export class World {
   isAt: (item: Pick<Item, 'folder' | 'path' | 'url'>) => boolean = () => true;
   /** A test may hold folders; the uplink is to be told of each change. */
   folderState: (folder: string) => FolderState | undefined = () => 'there';
-  /** What a person was warned of. */
+  /** Logged warnings. */
   readonly warnings: string[] = [];
-  /** What the log said of what was done. */
+  /** Logged information. */
   readonly news: string[] = [];
   state!: State;
   uplink!: Uplink;
@@ -221,13 +221,13 @@ export class World {
   extracts = false;
   /** A test may say what came of reading a batch. */
   packed: readonly Packed[] | undefined;
-  /** What the first run has learned of the peer. */
+  /** The time to visible that the first run learned, in ms. */
   timeToVisibleMs: number | undefined = 50;
   /** A test may give it one of its own. */
   clock: Clock = systemClock;
   /** By how much a fake clock goes on between two looks, in ms. */
   tickMs = 100;
-  /** How many items wait in memory at most; see UplinkDeps. */
+  /** Maximum number of items in memory; see UplinkDeps. */
   maxInMemory: number | undefined;
   /**
    * A test may let the peer take look-ups of several; called with their URLs before each, and may
@@ -236,7 +236,7 @@ export class World {
   onLookups: ((urls: readonly string[]) => Promise<void>) | undefined;
   #queue!: RequestQueue;
   failure: unknown;
-  /** What the peer speaks; a test may put another dialect here before the start. */
+  /** The dialect of the peer. A test may change it before the start. */
   dialect: DialectSource & { current: Dialect | undefined } = {
     current: DIALECTS.standard,
     known: async () => true,
@@ -342,7 +342,7 @@ export class World {
   }
 
   /**
-   * Where a folder has a file: `inbox` in the root itself, any other in a directory of its name.
+   * Returns the path of a file: `inbox` is the root itself, other folders are directories in it.
    */
   fileOf({ folder, path }: ItemKey): string {
     return join(this.root, folder === 'inbox' ? '' : folder, path);

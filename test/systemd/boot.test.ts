@@ -6,7 +6,7 @@ import { rootDirectory, whyNoSystemd } from './root-directory.js';
 const CONFIG = '/etc/peersync/config.json';
 const UNIT = 'peersync.service';
 const LONG_MS = 120_000;
-/** What the installation leaves below /etc, but for the configuration. */
+/** Finds the installed files below /etc apart from the configuration. */
 const FIND_INSTALLED = 'find /etc -name "*peersync*" -not -path "/etc/peersync*"';
 const reason = whyNoSystemd();
 
@@ -79,7 +79,7 @@ describe.skipIf(reason !== undefined)(
       expect(found).toBe('id: ‘peersync’: no such user\n');
     });
 
-    it('is put in place and started by one command, which tells each thing that it did', async () => {
+    it('is installed and started by one command, which reports each step', async () => {
       const { code, stdout, stderr } = await container.peersync('service', 'install', '-c', CONFIG);
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toMatch(/^wrote \/etc\/systemd\/system\/peersync\.service$/m);
@@ -114,7 +114,7 @@ describe.skipIf(reason !== undefined)(
       await until(isKnown, 'systemd knows it');
     });
 
-    it('says everything to the journal with its priority, as peersync', async () => {
+    it('logs to the journal with priorities, as peersync', async () => {
       await container.sh('mkdir "$1"; chmod 000 "$1"', `${slash}/closed`);
       const warning = await hears(/The directory cannot be listed/);
       expect(warning).toMatchObject({ PRIORITY: '4', SYSLOG_IDENTIFIER: 'peersync' });
@@ -124,7 +124,7 @@ describe.skipIf(reason !== undefined)(
       expect((await hears(/^pushed \d+ items/)).PRIORITY).toBe('7');
     });
 
-    it('is ready only when it is', async () => {
+    it('reports readiness only when it is ready', async () => {
       await startWith({ HOLD_START: '/run/start-now' });
       await hears(/^held back$/);
       const pid = await show('MainPID');
@@ -136,7 +136,7 @@ describe.skipIf(reason !== undefined)(
       expect(await show('MainPID')).toBe(pid);
     });
 
-    it('can write where it has to, and nowhere else', async () => {
+    it('can write to its own directories, and nowhere else', async () => {
       const refused = [
         '/etc/peersync',
         '/usr',
@@ -145,7 +145,8 @@ describe.skipIf(reason !== undefined)(
         '/srv/plain',
         '/sys/fs/cgroup',
       ];
-      // Where it sees something empty, what it writes is seen by nobody else.
+      // Directories that the unit sees as empty are private: files in them are visible to no one
+      // else.
       const hidden = ['/home/ada', '/home/eve', '/root', '/run/user', '/tmp', '/var/tmp'];
       const paths = ['/var/lib/peersync', ...refused, ...hidden].map(
         (directory) => `${directory}/probe-x`,
@@ -172,7 +173,7 @@ describe.skipIf(reason !== undefined)(
       ).toBe('/var/lib/peersync/probe-x\n');
     });
 
-    it('takes up a changed configuration without a restart, and says why where it is wrong', async () => {
+    it('applies a changed configuration without a restart, and reports its errors', async () => {
       await startWith({});
       await isActive();
       const pid = await show('MainPID');
@@ -232,7 +233,7 @@ describe.skipIf(reason !== undefined)(
       expect((await container.peersync('service', 'status')).code).toBe(1);
     });
 
-    it('is not started again and again with a wrong configuration, and says what is wrong as an error', async () => {
+    it('is not restarted repeatedly with a wrong configuration, and logs the errors', async () => {
       await configure({ folders: [] });
       expect((await container.run('systemctl', 'start', UNIT)).code).not.toBe(0);
       expect(await show('ActiveState')).toBe('failed');
@@ -243,7 +244,7 @@ describe.skipIf(reason !== undefined)(
       await configure();
     });
 
-    it('goes without a trace but for what it knows', async () => {
+    it('is uninstalled completely, except for its state', async () => {
       const { code, stdout } = await container.peersync('service', 'uninstall');
       expect(code).toBe(0);
       expect(stdout).toContain('removed /etc/systemd/system/peersync.service\n');
@@ -257,7 +258,7 @@ describe.skipIf(reason !== undefined)(
       expect(again.stderr).toContain('was not installed by');
     });
 
-    it('runs for a user, who sees to it alone', async () => {
+    it('runs as a user service without root', async () => {
       await container.sh(
         'useradd -m bob; loginctl enable-linger bob; install -d -o bob /home/bob/notes',
       );
@@ -294,7 +295,7 @@ describe.skipIf(reason !== undefined)(
       expect(await as('find ~/.config -name "*peersync*"')).toBe('');
     });
 
-    it('runs one instance a configuration, each with its credential', async () => {
+    it('runs one instance per configuration, each with its credential', async () => {
       const run = `systemd-run --unit=a-peer -E PATH="$PATH" node ${PACKAGE}/dist/cli.js`;
       await container.sh(`${run} peer --data /var/tmp/a-peer --port 8399 --require-auth`);
       const password = '/var/tmp/a-peer/admin-password';

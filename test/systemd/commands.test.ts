@@ -23,14 +23,14 @@ function setUp(version: number, auth?: object, more: object = {}) {
   return { directory, run, install };
 }
 
-/** What a command that failed left. */
+/** Matches the result of a failed command. */
 const failed = (code: number, part: string) => ({
   code,
   stderr: expect.stringContaining(part) as unknown,
 });
 
 describe('service install', () => {
-  it('shows with --dry-run what it would do for a user, and does not do it', async () => {
+  it('shows with --dry-run the steps for a user, and performs none', async () => {
     const auth = { username: 'admin', password: { credential: 'secret' } };
     const { directory, run, install } = setUp(255, auth, {
       status: { token: { credential: 'token' } },
@@ -62,7 +62,7 @@ describe('service install', () => {
     [['--user', '--run-as', 'ada'], ''],
     [['--run-as', 'a b'], '--run-as'],
     [['--dry-run'], 'folders'],
-  ])('refuses in words what cannot be: %j', async (words, part) => {
+  ])('refuses impossible options with a reason: %j', async (words, part) => {
     const { directory, install } = setUp(252);
     if (part === 'folders') writeFileSync(join(directory, 'config.json'), '{}');
     const said = await install(...words);
@@ -70,7 +70,7 @@ describe('service install', () => {
     expect(said.stderr).not.toContain('should not have happened');
   });
 
-  it('takes nothing but what it wrote for its own', async () => {
+  it('changes only files that it wrote', async () => {
     const { directory, install } = setUp(252);
     const unit = join(directory, 'systemd/user/peersync.service');
     mkdirSync(join(directory, 'systemd/user'), { recursive: true });
@@ -85,7 +85,7 @@ describe('service status', () => {
   const status = (script: string, ...words: string[]) =>
     peersync(['service', 'status', ...words], { env: systemctl(script) });
 
-  it('tells what systemd knows', async () => {
+  it('shows the status of systemd', async () => {
     const shown =
       'LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=watchdog\nMainPID=0\nNRestarts=3';
     const { code, stdout } = await status(`echo '${shown}'`, '--json');
@@ -95,17 +95,14 @@ describe('service status', () => {
     expect((await status(`echo '${shown}'`)).stdout).toMatch(/^result +watchdog$/m);
   });
 
-  it.skipIf(existsSync('/run/systemd/system'))(
-    'says where no systemd is that there is none',
-    async () => {
-      const said = await status('echo "System has not been booted with systemd." >&2; exit 1');
-      expect(said).toMatchObject(
-        failed(1, 'This system was not started by systemd.\n  Start `peersync run` by'),
-      );
-    },
-  );
+  it.skipIf(existsSync('/run/systemd/system'))('reports that there is no systemd', async () => {
+    const said = await status('echo "System has not been booted with systemd." >&2; exit 1');
+    expect(said).toMatchObject(
+      failed(1, 'This system was not started by systemd.\n  Start `peersync run` by'),
+    );
+  });
 
-  it('says how to install what is not, and that systemctl is not there', async () => {
+  it('names the install command for a missing unit, and reports a missing systemctl', async () => {
     const none = await peersync(['service', 'status'], { env: { PATH: temporaryDirectory() } });
     expect(none).toMatchObject(failed(1, 'The program systemctl is not there.'));
     const stdout = 'peersync.service is not installed; `peersync service install` does that.\n';

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { until } from '../support/wait.js';
 
 const repository = resolve(import.meta.dirname, '../..');
-/** Where the container has this repository's build. */
+/** The directory of this build in the container. */
 export const PACKAGE = '/opt/peersync';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -24,7 +24,7 @@ export interface JournalLine {
 /**
  * A real systemd in a container of its own, with this repository's build in it.
  *
- * What it writes is in memory and gone with it. It has a network of its own with a loopback alone.
+ * Its files are in memory and vanish with it. It has its own network with only a loopback.
  */
 export class Container {
   readonly #nspawn: ChildProcess;

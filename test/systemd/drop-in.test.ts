@@ -52,7 +52,7 @@ const unsafe = expect.objectContaining({ code: 'SERVICE_WORD' }) as Error;
 const linesOf = (text: string, begin: string) =>
   text.split('\n').filter((line) => line.startsWith(begin));
 
-it('a word in a unit is quoted, and holds nothing that systemd would take for its own', () => {
+it('words in a unit are quoted, so that systemd does not interpret them', () => {
   expect(unitWord('/srv/a b')).toBe('"/srv/a b"');
   expect(unitWord('/srv/100%n "x" \\y')).toBe('"/srv/100%%n \\"x\\" \\\\y"');
   expect(() => unitWord('/srv/a\nExecStart=/bin/evil')).toThrow(unsafe);
@@ -61,8 +61,8 @@ it('a word in a unit is quoted, and holds nothing that systemd would take for it
   );
 });
 
-describe('what is particular to an installation', () => {
-  it('is what runs, what it reads and what it writes', async () => {
+describe('the drop-in of an installation', () => {
+  it('contains the program, the files that it reads and the directories that it writes', async () => {
     expect(await dropInOf(remote)).toBe(`[Service]
 ExecStart=
 ExecStart=":/usr/bin/node" "/usr/lib/node_modules/peersync/dist/cli.js" "run" "--config" "/etc/peersync/config.json"
@@ -73,7 +73,7 @@ ReadWritePaths="/var/lib/peersync/state"
 `);
   });
 
-  it('brings in what lies in homes and temporary directories: folders, configuration, node, peersync, what is written', async () => {
+  it('grants access to paths in homes and temporary directories', async () => {
     const node = '/root/.nvm/versions/node/v22.0.0/bin/node';
     const mirror = { root: '/tmp/mirrored', shares: [{ data: 'x.csv' }] };
     const config = {
@@ -90,7 +90,7 @@ ReadWritePaths="/var/lib/peersync/state"
     expect(linesOf(text, 'BindPaths=')).toEqual(written.map((path) => `BindPaths="${path}"`));
   });
 
-  it('loads the credential of the peer, runs as who it is told, and waits longer where systemd can', async () => {
+  it('loads the credential of the peer, runs as the given user, and restarts with growing delays if systemd supports it', async () => {
     const parts = { runAs: 'ada', systemd: 255, credentialFile: () => '/etc/100% mine' };
     const text = await dropInOf(withAuth, parts);
     expect(text).toContain('\nLoadCredential=peer-password:/etc/100%% mine\n');
@@ -109,14 +109,14 @@ ReadWritePaths="/var/lib/peersync/state"
     ],
     ['that of the peer, once', { credential: 'peer-password' }, ''],
     ['a file', { file: '/home/ada/token' }, 'BindReadOnlyPaths="-/home/ada/token"\n'],
-  ])('brings in the token of the status page: %s', async (_, token, more) => {
+  ])('grants access to the token of the status page: %s', async (_, token, more) => {
     const text = await dropInOf({ ...withAuth, status: { token } });
     const lines = linesOf(text, 'LoadCredential=').concat(linesOf(text, 'BindReadOnlyPaths='));
     const password = 'LoadCredential=peer-password:/etc/peersync/peer-password\n';
     expect(lines.map((line) => `${line}\n`).join('')).toBe(password + more);
   });
 
-  it('is something that systemd understands', async (context) => {
+  it('is valid for systemd', async (context) => {
     if (spawnSync('systemd-analyze', ['--version']).status !== 0)
       context.skip('systemd-analyze is not installed');
     const odd = '/srv/my "docs" %n $HOME \\x ü';
@@ -141,7 +141,7 @@ describe('an installation', () => {
     return steps.did.length > before;
   };
 
-  it('replaces and removes what it wrote, and leaves alone what somebody else did', async () => {
+  it('replaces and removes its own files, and leaves other files alone', async () => {
     const directory = temporaryDirectory();
     const file = join(directory, 'peersync.service.d/50-installed.conf');
     await assertOurs(file);
@@ -163,7 +163,7 @@ describe('an installation', () => {
   });
 
   it.skipIf(process.getuid?.() !== 0)(
-    'makes it for another user, led on by links of root alone',
+    'installs for another user, and follows only links of root',
     async () => {
       const base = temporaryDirectory();
       const nobody = { uid: 65_534, gid: 65_534 };
@@ -182,7 +182,7 @@ describe('an installation', () => {
       await expect(make('home/mine/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
       lchownSync(join(base, 'home/mine'), nobody.uid, nobody.gid);
       await expect(make('home/mine/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
-      // Where everybody may put links, as in /tmp.
+      // Everybody may create links here, as in /tmp.
       mkdirSync(join(base, 'shared'));
       chmodSync(join(base, 'shared'), 0o1777);
       symlinkSync('../secret', join(base, 'shared/theirs'));

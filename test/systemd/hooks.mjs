@@ -1,4 +1,4 @@
-// What a test does to a daemon from within, which no product code is for; brought in by
+// Changes the daemon from within for tests, without hooks in the product. Loaded by
 // NODE_OPTIONS=--import.
 //
 // HOLD_START=FILE: it does not become ready before FILE is there. AT_SIGUSR2=deaf: the queue starts

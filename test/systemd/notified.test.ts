@@ -7,7 +7,7 @@ import { quoted, systemTool } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
-it('a daemon that systemd started tells it that it starts, is ready, lives, how it stands, and that it stops', async () => {
+it('a daemon under systemd reports its start, readiness, signs of life, status and stop', async () => {
   const directory = temporaryDirectory();
   const heard = join(directory, 'heard');
   writeFileSync(heard, '');

@@ -47,7 +47,7 @@ export function rootDirectory(): string {
   return root;
 }
 
-/** Where this machine has its own packages from. */
+/** Returns the package mirror that this machine uses. */
 function mirrorOf(suite: string): string {
   const targets = execFileSync(
     'apt-get',

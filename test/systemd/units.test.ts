@@ -11,7 +11,7 @@ const LARGEST_EXPOSURE = 1.5;
 const textOf = (name: string) => readFileSync(join(directory, name), 'utf8');
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
 
-/** What systemd says of how exposed a unit is, from 0 to 10. */
+/** Returns the exposure level that systemd computes for a unit, from 0 to 10. */
 function exposureOf(name: string): number {
   const file = join(temporaryDirectory(), name);
   // The services of a user never run as root, which this question cannot know.
@@ -27,15 +27,12 @@ describe('the units', () => {
     expect(exposureOf(name)).toBeLessThanOrEqual(LARGEST_EXPOSURE);
   });
 
-  it.each(UNITS)(
-    '%s leaves threads for the rest where a disk hangs, and has free memory go back',
-    (name) => {
-      expect(textOf(name)).toMatch(/^Environment=UV_THREADPOOL_SIZE=16$/m);
-      expect(textOf(name)).toMatch(/^Environment=MALLOC_TRIM_THRESHOLD_=131072$/m);
-    },
-  );
+  it.each(UNITS)('%s keeps free threads if a disk hangs, and returns free memory', (name) => {
+    expect(textOf(name)).toMatch(/^Environment=UV_THREADPOOL_SIZE=16$/m);
+    expect(textOf(name)).toMatch(/^Environment=MALLOC_TRIM_THRESHOLD_=131072$/m);
+  });
 
-  it('are alike but for whom they serve', () => {
+  it('are the same for the system and for users', () => {
     const settings = (name: string) =>
       textOf(name)
         .split('\n')

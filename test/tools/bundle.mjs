@@ -1,7 +1,7 @@
-// Makes `dist` of what was compiled: few files that start fast and hold the libraries too, the
-// page's files, the types of the library, and the licences of what is in it. What is found by its
-// place (the threads, the page, package.json) stands two levels above or beside a chunk just as it
-// does for a module of the source.
+// Bundles the compiled program into `dist`: a few files that start fast and contain the libraries,
+// the files of the page, the types of the library, and the licences. Files that are found by a
+// relative path (the threads, the page, package.json) have the same relative path from a chunk as
+// from a module of the source.
 import {
   cpSync,
   existsSync,
@@ -28,9 +28,9 @@ const { output } = await build({
   ),
   platform: 'node',
   logLevel: 'warn',
-  // It finds its WebAssembly beside itself.
+  // This package loads its WebAssembly from its own directory.
   external: ['node-sqlite3-wasm'],
-  // One version of it, and the one that is quick with plain letters: the help is laid out by it.
+  // The help uses this package. All copies are replaced by the version that is fast with ASCII.
   resolve: { alias: { 'string-width': join(root, 'node_modules/string-width') } },
   output: {
     dir: dist,
@@ -47,7 +47,7 @@ for (const { imports = [], fileName } of output)
 const modules = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
 copyTypes('index.d.ts');
 
-// The page: two scripts with the libraries in them, one style sheet, and what is sent as it is.
+// The page: two scripts that contain the libraries, one style sheet, and files that are copied.
 const [from, page] = ['src/page/browser', 'dist/page/browser'].map((path) => join(root, path));
 const inBrowser = {
   platform: 'browser',
@@ -61,17 +61,26 @@ const bundled = await build({
   input: { main: join(from, 'main.tsx'), theme: join(from, 'theme.ts') },
   output: files,
 });
-// The script of the embedded peer stands in its pages, whole.
+// The script of the embedded peer is inlined in its pages, so it is one file.
 const input = { search: join(from, 'search.ts') };
 await build({ ...inBrowser, input, output: { ...files, format: 'iife' } });
 for (const file of bundled.output) if (file.type === 'chunk') modules.push(...file.moduleIds);
 for (const name of readdirSync(from))
-  if (/\.(html|svg)$/.test(name)) cpSync(join(from, name), join(page, name));
+  if (name === 'index.html' || name.endsWith('.svg')) cpSync(join(from, name), join(page, name));
+for (const name of ['sign-in.html', 'not-found.html'])
+  writeFileSync(join(page, name), standalonePage(readFileSync(join(from, name), 'utf8')));
 const styles = [join(root, 'node_modules/uplot/dist/uPlot.min.css'), join(from, 'style.css')];
 writeFileSync(join(page, 'style.css'), styles.map((path) => readFileSync(path, 'utf8')).join('\n'));
 writeFileSync(join(dist, 'licenses.txt'), licenses(modules));
 
-/** The declarations that a user of the library needs. */
+/** Fills the template of the sign-in and of the 404 page. The first line of a page is its title. */
+function standalonePage(text) {
+  const [, title, content] = /^<title>(.*)<\/title>\n([\s\S]*)$/.exec(text);
+  const template = readFileSync(join(from, 'standalone.html'), 'utf8');
+  return template.replace('{title}', title).replace('{content}\n', () => content);
+}
+
+/** Copies the type declarations that users of the library need. */
 function copyTypes(name) {
   const to = join(dist, name);
   if (existsSync(to)) return;
@@ -82,7 +91,7 @@ function copyTypes(name) {
     copyTypes(join(dirname(name), `${other}.d.ts`));
 }
 
-/** Name, version and licence of each package of which there is something in the files. */
+/** Returns the name, version and licence of each package that the bundle contains code of. */
 function licenses(paths) {
   const homes = new Set(
     paths.map((path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]),

@@ -1,5 +1,5 @@
-// What the compiler leaves to do: the program can be executed, knows what it was built of, and has
-// its manual page and the scripts that complete its commands beside it.
+// Finishes the build after the compiler: makes the program executable, records the commit, and
+// writes the manual page and the completion scripts.
 import { execFile, execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -18,8 +18,8 @@ function git(...args) {
 }
 
 /**
- * Where there is no git, or the source is only unpacked somewhere in another repository, nothing is
- * known.
+ * Returns the commit of the build. Empty if there is no git, or the source was unpacked into
+ * another repository.
  */
 function build() {
   try {

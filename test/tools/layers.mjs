@@ -31,8 +31,8 @@ const allowed = {
 /** Files that may reach a room which their own room may not. */
 const exceptions = { 'commands/peer.ts': 'embedded' };
 /**
- * What is part of quick commands, and the packages that each of these files may bring along, itself
- * or by what it imports at its top. Everything else is imported where it is used.
+ * Files that quick commands load, with the packages that each of them may load statically, itself
+ * or by its imports. All other packages are imported on demand.
  */
 const light = {
   // Yargs measures texts, too.

@@ -11,7 +11,7 @@ export interface Link {
   readonly anchor: string | undefined;
 }
 
-/** What is in code is no link. */
+/** Matches code, in which there are no links. */
 const CODE = /```[\s\S]*?```|`[^`\n]*`/g;
 
 /** @param top the directory that pages are read from, by their paths below it */

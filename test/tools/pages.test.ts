@@ -12,7 +12,7 @@ const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '*.
 const pages = listed.split('\n').filter((page) => page.endsWith('README.md'));
 
 describe('the pages of the repository', () => {
-  it('link to files and headings that are there', () => {
+  it('link to existing files and headings', () => {
     const links = pages.flatMap(linksOf(top));
     expect(links.length).toBeGreaterThan(20);
     for (const { page, target, anchor } of links) {
@@ -31,7 +31,7 @@ describe('the pages of the repository', () => {
     expect(pages.filter((page) => !reached.has(page))).toEqual([]);
   });
 
-  it('are named by messages only in the way that leads an installed user there', () => {
+  it('are named by messages in the form that works in an installation', () => {
     const sources = execFileSync(
       'git',
       ['ls-files', '-co', '--exclude-standard', 'src/*.ts', 'src/*.tsx'],

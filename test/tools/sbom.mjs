@@ -24,7 +24,7 @@ try {
   mkdirSync(directory);
   writeFileSync(join(directory, 'package.json'), JSON.stringify(ours));
   writeFileSync(join(directory, 'package-lock.json'), JSON.stringify(lock));
-  // What is for development goes out of the list.
+  // Packages for development are removed from the list.
   execFileSync(
     'npm',
     ['prune', '--silent', '--package-lock-only', '--offline', '--ignore-scripts'],

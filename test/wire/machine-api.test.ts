@@ -11,7 +11,7 @@ const NOTHING =
 
 type Ask = (client: PeerClient) => Promise<unknown>;
 
-/** What is sent for one call of the client: method, address and body. */
+/** Returns the requests of one call of the client: method, address and body. */
 async function sentFor(ask: Ask): Promise<string[]> {
   const server = await TestServer.http((_, response) => response.end(NOTHING));
   await ask(clientOf(server.url)).catch(() => undefined);

@@ -4,7 +4,7 @@ import type { ShareStream } from '../../src/peer/share.js';
 import { clientOf } from '../peer/support.js';
 import { ReplayPeer, type Script } from './replay-peer.js';
 
-/** What the client makes of the answers that a YaCy 1.92 gave, byte for byte. */
+/** Replays the recorded answers of a YaCy 1.92, byte for byte. */
 
 async function replaying(script: Script, dialect: 'yacy' | 'auto' = 'yacy') {
   const peer = await ReplayPeer.start(script);
@@ -34,7 +34,7 @@ async function contentOf({ chunks, ...share }: ShareStream) {
 }
 
 describe('the dialect', () => {
-  it('is yacy where the page for documents is that of YaCy, unknown where the peer has neither page', async () => {
+  it('is yacy if the page for documents is that of YaCy, and unknown if the peer has neither page', async () => {
     const { peer, client } = await replaying(
       { 'GET /api/yacydoc.xml': 'yacydoc_xml_unknown_url' },
       'auto',
@@ -85,7 +85,7 @@ describe('a push', () => {
     await expect(pushed(recording, ONE)).rejects.toMatchObject(error);
   });
 
-  it('waits until Digest proved the password', async () => {
+  it('waits until Digest has proved the password', async () => {
     const { peer, client } = await replaying({
       'GET /api/push_p.json': ['auth_no_auth', 'auth_digest_ok_nc1'],
       [PUSH]: 'push_ok_multipart_base64_field',
@@ -98,7 +98,7 @@ describe('a push', () => {
     expect(peer.requests.map(({ head }) => head).join('\n')).not.toMatch(/^referer:/im);
   });
 
-  it('is refused with its documents unsent where the password is wrong', async () => {
+  it('is refused without sending documents if the password is wrong', async () => {
     const script = { 'GET /api/push_p.json': ['auth_no_auth', 'auth_digest_wrong_password'] };
     const { peer, client } = await replaying(script);
     await expect(client.push(items(ONE))).rejects.toMatchObject({ code: 'PEER_AUTH' });
@@ -106,7 +106,7 @@ describe('a push', () => {
   });
 });
 
-describe('what is not there', () => {
+describe('a missing object', () => {
   const DOC = 'POST /api/yacydoc.xml';
   const CITATION = 'POST /api/citation.html';
   const ASK = {
@@ -165,7 +165,7 @@ describe('a document', () => {
     });
   });
 
-  it('is asked for under a lower-case host, without its fragment: another hash would not be found', async () => {
+  it('is looked up with a lower-case host and without the fragment, as its hash requires', async () => {
     const script = { 'POST /api/yacydoc.xml': 'yacydoc_xml_unknown_url' };
     const { peer, client } = await replaying({
       ...script,
@@ -227,7 +227,7 @@ describe('tables', () => {
     expect(peer.requests.at(-1)?.body.toString()).toBe('table=wiretest&count=all');
   });
 
-  it('are changed by one small request a row, and read back', async () => {
+  it('are changed by one small request per row, and read back', async () => {
     const script = { ...CHANGE, ...READ, 'POST /api/table_p.html': 'table_commitrow_special' };
     const { peer, client } = await replaying(script);
     const cells = new Map([
@@ -252,7 +252,7 @@ describe('tables', () => {
     expect(peer.lines.filter((line) => line === 'POST /Tables_p.xml')).toHaveLength(2);
   });
 
-  it('that are dropped are looked for in the list, which is the choices of a page', async () => {
+  it('that are dropped are verified in the list of tables', async () => {
     const script = { ...CHANGE, ...LIST, 'POST /api/table_p.html': 'table_deletetable' };
     const { client } = await replaying(script);
     const all = [
@@ -282,7 +282,7 @@ describe('tables', () => {
   });
 });
 
-it('a shared file comes as it is', async () => {
+it('a shared file arrives unchanged', async () => {
   const data = 'dump/yacy_dump_r1_ts.xml.gz';
   const { client } = await replaying({
     [`GET /share/${data}`]: 'share_dl__share_dump_yacy_dump_r1_ts_xml_gz',

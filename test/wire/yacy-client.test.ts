@@ -8,7 +8,7 @@ import { timing } from './yacy/timing.js';
 import { YacyModel, type YacyOptions } from './yacy/yacy-model.js';
 
 /**
- * What the client does that no recording shows: bytes that arrive, nonces, connections, moments.
+ * Behaviour of the client that no recording covers: bytes on the wire, nonces, connections, timing.
  */
 
 interface Options extends YacyOptions {
@@ -77,7 +77,7 @@ describe('a push', () => {
   });
 });
 
-it('a look-up of citations commits nothing, which would show a document early', async () => {
+it('a look-up of citations causes no commit', async () => {
   const { client, peer, move } = await atYacy();
   await client.push([item('a', 'a')]);
   move(2_000);
@@ -89,7 +89,7 @@ it('a look-up of citations commits nothing, which would show a document early', 
   expect(await client.citation({ url: at('a') })).toMatchObject({ citing: [] });
 });
 
-it('shared files are listed through their directories, and read under any name', async () => {
+it('shared files are listed recursively, and read under any name', async () => {
   const { client, peer } = await atYacy();
   const names = ['dump/yacy_dump_a_ts.xml.gz', 'a b&c<d>.txt', 'größe/50 % #1.txt'];
   for (const name of names) peer.share.put(name, name, Date.UTC(2024, 0, 1));
@@ -119,7 +119,7 @@ it('Digest uses each count of a nonce once, also in many requests at once, and n
   expect(bodies).toHaveLength(1_120);
 });
 
-it('a connection that the peer closed because it was idle costs nothing', async () => {
+it('an idle connection that the peer closed causes no failure', async () => {
   const { client, peer } = await atYacy({ timing: timing(1, { idle: 300 }) });
   for (let n = 0; n < 3; n += 1) {
     await client.push([item(`${n}`, `note ${n}`)]);

@@ -11,7 +11,7 @@ describe('documents that the network of the peer does not take', () => {
     ['global', 'http://vault.local/', 'http://notes.example.org/'],
     ['local', 'http://notes.example.org/', 'http://vault.local/'],
   ] as const)(
-    'end in quarantine where it is %s, with words, and the others are confirmed',
+    'end in quarantine with a reason if it is %s, and the others are confirmed',
     async (network, bad, good) => {
       const world = await YacyWorld.start({
         peer: { network },
@@ -38,12 +38,12 @@ describe('documents that the network of the peer does not take', () => {
   );
 });
 
-describe('documents of which the peer takes none, for all have addresses that its network does not take', () => {
+describe('documents that the peer drops because its network does not take their addresses', () => {
   it.each([
     ['global', 'local', 'http://vault.local/', 'http://notes.example.org/'],
     ['local', 'public', 'http://notes.example.org/', 'http://vault.local/'],
   ] as const)(
-    'are told by all commands after twice the usual time where it is %s, and no more when it shows some',
+    'are reported by all commands after twice the usual time if it is %s, until the peer shows some',
     async (network, reach, bad, good) => {
       const world = await YacyWorld.start({ peer: { network }, folders: { bad, good } });
       for (const name of ['a', 'b']) world.write(`bad/${name}.txt`, `note ${name}`);
@@ -80,7 +80,7 @@ describe('documents of which the peer takes none, for all have addresses that it
 });
 
 describe('a document that an administrator deleted', () => {
-  it('is missed by verify, and pushed again by its repair', async () => {
+  it('is reported by verify, and pushed again by its repair', async () => {
     const world = await YacyWorld.start();
     for (const name of ['a', 'b']) world.write(`notes/${name}.txt`, name);
     expect(await world.run('once')).toMatchObject({ code: 0 });
@@ -98,7 +98,7 @@ describe('a document that an administrator deleted', () => {
     expect(await world.run('verify', '--all')).toMatchObject({ code: 0 });
   });
 
-  it('is missed by the daemon itself in time, and pushed again', async () => {
+  it('is detected by the audit of the daemon, and pushed again', async () => {
     const world = await YacyWorld.start({ more: { audit: { every: '2s' } } });
     for (const name of ['a', 'b', 'c']) world.write(`notes/${name}.txt`, name);
     const daemon = world.start();
@@ -113,7 +113,7 @@ describe('a document that an administrator deleted', () => {
   });
 });
 
-describe('a document that was removed and is there again, as after a backup was restored', () => {
+describe('a removed document that is back, for example from a backup', () => {
   it('is reported by verify, and removed again by its repair', async () => {
     const world = await YacyWorld.start({ each: { notes: { onDelete: 'remove' } } });
     for (const name of ['a', 'b', 'c', 'd']) world.write(`notes/${name}.txt`, `note ${name}`);

@@ -67,7 +67,7 @@ class Peer {
     return (await this.get(DELETION)).headers['x-yacy-transaction-token'] ?? '';
   }
 
-  /** What the page that deletes says after a post, or its status and why. */
+  /** Posts to the page that deletes. Returns its message, or its status and the reason. */
   async delete(fields: Fields): Promise<string> {
     const answer = await this.post(DELETION, fields);
     if (answer.status !== 200) return `${answer.status} ${answer.reason}`;
@@ -92,7 +92,7 @@ beforeEach(async () => {
   peer = await Peer.start();
 });
 
-/** What is the same in every answer to the same question. */
+/** Returns the parts of an answer that do not depend on the time. */
 function whole({ status, reason, headers, body }: Response) {
   const { date, expires, 'last-modified': modified, ...rest } = headers;
   const challenge = rest['www-authenticate']?.replace(/nonce="[^"]{32}"/, 'nonce');
@@ -179,7 +179,7 @@ async function locked(): Promise<void> {
   peer = await Peer.start({ password: 'secret' });
 }
 
-/** What is the same in the answers, the names of the recordings, and what is done before. */
+/** For each case: the compared part of the answers, the recordings, and the preparation. */
 const CASES: readonly (readonly [(answer: Response) => unknown, string, (() => unknown)?])[] = [
   [
     whole,
@@ -215,7 +215,7 @@ describe('the model answers as the peer did', () => {
   });
 });
 
-describe('the model does what the peer did', () => {
+describe('the model behaves as the peer did', () => {
   it.each([
     ['push_a_urlenc_with_rh', 'a2', { size: 0, words: 0, text: '' }],
     ['push_b_mp_onefile_ascii', 'b2', { text: 'http push example org b2 txt' }],
@@ -226,7 +226,7 @@ describe('the model does what the peer did', () => {
       { size: 135, text: expect.stringContaining('uniquewordb6') },
     ],
     ['push_g_ct_lm_rfc1123', 'g1', { lastModified: Date.parse('1994-11-15T12:45:26Z') }],
-    // What came before a failure stays.
+    // Items before the failing one are kept.
     ['push_batch_async_missing_rh_mid', 0, [true, false, false]],
     ['push_batch_sync_rejected_mid', 0, [true, false, false]],
   ])('%s: what is indexed', async (name, item, expected) => {
@@ -252,7 +252,7 @@ describe('the model does what the peer did', () => {
     expect(peer.model.kept(at(name))).toMatchObject(expected);
   });
 
-  it('shows a document, takes it back, and shows it again, or at once when an unknown hash is asked for', async () => {
+  it('shows a document, hides it, and shows it again, or at once after a look-up of an unknown hash', async () => {
     const shown = (time: number) => {
       peer.time = time;
       return peer.model.shown(at('a.txt'))?.text;
@@ -270,7 +270,7 @@ describe('the model does what the peer did', () => {
     expect(peer.model.shown(at('b.txt'))).toBeDefined();
   });
 
-  it('sends a file that it shares only to who has an older one', async () => {
+  it('sends a shared file only to clients with an older one', async () => {
     shared();
     const since = async (time: string) =>
       (await peer.get(`/share/${DUMP}`, `If-Modified-Since: Sat, 21 Nov 2026 ${time} GMT\r\n`))
@@ -304,7 +304,7 @@ describe('U+FFFE or U+FFFF in one document', () => {
   });
 
   it.each(['&#65535', '&#1114111000000;', '\u{1fffe}\u{1ffff}'])(
-    'is not what looks like it: %j',
+    'is distinguished from similar characters: %j',
     async (text) => {
       await peer.put('a.txt', text);
       expect(peer.texts('a.txt')).toEqual([expect.anything()]);
@@ -397,14 +397,14 @@ describe('a deletion', () => {
     expect(await peer.token()).toBe('');
   });
 
-  it('shows the document until the next commit, 16 s later, and then no more', async () => {
+  it('hides the document at the next commit, 16 s later', async () => {
     await remove();
     expect([0, 1_300, 13_700, later - 15_001].map(shownAfter)).toEqual([true, true, true, true]);
     expect([1, 1_760, 42_000].map(shownAfter)).toEqual([false, false, false]);
     expect(peer.model.search('word')).toEqual([]);
   });
 
-  it('comes with a commit that comes sooner, and deletes nothing that is pushed afterwards', async () => {
+  it('takes effect with an earlier commit, and deletes nothing that is pushed afterwards', async () => {
     await remove();
     expect(peer.model.kept(url)).toBeUndefined();
     await peer.get(UNKNOWN_HASH);
@@ -414,7 +414,7 @@ describe('a deletion', () => {
     expect(peer.model.shown(url)?.text).toBe('again');
   });
 
-  it('is done though the update of that moment is refused', async () => {
+  it('takes effect even if the update at that time is refused', async () => {
     await remove();
     await peer.put('b.txt', '\uffff', SOON);
     expect(shownAfter(later)).toBe(false);
@@ -422,7 +422,7 @@ describe('a deletion', () => {
 });
 
 describe('the process and its connections', () => {
-  it('lose in a crash what was not handed to the index, and nothing in an orderly stop', async () => {
+  it('lose in a crash documents that were not handed to the index, and nothing in an orderly stop', async () => {
     peer = await Peer.start({ timing: timing(1, { start: 5 }) });
     await peer.put('before', 'a', TEXT);
     peer.time = 5_000;
@@ -437,7 +437,7 @@ describe('the process and its connections', () => {
     expect(kept()).toEqual(['a', undefined, 'a']);
   });
 
-  it('are refused while it starts, and there again afterwards', async () => {
+  it('are refused while it starts, and accepted afterwards', async () => {
     peer = await Peer.start({ timing: timing(1, { start: 100 }) });
     await peer.model.crash();
     const started = peer.model.restart();
@@ -446,7 +446,7 @@ describe('the process and its connections', () => {
     expect((await peer.get('/api/yacydoc.xml')).status).toBe(200);
   });
 
-  it('end where they were silent for too long; half a request is answered then', async () => {
+  it('end after a long silence; half a request is answered then', async () => {
     peer = await Peer.start({ timing: timing(1, { idle: 300 }) });
     const { hostname, port } = new URL(peer.model.url);
     const talk = async (text: string) => {
@@ -470,7 +470,7 @@ describe('the process and its connections', () => {
     ).toMatch(/^HTTP\/1.1 200 OK.*\r\n\r\n\{\}\n$/s);
   });
 
-  it('let a nonce in for 60 s, each count once', async () => {
+  it('accept a nonce for 60 s, and each count once', async () => {
     await locked();
     const md5 = (text: string) => createHash('md5').update(text).digest('hex');
     const challengeOf = (response: Response) => response.headers['www-authenticate'] ?? '';
@@ -521,8 +521,8 @@ describe('the model reads', () => {
     ['a\bb\tc\nd\ve\ff\rg', 'a b c d e f g'],
     ['a\x7fb\x80c\x85d\x9fe', 'abcde'],
     ['\ufeffW', '\ufeffW'],
-    // Of the source: an entity ends at the next `;` of its run of text, and is dropped where it is
-    // none.
+    // In the source of YaCy, an entity ends at the next `;` of its run of text, and is dropped
+    // if it is unknown.
     ['R&D, AT&amp;T &uuml W', 'R&D, AT&T &uuml W'],
     ['R&D costs; more', 'R more'],
     ['R&D <b>costs; more</b>', 'R&D costs; more'],
@@ -551,7 +551,7 @@ describe('the model reads', () => {
     expect(parse(at(name), type, Buffer.from(content, 'latin1'))?.text).toBe(expected);
   });
 
-  it('not the words of a PDF that is said to be text', () => {
+  it('no words of a PDF that is declared as text', () => {
     const text = parse(at('a'), 'text/plain', Buffer.from(hexPdfOf('one')))?.text;
     expect(text).toContain('4 0 obj');
     expect(text).not.toContain('one');
@@ -574,7 +574,7 @@ describe('the model reads', () => {
     expect(hashOf(normalUrl(one)) === hashOf(normalUrl(other))).toBe(same);
   });
 
-  it('which documents its network takes', () => {
+  it('the documents that its network takes', () => {
     const taken = (url: string) =>
       ['local', 'global'].map((each) => takes(each as Network, normalUrl(url)));
     for (const host of ['localhost', '127.0.0.1', '192.168.1.4', 'vault.local'])

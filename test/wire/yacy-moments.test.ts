@@ -5,11 +5,11 @@ import { SPEED, YacyWorld } from './yacy/yacy-world.js';
 
 vi.setConfig({ testTimeout: 240_000 });
 
-describe('what a peer shows for a moment', () => {
+describe('a document that a peer shows only for a moment', () => {
   /** The peer shows what it took for long enough to be seen early, and commits late. */
   const flickering = timing(SPEED, { buffered: 2_000, commit: 300 });
 
-  it('is not confirmed: what is confirmed outlives a crash of the peer at that moment', async () => {
+  it('is not confirmed: confirmed documents survive a crash of the peer at that moment', async () => {
     const world = await YacyWorld.start({
       peer: { timing: flickering },
       confirm: { hold: '2500ms' },
@@ -24,7 +24,7 @@ describe('what a peer shows for a moment', () => {
     );
   });
 
-  it('is pushed again where a crash took it away', async () => {
+  it('is pushed again if it was lost in a crash', async () => {
     const world = await YacyWorld.start({
       peer: { timing: flickering },
       confirm: { hold: '2500ms', timeout: '4s' },
@@ -41,7 +41,7 @@ describe('what a peer shows for a moment', () => {
       expect(world.peer.shown(world.url(`notes/${n}.txt`))).toBeDefined();
   });
 
-  it('is pushed again together where a crash took very much away', async () => {
+  it('is pushed again with others if a crash lost very many', async () => {
     const world = await YacyWorld.start({
       peer: { timing: flickering },
       push: { requestsPerSecond: 50 },
@@ -60,7 +60,7 @@ describe('what a peer shows for a moment', () => {
     expect(world.asked('/api/push_p').length).toBeLessThan(count / 2);
   });
 
-  it('is not mistaken for the new version while it is the old one', async () => {
+  it('is not taken for the new version while it is the old one', async () => {
     const world = await YacyWorld.start({
       peer: { timing: flickering },
       confirm: { hold: '2500ms' },
@@ -81,7 +81,7 @@ describe('what a peer shows for a moment', () => {
     expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0 });
   });
 
-  it('and then nothing more, for the peer starts: that is waited out', async () => {
+  it('is looked up again after a restart of the peer', async () => {
     const world = await YacyWorld.start({ peer: { timing: timing(SPEED, { start: 1_000 }) } });
     world.write('notes/a.txt', 'a');
     await world.peer.stop();
@@ -91,7 +91,7 @@ describe('what a peer shows for a moment', () => {
     expect((await world.ask())[0]?.status).toBe('confirmed');
   });
 
-  it('is missed where somebody replaced it by an empty document, and pushed again', async () => {
+  it('is pushed again if somebody replaced it by an empty document', async () => {
     const world = await YacyWorld.start({
       peer: { timing: flickering },
       confirm: { hold: '2500ms', timeout: '3s' },

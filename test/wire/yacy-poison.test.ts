@@ -22,7 +22,7 @@ function pushesOf(world: YacyWorld, name: string): number {
 }
 
 describe('200 files with one document that the index refuses', () => {
-  it('are confirmed but for that one, after 7 holds at most, and the text that can be made safe is', async () => {
+  it('are confirmed except that one, after 7 holds at most, and text is made safe if possible', async () => {
     // Half as fast as the others: on a busy machine the programs themselves take a part of each
     // hold.
     const world = await YacyWorld.start({
@@ -57,7 +57,7 @@ describe('200 files with one document that the index refuses', () => {
 });
 
 describe('several such documents', () => {
-  it('are all named, and nobody else, also while others come in', async () => {
+  it('are all named, and no others, even while more files arrive', async () => {
     const world = await YacyWorld.start({ push: { requestsPerSecond: 50, maxItems: 10 } });
     for (let n = 0; n < 30; n += 1) world.write(`notes/early${n}.txt`, `note ${n}: ${WORDS}`);
     for (let n = 0; n < 3; n += 1) world.write(`notes/poison${n}.pdf`, poisonPdfOf(WORDS));
@@ -79,15 +79,15 @@ describe('several such documents', () => {
   });
 });
 
-describe('a suspect', () => {
-  it('is one for the next run too, and is confirmed when it is mended', async () => {
+describe('a blamed document', () => {
+  it('stays blamed in the next run, and is confirmed when it is fixed', async () => {
     const world = await YacyWorld.start({ push: { maxItems: 20 }, confirm: { timeout: '90s' } });
     for (let n = 0; n < 10; n += 1) world.write(`notes/${n}.txt`, `note ${n}: ${WORDS}`);
     world.write('notes/poison.pdf', poisonPdfOf(WORDS));
     const daemon = world.start('--log-level', 'debug');
     await daemon.says('"event":"lost"');
     expect(await daemon.kill('SIGKILL')).toBeDefined();
-    // Where only the suspect is left, nothing shows that the peer works.
+    // If only the blamed document is left, nothing shows that the peer works.
     world.write('notes/later.txt', `later: ${WORDS}`);
     world.start();
     await world.reached('quarantined', 1);
@@ -97,8 +97,8 @@ describe('a suspect', () => {
   });
 });
 
-describe('an innocent', () => {
-  it('is confirmed though the peer commits later than it should', async () => {
+describe('a document beside a blamed one', () => {
+  it('is confirmed even if the peer commits late', async () => {
     const world = await YacyWorld.start({
       peer: { timing: timing(SPEED, { commit: 28_000 / SPEED }) },
       push: { maxItems: 10, requestsPerSecond: 20 },
@@ -111,8 +111,8 @@ describe('an innocent', () => {
   });
 });
 
-describe('where the peer shows nothing at all', () => {
-  it('files are not parted again and again, and the reason names their addresses', async () => {
+describe('a peer that shows nothing at all', () => {
+  it('does not make files travel alone again and again, and the reason names their addresses', async () => {
     const world = await YacyWorld.start({
       folders: { notes: 'http://vault.local/' },
       push: { attempts: 2 },

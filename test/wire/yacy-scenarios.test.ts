@@ -49,7 +49,7 @@ const FILES: readonly (readonly [name: string, content: string | Uint8Array, wor
 ];
 
 describe('files of all kinds', () => {
-  it('arrive whole, as text that a search finds, each by one push and hardly more than one look-up', async () => {
+  it('arrive whole and searchable, each by one push and little more than one look-up', async () => {
     const world = await YacyWorld.start();
     for (const [name, content] of FILES) world.write(`notes/${name}`, content);
 
@@ -68,7 +68,7 @@ describe('files of all kinds', () => {
       const { mtimeMs } = statSync(join(world.directory, 'notes', name));
       expect(world.peer.kept(url)).toMatchObject({ collections: ['notes'], lastModified: mtimeMs });
     }
-    // What has a signature travels byte for byte, whatever its name is.
+    // Files with a signature are sent byte for byte, whatever their names are.
     for (const [name, contentType] of [
       ['picture.png', 'image/png'],
       ['signed.txt', 'application/postscript'],
@@ -82,7 +82,7 @@ describe('files of all kinds', () => {
     expect(world.asked('/api/yacydoc').length).toBeLessThanOrEqual(names.length * 1.5);
   });
 
-  it('of which one makes a request fail are pushed without it, and it is named', async () => {
+  it('are pushed without the one that makes a request fail, which is reported', async () => {
     const world = await YacyWorld.start({
       folders: { notes: 'http://notes.example.org/', private: 'http://vault.local/' },
       push: { synchronous: true, maxItems: 50, linger: '200ms' },
@@ -97,7 +97,7 @@ describe('files of all kinds', () => {
 });
 
 describe('a push that the peer could not read', () => {
-  it('is not taken for one that it took, though it answers with success', async () => {
+  it('is not taken for an accepted one, even if the peer answers with success', async () => {
     const world = await YacyWorld.start();
     world.peer.loseNext('/api/push_p.json');
     for (let n = 0; n < 3; n += 1) world.write(`notes/${n}.txt`, `note ${n}`);
@@ -111,7 +111,7 @@ describe('a push that the peer could not read', () => {
 });
 
 describe('the password of the administrator', () => {
-  it('is proven by Digest, before a document travels; pages of other hosts are never named', async () => {
+  it('is proved by Digest before a document is sent; no referrer of another host is sent', async () => {
     const world = await YacyWorld.start({ peer: { password: PASSWORD }, push: { maxItems: 1 } });
     for (let n = 0; n < 10; n += 1) world.write(`notes/${n}.txt`, `note ${n}`);
     expect(await world.run('once')).toMatchObject({ code: 0, stderr: '' });
@@ -127,8 +127,8 @@ describe('the password of the administrator', () => {
   });
 });
 
-describe('what kind of peer it is', () => {
-  it('is found out by questions that change nothing, shown, and remembered', async () => {
+describe('the kind of peer', () => {
+  it('is detected by harmless requests, shown, and stored', async () => {
     const world = await YacyWorld.start();
     world.write('notes/a.txt', 'a');
     expect(await world.run('once')).toMatchObject({ code: 0 });
@@ -147,7 +147,7 @@ describe('what kind of peer it is', () => {
 });
 
 describe('search', () => {
-  it('finds documents by the search of YaCy, of a collection, the newest first', async () => {
+  it('finds documents by the search of YaCy, in a collection, newest first', async () => {
     const world = await YacyWorld.start();
     const push = async (name: string, collection: string) => {
       const file = join(temporaryDirectory(), name);
@@ -181,7 +181,7 @@ describe('search', () => {
 });
 
 describe('table', () => {
-  it('sets rows of tables, and none whose key the peer would cut', async () => {
+  it('sets rows of tables, but none whose key the peer would cut', async () => {
     const world = await YacyWorld.start();
     expect(await world.run('table', 'set', 'woods', '--pk', 'oak', 'price=1')).toMatchObject({
       code: 0,
@@ -197,7 +197,7 @@ describe('table', () => {
 });
 
 describe('share get', () => {
-  it('takes no name that is no path of a file, and says what a name is', async () => {
+  it('refuses names that are not paths of files, with a reason', async () => {
     const world = await YacyWorld.start();
     const { code, stdout, stderr } = await world.run('share', 'get', '--data', '../..');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -40,8 +40,8 @@ const NUMBERS = [
 const SEQUENCE = /\x1b(?:\[[0-?]*[ -/]*([@-~])|\][^\x00-\x1f]*(?:\x07|\x1b\\)|[()][0AB])/g;
 
 /**
- * What a reader of the text takes for its words: a terminal shows it, entities are what they stand
- * for, and those that stand for nothing keep their names.
+ * Returns the words that a reader sees in the text. Known entities are decoded, and unknown ones
+ * keep their names.
  */
 function wordsRead(text: string): string[] {
   const shown = text.replace(SEQUENCE, (_, final = 'm') => (/[mK]/.test(final) ? '' : ' '));
@@ -119,7 +119,7 @@ it('any text is findable by each of its words, of which the peer counts no fewer
 });
 
 describe('files', () => {
-  it('without a word are skipped at once, and stay so', async () => {
+  it('without a word are skipped at once, and stay skipped', async () => {
     const world = await YacyWorld.start();
     world.write('notes/blank.txt', ' \n\t\n');
     world.write('notes/marks.md', '--- *** ---\n');
@@ -147,7 +147,7 @@ describe('files', () => {
 const words = 'quarterly figures of the harbour master with tonnage by month and berth';
 
 describe('a text of which the peer indexed no word', () => {
-  it('is never confirmed, and ends in quarantine with just that reason after one push', async () => {
+  it('is never confirmed, and ends in quarantine with that reason after one push', async () => {
     const world = await YacyWorld.start();
     // Nothing of HTML is replaced but what ends an update, and a control character drops the text
     // of a page as well.
@@ -165,7 +165,7 @@ describe('a text of which the peer indexed no word', () => {
 });
 
 describe('a document', () => {
-  it('of which the peer drops the text is never confirmed, though it travels as it is', async () => {
+  it('whose text the peer drops is never confirmed, even if it is sent unchanged', async () => {
     const world = await YacyWorld.start();
     // The model of the peer knows one operator that shows text, and this is another.
     const lost = Buffer.from(pdf(words)).toString('latin1').replace(' Tj ET', "  '  ET");
@@ -179,7 +179,7 @@ describe('a document', () => {
     expect(await world.run('once')).toMatchObject({ code: 3 });
     expect(await world.statuses()).toEqual({
       'notes/lost.pdf': 'quarantined',
-      // Of too few words nothing can be told, and of what is not readable here neither.
+      // Too few words, or a document that cannot be read here, prove nothing.
       'notes/short.pdf': 'confirmed',
       'notes/broken.pdf': 'confirmed',
       'notes/whole.pdf': 'confirmed',
@@ -190,7 +190,7 @@ describe('a document', () => {
     expect(world.peer.kept(world.url('notes/lost.pdf'))?.contentType).toBe('application/pdf');
   });
 
-  it('of a kind that the peer reads badly, and that cannot be read here, is not confirmed', async () => {
+  it('that the peer reads badly, and that cannot be read here, is not confirmed', async () => {
     const world = await YacyWorld.start();
     world.write('notes/broken.xlsx', Buffer.from(xlsx(['oak', 'beech'])).subarray(0, 200));
     world.write('notes/empty.epub', epub(''));
@@ -202,7 +202,7 @@ describe('a document', () => {
     expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toEqual([]);
   });
 
-  it('travels as it is, and as its text where the folder wants that, with no tag in it', async () => {
+  it('is sent unchanged, or as plain text if the folder is set so', async () => {
     const world = await YacyWorld.start({
       folders: { plain: 'http://plain.example.org/', text: 'http://text.example.org/' },
       each: { text: { extract: 'always' } },
@@ -245,14 +245,14 @@ const TYPES: Readonly<Record<string, (all: readonly string[]) => Uint8Array>> = 
   rtf: (all) => rtf(lines(all).join('\\par ')),
   pdf: (all) => pdf(...lines(all)),
 };
-/** Of letters only, so that nothing takes a word apart. */
+/** Returns words of letters only, so that no tokenizer splits them. */
 const wordsIn = (type: string, n: number) =>
   Array.from(
     { length: WORDS },
     (_, i) => `rare${type}${[n, i].map((x) => String.fromCharCode(97 + x)).join('')}`,
   );
 
-it('every word of every type is found, and of those that the peer reads badly none but for that', async () => {
+it('every word of every type is found, and types that the peer reads badly are only those known', async () => {
   const world = await YacyWorld.start();
   const client = new PeerClient({ baseUrl: world.peer.url, dialect: 'yacy' });
   const rawUrl = (type: string, n: number) => `http://raw.example.org/${n}.${type}`;

@@ -2,30 +2,32 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { amountText as amount, numberText as count } from '../../lib/text.js';
 import type { Sample } from '../../report/statistics.js';
+import { Legend, type Props } from './components.js';
 import type { Model } from './model.js';
-import { Legend, type Props } from './parts.js';
-import { confirmedInHour, duration, hour, waitingOf } from './words.js';
+import { confirmedInHour, duration, timeOfDay, waitingOf } from './words.js';
 
 const HOUR_MS = 3_600_000;
 const SHORTEST_MS = 600_000;
 const SLOT_S = 10;
 const HEIGHT = 132;
-/** So many values in an hour with gaps are no line. */
+/** Number of values in an hour with gaps below which a series is drawn as points. */
 const SPARSE = 60;
 
 interface Chart {
   readonly title: string;
   readonly lines: readonly {
     readonly token: string;
-    /** Where there are several. */
+    /** Name in the legend, if the chart has several lines. */
     readonly name?: string;
     readonly fill?: boolean;
     readonly dash?: number[];
     readonly value: (sample: Sample) => number | null;
   }[];
+  /** Formats a value of the axis. */
   unit(value: number): string;
-  /** How it stands, and what it was at the sample that is pointed at. */
+  /** Returns the current value as text. */
   now(model: Model): string;
+  /** Returns the value of a sample as text. */
   at(sample: Sample): string;
 }
 
@@ -61,11 +63,12 @@ const CHARTS: readonly Chart[] = [
       },
     ],
     unit: (value) => (value < 60 ? `${amount(value)}s` : duration(value * 1_000)),
-    // The table below has the percentiles of the hour; these are of its last 10 s with any.
+    // The percentiles of the latest 10 s with a confirmation. The table below has those of the
+    // hour.
     now(model) {
       const last = model.samples.findLast(({ p50Ms }) => p50Ms !== undefined);
-      if (last === undefined) return 'nothing to draw yet';
-      return `last at ${hour(last.at, model.now())}: ${percentiles(last)}`;
+      if (last === undefined) return 'no data yet';
+      return `last at ${timeOfDay(last.at, model.now())}: ${percentiles(last)}`;
     },
     at: percentiles,
   },
@@ -76,14 +79,14 @@ function percentiles(sample: Sample): string {
   return `p50 ${duration(sample.p50Ms)}, p95 ${duration(sample.p95Ms ?? sample.p50Ms)}`;
 }
 
-/** What happened over the last hour, as three charts that share their time. */
+/** Three charts of the last hour with the same time axis. */
 export function Charts({ model }: Props) {
   const [theme, setTheme] = useState(0);
   useEffect(() => {
-    // Colours are the page's, which a canvas does not follow by itself.
-    const again = () => setTheme((n) => n + 1);
-    new MutationObserver(again).observe(document.documentElement, { attributeFilter: ['style'] });
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
+    // A canvas does not follow the colours of the page by itself.
+    const redraw = () => setTheme((n) => n + 1);
+    new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ['style'] });
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
   }, []);
   return (
     <>
@@ -132,10 +135,10 @@ function ChartView({ chart, model }: Props & { readonly chart: Chart }) {
           {names.length > 0 && <Legend of={Object.fromEntries(names)} />}
         </span>
         <span class="readout hint">
-          {pointed ? `${hour(pointed.at, model.now())} ${chart.at(pointed)}` : now}
+          {pointed ? `${timeOfDay(pointed.at, model.now())} ${chart.at(pointed)}` : now}
         </span>
       </figcaption>
-      {/* What the canvas draws is told in words. */}
+      {/* The label describes the drawing for screen readers. */}
       <div
         class="plot"
         role="img"
@@ -161,12 +164,12 @@ function plotOf(
   const font = `11px ${style.getPropertyValue('--sans')}`;
   const grid = { stroke: colourOf('--line'), width: 1 };
   const axis = { stroke: colourOf('--soft'), font, grid, ticks: { show: false } };
-  // What began a moment ago does not look at an hour of nothing.
+  // A daemon that started a moment ago does not show an empty hour.
   const range = (): [number, number] => {
     const [now, first] = [model.now(), model.samples[0]?.at ?? model.now()];
     return [Math.max(now - HOUR_MS, Math.min(first, now - SHORTEST_MS)) / 1_000, now / 1_000];
   };
-  // A few values far from each other are no line: they are drawn as points.
+  // A few values with gaps between them are drawn as points instead of a line.
   const isSparse = (plot: uPlot, series: number) => {
     const values = plot.data[series] ?? [];
     const known = values.filter((value) => value !== null && value !== undefined).length;
@@ -179,7 +182,8 @@ function plotOf(
     ...(fill ? { fill: colourOf(token, 0.15) } : {}),
     ...(dash ? { dash } : {}),
   }));
-  const times = (_: uPlot, splits: number[]) => splits.map((at) => hour(at * 1_000, model.now()));
+  const times = (_: uPlot, splits: number[]) =>
+    splits.map((at) => timeOfDay(at * 1_000, model.now()));
   return new uPlot(
     {
       width: Math.max(80, place.clientWidth),
@@ -192,7 +196,7 @@ function plotOf(
         points: { size: 6 },
         y: false,
       },
-      // The scale ends above the highest value, and has a height where there is none.
+      // The scale ends above the highest value. Without values it ends at 1.
       scales: { x: { range }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
       axes: [
         { ...axis, size: 26, space: 70, grid: { show: false }, values: times },

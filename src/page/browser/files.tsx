@@ -3,24 +3,24 @@ import { numberText as count, counted, escapeInvisible } from '../../lib/text.js
 import { formatBytes } from '../../lib/units.js';
 import type { Entry } from '../../state/entry.js';
 import type { ItemLine, ItemsPage, RetryAnswer, RetryRequest } from '../api.js';
-import { get, type Model, post } from './model.js';
 import {
-  Act,
+  ActionButton,
   Filter,
   filesHref,
-  Head,
   Name,
   Pager,
   type Props,
   Prose,
+  SectionHead,
   STATUS_WORDS,
   Table,
   whyHref,
-} from './parts.js';
-import { ago, sentences } from './words.js';
+} from './components.js';
+import { get, type Model, post } from './model.js';
+import { joinSentences, timeAgo } from './words.js';
 
 const PAGE_SIZE = 10;
-/** What is shown is asked for again at most this often, in ms, while it changes. */
+/** Shortest time between two queries for the same page while it changes, in ms. */
 const RELOAD_MS = 2_000;
 
 const STATUSES = Object.keys(STATUS_WORDS) as Entry['status'][];
@@ -30,36 +30,35 @@ function countOf({ status }: Model, name: Entry['status'], folder: string): numb
   return of?.items[name] ?? 0;
 }
 
-/** Gives files another try. @returns what came of it */
+/** Retries files. @returns the text of the notice */
 export async function retry(request: RetryRequest): Promise<string> {
   const { retried, lookedAt } = await post<RetryAnswer>('/api/retry', request);
   const parts = [
     retried > 0 && `${counted(retried, 'file')} ${retried === 1 ? 'is' : 'are'} tried again`,
-    lookedAt > 0 && `${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} looked at again`,
+    lookedAt > 0 && `${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} checked again`,
   ].filter(Boolean);
   return parts.length === 0 ? 'There was nothing to try again.' : `${parts.join(', and ')}.`;
 }
 
-const RETRIED: ReadonlySet<string> = new Set(['quarantined', 'pending', 'skipped']);
+/** Statuses of files that can be retried. */
+const RETRIABLE: ReadonlySet<string> = new Set(['quarantined', 'pending', 'skipped']);
 
 /**
- * The files of one status, of all folders or one, page by page: only one page is known here, and it
- * is asked for again when the count of the status says that it changed.
+ * The files of one status, in all folders or in one. Only one page is loaded. It is loaded again
+ * when the number of files of the status changed.
  */
 export function Files({ model }: Props) {
   const { status, folder } = model.listed;
   const [name, setName] = useState('');
-  /**
-   * What was sent as `after` for this page of a list and those before it; the first page has none.
-   */
+  /** The `after` parameters of this page and the pages before it. The first page has none. */
   const [paged, setPaged] = useState<{
     readonly list: string;
     readonly cursors: readonly string[];
   }>();
-  /** What was answered, or why nothing was. */
+  /** The answer, or the message of the failure. */
   const [page, setPage] = useState<ItemsPage | string>({ items: [] });
-  const asked = useRef({ query: '', total: -1, at: 0, isOpen: false });
-  const latest = useRef('');
+  const last = useRef({ query: '', total: -1, at: 0, isOpen: false });
+  const wantedQuery = useRef('');
   const total = countOf(model, status, folder);
   const wanted = {
     status,
@@ -71,37 +70,37 @@ export function Files({ model }: Props) {
   const cursors = paged?.list === list ? paged.cursors : [];
   const after = cursors.at(-1);
   const query = `${list}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
-  // Each second. One question at a time: among very many files a name is looked for longer than it
-  // takes to type a letter.
+  // Runs with each draw, but sends one query at a time: a search by name among very many files
+  // takes longer than typing a letter.
   useEffect(() => {
-    const before = asked.current;
-    latest.current = query;
-    const isStale = total !== before.total && model.here() - before.at > RELOAD_MS;
+    const before = last.current;
+    wantedQuery.current = query;
+    const isStale = total !== before.total && model.localNow() - before.at > RELOAD_MS;
     if (before.isOpen || (query === before.query && !isStale)) return;
-    asked.current = { query, total, at: model.here(), isOpen: true };
+    last.current = { query, total, at: model.localNow(), isOpen: true };
     const take = (answer: ItemsPage | string) => {
-      asked.current.isOpen = false;
-      if (query === latest.current) setPage(answer);
+      last.current.isOpen = false;
+      if (query === wantedQuery.current) setPage(answer);
       else model.change();
     };
     get<ItemsPage>('/api/items', query).then(take, (error: Error) => {
-      // It is asked for again.
-      asked.current.total = -1;
+      // The page is stale, so the query is sent again.
+      last.current.total = -1;
       take(error.message);
     });
   });
-  const again = (request: RetryRequest) => async () => {
-    const words = await retry(request);
-    asked.current.at = 0;
-    return words;
+  const retryAction = (request: RetryRequest) => async () => {
+    const notice = await retry(request);
+    last.current.at = 0;
+    return notice;
   };
   const { items, next } = typeof page === 'string' ? { items: [] } : page;
   const empty =
     status === 'quarantined'
-      ? 'Nothing is in quarantine. What cannot be delivered without a change waits here, with the reason and what to do.'
+      ? 'Nothing is in quarantine. Files that cannot be delivered without a change appear here, with the reason and what to do.'
       : `No file is ${STATUS_WORDS[status].toLowerCase()}.`;
   const none =
-    typeof page === 'string' ? page : name === '' ? empty : `No name of a file holds "${name}".`;
+    typeof page === 'string' ? page : name === '' ? empty : `No file has "${name}" in its name.`;
   const names = model.status?.folders.map((one) => one.name) ?? [];
   const cells = (item: ItemLine) => {
     const { attempts, code, file, folder: where, hint, message, path, since, size } = item;
@@ -112,34 +111,34 @@ export function Files({ model }: Props) {
         </span>
         <Name of={path} />
       </a>,
-      ago(since, model.now()),
+      timeAgo(since, model.now()),
       formatBytes(size),
       attempts ? count(attempts) : '–',
-      RETRIED.has(status) && (
-        <Act
+      RETRIABLE.has(status) && (
+        <ActionButton
           model={model}
-          work={again({ paths: [file] })}
+          work={retryAction({ paths: [file] })}
           aria-label={`Retry ${escapeInvisible(path)}`}
         >
           Retry
-        </Act>
+        </ActionButton>
       ),
       message !== undefined && (
         <p class="voice">
-          <Prose text={sentences(message, hint)} /> <span class="hint">{code}</span>
+          <Prose text={joinSentences(message, hint)} /> <span class="hint">{code}</span>
         </p>
       ),
     ];
   };
   return (
     <>
-      <Head id="files" title="Files">
+      <SectionHead id="files" title="Files">
         {status === 'quarantined' && total > 0 && (
-          <Act model={model} work={again({ all: true })} aria-keyshortcuts="r">
+          <ActionButton model={model} work={retryAction({ all: true })} aria-keyshortcuts="r">
             Retry all
-          </Act>
+          </ActionButton>
         )}
-      </Head>
+      </SectionHead>
       <div class="filters wrapped">
         <nav class="tabs" aria-label="Status of the files that are shown">
           {STATUSES.map((one) => (

@@ -1,48 +1,42 @@
 import { type FunctionComponent, render } from 'preact';
 import { Charts } from './charts.js';
+import { isStatus, type Props } from './components.js';
+import { Notices, RecentEvents } from './events.js';
 import { Files, retry } from './files.js';
-import { Folders, Mirrors, Times } from './lists.js';
+import { Folders } from './folders.js';
+import { About, ConnectionState, PauseButton, SiteLinks } from './header.js';
+import { Mirrors } from './mirrors.js';
 import { Model, post } from './model.js';
-import {
-  About,
-  Attention,
-  Connection,
-  Notices,
-  Pausing,
-  Peer,
-  Recent,
-  Site,
-  Stations,
-  World,
-} from './overview.js';
-import { isStatus, type Props } from './parts.js';
+import { Attention, Headline, StatusCounts } from './overview.js';
+import { Peer } from './peer.js';
 import { nextTheme, showTheme } from './theme.js';
+import { TimesToSearch } from './time-to-search.js';
 import { Why } from './why.js';
 
-/** What each element of index.html shows, by its id. */
+/** The component of each element in index.html, by the id of the element. */
 const VIEWS: Readonly<Record<string, FunctionComponent<Props>>> = {
-  connection: Connection,
-  site: Site,
-  pausing: Pausing,
-  'state-of-the-world': World,
-  stations: Stations,
+  connection: ConnectionState,
+  site: SiteLinks,
+  pausing: PauseButton,
+  headline: Headline,
+  'status-counts': StatusCounts,
   why: Why,
   attention: Attention,
   charts: Charts,
-  'time-to-search': Times,
+  'time-to-search': TimesToSearch,
   folders: Folders,
   files: Files,
   mirrors: Mirrors,
   peer: Peer,
-  recent: Recent,
+  recent: RecentEvents,
   about: About,
   notices: Notices,
 };
 
-/** Of each level, the icon of the window. */
+/** The icon of the window for each level. */
 const ICONS = { ok: 'ok', busy: 'busy', warn: 'wait', bad: 'bad' } as const;
 
-/** The element of the page with this id, which has to be there. */
+/** Returns the element with this id, which must exist. */
 function byId<T extends HTMLElement>(id: string): T {
   const element = document.getElementById(id);
   if (element === null) throw new Error(`the page has no #${id}`);
@@ -50,33 +44,33 @@ function byId<T extends HTMLElement>(id: string): T {
 }
 
 const model = new Model(() => {
-  const { lost, status, world } = model;
-  document.body.dataset.connection = lost ? 'lost' : status ? 'open' : 'connecting';
-  if (world) {
-    document.body.dataset.level = world.level;
-    document.title = `${world.title} · peersync`;
-    byId('favicon').setAttribute('href', `/assets/favicon-${ICONS[world.level]}.svg`);
+  const { connection, summary } = model;
+  document.body.dataset.connection = connection.mode;
+  if (summary) {
+    document.body.dataset.level = summary.level;
+    document.title = `${summary.title} · peersync`;
+    byId('favicon').setAttribute('href', `/assets/favicon-${ICONS[summary.level]}.svg`);
   }
   for (const [id, View] of Object.entries(VIEWS)) render(<View model={model} />, byId(id));
 });
 
-/** Brings a section into view, and the focus with it. */
+/** Scrolls to a section and gives it the focus. */
 function goTo(id: string): void {
   byId(id).scrollIntoView({ block: 'start' });
   byId(id).focus({ preventScroll: true });
 }
 
-/** Shows what the fragment of the address asks for: `#why=PATH`, `#files=STATUS&folder=NAME`. */
+/** Follows the fragment of the address: `#why=PATH`, or `#files=STATUS&folder=NAME`. */
 function route(): void {
-  const asked = new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B'));
-  const status = asked.get('files') ?? '';
-  const before = model.explained;
-  model.explained = asked.get('why') ?? '';
+  const parameters = new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B'));
+  const status = parameters.get('files') ?? '';
+  const explainedBefore = model.explained;
+  model.explained = parameters.get('why') ?? '';
   if (isStatus(status)) {
-    model.listed = { status, folder: asked.get('folder') ?? '' };
+    model.listed = { status, folder: parameters.get('folder') ?? '' };
     byId('files').scrollIntoView({ block: 'start' });
   } else if (model.explained !== '') byId('why').scrollIntoView({ block: 'nearest' });
-  else if (before !== '') byId('why-path').focus();
+  else if (explainedBefore !== '') byId('why-path').focus();
   model.change();
 }
 addEventListener('hashchange', route);
@@ -86,8 +80,8 @@ const changeTheme = () => nextTheme(byId('theme'));
 const keys = byId<HTMLDialogElement>('keys');
 const help = async () => {
   keys.showModal();
-  // Who is let in without a token has nothing to sign out of: the sign-in leads straight back to
-  // the page.
+  // Without a token there is no session to end. The address of the sign-in then redirects to the
+  // page.
   const answer = await fetch('/sign-in', { redirect: 'manual' }).catch(() => undefined);
   byId('sign-out').hidden = answer?.type !== 'basic';
 };
@@ -108,7 +102,7 @@ const SHORTCUTS: Readonly<Record<string, () => void>> = {
   m: () => goTo('mirrors'),
   t: changeTheme,
   '?': () => void help(),
-  // What is above the page closes by itself.
+  // The browser closes dialogs and menus by itself.
   Escape: () => {
     if (model.explained !== '') location.hash = '';
   },

@@ -2,29 +2,37 @@ import type { Sample } from '../../report/statistics.js';
 import type { RecentEvent, StatusReport } from '../../report/status.js';
 import type { Entry } from '../../state/entry.js';
 import type { ApiError } from '../api.js';
-import { lostWorld, type World, waitingOf, withSamples, worldOf } from './words.js';
+import { lostSummary, type Summary, summaryOf, waitingOf, withSamples } from './words.js';
 
-/** Questions are answered in milliseconds; who does not in this time, in ms, is stuck. */
-const PATIENCE_MS = 8_000;
+/** Time-out of a query, in ms. Queries are usually answered in milliseconds. */
+const QUERY_TIMEOUT_MS = 8_000;
 
 const NO_ANSWER = {
   code: 'NO_ANSWER',
   message: 'peersync did not answer.',
-  hint: 'Look whether it runs; the page connects again by itself.',
+  hint: 'Check whether it runs. This page reconnects by itself.',
 };
 
-/** Asks for something. @throws Error with two sentences: what happened, and what to do */
+/**
+ * Sends a query.
+ *
+ * @throws Error whose message is two sentences: what happened, and what to do
+ */
 export function get<T>(path: string, query = ''): Promise<T> {
-  return ask<T>(`${path}?${query}`, { signal: AbortSignal.timeout(PATIENCE_MS) });
+  return request<T>(`${path}?${query}`, { signal: AbortSignal.timeout(QUERY_TIMEOUT_MS) });
 }
 
-/** Asks for something to be done. @throws Error as `get` does */
+/**
+ * Sends a command.
+ *
+ * @throws Error as `get` does
+ */
 export function post<T>(path: string, body: object = {}): Promise<T> {
   const headers = { 'content-type': 'application/json' };
-  return ask<T>(path, { method: 'POST', headers, body: JSON.stringify(body) });
+  return request<T>(path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-async function ask<T>(url: string, init: RequestInit): Promise<T> {
+async function request<T>(url: string, init: RequestInit): Promise<T> {
   const response = await fetch(url, { ...init, cache: 'no-store' }).catch(() => undefined);
   if (response?.status === 401) location.assign('/sign-in');
   const answer: unknown = await response?.json().catch(() => undefined);
@@ -34,50 +42,61 @@ async function ask<T>(url: string, init: RequestInit): Promise<T> {
 }
 
 const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 20_000;
-/** A status comes every 15 s; who says nothing for so long, in ms, is not there any more. */
+const MAX_WAIT_MS = 20_000;
+/** Silence after which the stream counts as lost, in ms. The daemon sends a status every 15 s. */
 const SILENCE_MS = 40_000;
-const KEPT_EVENTS = 200;
-/** Differences up to this, in ms, are the time that a message travels. */
-const SAME_CLOCK_MS = 3_000;
+const MAX_EVENTS = 200;
+/** Differences of the clocks up to this come from the latency of messages, in ms. */
+const CLOCK_TOLERANCE_MS = 3_000;
 const NOTICE_MS = 7_000;
-const MOST_NOTICES = 4;
+const MAX_NOTICES = 4;
 
-/** What was done for a person, or went wrong. */
+/** The result of an action, or its failure. */
 export interface Notice {
-  readonly words: string;
+  readonly text: string;
   readonly isFailure: boolean;
 }
 
+/** Times are in ms since the epoch, by the clock of the browser. */
+export type Connection =
+  | { readonly mode: 'connecting' }
+  | { readonly mode: 'live' }
+  | {
+      readonly mode: 'lost';
+      /** Time of the last message. */
+      readonly since: number;
+      /** Time of the next attempt. */
+      readonly nextAt: number;
+    };
+
 /**
- * What the page knows. It follows the daemon, and has the page drawn at most once a frame.
+ * The data of the page. It follows the daemon, and calls `onChange` at most once per frame.
  *
- * - *Connected*: events come. An error, or silence, makes it *lost*.
- * - *Lost*: waits, each time twice as long, then connects; at once when the network or the window
- *   is back.
+ * - *Connecting*, the initial mode.
+ * - *Live*, entered by each status, whether the stream or an answer brings it.
+ * - *Lost*, entered when the stream fails, or is silent for `SILENCE_MS`, and the daemon does not
+ *   answer a query either. The stream is opened again after a wait that doubles each time, and at
+ *   once when the network or the window comes back.
  */
 export class Model {
   readonly #onChange: () => void;
-  #isDue = false;
-  #source: EventSource | undefined;
-  /** Ends the silence while it is connected, and the wait while it is lost. */
+  #isDrawScheduled = false;
+  #stream: EventSource | undefined;
+  /** Detects silence while the stream is open; opens it again after it failed. */
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Number of times in a row that the stream failed. */
   #failures = 0;
-  #heardAt = this.here();
-  /** The daemon's clock less this one. */
+  #lastStatusAt = this.localNow();
+  /** The clock of the daemon minus that of the browser. */
   #skewMs = 0;
+  connection: Connection = { mode: 'connecting' };
   status: StatusReport | undefined;
-  /** Of the last hour, oldest first. */
+  /** Samples of the last hour, oldest first. */
   samples: readonly Sample[] = [];
-  /** The newest first. */
+  /** Newest first. */
   events: readonly RecentEvent[] = [];
   notices: readonly Notice[] = [];
-  /**
-   * While the daemon does not answer: since when, and when it is tried again, by this machine's
-   * clock.
-   */
-  lost: { readonly at: number; readonly nextAt: number } | undefined;
-  /** Which files are listed: those of a status, in one folder or in all (`''`). */
+  /** The list of files: their status, and their folder or `''` for all folders. */
   listed: { readonly status: Entry['status']; readonly folder: string } = {
     status: 'quarantined',
     folder: '',
@@ -88,89 +107,92 @@ export class Model {
   /** @param onChange draws the page */
   constructor(onChange: () => void) {
     this.#onChange = onChange;
-    // What counts on screen counts on.
+    // Updates the times on the page.
     setInterval(() => this.change(), 1_000);
-    addEventListener('online', () => this.#hurry());
+    addEventListener('online', () => this.#reconnectNow());
     document.addEventListener('visibilitychange', () => {
       this.#draw();
-      if (!document.hidden) this.#hurry();
+      if (!document.hidden) this.#reconnectNow();
     });
   }
 
-  /** The time by the daemon's clock, in ms since the epoch. */
+  /** Returns the time by the clock of the daemon, in ms since the epoch. */
   now(): number {
-    return this.here() + this.#skewMs;
+    return this.localNow() + this.#skewMs;
   }
 
-  /** The time by this machine's clock, in ms since the epoch. */
-  here(): number {
+  /** Returns the time by the clock of the browser, in ms since the epoch. */
+  localNow(): number {
     return Date.now();
   }
 
-  get world(): World | undefined {
-    const { lost, status } = this;
-    if (lost) return lostWorld(lost.at, this.here(), status && waitingOf(status));
-    return status && worldOf(status, this.now());
+  get summary(): Summary | undefined {
+    const { connection, status } = this;
+    if (connection.mode === 'lost')
+      return lostSummary(connection.since, this.localNow(), status && waitingOf(status));
+    return status && summaryOf(status, this.now());
   }
 
+  /** Schedules a draw of the page. */
   change(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    // A window that is not seen draws no frames, but its title and icon are.
+    if (this.#isDrawScheduled) return;
+    this.#isDrawScheduled = true;
+    // A hidden window gets no frames, but its title and icon are visible.
     if (document.hidden) queueMicrotask(() => this.#draw());
     else requestAnimationFrame(() => this.#draw());
   }
 
   #draw(): void {
-    this.#isDue = false;
+    this.#isDrawScheduled = false;
     this.#onChange();
   }
 
   connect(): void {
-    const source = new EventSource('/api/live');
-    this.#source = source;
+    const stream = new EventSource('/api/live');
+    this.#stream = stream;
     const on = <T>(kind: string, take: (data: T) => void) =>
-      source.addEventListener(kind, ({ data }: MessageEvent<string>) => {
+      stream.addEventListener(kind, ({ data }: MessageEvent<string>) => {
         this.#failures = 0;
-        this.#listen(source);
+        this.#restartSilenceTimer(stream);
         take(JSON.parse(data));
         this.change();
       });
-    on<StatusReport>('status', (status) => this.#take(status));
+    on<StatusReport>('status', (status) => this.#setStatus(status));
     on<Sample[]>('samples', (samples) => {
       const [only] = samples;
-      // A single one was made a moment ago.
-      const skew = only && samples.length === 1 ? only.at - this.here() : this.#skewMs;
-      this.#skewMs = Math.abs(skew) < SAME_CLOCK_MS ? 0 : skew;
+      // A single sample was taken a moment ago, so it shows the difference of the clocks.
+      const skewMs = only && samples.length === 1 ? only.at - this.localNow() : this.#skewMs;
+      this.#skewMs = Math.abs(skewMs) < CLOCK_TOLERANCE_MS ? 0 : skewMs;
       this.samples = withSamples(this.samples, samples);
     });
     on<RecentEvent[]>('recents', (recents) => {
-      this.events = [...recents.toReversed(), ...this.events].slice(0, KEPT_EVENTS);
+      this.events = [...recents.toReversed(), ...this.events].slice(0, MAX_EVENTS);
     });
-    // All samples and events come anew.
-    source.onopen = () => {
-      [this.samples, this.events] = [[], []];
+    stream.onopen = () => {
+      // The daemon sends all samples and events again.
+      this.samples = [];
+      this.events = [];
     };
-    // The browser's own retries neither back off nor end.
-    source.onerror = () => void this.#lose(source);
-    this.#listen(source);
+    // The retries of the browser itself have no backoff.
+    stream.onerror = () => void this.#onStreamFailed(stream);
+    this.#restartSilenceTimer(stream);
   }
 
-  /** Does something for a person, and says what came of it. */
+  /** Performs an action, and shows its result as a notice. */
   async act(work: () => Promise<string>): Promise<void> {
     try {
-      this.say(await work());
-      // What is listed next belongs to what was done.
-      this.#take(await get<StatusReport>('/api/status'));
+      this.notify(await work());
+      // The page shows the effect of the action at once.
+      this.#setStatus(await get<StatusReport>('/api/status'));
     } catch (error) {
-      this.say((error as Error).message, true);
+      this.notify((error as Error).message, true);
     }
   }
 
-  /** Says for a moment that something was done; what failed, until it is dismissed. */
-  say(words: string, isFailure = false): void {
-    const notice = { words, isFailure };
-    this.notices = [...this.notices, notice].slice(-MOST_NOTICES);
+  /** Shows a notice for a moment, or a failure until it is dismissed. */
+  notify(text: string, isFailure = false): void {
+    const notice = { text, isFailure };
+    this.notices = [...this.notices, notice].slice(-MAX_NOTICES);
     if (!isFailure) setTimeout(() => this.dismiss(notice), NOTICE_MS);
     this.change();
   }
@@ -180,36 +202,44 @@ export class Model {
     this.change();
   }
 
-  #take(status: StatusReport): void {
-    [this.status, this.lost, this.#heardAt] = [status, undefined, this.here()];
+  #setStatus(status: StatusReport): void {
+    this.status = status;
+    this.connection = { mode: 'live' };
+    this.#lastStatusAt = this.localNow();
     this.change();
   }
 
-  #listen(source: EventSource): void {
+  #restartSilenceTimer(stream: EventSource): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#lose(source), SILENCE_MS);
+    this.#timer = setTimeout(() => void this.#onStreamFailed(stream), SILENCE_MS);
   }
 
   /**
-   * An EventSource does not say why it failed. A question does: a session that is over leads to the
-   * sign-in, and a daemon that answers, but has too many followers already, is asked with each try.
+   * Closes the stream and schedules the next attempt. An EventSource does not say why it failed, so
+   * a query follows: it leads to the sign-in if the session ended, and it brings the status of a
+   * daemon that has too many followers.
    */
-  async #lose(source: EventSource): Promise<void> {
-    source.close();
+  async #onStreamFailed(stream: EventSource): Promise<void> {
+    stream.close();
     clearTimeout(this.#timer);
-    const wait =
-      Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures) * (0.75 + Math.random() / 2);
+    const backoffMs = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures);
+    const waitMs = backoffMs * (0.75 + Math.random() / 2);
     this.#failures += 1;
-    this.#timer = setTimeout(() => this.connect(), wait);
-    const nextAt = this.here() + wait;
+    this.#timer = setTimeout(() => this.connect(), waitMs);
+    const nextAt = this.localNow() + waitMs;
     const status = await get<StatusReport>('/api/status').catch(() => undefined);
-    if (status) this.#take(status);
-    else if (this.#source === source) this.lost = { at: this.lost?.at ?? this.#heardAt, nextAt };
+    if (status) this.#setStatus(status);
+    else if (this.#stream === stream) {
+      const { connection } = this;
+      const since = connection.mode === 'lost' ? connection.since : this.#lastStatusAt;
+      this.connection = { mode: 'lost', since, nextAt };
+    }
     this.change();
   }
 
-  #hurry(): void {
-    if (this.#source?.readyState !== EventSource.CLOSED) return;
+  /** Opens the stream again without waiting, if it failed. */
+  #reconnectNow(): void {
+    if (this.#stream?.readyState !== EventSource.CLOSED) return;
     clearTimeout(this.#timer);
     this.connect();
   }

@@ -1,26 +1,25 @@
 import { nextTheme, showTheme } from './theme.js';
 
 /*
- * What the pages of the embedded peer do where scripts run; without it they are plain pages. It
- * stands in their heads.
+ * The script in the head of the pages of the embedded peer. The pages work without it as well.
  */
 
-/** Between the last letter and the question, in ms. */
-const PAUSE_MS = 120;
+/** Time between the last typed letter and the query, in ms. */
+const DEBOUNCE_MS = 120;
 
 let timer = 0;
-let asking = new AbortController();
+let query = new AbortController();
 
-/** Shows what the form asks for, in the place of what is shown; as the server draws it. */
+/** Replaces the results on the page by those of the form, as the server renders them. */
 async function showResults(form: HTMLFormElement): Promise<void> {
-  asking.abort();
-  asking = new AbortController();
-  const asked = new URLSearchParams();
+  query.abort();
+  query = new AbortController();
+  const parameters = new URLSearchParams();
   for (const [name, value] of new FormData(form))
-    if (typeof value === 'string' && value !== '') asked.set(name, value);
-  const address = `/?${asked}`;
-  const { signal } = asking;
-  // A peer that does not answer is seen when the form is sent.
+    if (typeof value === 'string' && value !== '') parameters.set(name, value);
+  const address = `/?${parameters}`;
+  const { signal } = query;
+  // If the peer does not answer, nothing changes. The user notices it on submitting the form.
   const answer = await fetch(address, { signal, headers: { accept: 'text/html' } }).catch(
     () => undefined,
   );
@@ -42,7 +41,7 @@ document.addEventListener('input', ({ target }) => {
   const form = target instanceof Element ? target.closest<HTMLFormElement>('form.search') : null;
   if (form === null) return;
   clearTimeout(timer);
-  timer = window.setTimeout(() => void showResults(form), PAUSE_MS);
+  timer = window.setTimeout(() => void showResults(form), DEBOUNCE_MS);
 });
 
 addEventListener('pageshow', () => {
@@ -55,8 +54,8 @@ document.addEventListener('click', ({ target }) => {
   if (button?.id === 'theme') nextTheme(button);
   const { copy } = button?.dataset ?? {};
   if (button === null || copy === undefined) return;
-  const say = (word: string) => () => {
-    button.textContent = word;
+  const show = (label: string) => () => {
+    button.textContent = label;
   };
-  navigator.clipboard.writeText(copy).then(say('Copied'), say('Not allowed'));
+  navigator.clipboard.writeText(copy).then(show('Copied'), show('Not allowed'));
 });

@@ -1,41 +1,38 @@
 /*
- * Light, dark, or as the system: remembered by the browser. All pages load this file by itself,
- * before anything is drawn.
+ * The theme: light, dark, or that of the system. A cookie stores it. All pages load this file
+ * separately, before anything is drawn.
  */
 const THEMES = ['auto', 'light', 'dark'];
-/**
- * A cookie, for it is the same at each port of a machine: what is chosen on one page holds on the
- * others.
- */
-const KEPT = /(?:^|; )peersync_theme=(\w+)/;
+/** Matches the cookie. Cookies are shared by all ports of a machine, and so by all pages. */
+const COOKIE = /(?:^|; )peersync_theme=(\w+)/;
 const YEAR_S = 31_536_000;
 
-/** A browser may forbid to remember; then it is as the system is. */
+/** Returns the stored theme; `auto` if there is none, or the browser blocks cookies. */
 export function theme(): string {
   try {
-    const kept = KEPT.exec(document.cookie)?.[1];
-    return THEMES.find((known) => known === kept) ?? 'auto';
+    const stored = COOKIE.exec(document.cookie)?.[1];
+    return THEMES.find((known) => known === stored) ?? 'auto';
   } catch {
     return 'auto';
   }
 }
 
-/** Chooses the next one, and says so on the button. */
+/** Switches to the next theme, and updates the button. */
 export function nextTheme(button: Element): void {
   const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length] ?? 'auto';
   try {
-    // biome-ignore lint/suspicious/noDocumentCookie: it has to be known before anything is drawn
+    // biome-ignore lint/suspicious/noDocumentCookie: it must be readable before anything is drawn
     document.cookie = `peersync_theme=${next}; path=/; max-age=${YEAR_S}; samesite=strict`;
   } catch {}
   apply();
   showTheme(button);
 }
 
-/** Says on the button which colours there are. */
+/** Shows the current theme on the button. */
 export function showTheme(button: Element): void {
   button.setAttribute('aria-label', `Colours: ${theme()}`);
-  const words = button.querySelector('span');
-  if (words) words.textContent = theme();
+  const label = button.querySelector('span');
+  if (label) label.textContent = theme();
 }
 
 function apply(): void {
@@ -44,5 +41,5 @@ function apply(): void {
 }
 
 apply();
-// Another page may have chosen meanwhile.
+// Another page may have changed the theme meanwhile.
 addEventListener('pageshow', apply);

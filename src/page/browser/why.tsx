@@ -2,49 +2,59 @@ import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { escapeInvisible } from '../../lib/text.js';
 import { formatBytes, wallClockText } from '../../lib/units.js';
 import type { WhyReport } from '../../report/why.js';
+import {
+  Facts,
+  Icon,
+  isStatus,
+  Name,
+  type Props,
+  Prose,
+  STATUS_WORDS,
+  whyHref,
+} from './components.js';
 import { get } from './model.js';
-import { Facts, Icon, isStatus, Name, type Props, Prose, STATUS_WORDS, whyHref } from './parts.js';
-import { ago, ahead, sentences } from './words.js';
+import { joinSentences, timeAgo, timeUntil } from './words.js';
 
-/** What became of a file; or of what is no regular file. */
-const WORDS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport['kind']>, string>> = {
-  pending: 'Pending: it is to be pushed.',
-  accepted: 'Accepted by the peer, which does not show it yet.',
-  confirmed: 'Confirmed: the peer shows this very version.',
-  quarantined: 'In quarantine: it cannot succeed without a change.',
-  gone: 'Gone: the file was removed.',
-  removing: 'The file was removed, and the document is being removed.',
-  removed: 'Removed: file and document are gone.',
-  skipped: 'Skipped: a rule keeps it out.',
-  ignored: 'Ignored by a rule.',
-  unknown: 'Not known yet.',
-  outside: 'Not watched.',
-  directory: 'A directory: only the files in it are pushed.',
-  link: 'A symbolic link, which is skipped.',
-  other: 'No regular file, and skipped.',
-  absent: 'There is no such file, and nothing is known of one.',
-  mirrored: 'Below the mirror root: it comes from the peer.',
-};
-/** What is shown follows the file while it is on its way. */
+/** The meaning of each status of a file, and of each kind of path that is not a file. */
+const STATUS_TEXTS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport['kind']>, string>> =
+  {
+    pending: 'Pending: it will be pushed.',
+    accepted: 'Accepted by the peer, which does not show it yet.',
+    confirmed: 'Confirmed: the peer shows this version.',
+    quarantined: 'In quarantine: it cannot succeed without a change.',
+    gone: 'Gone: the file was removed.',
+    removing: 'Removing: the file was removed, and its document is being removed.',
+    removed: 'Removed: the file and its document were removed.',
+    skipped: 'Skipped: a rule keeps it out.',
+    ignored: 'Ignored by a rule.',
+    unknown: 'Not known yet.',
+    outside: 'Not watched.',
+    directory: 'A directory: only the files in it are pushed.',
+    link: 'A symbolic link: it is skipped.',
+    other: 'Not a regular file: it is skipped.',
+    absent: 'There is no such file, and peersync has no record of one.',
+    mirrored: 'Below the mirror root: it comes from the peer.',
+  };
+/** Statuses that change soon. The explanation is loaded again with each status of the daemon. */
 const FOLLOWED: ReadonlySet<string> = new Set(['pending', 'accepted', 'removing', 'unknown']);
 
 /**
- * The question why, and its answer. What is explained stands in the address, so that it can be sent
- * to somebody.
+ * The form that asks for a path, and the explanation of the path. The address of the page contains
+ * the path, so that a link leads to the explanation.
  */
 export function Why({ model }: Props) {
   const { explained: path, status } = model;
   const [typed, setTyped] = useState('');
   const [times, setTimes] = useState(0);
-  /** What was answered, or why nothing was. */
+  /** The answer, or the message of the failure. */
   const [answer, setAnswer] = useState<{
     readonly path: string;
     readonly report: WhyReport | string;
   }>();
   const report = answer?.path === path ? answer.report : undefined;
   const isFollowed = typeof report === 'object' && FOLLOWED.has(report.status);
-  // Before it is drawn: what is typed next is not taken back. A field shows a name as it likes: a
-  // name with something unseen stands in the answer alone, written out.
+  // Runs before the draw, so that it does not overwrite letters that are typed afterwards. A path
+  // with invisible characters appears only in the answer, where they are written as escapes.
   useLayoutEffect(() => setTyped(escapeInvisible(path) === path ? path : ''), [path]);
   useEffect(() => {
     if (path === '') return;
@@ -90,7 +100,7 @@ export function Why({ model }: Props) {
           Explain
         </button>
         <p id="why-help" class="hint">
-          Any path: what became of it, by which rule, and what happens next.
+          Explains any path: its status, the rule that decides it, and what happens next.
         </p>
       </form>
       <div
@@ -116,7 +126,7 @@ export function Why({ model }: Props) {
 function Answer({ report, now }: { readonly report: WhyReport; readonly now: number }) {
   const { conversion, evidence, history, kind, next, nextAt, status, failure, url, version } =
     report;
-  const when = (at: number) => `${wallClockText(at)}, ${ago(at, now)}`;
+  const when = (at: number) => `${wallClockText(at)}, ${timeAgo(at, now)}`;
   const mono = (text: string | undefined) =>
     text && (
       <code>
@@ -124,21 +134,21 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
       </code>
     );
   const due =
-    nextAt !== undefined && (nextAt <= now ? 'It is due now' : `Next: ${ahead(nextAt, now)}`);
+    nextAt !== undefined && (nextAt <= now ? 'It is due now' : `Next: ${timeUntil(nextAt, now)}`);
   return (
     <>
       <div>
         <h3 class={`status-line line s-${isStatus(status) ? status : 'gone'}`}>
           <Icon of={isStatus(status) ? status : 'unknown'} />
-          <span>{WORDS[kind ?? status]}</span>
+          <span>{STATUS_TEXTS[kind ?? status]}</span>
         </h3>
         {failure && (
           <p class="voice">
-            <Prose text={sentences(failure.message, failure.hint)} />
+            <Prose text={joinSentences(failure.message, failure.hint)} />
           </p>
         )}
         <p class="voice">
-          <Prose text={sentences(next, due)} />
+          <Prose text={joinSentences(next, due)} />
         </p>
         <Facts
           of={{
@@ -159,7 +169,7 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
       </div>
       {history.length > 0 && (
         <div>
-          <h3>What happened to it</h3>
+          <h3>History</h3>
           <ol class="history">
             {history.toReversed().map(({ status, at, note }) => (
               <li key={`${status} ${at}`} class={`line s-${status}`}>

@@ -12,103 +12,105 @@ import type { Sample } from '../../report/statistics.js';
 import type { RecentEvent, StatusReport } from '../../report/status.js';
 
 /*
- * What the page says, in words and numbers. Nothing here knows the document, so that it is tested
- * without one.
+ * The texts and numbers of the page. Nothing here uses the DOM, so that tests need no browser.
  */
 
-/** As `durationText`, with tenths of a second where they mean something. */
+/** Formats a duration like `durationText`, with tenths of a second below 10 s. */
 export function duration(ms: number): string {
   return ms >= 1_000 && ms < 9_950 ? `${amount(ms / 1_000)}s` : durationText(ms);
 }
 
-/** How long it lasted, in one unit: a text that a person reads does not change each second. */
-export function calm(ms: number): string {
+/** Formats a duration in one unit, so that the text does not change each second. */
+export function roughDuration(ms: number): string {
   return durationText(ms).split(' ', 1)[0] ?? '';
 }
 
-export function ago(at: number, now: number): string {
-  return now - at < 4_500 ? 'just now' : `${calm(now - at)} ago`;
+/** Formats a time in the past, in one unit. */
+export function timeAgo(at: number, now: number): string {
+  return now - at < 4_500 ? 'just now' : `${roughDuration(now - at)} ago`;
 }
 
-/** When something will be, in one unit. */
-export function ahead(at: number, now: number): string {
-  return at - now < 500 ? 'now' : `in ${calm(Math.max(1_000, at - now))}`;
+/** Formats a time in the future, in one unit. */
+export function timeUntil(at: number, now: number): string {
+  return at - now < 500 ? 'now' : `in ${roughDuration(Math.max(1_000, at - now))}`;
 }
 
-/** The time of day in hours and minutes; with the date where it is another day. */
-export function hour(at: number, now: number): string {
+/** Formats the time of day in hours and minutes, with the date if it is another day. */
+export function timeOfDay(at: number, now: number): string {
   const text = wallClockText(at);
   return Math.abs(now - at) < 43_200_000 ? text.slice(11, 16) : text.slice(5, 16);
 }
 
-/** Texts as sentences, one after the other; each may be missing. */
-export function sentences(...texts: readonly (string | undefined | false)[]): string {
+/** Joins texts as sentences. Missing texts are omitted. */
+export function joinSentences(...texts: readonly (string | undefined | false)[]): string {
   return texts.flatMap((text) => (text ? sentence(text) : [])).join(' ');
 }
 
 /**
- * How the world is: `ok` at rest, `busy` at work, `warn` waits or wants a look, `bad` is in
- * trouble.
+ * The level of a summary. `ok`: nothing to do. `busy`: files are on the way. `warn`: something
+ * waits or needs attention. `bad`: something fails.
  */
 export type Level = 'ok' | 'busy' | 'warn' | 'bad';
 
-export interface World {
+export interface Summary {
   readonly level: Level;
-  /** The numbers: what is searchable, what waits, what needs a person. */
+  /** The numbers of files that are searchable, that wait, and that need a person. */
   readonly sentence: string;
-  /** What follows from it, or what to do. Empty where there is nothing to add. */
+  /** The consequence, or the remedy. May be empty. */
   readonly detail: string;
-  /** In a few words, for the title of the window. */
+  /** A short form for the title of the window. */
   readonly title: string;
-  /** The gravest of what a person should know: the detail says it. */
-  readonly concern?: Condition | undefined;
+  /** The gravest condition. The detail contains its text. */
+  readonly condition?: ShownCondition | undefined;
 }
 
-/** How many files are on their way. */
+/** Returns the number of files that are not yet confirmed. */
 export function waitingOf({ items }: StatusReport): number {
   return items.pending + items.accepted;
 }
 
-/** How many files were confirmed in the last hour, by this run and earlier ones. */
+/** Returns the number of files confirmed in the last hour, by this run and earlier ones. */
 export function confirmedInHour({ figures }: StatusReport): number {
   return (figures?.timeToSearch ?? []).reduce((sum, { hour }) => sum + hour.count, 0);
 }
 
-/** What the top of the page says: numbers first, then the gravest of what a person should know. */
-export function worldOf(status: StatusReport, now: number): World {
+/** Summarises a status: numbers first, then the gravest condition. */
+export function summaryOf(status: StatusReport, now: number): Summary {
   const { folders, items, pace, peer } = status;
   const { circuit, paused, pausedUntil = 0 } = peer.queue ?? {};
-  const [concern] = concernsOf(status);
-  const isOfPeer = concern?.key.startsWith('PEER ');
+  const [condition] = shownConditions(status);
+  const isOfPeer = condition?.key.startsWith('PEER ');
   const [waiting, stuck] = [waitingOf(status), items.quarantined];
-  const isUnasked = peer.dialect === undefined && circuit?.reason === undefined;
-  const isBad = concern?.level === 'bad' && !(isOfPeer && isUnasked);
+  const hasNotAnswered = peer.dialect === undefined && circuit?.reason === undefined;
+  const isBad = condition?.level === 'bad' && !(isOfPeer && hasNotAnswered);
   const asksToWait = pausedUntil > now && waiting > 0;
   const until =
-    paused?.until === undefined ? 'until you resume' : `until ${hour(paused.until, now)}`;
-  const rests = isBad || paused || asksToWait ? (waiting === 1 ? 'waits' : 'wait') : 'on the way';
+    paused?.until === undefined ? 'until you resume' : `until ${timeOfDay(paused.until, now)}`;
+  const moves = isBad || paused || asksToWait ? (waiting === 1 ? 'waits' : 'wait') : 'on the way';
   const needs = stuck === 1 ? 'needs' : 'need';
-  const untouched = items.confirmed + waiting + stuck === 0 ? folders[0] : undefined;
+  const firstFolder = items.confirmed + waiting + stuck === 0 ? folders[0] : undefined;
   return {
-    concern,
-    level: isBad ? 'bad' : concern || paused || asksToWait ? 'warn' : waiting > 0 ? 'busy' : 'ok',
-    sentence: sentences(
+    condition,
+    level: isBad ? 'bad' : condition || paused || asksToWait ? 'warn' : waiting > 0 ? 'busy' : 'ok',
+    sentence: joinSentences(
       searchableText(status),
-      waiting > 0 && `${count(waiting)} ${rests}`,
+      waiting > 0 && `${count(waiting)} ${moves}`,
       stuck > 0 && `${count(stuck)} ${needs} you`,
       paused && `Paused ${until}`,
     ),
-    detail: sentences(
-      concern?.text,
-      concern?.since !== undefined && `Since ${hour(concern.since, now)}`,
-      isOfPeer && circuit?.reason && `Next try ${ahead(circuit.nextProbeAt ?? now, now)}`,
-      asksToWait && `The peer asked to wait; it goes on ${ahead(pausedUntil, now)}`,
+    detail: joinSentences(
+      condition?.text,
+      condition?.since !== undefined && `Since ${timeOfDay(condition.since, now)}`,
+      isOfPeer && circuit?.reason && `Next try ${timeUntil(circuit.nextProbeAt ?? now, now)}`,
+      asksToWait && `The peer asked to wait; requests continue ${timeUntil(pausedUntil, now)}`,
       pace && paceText(pace),
-      !concern && untouched && `Put a file into ${untouched.path} and watch it become searchable`,
+      !condition &&
+        firstFolder &&
+        `Put a file into ${firstFolder.path} and watch it become searchable`,
     ),
     title:
       [
-        isBad && `${concern.about} in trouble`,
+        isBad && `attention: ${condition.about}`,
         paused && 'paused',
         waiting > 0 && `${count(waiting)} waiting`,
         stuck > 0 && `${count(stuck)} ${needs} you`,
@@ -118,7 +120,7 @@ export function worldOf(status: StatusReport, now: number): World {
   };
 }
 
-/** How many files are searchable, with the documents of removed files that the peer still has. */
+/** Returns the number of searchable files. Includes documents of removed files until approval. */
 function searchableText({ folders, items }: StatusReport): string {
   const held = folders.reduce((sum, { heldDeletes }) => sum + (heldDeletes?.files ?? 0), 0);
   if (held > 0) {
@@ -129,21 +131,21 @@ function searchableText({ folders, items }: StatusReport): string {
   return `${counted(items.confirmed, 'file')} searchable`;
 }
 
-/** What is said while the daemon does not answer. */
-export function lostWorld(lostAt: number, now: number, waiting: number | undefined): World {
+/** Returns the summary while the daemon does not answer. */
+export function lostSummary(lostAt: number, now: number, waiting: number | undefined): Summary {
   return {
     level: 'bad',
     sentence: 'peersync does not answer.',
-    detail: `What you see below is how it stood ${calm(now - lostAt)} ago. It may be stopped, or starting again; this page connects by itself as soon as it is back.`,
+    detail: `The page shows the status of ${roughDuration(now - lostAt)} ago. peersync may be stopped or restarting. This page reconnects by itself.`,
     title: waiting === undefined ? 'no answer' : `no answer · ${count(waiting)} waited`,
   };
 }
 
-/** Something that a person should look at. */
-export interface Condition {
+/** A condition as the page shows it. */
+export interface ShownCondition {
   readonly key: string;
   readonly level: 'warn' | 'bad';
-  /** What it is about, in a word or a name. */
+  /** Its subject, in a word or a name. */
   readonly about: string;
   readonly text: string;
   /** The section of the page that says more. */
@@ -151,8 +153,8 @@ export interface Condition {
   readonly since?: number | undefined;
 }
 
-/** Where the page says more, by how the code begins. */
-const PLACES: readonly (readonly [code: string, href: string])[] = [
+/** The section with more information, by the beginning of the code. */
+const SECTIONS: readonly (readonly [code: string, href: string])[] = [
   ['TIME_TO_SEARCH', '#time-to-search'],
   ['FOLDER_', '#folders'],
   ['DELETES_AWAIT_APPROVAL', '#folders'],
@@ -162,15 +164,16 @@ const PLACES: readonly (readonly [code: string, href: string])[] = [
 ];
 
 /**
- * Of each trouble of mirrors, what those that have it do. The table of the mirrors says why, and
- * what to do.
+ * The predicates of sentences about mirrors, by the code of their condition. The table of mirrors
+ * shows the reasons and hints.
  */
-const OF_MIRRORS: Readonly<Record<string, (names: readonly string[]) => string>> = {
-  MIRROR_CONDITION: ({ length }) => (length === 1 ? 'needs you' : 'need you'),
+const MIRROR_PREDICATES: Readonly<Record<string, (names: readonly string[]) => string>> = {
+  MIRROR_ALARM: ({ length }) => (length === 1 ? 'has an alarm' : 'have an alarm'),
   MIRROR_FAILS: ({ length }) =>
     length === 1 ? 'fails, and is tried again' : 'fail, and are tried again',
   MIRROR_CONFLICTS: () => 'changed in the peer and here',
 };
+/** Number of mirrors that are named in the sentence. */
 const MIRRORS_NAMED = 3;
 
 function textOfMirrors(code: string, { mirrors }: StatusReport): string | undefined {
@@ -184,32 +187,33 @@ function textOfMirrors(code: string, { mirrors }: StatusReport): string | undefi
   const more = names.length - MIRRORS_NAMED;
   const named =
     names.slice(0, MIRRORS_NAMED).join(', ') + (more > 0 ? ` and ${count(more)} more` : '');
-  return OF_MIRRORS[code] && `${named} ${OF_MIRRORS[code](names)}`;
+  return MIRROR_PREDICATES[code] && `${named} ${MIRROR_PREDICATES[code](names)}`;
 }
 
 /**
- * Every condition but the pause, which a button of the page shows; the gravest first. Mirrors with
- * the same trouble are one concern.
+ * Returns the conditions, the gravest first. The pause is omitted, because a button shows it.
+ * Conditions of mirrors with the same code are combined.
  */
-export function concernsOf(status: StatusReport): readonly Condition[] {
+export function shownConditions(status: StatusReport): readonly ShownCondition[] {
   return status.conditions
     .filter(
-      ({ code }, i, all) => code !== 'PAUSED' && !(code in OF_MIRRORS && all[i - 1]?.code === code),
+      ({ code }, i, all) =>
+        code !== 'PAUSED' && !(code in MIRROR_PREDICATES && all[i - 1]?.code === code),
     )
     .map(({ code, hint, message, severity, since, subject }) => ({
       key: `${code} ${subject} ${code.startsWith('PATH_') ? message : ''}`,
       level: severity === 'critical' || severity === 'error' ? 'bad' : 'warn',
-      about: code in OF_MIRRORS ? 'mirrors' : escapeInvisible(subject),
-      text: sentences(textOfMirrors(code, status) ?? sentences(message, hint)),
-      href: PLACES.find(([start]) => code.startsWith(start))?.[1] ?? '#peer',
+      about: code in MIRROR_PREDICATES ? 'mirrors' : escapeInvisible(subject),
+      text: joinSentences(textOfMirrors(code, status) ?? joinSentences(message, hint)),
+      href: SECTIONS.find(([start]) => code.startsWith(start))?.[1] ?? '#peer',
       since,
     }));
 }
 
-/** Of the cells in conflict, so many are named for each file. */
-const NAMED = 4;
+/** Number of cells in conflict that are named for each file. */
+const CELLS_NAMED = 4;
 
-/** What a person has to know, or to do, about one mirror. */
+/** Returns the texts about one mirror that a person should know. */
 export function mirrorConditions(
   mirror: MirrorReport,
   root: string,
@@ -219,8 +223,8 @@ export function mirrorConditions(
   const cellsOf = (name: string) => conflicts.filter(({ file }) => file === name);
   const absent = 'The peer does not have it; the file comes back when the peer has it again.';
   const all = [
-    { level: 'bad', text: sentences(condition?.message, condition?.hint) },
-    { level: 'warn', text: sentences(failure?.message, failure?.hint) },
+    { level: 'bad', text: joinSentences(condition?.message, condition?.hint) },
+    { level: 'warn', text: joinSentences(failure?.message, failure?.hint) },
     ...files.map((name) => ({
       level: 'warn',
       text: conflictText(cellsOf(name), `${root}/${name}`),
@@ -232,32 +236,32 @@ export function mirrorConditions(
 }
 
 function conflictText(cells: readonly Conflict[], file: string): string {
-  const named = cells.slice(0, NAMED).map(({ pk, column = '' }) => `${pk} ${column}`.trim());
-  const more = cells.length > NAMED ? ` and ${count(cells.length - NAMED)} more` : '';
+  const named = cells.slice(0, CELLS_NAMED).map(({ pk, column = '' }) => `${pk} ${column}`.trim());
+  const more = cells.length > CELLS_NAMED ? ` and ${count(cells.length - CELLS_NAMED)} more` : '';
   if (named.every((name) => name === ''))
     return `Somebody edited the file. It is as the peer has it again; the edited one is ${file}, which you can remove when you are done.`;
   const which = ` (${named.join(', ')}${more})`;
   return `${counted(cells.length, 'cell')} changed on both sides${which}. The peer's value was kept; yours is in ${file}, which you can remove when you are done.`;
 }
 
-/** An hour of them. */
-const KEPT = 360;
+/** Number of samples in an hour. */
+const MAX_SAMPLES = 360;
 
 /**
- * What is known of the last hour with what came now. What would lie after that is from before the
- * daemon's clock was set back: a line would run backwards there.
+ * Appends new samples and keeps those of the last hour. Earlier samples with later times are
+ * dropped: they are from before the clock of the daemon was set back.
  */
-export function withSamples(known: readonly Sample[], came: readonly Sample[]): readonly Sample[] {
-  const [first] = came;
+export function withSamples(known: readonly Sample[], added: readonly Sample[]): readonly Sample[] {
+  const [first] = added;
   if (first === undefined) return known;
-  return [...known.filter(({ at }) => at < first.at), ...came].slice(-KEPT);
+  return [...known.filter(({ at }) => at < first.at), ...added].slice(-MAX_SAMPLES);
 }
 
 /**
- * Events, the newest first, where those that follow each other and are alike stand once: the
- * newest, and how many more.
+ * Combines consecutive events of the same kind into the newest of them and the number of the
+ * others. The events are sorted, newest first.
  */
-export function grouped(
+export function groupedEvents(
   events: readonly RecentEvent[],
 ): readonly (RecentEvent & { readonly more: number })[] {
   const groups: (RecentEvent & { more: number })[] = [];

@@ -23,7 +23,7 @@ const JETTY = {
   'Cache-Control': 'must-revalidate,no-cache,no-store',
 };
 
-/** What a page of the peer answers, dated now. */
+/** Returns the answer of a page of the peer, dated now. */
 export function page(contentType: string, body: string): Answer {
   const now = new Date().toUTCString();
   return {
@@ -34,7 +34,7 @@ export function page(contentType: string, body: string): Answer {
 }
 
 /**
- * What a page answers that did its work but has no template for the extension that was asked for.
+ * Returns the answer of a page that did its work but has no template for the requested extension.
  */
 export function emptyPage(): Answer {
   const now = new Date().toUTCString();

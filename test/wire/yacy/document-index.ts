@@ -17,19 +17,19 @@ export interface Document {
   readonly loadDate: number;
 }
 
-/** What an update says of a hash. */
+/** The change of one hash in an update. */
 type Change = Document | 'deleted';
 
 /**
- * Where documents go, and why they flicker.
+ * The index of the peer, in which documents flicker.
  *
  * A document waits in the queue for a moment, then stands in the buffer and is readable; soon the
  * buffer is handed to the index, where nobody can read it (an older version of it can still be
  * read) until the next commit shows it, for good. What was handed over survives a crash, what was
  * not is lost. Everything that is due is done when somebody asks.
  *
- * What is handed over together is one update. The index refuses all of it for one character that
- * its XML cannot hold, and nobody is told (section 10, row "U+FFFE or U+FFFF").
+ * Documents that are handed over together are one update. The index refuses the whole update for
+ * one character that its XML cannot hold, without an error (section 10, row "U+FFFE or U+FFFF").
  *
  * A deletion goes the same way, but is not seen before the commit; it is no part of an update that
  * is refused.
@@ -68,14 +68,14 @@ export class DocumentIndex {
     this.#take(hash, 'deleted', this.#now());
   }
 
-  /** What a look-up by hash finds now. */
+  /** Looks a document up by hash, as the peer shows it now. */
   find(hash: string): Document | undefined {
     this.#settle();
     const buffered = this.#buffer.get(hash);
     return typeof buffered === 'object' ? buffered : this.#shown.get(hash);
   }
 
-  /** What will be found in the end, if nothing else happens. */
+  /** Returns the document that will be found in the end, if nothing else happens. */
   finally(hash: string): Document | undefined {
     this.#settle();
     const future = new DocumentIndex(this.#timing, () => Number.MAX_VALUE);
@@ -110,7 +110,7 @@ export class DocumentIndex {
     this.#show(this.#now());
   }
 
-  /** As if the document had never come. */
+  /** Removes a document without a trace. */
   remove(hash: string): void {
     this.#settle();
     this.#queue = this.#queue.filter(({ document }) => document.hash !== hash);

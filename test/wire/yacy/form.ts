@@ -1,7 +1,7 @@
 /** The parameters of a request by name, each with its values in the order in which they came. */
 export type Form = ReadonlyMap<string, readonly string[]>;
 
-/** What a request carries: parameters, none that could be read, or more than is taken. */
+/** The form of a request: its parameters, `none` if it is unreadable, or `too large`. */
 export type ReadForm = Form | 'none' | 'too large';
 
 const MAX_URLENCODED = 200_000;

@@ -14,8 +14,8 @@ interface Nonce {
 }
 
 /**
- * Who may see the pages of the administrator: where there is a password, whoever answers a
- * challenge (Digest, MD5, `auth`), else everybody who does not come from a page of another host.
+ * Access control of the pages of the administrator. With a password, a request must answer a
+ * challenge (Digest, MD5, `auth`). Without one, it must not come from a page of another host.
  */
 export class Gatekeeper {
   readonly #password: string | undefined;

@@ -1,6 +1,6 @@
 import { decoded } from './entities.js';
 
-/** What the peer's HTML filter, through which plain text goes too, reads in a source. */
+/** The result of the HTML filter of the peer, through which plain text goes as well. */
 export interface Markup {
   readonly title: string;
   readonly text: string;

@@ -1,8 +1,8 @@
 import { unzipSync } from 'fflate';
 
 /**
- * What the parsers of the peer take from documents beside PDF. @returns undefined where they take
- * nothing
+ * Returns the text that the parsers of the peer read from documents other than PDF; undefined if
+ * they read none.
  */
 export function officeText(mime: string, data: Buffer): string | undefined {
   return textOf(mime, data) || undefined;

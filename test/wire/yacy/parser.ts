@@ -3,8 +3,8 @@ import { officeText } from './office.js';
 import { pdfText } from './pdf.js';
 
 /**
- * What the peer reads in a document; undefined where no parser can read it, and only the words of
- * the URL are known.
+ * Returns the text that the peer reads in a document. Undefined if no parser can read it; the peer
+ * then knows only the words of the URL.
  */
 export interface Parsed {
   readonly title: string;

@@ -47,7 +47,7 @@ export function push(peer: PushPeer, path: string, form: ReadForm): Answer {
   return answer(kind, results);
 }
 
-/** How many documents a push brings. */
+/** Returns the number of documents in a push. */
 export function documentsOf(form: ReadForm): number {
   return typeof form === 'string'
     ? 0

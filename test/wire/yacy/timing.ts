@@ -1,8 +1,8 @@
-/** What a YaCy peer takes its time for, in ms; the values are those that were recorded. */
+/** Durations in a YaCy peer, in ms. The values are recorded ones. */
 export interface Timing {
   /** From an asynchronous push to the document in the buffer. */
   readonly indexed: number;
-  /** How long a document is readable in the buffer, before it is handed to the index. */
+  /** Time that a document is readable in the buffer, before it is handed to the index. */
   readonly buffered: number;
   /** From the first document handed over to the commit that shows it. */
   readonly commit: number;
@@ -10,20 +10,18 @@ export interface Timing {
   readonly commitPause: number;
   /** A connection that is silent for so long is closed. */
   readonly idle: number;
-  /** How long a starting peer refuses connections. */
+  /** Time that a starting peer refuses connections. */
   readonly start: number;
-  /** How long a nonce is good from its issue. */
+  /** Lifetime of a nonce. */
   readonly nonce: number;
-  /**
-   * What each document of a push costs the one processor, before the push is answered. Default 0.
-   */
+  /** Processor time of each document of a push, before the push is answered. @default 0 */
   readonly perDocument?: number;
   /**
-   * What each push takes besides, while the processor does other work: it is read and answered.
-   * Default 0.
+   * Time to read and answer each push, during which the processor does other work.
+   * @default 0
    */
   readonly perPush?: number;
-  /** What a `yacydoc` costs the one processor. Default 0. */
+  /** Processor time of a `yacydoc`. @default 0 */
   readonly perLookUp?: number;
 }
 

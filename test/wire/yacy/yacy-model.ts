@@ -20,7 +20,7 @@ import { yacysearch } from './yacysearch.js';
 export interface YacyOptions {
   /** Which documents the peer takes. Default `global`, as in the network of all peers. */
   readonly network?: Network;
-  /** Of `admin`. Default none: whoever comes from this machine is the administrator. */
+  /** Password of `admin`. Without one, every request from this machine is the administrator. */
   readonly password?: string;
   /** Default as recorded. */
   readonly timing?: Timing;
@@ -108,7 +108,7 @@ export class YacyModel {
     return `http://${this.#host}:${this.#port}`;
   }
 
-  /** How many connections to it stand. */
+  /** Returns the number of open connections. */
   connections(): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.getConnections((error, count) =>
@@ -212,7 +212,7 @@ export class YacyModel {
     const size = body.length;
     const served = { method, target, headers, at: Date.now(), size, parameters, urls, status: 0 };
     this.served.push(served);
-    // Who waits for an answer is not idle.
+    // A connection that waits for an answer is not idle.
     socket.setTimeout(0);
     const answer = await this.#answer(asked, form);
     socket.setTimeout(this.#timing.idle);

@@ -9,7 +9,7 @@ import { peersync } from '../../support/warm-cli.js';
 import { timing } from './timing.js';
 import { type Served, YacyModel, type YacyOptions } from './yacy-model.js';
 
-/** So many times as fast as a real peer everything goes here. */
+/** Speed-up compared to a real peer. */
 export const SPEED = 20;
 
 /** Between two questions to the daemon, in ms: asking is not to be most of the work. */
@@ -32,9 +32,9 @@ export interface WorldOptions {
   readonly folders?: Readonly<Record<string, string>>;
   readonly push?: Section;
   readonly confirm?: Section;
-  /** What folders have besides the usual, by their names. */
+  /** Additional settings of folders, by name. */
   readonly each?: Readonly<Record<string, Section>>;
-  /** Sections of the configuration besides the usual ones. */
+  /** Additional sections of the configuration. */
   readonly more?: Section;
 }
 
@@ -73,7 +73,7 @@ export class YacyWorld {
         ...options.each?.[name],
       })),
       state: { dir: join(world.directory, 'state') },
-      // Two worlds at a time would want the same port, which `check` takes for trouble.
+      // Two worlds at a time would want the same port, which `check` reports.
       status: { listen: 'off' },
       push: {
         linger: '20ms',
@@ -117,7 +117,7 @@ export class YacyWorld {
     return new Running(['run', '--config', this.config, ...args], { env: ENVIRONMENT });
   }
 
-  /** What the running daemon knows. */
+  /** Returns the records of the running daemon. */
   async ask(): Promise<Listed[]> {
     return (await ask<Listed>(join(this.directory, 'state'), 'list')) ?? [];
   }
@@ -135,7 +135,7 @@ export class YacyWorld {
     });
   }
 
-  /** What is known while no daemon runs: statuses by `folder/path`. */
+  /** Returns the statuses by `folder/path` while no daemon runs. */
   async statuses(): Promise<Record<string, string>> {
     const { stdout } = await this.run('list', '--json');
     const listed = stdout
@@ -156,7 +156,7 @@ export class YacyWorld {
 const ENVIRONMENT = { YACY_PASSWORD: 'sécret:"x"' };
 export const PASSWORD = ENVIRONMENT.YACY_PASSWORD;
 
-/** As a picture begins, and then all bytes. */
+/** The beginning of a picture, followed by every byte. */
 export const PNG = Buffer.concat([
   Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
   Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 167 + (i >> 8)) % 256)),

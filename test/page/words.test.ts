@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { amountText } from '../../src/lib/text.js';
 import {
-  ago,
-  ahead,
-  calm,
-  concernsOf,
   confirmedInHour,
   duration,
-  grouped,
-  lostWorld,
+  groupedEvents,
+  lostSummary,
   mirrorConditions,
+  roughDuration,
+  shownConditions,
+  summaryOf,
+  timeAgo,
+  timeUntil,
   withSamples,
-  worldOf,
 } from '../../src/page/browser/words.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { StatusReport } from '../../src/report/status.js';
@@ -31,9 +31,9 @@ import { scriptOf } from '../browser/scripts.js';
 type Items = StatusReport['items'];
 type Facts = Parameters<typeof statusOf>[1];
 
-/** What the page says with these files in a folder, and what else is so. */
-const world = (items: Partial<Items>, over: Facts = {}) =>
-  worldOf(statusOf([folder('notes', items)], over), NOW);
+/** Returns the summary of a status with these files in a folder. */
+const summary = (items: Partial<Items>, over: Facts = {}) =>
+  summaryOf(statusOf([folder('notes', items)], over), NOW);
 const asked = (over: Parameters<typeof queue>[0]): Facts => ({
   peer: { url: 'https://search.example.org', dialect: 'standard', queue: queue(over) },
 });
@@ -41,55 +41,58 @@ const speed = (confirmedPerSecond: number): Facts => ({
   figures: { timeToSearch: [], confirmedPerSecond, lastConfirmedAt: NOW, alerts: [] },
 });
 
-describe('the top of the page', () => {
-  test('says numbers first', () => {
-    expect(world({ confirmed: 3_608, quarantined: 1 })).toMatchObject({
+describe('the headline of the page', () => {
+  test('has the numbers first', () => {
+    expect(summary({ confirmed: 3_608, quarantined: 1 })).toMatchObject({
       level: 'warn',
       sentence: '3,608 files searchable. 1 needs you.',
       title: '1 needs you',
       detail: expect.stringMatching(/^1 file cannot be delivered without a change\./),
     });
-    const rest = { level: 'ok', detail: '', title: 'all searchable', concern: undefined };
-    expect(world({ confirmed: 21_721 })).toEqual({ ...rest, sentence: '21,721 files searchable.' });
-    expect(world({})).toMatchObject({
+    const rest = { level: 'ok', detail: '', title: 'all searchable', condition: undefined };
+    expect(summary({ confirmed: 21_721 })).toEqual({
+      ...rest,
+      sentence: '21,721 files searchable.',
+    });
+    expect(summary({})).toMatchObject({
       level: 'ok',
       sentence: 'Nothing is searchable yet.',
       detail: 'Put a file into /srv/library/notes and watch it become searchable.',
     });
   });
 
-  test('counts the documents of removed files that wait for an approval', () => {
+  test('counts the documents of removed files until their removal is approved', () => {
     const heldDeletes = { files: 300, of: 302, since: NOW, before: NOW, examples: ['bulk/n1.md'] };
     const held = folder('notes', { confirmed: 2, gone: 300 }, { heldDeletes });
-    const { sentence } = worldOf(statusOf([held, folder('papers')]), NOW);
+    const { sentence } = summaryOf(statusOf([held, folder('papers')]), NOW);
     expect(sentence).toBe('302 documents searchable, 300 of them of removed files.');
   });
 
-  test('says at work how fast it goes and what is left of it, also beside what a person should know', () => {
-    expect(world({ pending: 1_152, accepted: 312 }, speed(38.2))).toMatchObject({
+  test('has the rate and the remaining time while files are on the way, even beside a condition', () => {
+    expect(summary({ pending: 1_152, accepted: 312 }, speed(38.2))).toMatchObject({
       level: 'busy',
       sentence: 'Nothing is searchable yet. 1,464 on the way.',
       title: '1,464 waiting',
       detail: '38.2 a second, about 39s to go.',
     });
-    const { detail } = world({ pending: 60, quarantined: 1 }, speed(2));
+    const { detail } = summary({ pending: 60, quarantined: 1 }, speed(2));
     expect(detail).toMatch(/^1 file cannot be delivered .* 2 a second, about 30s to go\.$/);
-    // Nor is there a speed where nothing moves.
+    // There is no rate while the peer is away or the work is paused.
     const away = {
       ...asked({ circuit: { state: 'open', since: NOW, tries: 1, held: ['push'] } }),
       ...speed(77),
     };
-    expect(world({ pending: 1_152 }, away).detail).not.toContain('a second');
+    expect(summary({ pending: 1_152 }, away).detail).not.toContain('a second');
     expect(
-      world({ pending: 1_152 }, { ...asked({ paused: { since: NOW } }), ...speed(77) }).detail,
+      summary({ pending: 1_152 }, { ...asked({ paused: { since: NOW } }), ...speed(77) }).detail,
     ).toBe('');
-    // Where nothing is on the way there is no speed.
-    expect(world({ confirmed: 9 }, speed(38.9)).detail).toBe('');
+    // There is no rate if nothing is on the way.
+    expect(summary({ confirmed: 9 }, speed(38.9)).detail).toBe('');
   });
 
-  test('says that the peer has not been asked yet, which is no trouble', () => {
+  test('shows a peer that has not answered yet as a warning, not as a failure', () => {
     const peer = { url: 'https://search.example.org', dialect: undefined, queue: queue() };
-    const { detail, level, title } = world({ pending: 2 }, { peer });
+    const { detail, level, title } = summary({ pending: 2 }, { peer });
     expect([level, title]).toEqual(['warn', '2 waiting']);
     expect(detail).toMatch(/^The peer has not answered yet since peersync started\./);
   });
@@ -99,68 +102,65 @@ describe('the top of the page', () => {
     ['failing', 'answers with errors'],
     ['denied', 'refuses the credentials'],
     ['weak', 'asks for the password in a way that is not safe'],
-  ] as const)(
-    'says with a peer that is %s what waits, why, and what happens next',
-    (kind, words) => {
-      const reason = { kind, message: 'connect ECONNREFUSED', hint: 'Look whether it runs.' };
-      const times = { since: NOW - 3 * MIN, nextProbeAt: NOW + 12_000, tries: 9 };
-      const open = asked({ circuit: { state: 'open', ...times, reason, held: ['push'] } });
-      const { detail, ...said } = world(
-        { confirmed: 9, pending: 1_200, accepted: 4, quarantined: 2 },
-        open,
-      );
-      expect(said).toMatchObject({
-        level: 'bad',
-        sentence: '9 files searchable. 1,204 wait. 2 need you.',
-        title: 'peer in trouble · 1,204 waiting · 2 need you',
-      });
-      const why = `The peer ${words}: connect ECONNREFUSED\\. Look whether it runs\\.`;
-      expect(detail).toMatch(new RegExp(`^${why} Since [\\d :-]+\\. Next try in 12s\\.$`));
-    },
-  );
+  ] as const)('shows what waits, why, and the next try while the peer is %s', (kind, words) => {
+    const reason = { kind, message: 'connect ECONNREFUSED', hint: 'Look whether it runs.' };
+    const times = { since: NOW - 3 * MIN, nextProbeAt: NOW + 12_000, tries: 9 };
+    const open = asked({ circuit: { state: 'open', ...times, reason, held: ['push'] } });
+    const { detail, ...said } = summary(
+      { confirmed: 9, pending: 1_200, accepted: 4, quarantined: 2 },
+      open,
+    );
+    expect(said).toMatchObject({
+      level: 'bad',
+      sentence: '9 files searchable. 1,204 wait. 2 need you.',
+      title: 'attention: peer · 1,204 waiting · 2 need you',
+    });
+    const why = `The peer ${words}: connect ECONNREFUSED\\. Look whether it runs\\.`;
+    expect(detail).toMatch(new RegExp(`^${why} Since [\\d :-]+\\. Next try in 12s\\.$`));
+  });
 
-  test('says that a person paused, or that the peer asks to wait', () => {
-    expect(world({ pending: 34 }, asked({ paused: { since: NOW } }))).toMatchObject({
+  test('shows a pause, and a peer that asks to wait', () => {
+    expect(summary({ pending: 34 }, asked({ paused: { since: NOW } }))).toMatchObject({
       level: 'warn',
       title: 'paused · 34 waiting',
       sentence: 'Nothing is searchable yet. 34 wait. Paused until you resume.',
     });
-    expect(world({ pending: 1 }, asked({ pausedUntil: NOW + 30_000 }))).toMatchObject({
+    expect(summary({ pending: 1 }, asked({ pausedUntil: NOW + 30_000 }))).toMatchObject({
       level: 'warn',
       sentence: 'Nothing is searchable yet. 1 waits.',
-      detail: 'The peer asked to wait; it goes on in 30s.',
+      detail: 'The peer asked to wait; requests continue in 30s.',
     });
-    expect(world({ pending: 1 }, asked({ pausedUntil: NOW - 1 }))).toMatchObject({
+    expect(summary({ pending: 1 }, asked({ pausedUntil: NOW - 1 }))).toMatchObject({
       level: 'busy',
       detail: '',
     });
   });
 
-  test('names in its title what is in trouble', () => {
+  test('names the subject of a failure in the title of the window', () => {
     const diskFailure = {
       ...failure('DISK_SILENT', 'It is silent.', 'See to it.'),
       path: '/srv/state',
     };
-    expect(world({ pending: 5 }, { diskFailure }).title).toBe('disk in trouble · 5 waiting');
+    expect(summary({ pending: 5 }, { diskFailure }).title).toBe('attention: disk · 5 waiting');
   });
 
-  test('says that the daemon does not answer', () => {
-    const titles = [12, undefined].map((waiting) => lostWorld(NOW - 20_000, NOW, waiting).title);
+  test('shows in the title that the daemon does not answer', () => {
+    const titles = [12, undefined].map((waiting) => lostSummary(NOW - 20_000, NOW, waiting).title);
     expect(titles).toEqual(['no answer · 12 waited', 'no answer']);
   });
 });
 
-test('what was confirmed in the last hour is counted by all collections', () => {
+test('confirmations of the last hour are counted over all collections', () => {
   const figures = { confirmedPerSecond: 0, lastConfirmedAt: NOW, alerts: [] };
   const two = ['notes', 'inbox'].map((name) => timeToSearch(name, 1));
   expect(confirmedInHour(statusOf([], { figures: { ...figures, timeToSearch: two } }))).toBe(640);
 });
 
-describe('what needs a look', () => {
-  test('is told the gravest first, each with where to go; nothing while all is well', () => {
-    expect(concernsOf(scriptOf('quiet').status)).toEqual([]);
-    const concerns = concernsOf(scriptOf('trouble').status);
-    expect(concerns.map(({ about, href }) => `${about} ${href}`)).toEqual([
+describe('the conditions on the page', () => {
+  test('are the gravest first, each with a link to its section; none if all is well', () => {
+    expect(shownConditions(scriptOf('quiet').status)).toEqual([]);
+    const conditions = shownConditions(scriptOf('conditions').status);
+    expect(conditions.map(({ about, href }) => `${about} ${href}`)).toEqual([
       'usb #folders',
       'papers #time-to-search',
       'mirrors #mirrors',
@@ -173,27 +173,27 @@ describe('what needs a look', () => {
     ]);
   });
 
-  test('names each path that could not be looked at, and counts what would be too many', () => {
-    const concerns = (...names: string[]) => {
+  test('name up to three unreadable paths each, and count more of them', () => {
+    const conditions = (...names: string[]) => {
       const problems = names.map((name) => ({
         folder: 'notes',
         path: `/srv/library/notes/${name}`,
         since: NOW,
         failure: failure('DIRECTORY_UNREADABLE', 'It cannot be listed.', 'Let us in.'),
       }));
-      return concernsOf(statusOf([], { problems }));
+      return shownConditions(statusOf([], { problems }));
     };
-    expect(new Set(concerns('a', 'b').map(({ key }) => key)).size).toBe(2);
-    const [many, ...others] = concerns('a', 'b', 'c', 'd').map(({ text }) => text);
+    expect(new Set(conditions('a', 'b').map(({ key }) => key)).size).toBe(2);
+    const [many, ...others] = conditions('a', 'b', 'c', 'd').map(({ text }) => text);
     expect(many).toMatch(
       /^4 paths could not be looked at, the first of them notes: .*a: It cannot be listed\./,
     );
     expect(others).toEqual([]);
   });
 
-  test('names the mirrors in trouble, up to three of each', () => {
+  test('name up to three mirrors with the same condition', () => {
     const textsOf = (...mirrors: StatusReport['mirrors'][number][]) =>
-      concernsOf(statusOf([], { mirrors })).map(({ text }) => text);
+      shownConditions(statusOf([], { mirrors })).map(({ text }) => text);
     const own = { condition: failure('X', 'It is empty.', 'Look at it.') };
     const fails = { failure: failure('Y', 'It is not there.', 'Make it.') };
     const some = [
@@ -208,31 +208,35 @@ describe('what needs a look', () => {
   });
 });
 
-test('a mirror shows its condition, where what was changed on both sides is kept, and that the peer does not have it', () => {
+test('a mirror shows its condition, the files with conflicting edits, and that the peer does not have it', () => {
   const condition = failure('X', 'It is empty.', 'Look at it.');
   const file = 'tables/stock.conflict.csv';
   const conflicts = [12, 19].map((pk) => ({ pk: `${pk}`, column: 'place', file, at: NOW }));
-  const troubles = mirrorConditions(
+  const shown = mirrorConditions(
     mirror('stock', { condition, conflicts, absentSince: NOW }),
     '/srv/mirror',
   );
-  expect(troubles.map(({ level, text }) => `${level}: ${text}`)).toEqual([
+  expect(shown.map(({ level, text }) => `${level}: ${text}`)).toEqual([
     'bad: It is empty. Look at it.',
     `warn: 2 cells changed on both sides (12 place, 19 place). The peer's value was kept; yours is in /srv/mirror/${file}, which you can remove when you are done.`,
     'info: The peer does not have it; the file comes back when the peer has it again.',
   ]);
 });
 
-test('times and rates are told from now, in one or two units, with as many digits as mean something', () => {
+test('durations, times and rates are rounded to significant digits and units', () => {
   const lasted = [840, 1_000, 2_349, 9_960, 12_400, 125_000].map(duration);
   expect(lasted).toEqual(['840ms', '1s', '2.3s', '10s', '12s', '2m 5s']);
-  expect(calm(3 * MIN + 40_000)).toBe('3m');
-  expect([1_000, 42_000, 9 * MIN].map((ms) => ago(NOW - ms, NOW))).toEqual([
+  expect(roughDuration(3 * MIN + 40_000)).toBe('3m');
+  expect([1_000, 42_000, 9 * MIN].map((ms) => timeAgo(NOW - ms, NOW))).toEqual([
     'just now',
     '42s ago',
     '9m ago',
   ]);
-  expect([12_000, 100, -MIN].map((ms) => ahead(NOW + ms, NOW))).toEqual(['in 12s', 'now', 'now']);
+  expect([12_000, 100, -MIN].map((ms) => timeUntil(NOW + ms, NOW))).toEqual([
+    'in 12s',
+    'now',
+    'now',
+  ]);
   expect([0, 0.25, 38.24, 812.6, 1_204.4].map(amountText)).toEqual([
     '0',
     '0.25',
@@ -242,10 +246,10 @@ test('times and rates are told from now, in one or two units, with as many digit
   ]);
 });
 
-describe('the samples that the page draws', () => {
+describe('the samples of the charts', () => {
   const [SLOT, HOUR] = [10_000, 3_600_000];
   const sample = (at: number): Sample => ({ at, confirmed: 0, waiting: 0 });
-  /** As many as there are in so long, up to `end`. */
+  /** Returns `count` samples, the last of them at `end`. */
   const upTo = (end: number, count: number) =>
     Array.from({ length: count }, (_, i) => sample(end - (count - 1 - i) * SLOT));
 
@@ -256,7 +260,7 @@ describe('the samples that the page draws', () => {
     expect(withSamples(now, [])).toBe(now);
   });
 
-  test('do not lie in the future, and are in order, where the clock of the daemon was set back', () => {
+  test('are in order and not in the future after the clock of the daemon was set back', () => {
     const known = upTo(2 * HOUR, 180);
     expect(withSamples(known, [sample(HOUR)])).toEqual([sample(HOUR)]);
     const at = 2 * HOUR - 20 * SLOT + 1;
@@ -266,7 +270,7 @@ describe('the samples that the page draws', () => {
   });
 });
 
-test('events that follow each other and are alike stand once', () => {
+test('consecutive events of the same kind are combined', () => {
   const confirmed = (id: number) => ({
     ...event(id, id, 'info', `confirmed ${id}.md`),
     event: 'confirmed',
@@ -280,7 +284,7 @@ test('events that follow each other and are alike stand once', () => {
     confirmed(3),
     { ...confirmed(2), level: 'warn' as const },
   ];
-  expect(grouped(all).map(({ id, more }) => `${id} +${more}`)).toEqual([
+  expect(groupedEvents(all).map(({ id, more }) => `${id} +${more}`)).toEqual([
     '7 +1',
     '5 +1',
     '3 +0',

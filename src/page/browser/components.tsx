@@ -1,17 +1,16 @@
 import { type ComponentChildren, Fragment, type JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { numberText as count, readableUrl, visibleParts } from '../../lib/text.js';
 import type { Entry } from '../../state/entry.js';
 import type { Model } from './model.js';
 
-// What several parts of the page are made of.
+// Components that several sections of the page use.
 
-/** The page knows everything by its model. */
 export interface Props {
   readonly model: Model;
 }
 
-/** A status in the words of a person. Each has a shape and a colour of the same name. */
+/** The label of each status. Each status has an icon and a colour of the same name. */
 export const STATUS_WORDS: Readonly<Record<Entry['status'], string>> = {
   quarantined: 'Quarantine',
   pending: 'Pending',
@@ -27,31 +26,31 @@ export function isStatus(word: string): word is Entry['status'] {
   return Object.hasOwn(STATUS_WORDS, word);
 }
 
-/** The address of the explanation of a path. */
+/** Returns the link to the explanation of a path. */
 export function whyHref(path: string): string {
   return `#why=${encodeURIComponent(path)}`;
 }
 
-/** The address of the list of the files that have a status, of all folders or of one. */
+/** Returns the link to the list of files with a status, in all folders or in one. */
 export function filesHref(status: Entry['status'], folder = ''): string {
   return folder === ''
     ? `#files=${status}`
     : `#files=${status}&folder=${encodeURIComponent(folder)}`;
 }
 
-/** Statuses that share a shape with another one. */
-const SHAPES: Readonly<Record<string, string>> = { removing: 'gone', removed: 'gone' };
+/** Statuses that share an icon with another one. */
+const SHARED_ICONS: Readonly<Record<string, string>> = { removing: 'gone', removed: 'gone' };
 
-/** A shape of the sprite in index.html. It stands beside a word that says the same. */
+/** An icon of the sprite in index.html. A word beside it has the same meaning. */
 export function Icon({ of }: { readonly of: string }) {
   return (
     <svg class="icon" aria-hidden="true">
-      <use href={`#i-${SHAPES[of] ?? of}`} />
+      <use href={`#i-${SHARED_ICONS[of] ?? of}`} />
     </svg>
   );
 }
 
-/** What colours mean: for each tone its word, beside a dot of that colour. */
+/** Explains colours: each word stands beside a dot of its colour. */
 export function Legend({ of }: { readonly of: Readonly<Record<string, string>> }) {
   return (
     <ul class="legend wrapped hint">
@@ -65,24 +64,25 @@ export function Legend({ of }: { readonly of: Readonly<Record<string, string>> }
   );
 }
 
-/** A name from a disk, with what would not be seen written out, and marked as that. */
+/** A name of a file or folder. Invisible characters are written as escapes and highlighted. */
 export function Name({ of }: { readonly of: string }) {
   return (
     <>{visibleParts(of).map((part, i) => (i % 2 === 1 ? <b class="written">{part}</b> : part))}</>
   );
 }
 
-/**
- * A text in which names stand between backticks, as in the words of the daemon; they are shown as
- * code.
- */
+/** A text of the daemon. Names between backticks are shown as code. */
 export function Prose({ text }: { readonly text: string }) {
   const parts = text.split(/`([^`]+)`/).map((part) => <Name of={part} />);
   return <>{parts.map((part, i) => (i % 2 === 1 ? <code>{part}</code> : part))}</>;
 }
 
-/** The heading of a section, with what can be done in it. */
-export function Head({ id, title, children }: JSX.IntrinsicElements['div'] & { title: string }) {
+/** The heading of a section, with its actions. */
+export function SectionHead({
+  id,
+  title,
+  children,
+}: JSX.IntrinsicElements['div'] & { title: string }) {
   return (
     <div class="head wrapped">
       <h2 id={`${id}-title`}>{title}</h2>
@@ -91,8 +91,8 @@ export function Head({ id, title, children }: JSX.IntrinsicElements['div'] & { t
   );
 }
 
-/** A button that does something: it rests meanwhile, and what came of it is said. */
-export function Act({
+/** A button that performs an action. It is disabled meanwhile, and a notice shows the result. */
+export function ActionButton({
   model,
   work,
   ...others
@@ -108,12 +108,68 @@ export function Act({
   );
 }
 
-/** A list of facts by name; what is not known is left out, and an address of the web is a link. */
+interface ConfirmedActionProps extends Props {
+  /** Text of the button that opens the dialog. */
+  readonly short: string;
+  /** The same for screen readers, which do not show the row that the button is in. */
+  readonly label: string;
+  readonly title: string;
+  readonly text: string;
+  /** Text of the button that confirms. */
+  readonly yes: string;
+  /** @returns the text of the notice */
+  readonly work: () => Promise<string>;
+}
+
+/** A button for an action that cannot be undone. A dialog asks for confirmation first. */
+export function ConfirmedAction({
+  model,
+  short,
+  label,
+  title,
+  text,
+  yes,
+  work,
+}: ConfirmedActionProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const confirm = () => {
+    dialog.current?.close();
+    return work();
+  };
+  return (
+    <>
+      <button
+        type="button"
+        class="small"
+        aria-label={label}
+        onClick={() => dialog.current?.showModal()}
+      >
+        {short}…
+      </button>
+      <dialog ref={dialog} aria-label={title}>
+        <h2>{title}</h2>
+        <p>
+          <Prose text={text} />
+        </p>
+        <div class="row">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Cancel
+          </button>
+          <ActionButton model={model} work={confirm} class="primary">
+            {yes}
+          </ActionButton>
+        </div>
+      </dialog>
+    </>
+  );
+}
+
+/** A list of named values. Undefined and empty values are omitted, and URLs become links. */
 export function Facts({ of }: { readonly of: Readonly<Record<string, ComponentChildren>> }) {
-  const known = Object.entries(of).filter(([, value]) => value !== undefined && value !== '');
+  const given = Object.entries(of).filter(([, value]) => value !== undefined && value !== '');
   return (
     <dl class="facts">
-      {known.map(([name, value]) => (
+      {given.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
           <dd>{typeof value === 'string' ? <Fact of={value} /> : value}</dd>
@@ -129,22 +185,22 @@ function Fact({ of }: { readonly of: string }) {
 }
 
 interface PagerProps {
-  /** What is listed. */
+  /** Name of the listed things, in the plural: `folders`. */
   readonly of: string;
   readonly first: number;
   readonly shown: number;
-  /** Undefined where it is not known. */
+  /** Undefined if it is unknown. */
   readonly total: number | undefined;
   readonly hasMore: boolean;
   readonly go: (step: -1 | 1) => void;
 }
 
 const PAGES = [
-  [-1, 'Back', 'page before'],
+  [-1, 'Back', 'previous page'],
   [1, 'More', 'next page'],
 ] as const;
 
-/** The line below a list that goes to the page before and after, where there is one. */
+/** The line below a list, with buttons for the previous and the next page. Empty for one page. */
 export function Pager({ of, first, shown, total, hasMore, go }: PagerProps) {
   if (first === 0 && !hasMore) return null;
   const range = shown === 0 ? 'none' : `${count(first + 1)}–${count(first + shown)}`;
@@ -167,7 +223,7 @@ export function Pager({ of, first, shown, total, hasMore, go }: PagerProps) {
   );
 }
 
-/** A field that narrows a list down by name. */
+/** A field that filters a list by name. */
 export function Filter({ what, onInput }: { what: string; onInput: (wanted: string) => void }) {
   return (
     <input
@@ -181,27 +237,30 @@ export function Filter({ what, onInput }: { what: string; onInput: (wanted: stri
 }
 
 interface TableProps<T> {
-  /** For those who do not see it. */
+  /** Caption for screen readers. */
   readonly caption: string;
-  /** What one of the things is called: `folder`. */
+  /** Name of a listed thing, in the singular: `folder`. */
   readonly what: string;
-  /** The first names the row, the others hold figures. */
+  /** Titles of the columns. The first column names the row, the others contain figures. */
   readonly columns: readonly string[];
   readonly rows: readonly T[];
   /**
-   * What names the row, then its figures; one more is what stands below them, over the whole width.
+   * Returns the name of the row, then its figures. One more cell is shown below them, over the
+   * whole width.
    */
   readonly cells: (item: T) => readonly ComponentChildren[];
   readonly keyOf: (item: T) => string;
-  /** Said in place of the table while there is nothing. */
+  /** Text that replaces an empty table. */
   readonly empty: string;
   readonly pageSize?: number;
 }
 
 /**
- * A table of which one page is in the document, however many rows there are; with a field that
- * narrows it down by key as soon as there is more than a page. Roles are said, for a phone draws
- * the table as blocks, and a block has none by itself.
+ * A table with pages. Only the rows of the current page are in the document. A field filters the
+ * rows by key if there is more than one page.
+ *
+ * Roles are explicit, because the style sheet draws the table as blocks on a phone, and blocks have
+ * no roles.
  */
 export function Table<T>({
   caption,
@@ -230,7 +289,9 @@ export function Table<T>({
         <p class="empty">
           <Prose
             text={
-              rows.length === 0 ? empty : `None of the ${count(rows.length)} ${what}s is called so.`
+              rows.length === 0
+                ? empty
+                : `None of the ${count(rows.length)} ${what}s has that name.`
             }
           />
         </p>

@@ -1,0 +1,37 @@
+import type { Config } from '../config/config.js';
+import type { QueueLimits } from '../queue/options.js';
+
+/** Concurrency of the lanes that the configuration does not set. */
+const DEFAULT_CONCURRENCY = 2;
+/** Maximum number of audited items per second. */
+const AUDIT_REQUESTS_PER_SECOND = 10;
+/** A task in the queue may send up to this many requests, with other credentials for example. */
+const REQUESTS_PER_TASK = 3;
+/**
+ * Lower bound of the time-out of one request when task durations are computed, in ms. A task that
+ * writes a table sends one request for each of a thousand rows.
+ */
+const MIN_TIMEOUT_MS = 5 * 60_000;
+
+/** Returns the limits of the request queue for a configuration. */
+export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimits {
+  // Rates protect other people's peers. The schema of the configuration documents these defaults.
+  const byDefault = (rate: number) => (peer.url === 'embedded' ? Number.POSITIVE_INFINITY : rate);
+  const { requestsPerSecond = byDefault(200) } = confirm;
+  const { requestsPerSecond: pushes = byDefault(20) } = push;
+  const { requestsPerSecond: downloads = byDefault(20) } = mirror;
+  return {
+    longestMs: REQUESTS_PER_TASK * Math.max(peer.timeouts.total, MIN_TIMEOUT_MS),
+    lanes: {
+      interactive: { requestsPerSecond, concurrency: DEFAULT_CONCURRENCY },
+      confirm: { ...confirm, requestsPerSecond },
+      push: { ...push, requestsPerSecond: pushes },
+      removal: { ...push, requestsPerSecond: pushes },
+      mirror: { requestsPerSecond: downloads, concurrency: DEFAULT_CONCURRENCY },
+      audit: {
+        requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, requestsPerSecond),
+        concurrency: 1,
+      },
+    },
+  };
+}
