@@ -7,7 +7,7 @@ import { accepted, confirmed, itemName } from '../state/entry.js';
 import { holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED } from './failure-attribution.js';
 import { IndexCommits } from './index-commits.js';
-import { type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
+import { type Again, type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
 import { LookUpLoop } from './look-up-loop.js';
 import { MAX_IN_MEMORY } from './ready-queue.js';
 import { TimeToVisible } from './time-to-visible.js';
@@ -263,34 +263,40 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     );
   }
 
-  async unsettled(
-    look: LookUp<PushedItem>,
-    answer: Answer,
-    why: string,
-  ): Promise<'later' | 'atOnce' | 'never'> {
-    const item = this.#pushedItem(look.subject)?.item;
+  async whenAgain({ subject }: LookUp<PushedItem>, answer: Answer): Promise<Again> {
+    const item = this.#pushedItem(subject)?.item;
     if (item === undefined) return 'never';
     if (answer.kind === 'peerFailed') return 'later';
-    const { clock, queue, state } = this.#deps;
-    const { since } = look.subject;
-    const timeoutMs = this.#attribution.timeoutMs(item, this.#timeToVisible.typicalMs);
-    const isOver = Math.min(clock.now() - since, queue.answeringForMs) >= timeoutMs;
-    const loss = this.#lossOf(look.subject, item, answer.began);
+    const loss = this.#lossOf(subject, item, answer.began);
     if (loss === 'unsure') {
       await this.commitIndex(answer.began);
       return 'atOnce';
     }
-    if (loss === 'notLost' && !isOver) {
-      if (item.status === 'pending') return 'later';
-      this.#attribution.late(item, this.#overdueFrom(look.subject) - since);
-      await state.commit();
-      return 'later';
-    }
-    if (item.status === 'pending') await this.#attribution.notTaken(item);
-    else if (loss === 'lost') this.#attribution.lost(item, why);
-    else this.#attribution.notShown(item, timeoutMs, why);
-    await state.commit();
-    return 'never';
+    const { clock, queue } = this.#deps;
+    const isOver =
+      Math.min(clock.now() - subject.since, queue.answeringForMs) >= this.#timeoutMs(item);
+    return loss === 'lost' || isOver ? 'never' : 'later';
+  }
+
+  async unsettled(
+    { lastAnswer = '', subject }: LookUp<PushedItem>,
+    answer: Answer,
+    again: Again,
+  ): Promise<void> {
+    const item = this.#pushedItem(subject)?.item;
+    if (item === undefined || answer.kind === 'peerFailed' || again === 'atOnce') return;
+    if (again === 'later') {
+      if (item.status === 'pending') return;
+      this.#attribution.late(item, this.#overdueFrom(subject) - subject.since);
+    } else if (item.status === 'pending') await this.#attribution.notTaken(item);
+    else if (this.#lossOf(subject, item, answer.began) === 'lost')
+      this.#attribution.lost(item, lastAnswer);
+    else this.#attribution.notShown(item, this.#timeoutMs(item), lastAnswer);
+    await this.#deps.state.commit();
+  }
+
+  #timeoutMs(item: AcceptedItem | PendingItem): number {
+    return this.#attribution.timeoutMs(item, this.#timeToVisible.typicalMs);
   }
 
   /**

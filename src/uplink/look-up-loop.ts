@@ -3,7 +3,7 @@ import { HealthCheck } from '../lib/health.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { Entry } from '../state/entry.js';
 import { Background, holdMs, type UplinkDeps } from './deps.js';
-import { type Answer, applyAnswer, type Judge, type LookUp } from './look-up.js';
+import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpPlace } from './look-up.js';
 import { ReadyQueue } from './ready-queue.js';
 
 /**
@@ -35,8 +35,8 @@ export interface LookUpLoopOptions {
  * Looks documents up when they are due, and has each answer judged.
  *
  * A look-up is *waiting* for its time, or for room in the queue (lane `confirm`). It is *under way*
- * from its request until the judge has acted on the answer. Then it waits again, or has ended (see
- * LookUp). `add` and `delete` void the answer of a look-up under way.
+ * from its request until the judge has decided about the answer. Then it waits again, or has ended
+ * (see LookUp). `add` and `delete` void the answer of a look-up under way.
  *
  * The embedded peer is asked for several documents in one request; each gets its own answer.
  *
@@ -47,7 +47,7 @@ export interface LookUpLoopOptions {
  * beyond the limit wait in the state. A look-up that settles is kept beyond the limit, because it
  * is soon done, and because its mode is not in the state.
  */
-export class LookUpLoop<Subject, Evidence> {
+export class LookUpLoop<Subject, Evidence> implements LookUpPlace<Subject> {
   readonly health: HealthCheck;
   readonly #deps: UplinkDeps;
   readonly #judge: Judge<Subject, Evidence>;
@@ -88,7 +88,7 @@ export class LookUpLoop<Subject, Evidence> {
   /** Schedules a look-up. Replaces an earlier one of the same key. */
   add(look: LookUp<Subject>): void {
     this.#underWay.delete(look.key);
-    this.#wait(look);
+    this.wait(look);
     this.#work.notify();
   }
 
@@ -200,14 +200,15 @@ export class LookUpLoop<Subject, Evidence> {
   async #answered(look: LookUp<Subject>, answer: Answer): Promise<void> {
     if (!this.#isUnderWay(look)) return;
     const { clock, settings } = this.#deps;
-    const again = await applyAnswer(look, answer, this.#judge, {
+    await applyAnswer(look, answer, this.#judge, this, {
       clock,
       holdMs: holdMs(this.#deps),
       maxIntervalMs: settings.confirm.maxInterval,
     });
-    if (!this.#isUnderWay(look)) return;
-    this.#underWay.delete(look.key);
-    if (again) this.#wait(look);
+  }
+
+  checkIn(look: LookUp<Subject>): boolean {
+    return this.#isUnderWay(look) && this.#underWay.delete(look.key);
   }
 
   /** Whether this look-up was not replaced or deleted since it was taken. */
@@ -215,7 +216,7 @@ export class LookUpLoop<Subject, Evidence> {
     return this.#underWay.get(look.key) === look;
   }
 
-  #wait(look: LookUp<Subject>): void {
+  wait(look: LookUp<Subject>): void {
     const mayBeDropped = look.isEvictable && look.mode !== 'settling';
     this.#waiting.put(look.key, look, look.due, mayBeDropped);
   }

@@ -1,7 +1,7 @@
 import { PeersyncError } from '../lib/errors.js';
 import { classify } from './batch-sender.js';
 import type { UplinkDeps } from './deps.js';
-import { type Answer, applyAnswer, type Judge, type LookUp } from './look-up.js';
+import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpPlace } from './look-up.js';
 
 /** Outcomes of a failed look-up that concern its document only. */
 const OUTCOMES_OF_ONE: ReadonlySet<string> = new Set(['answered', 'failing']);
@@ -23,7 +23,7 @@ export interface LookUpPassOptions {
  * ones from the stream when those before have their answers. Therefore no look-up begins after the
  * consumer has ended the iteration, or after the stop.
  */
-export class LookUpPass<Subject, Evidence> {
+export class LookUpPass<Subject, Evidence> implements LookUpPlace<Subject> {
   readonly #deps: Pick<UplinkDeps, 'clock' | 'peer' | 'queue' | 'settings'>;
   readonly #judge: Judge<Subject, Evidence>;
   readonly #options: LookUpPassOptions;
@@ -78,12 +78,20 @@ export class LookUpPass<Subject, Evidence> {
   async #lookUp(look: LookUp<Subject>): Promise<void> {
     const { clock, settings } = this.#deps;
     const answer = await this.#ask(look);
-    const again = await applyAnswer(look, answer, this.#judge, {
+    await applyAnswer(look, answer, this.#judge, this, {
       clock,
       holdMs: this.#options.holdMs(),
       maxIntervalMs: settings.confirm.maxInterval,
     });
-    if (again) this.#waiting.push(look);
+  }
+
+  /** Nothing replaces a look-up of a pass. */
+  checkIn(): boolean {
+    return true;
+  }
+
+  wait(look: LookUp<Subject>): void {
+    this.#waiting.push(look);
   }
 
   async #ask({ url }: LookUp<Subject>): Promise<Answer> {

@@ -131,21 +131,37 @@ export type Verdict<Evidence> =
   /** Nobody waits for the document any more. */
   | { readonly kind: 'void' };
 
-/** Decides about the answers for one kind of look-up, and acts on them. */
+/** When a document is looked up again; `later` is after the interval. */
+export type Again = 'later' | 'atOnce' | 'never';
+
+/**
+ * Decides about the answers for one kind of look-up, and acts on them. The look-up has ended, or
+ * waits again, before the judge acts: a change of the state may begin another one for the same
+ * document.
+ */
 export interface Judge<Subject, Evidence> {
   /** Reads an answer, and leaves the state as it is. */
   judge(look: LookUp<Subject>, answer: Answer): Verdict<Evidence>;
-  /** Called right after `judge` for an expected answer that counts. The look-up has ended. */
+  /** Called right after `judge` for an expected answer that counts, which ended the look-up. */
   settled(look: LookUp<Subject>, evidence: Evidence): Promise<void>;
   /**
-   * Called right after `judge` for an answer that is not as expected, or unusable.
-   * @returns when to look the document up again: `later` is after the interval
+   * Decides whether the document is looked up again after an answer that is not as expected, or
+   * unusable. Leaves the state as it is.
    */
-  unsettled(
-    look: LookUp<Subject>,
-    answer: Answer,
-    why: string,
-  ): Promise<'later' | 'atOnce' | 'never'>;
+  whenAgain(look: LookUp<Subject>, answer: Answer): Promise<Again>;
+  /** Called after the decision of `whenAgain`. */
+  unsettled(look: LookUp<Subject>, answer: Answer, again: Again): Promise<void>;
+}
+
+/** The place where look-ups are under way and wait. */
+export interface LookUpPlace<Subject> {
+  /**
+   * Ends the time under way of a look-up.
+   * @returns false if the look-up was replaced or deleted meanwhile
+   */
+  checkIn(look: LookUp<Subject>): boolean;
+  /** Has a look-up made again when it is due. */
+  wait(look: LookUp<Subject>): void;
 }
 
 export interface LookUpTerms {
@@ -154,28 +170,33 @@ export interface LookUpTerms {
   readonly maxIntervalMs: number;
 }
 
-/**
- * Has an answer judged, and applies the verdict.
- * @returns whether the document is to be looked up again when it is due
- */
+/** Has the answer to a look-up under way judged, and applies the verdict. */
 export async function applyAnswer<Subject, Evidence>(
   look: LookUp<Subject>,
   answer: Answer,
   judge: Judge<Subject, Evidence>,
+  place: LookUpPlace<Subject>,
   { clock, holdMs, maxIntervalMs }: LookUpTerms,
-): Promise<boolean> {
+): Promise<void> {
   const now = clock.now();
   const verdict = judge.judge(look, answer);
-  if (verdict.kind === 'void') return false;
+  if (verdict.kind === 'void') {
+    place.checkIn(look);
+    return;
+  }
   if (verdict.kind === 'expected') {
-    if (!look.expected(now, holdMs, verdict.provisionalMs ?? 0)) return true;
-    await judge.settled(look, verdict.evidence);
-    return false;
+    place.checkIn(look);
+    if (look.expected(now, holdMs, verdict.provisionalMs ?? 0))
+      await judge.settled(look, verdict.evidence);
+    else place.wait(look);
+    return;
   }
   if (verdict.kind === 'otherwise') look.otherwise(now);
   look.lastAnswer = verdict.why;
-  const again = await judge.unsettled(look, answer, verdict.why);
+  const again = await judge.whenAgain(look, answer);
+  if (!place.checkIn(look)) return;
   if (again === 'atOnce') look.due = clock.now();
   else if (again === 'later') look.postpone(now, maxIntervalMs);
-  return again !== 'never';
+  if (again !== 'never') place.wait(look);
+  await judge.unsettled(look, answer, again);
 }

@@ -9,7 +9,7 @@ import {
   removed,
 } from '../state/entry.js';
 import { holdMs, itemKeyText, type UplinkDeps } from './deps.js';
-import { type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
+import { type Again, type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
 import { LookUpLoop } from './look-up-loop.js';
 import { MAX_IN_MEMORY } from './ready-queue.js';
 
@@ -152,17 +152,24 @@ export class RemovalLookUps<Removal extends ItemKey>
     log[level]({ event: 'removed', folder, path, url }, `removed ${itemName(item)} from the peer`);
   }
 
-  async unsettled(
+  async whenAgain(
     { subject: { isAccepted, removal } }: LookUp<Requested<Removal>>,
     answer: Answer,
-  ): Promise<'later' | 'never'> {
+  ): Promise<Again> {
     const { requestedAt } = this.#requestedItem(removal) ?? {};
     if (requestedAt === undefined) return 'never';
     if (answer.kind !== 'document') return 'later';
-    if (isAccepted && !this.#isOver(requestedAt)) return 'later';
+    return isAccepted && !this.#isOver(requestedAt) ? 'later' : 'never';
+  }
+
+  async unsettled(
+    { subject: { isAccepted, removal } }: LookUp<Requested<Removal>>,
+    _: Answer,
+    again: Again,
+  ): Promise<void> {
+    if (again !== 'never') return;
     this.#options.onStillShown(removal, isAccepted ? NOT_REMOVED : UNANSWERED);
     await this.#deps.state.commit();
-    return 'never';
   }
 
   /** Whether the peer answered for long enough since the request to show that it took effect. */

@@ -243,19 +243,21 @@ class Verification implements Judge<Verifiable, string> {
     this.#deviating.push({ item, why });
   }
 
-  async unsettled({ subject: item }: LookUp<Verifiable>, answer: Answer): Promise<'never'> {
+  async whenAgain(): Promise<'never'> {
+    return 'never';
+  }
+
+  async unsettled({ subject: item }: LookUp<Verifiable>, answer: Answer): Promise<void> {
     // An error that concerns the whole peer ends the verification.
     if (answer.kind === 'peerFailed') throw answer.failure;
-    if (answer.kind === 'documentFailed') {
-      this.#counts.failed += 1;
-      const { folder, path, url } = item;
-      const { code, message } = answer.failure;
-      this.#deps.log.warn(
-        { event: 'verify-failed', folder, path, url, code },
-        `could not be looked up: ${itemName(item)}: ${message}`,
-      );
-    }
-    return 'never';
+    if (answer.kind === 'document') return;
+    this.#counts.failed += 1;
+    const { folder, path, url } = item;
+    const { code, message } = answer.failure;
+    this.#deps.log.warn(
+      { event: 'verify-failed', folder, path, url, code },
+      `could not be looked up: ${itemName(item)}: ${message}`,
+    );
   }
 }
 

@@ -22,7 +22,9 @@ class TitleJudge implements Judge<string, string> {
   readonly failures: string[] = [];
   again: 'later' | 'atOnce' | 'never' = 'later';
   provisionalMs = 0;
-  onUnsettled: () => Promise<void> | void = () => {};
+  onDecision: () => Promise<void> | void = () => {};
+  /** Called when the judge acts on an answer that counts. */
+  onSettled: (key: string) => void = () => {};
 
   constructor(readonly clock: FakeClock) {}
 
@@ -37,13 +39,16 @@ class TitleJudge implements Judge<string, string> {
 
   async settled(look: LookUp<string>): Promise<void> {
     this.settledAt.set(look.subject, this.clock.now());
+    this.onSettled(look.subject);
   }
 
-  async unsettled(_: LookUp<string>, answer: Answer) {
+  async whenAgain(_: LookUp<string>, answer: Answer) {
     if (answer.kind !== 'document') this.failures.push(answer.kind);
-    await this.onUnsettled();
+    await this.onDecision();
     return this.again;
   }
+
+  async unsettled() {}
 }
 
 /**
@@ -232,7 +237,7 @@ describe('a look-up', () => {
     expect([site.times.length, site.loop.isIdle]).toEqual([1, true]);
   });
 
-  it.each(['before its answer', 'while the judge acts on its answer'])(
+  it.each(['before its answer', 'while the judge decides about its answer'])(
     'that is replaced %s has no effect any more',
     async (when) => {
       const site = new Site().start();
@@ -242,7 +247,7 @@ describe('a look-up', () => {
         await answered.promise;
         return 'other';
       };
-      site.judge.onUnsettled = () => acted.promise;
+      site.judge.onDecision = () => acted.promise;
       site.loop.add(site.look('a'));
       await site.clock.advance(0);
       if (when !== 'before its answer') answered.resolve();
@@ -253,6 +258,7 @@ describe('a look-up', () => {
       acted.resolve();
       await site.clock.advance(29_999);
       expect(site.loop.get('a')).toBe(next);
+      expect(site.judge.titles).toHaveLength(when === 'before its answer' ? 0 : 1);
       expect(site.times).toHaveLength(1);
       await site.clock.advance(1);
       expect(site.settledAt('a')).toBe(30_000);
@@ -261,6 +267,19 @@ describe('a look-up', () => {
 });
 
 describe('the look-up loop', () => {
+  it('has no look-up of a document any more when the judge acts, so another one may begin', async () => {
+    const site = new Site().start();
+    let known: LookUp<string> | undefined = site.look('a');
+    site.judge.onSettled = (key) => {
+      known = site.loop.get(key);
+      if (site.times.length < 2) site.loop.add(site.look(key, 1_000));
+    };
+    site.loop.add(site.look('a'));
+    await site.clock.advance(60_000);
+    expect(known).toBeUndefined();
+    expect([site.times, site.settledAt('a')]).toEqual([[0, 1_000], 1_000]);
+  });
+
   it('gives each document its own answer if it asks for several in one request', async () => {
     const site = new Site({ isEmbedded: true });
     site.answer = (url) => (url.endsWith('1') ? 'other' : 'expected');
@@ -290,21 +309,19 @@ describe('the look-up loop', () => {
 
   it('drops evictable look-ups beyond its limit, but not one that settles', async () => {
     const site = new Site({ maxInMemory: 2 }).start();
-    site.answer = () => 'expected';
-    for (const key of ['a', 'b']) {
-      const options = { key, url: key, due: site.clock.now(), isEvictable: true } as const;
-      site.loop.add(new LookUp(key, { ...options, mode: 'otherwise' }));
-    }
+    const evictable = (key: string, dueInMs: number, mode: 'new' | 'otherwise' = 'new') => {
+      const due = site.clock.now() + dueInMs;
+      return new LookUp(key, { key, url: key, due, mode, isEvictable: true });
+    };
+    site.loop.add(evictable('a', 0, 'otherwise'));
+    for (const key of ['b', 'c', 'd']) site.loop.add(evictable(key, 60_000));
     await site.clock.advance(0);
-    for (const key of ['c', 'd']) {
-      const due = site.clock.now() + 1_000;
-      site.loop.add(new LookUp(key, { key, url: key, due, isEvictable: true }));
-    }
     const kept = ['a', 'b', 'c', 'd'].filter((key) => site.loop.get(key) !== undefined);
-    expect(kept).toEqual(['a', 'b']);
+    expect(kept).toEqual(['a', 'b', 'c']);
+    expect(site.loop.get('a')?.mode).toBe('settling');
     expect(site.loop.hasOverflowed).toBe(true);
     await site.clock.advance(HOLD_MS);
-    expect(site.settledAt('b')).toBe(HOLD_MS);
+    expect(site.settledAt('a')).toBe(HOLD_MS);
   });
 
   it('begins no look-up after the stop', async () => {

@@ -252,3 +252,25 @@ it('with a hold, a document that is still shown after it counts as removed only 
   expect(third - second).toBeGreaterThanOrEqual(HOLD_MS);
   expect([times.length, looked.length]).toEqual([1, 3]);
 });
+
+it('with a hold, a removal that an earlier run requested is looked up a hold after its request', async () => {
+  const HOLD_MS = 20_000;
+  const w = await withConfirmed(
+    1,
+    { ...QUICK, confirm: { ...QUICK.confirm, hold: HOLD_MS } },
+    (it) => {
+      withFakeClock(it);
+      it.tickMs = 1_000;
+    },
+  );
+  unlinkSync(join(w.root, 'f0'));
+  w.remove('f0');
+  w.peer.documents.clear();
+  const item = w.state.get('inbox', 'f0');
+  if (item?.status !== 'gone') throw new Error('f0 is not gone');
+  const requestedAt = w.clock.now();
+  w.state.put(removalLeft(removing(item, requestedAt), requestedAt));
+  await isRemoved(w, 'f0');
+  expect(w.clock.now() - requestedAt).toBeGreaterThanOrEqual(HOLD_MS);
+  expect(w.peer.removals).toEqual([]);
+});

@@ -145,6 +145,19 @@ describe('verify', () => {
     expect(looks).toBe(2);
   });
 
+  it('does not report an item that changed after its second look-up', async () => {
+    const w = await confirmedWorld(2);
+    w.peer.documents.clear();
+    const files: string[] = [];
+    for await (const line of verifying(w, { repair: true })) {
+      if (line.kind !== 'lost') continue;
+      files.push(line.file);
+      for (const path of ['f0', 'f1']) if (!files.includes(`inbox/${path}`)) w.remove(path);
+    }
+    expect(files).toHaveLength(1);
+    expect(w.state.counts()).toMatchObject({ gone: 1 });
+  });
+
   it.each([
     ['it was sent with', 'c', true],
     ['that another program uses', 'theirs', false],
