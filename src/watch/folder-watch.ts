@@ -53,7 +53,7 @@ export interface FolderStatus {
  * - *stopped*: the last mode. `stop` enters it from any other.
  *
  * The root is checked every few seconds, before each scan and before each removal. A file system
- * that is mounted below the root is held by itself (see FolderMounts).
+ * that is mounted below the root is checked on its own (see FolderMounts).
  *
  * A folder is *degraded* in addition to its mode while the system's limit of watches is reached. It
  * is then scanned more often, until one full scan has watched every directory.

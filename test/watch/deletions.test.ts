@@ -24,6 +24,20 @@ describe('the document of a removed file', () => {
     expect(inbox.logged('1 file was removed from "inbox"; its document goes, too')).toBe(1);
   });
 
+  it('stays in the peer until a full scan has ended', async () => {
+    const inbox = await sentInbox(['a', 'b']);
+    await inbox.start({ policy: { deletionPauseMs: 60_000 } });
+    const { lastScan } = inbox.folder;
+    inbox.remove('a');
+    await inbox.becomes({ a: 'gone' });
+    inbox.write('later');
+    await inbox.becomes({ later: 'pending' });
+    inbox.expect({ a: 'gone' });
+    expect(inbox.folder.lastScan).toBe(lastScan);
+    await inbox.watcher.rescan();
+    inbox.expect({ a: 'removing', b: 'accepted' });
+  });
+
   it('is removed if the file was removed while no watcher ran', async () => {
     const inbox = await sentInbox(['a', 'b']);
     await inbox.watcher.stop();

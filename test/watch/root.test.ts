@@ -9,9 +9,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { List } from '../../src/watch/lister.js';
 import { canMount, mount, run } from '../support/mounts.js';
 import { until } from '../support/wait.js';
-import { folderOf, Inbox } from './inbox.js';
+import { folderOf, Inbox, listHere } from './inbox.js';
 
 describe('a folder whose root', () => {
   it('is missing at the start is held, logged once, and scanned when the root appears', async () => {
@@ -46,6 +47,24 @@ describe('a folder whose root', () => {
     await inbox.idle();
     inbox.write('sub/b.txt');
     await inbox.becomes({ 'sub/b.txt': 'pending', 'sub/a.txt': 'pending' });
+  });
+
+  it('goes away in the middle of a scan keeps its items', async () => {
+    const inbox = new Inbox(['d/a.txt', 'b.txt']);
+    let goesAway = false;
+    const list: List = async (order) => {
+      if (goesAway && order.directory.endsWith('/d')) {
+        goesAway = false;
+        renameSync(inbox.root, `${inbox.root}.away`);
+      }
+      return await listHere(order);
+    };
+    await inbox.start({ hints: false, list, policy: { rootCheckMs: 3_600_000 } });
+    goesAway = true;
+    await inbox.rescan();
+    expect(goesAway).toBe(false);
+    inbox.expect({ 'd/a.txt': 'pending', 'b.txt': 'pending' });
+    expect(inbox.folder).toMatchObject({ state: 'held', failure: { code: 'FOLDER_MISSING' } });
   });
 
   it('goes away or comes back reports the change; until the first check it counts as missing', async () => {
