@@ -34,6 +34,7 @@ type Run = typeof runArbitrary extends fc.Arbitrary<infer T> ? T : never;
 const actionArbitrary = fc.oneof(
   fc.record({ edit: editArbitrary }),
   fc.record({ change: changeArbitrary }),
+  fc.record({ conflict: editArbitrary }),
   fc.record({ run: runArbitrary }),
   /**
    * The file is opened in an editor; others change something, and that reaches the file; then the
@@ -84,6 +85,7 @@ class Model {
   async act(action: Action): Promise<void> {
     if ('edit' in action) this.edit(action.edit);
     else if ('change' in action) this.change(action.change);
+    else if ('conflict' in action) this.conflict(action.conflict);
     else if ('run' in action) await this.run(action.run);
     else {
       if (action.open) this.open();
@@ -144,6 +146,15 @@ class Model {
       this.#takeAway({ [column]: row[column] ?? '' });
       row[column] = what === 'set' ? this.#newOfTheirs() : '';
     }
+  }
+
+  /** The person and the others set the same cell. */
+  conflict(edit: Edit): void {
+    const rows = this.world.rows();
+    const { pk } = rows[edit.row % Math.max(rows.length, 1)] ?? {};
+    const key = KEYS.find((key) => key === pk);
+    this.edit({ ...edit, do: 'set' });
+    if (key !== undefined) this.change({ do: 'set', key, column: edit.column });
   }
 
   /** The file is opened in an editor, as it was mirrored last. */

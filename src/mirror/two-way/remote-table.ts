@@ -120,3 +120,9 @@ export class RemoteTable {
 function* groupsOf<T>(all: readonly T[]): Generator<readonly T[]> {
   for (let at = 0; at < all.length; at += ROWS_PER_PUSH) yield all.slice(at, at + ROWS_PER_PUSH);
 }
+
+/** Returns the conditions that the push itself may have caused. */
+export function conditionsOfPush({ set, deletes }: Changes, before: Grid): readonly string[] {
+  const isEmptied = set.length === 0 && deletes.length === before.rows.size;
+  return ['COLUMNS_LOST', 'ROWS_LOST', ...(isEmptied ? ['TABLE_EMPTY'] : [])];
+}

@@ -21,7 +21,7 @@ import {
   merge,
   NO_CHANGES,
 } from './merge.js';
-import type { RemoteCopy, RemoteTable } from './remote-table.js';
+import { conditionsOfPush, type RemoteCopy, type RemoteTable } from './remote-table.js';
 import { assignKeys } from './row-keys.js';
 import { findStaleCopy, type StaleCopy, staleNotes } from './stale-copy.js';
 
@@ -385,12 +385,6 @@ async function localGrid(
   const newest = synced?.base.grid;
   const isTaken = staleCopy?.hasRow ?? ((pk: string) => newest?.rows.has(pk) === true);
   return { columns, rows: await assignKeys(rows, isTaken, synced?.base.salt ?? '') };
-}
-
-/** Returns the conditions that the push itself may have caused. */
-function conditionsOfPush({ set, deletes }: Changes, before: Grid): readonly string[] {
-  const isEmptied = set.length === 0 && deletes.length === before.rows.size;
-  return ['COLUMNS_LOST', 'ROWS_LOST', ...(isEmptied ? ['TABLE_EMPTY'] : [])];
 }
 
 /** Returns the changes since the base that came from the file, and not from the peer. */
