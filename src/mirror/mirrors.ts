@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import PQueue from 'p-queue';
 import type { MirrorConfig } from '../config/config.js';
+import { nearest } from '../lib/edit-distance.js';
 import { HealthCheck } from '../lib/health.js';
-import { nearest } from '../lib/text.js';
 import { PeerError } from '../peer/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
