@@ -5,8 +5,8 @@ import { shownTitle } from './content.js';
 import { findDocument } from './document-endpoints.js';
 import { originOf, timeOf } from './markup.js';
 import { parseQuery } from './query.js';
-import { marked } from './search.js';
 import type { Body, Context } from './server.js';
+import { marked } from './snippets.js';
 
 const MOST_PARTS = 1_000_000;
 /** Characters of a text that are made ready in one go. */

@@ -58,7 +58,7 @@ const DOCUMENT =
 /** The tables that hold a document, and the column with its number. */
 const HOLDERS = [
   ['words', 'rowid'],
-  ['beginnings', 'rowid'],
+  ['prefixes', 'rowid'],
   ['texts', 'document'],
   ['documents', 'id'],
 ] as const;
@@ -97,23 +97,21 @@ export class DocumentStore {
 
   /** One part of a document's text, the first being 0; undefined past the end. */
   textPart(id: number, part: number): string | undefined {
-    const sql = 'SELECT body, deflated FROM texts WHERE document = ? AND part = ?';
+    const sql = 'SELECT deflated FROM texts WHERE document = ? AND part = ?';
     const row = this.#database.row(sql, id, part);
-    if (!row) return undefined;
-    const body = bytes(row, 'body');
-    return (int(row, 'deflated') === 1 ? inflateRawSync(body) : body).toString();
+    return row && inflateRawSync(bytes(row, 'deflated')).toString();
   }
 
   /** How many documents there are, in all or in a collection. */
   count(of: 'documents' | { readonly collection: string }): number {
     const name = typeof of === 'string' ? of : `in ${of.collection}`;
-    const row = this.#database.row('SELECT value FROM tally WHERE name = ?', name);
+    const row = this.#database.row('SELECT value FROM counts WHERE name = ?', name);
     return row ? int(row, 'value') : 0;
   }
 
   /** The collections with the most documents. */
   collections(limit: number): string[] {
-    const sql = `SELECT substr(name, 4) AS name FROM tally
+    const sql = `SELECT substr(name, 4) AS name FROM counts
       WHERE name >= 'in ' AND name < 'in!' AND value > 0 ORDER BY value DESC, name LIMIT ?`;
     return this.#database.rows(sql, limit).map((row) => text(row, 'name'));
   }
@@ -124,25 +122,6 @@ export class DocumentStore {
     const digest = createHash('sha256').update(pushed.data).digest('hex');
     if (before && text(before, 'digest') === digest) this.#touch(before, pushed);
     else this.#replace(before, pushed, digest);
-  }
-
-  /** The first document that an older peer had accepted and not yet indexed. */
-  firstQueued(): (Pushed & { readonly seq: number }) | undefined {
-    const sql =
-      'SELECT seq, url, collections, load_date AS loadDate, data FROM queue ORDER BY seq LIMIT 1';
-    const row = this.#database.row(sql);
-    if (row === undefined) return undefined;
-    return {
-      ...row,
-      collections: collectionsOf(row),
-      data: bytes(row, 'data'),
-    } as unknown as Pushed & {
-      seq: number;
-    };
-  }
-
-  dropQueued(seq: number): void {
-    this.#database.run('DELETE FROM queue WHERE seq = ?', seq);
   }
 
   /** Removes documents, all of them or none. @returns whether each was there */
@@ -165,7 +144,7 @@ export class DocumentStore {
       Math.max(MERGED_AT_LEAST, Math.ceil(ms * MERGED_PER_MS)),
       MERGED_AT_MOST,
     );
-    for (const table of ['words', 'beginnings'])
+    for (const table of ['words', 'prefixes'])
       this.#database.run(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ?)`, pages);
   }
 
@@ -196,9 +175,9 @@ export class DocumentStore {
     const content = readContent(url, data);
     const body = indexable(content.text);
     const id = this.#database.run(
-      `INSERT INTO documents (url, urlhash, title, collections, size, words, digest, last_modified, load_date, seq,
+      `INSERT INTO documents (url, urlhash, title, collections, size, words, digest, last_modified, load_date,
       author, date, language, id)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
       collections = excluded.collections, size = excluded.size, words = excluded.words, digest = excluded.digest,
       last_modified = excluded.last_modified, load_date = excluded.load_date,
       author = excluded.author, date = excluded.date, language = excluded.language`,
@@ -224,33 +203,6 @@ export class DocumentStore {
     this.#keepWords(document, content.title, url, body, before !== undefined);
   }
 
-  /** The newest document that an older peer indexed and that is not yet in the present format. */
-  nextToRenew(): Document | undefined {
-    const most = this.#database.row("SELECT value FROM tally WHERE name = 'to renew'");
-    const sql = `${DOCUMENT} WHERE id <= ? ORDER BY id DESC LIMIT 1`;
-    return most && toDocument(this.#database.row(sql, int(most, 'value')));
-  }
-
-  /** Indexes a document again from its text. */
-  renew({ id, title, url }: Document): void {
-    const parts: Buffer[] = [];
-    for (
-      let text = this.textPart(id, 0);
-      text !== undefined;
-      text = this.textPart(id, parts.length)
-    )
-      parts.push(Buffer.from(text));
-    const text = Buffer.concat(parts);
-    this.#keepText(id, text, true);
-    this.#keepWords(id, title, url, indexable(text), true);
-  }
-
-  /** Goes on with the documents before this one. */
-  wasRenewed({ id }: Document): void {
-    const next = '(SELECT coalesce(max(id), 0) FROM documents WHERE id < ?)';
-    this.#database.run(`UPDATE tally SET value = ${next} WHERE name = 'to renew'`, id);
-  }
-
   #regroup(id: number, before: readonly string[], after: readonly string[]): void {
     for (const collection of before.filter((c) => !after.includes(c))) {
       this.#database.run(
@@ -272,15 +224,15 @@ export class DocumentStore {
       let end = Math.min(start + TEXT_PART, body.length);
       while (end < body.length && ((body[end] ?? 0) & 0xc0) === 0x80) end -= 1;
       const deflated = deflateRawSync(body.subarray(start, end), { level: 1 });
-      const sql = 'INSERT INTO texts (document, part, body, deflated) VALUES (?, ?, ?, 1)';
+      const sql = 'INSERT INTO texts (document, part, deflated) VALUES (?, ?, ?)';
       this.#database.run(sql, id, part, deflated);
       start = end;
     }
   }
 
   /**
-   * The beginnings of the words of titles and names stand beside these: what is typed is looked for
-   * there first.
+   * Indexes the words of a document. In the columns title and name, the prefixes of the words
+   * follow them: a prefix is ranked by these columns.
    */
   #keepWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
     const insert = isKnown ? 'REPLACE' : 'INSERT';
@@ -294,7 +246,7 @@ export class DocumentStore {
     );
     const letters = prefixes(Buffer.concat([...heads.flatMap((head) => [head, BLANK]), body]));
     this.#database.run(
-      `${insert} INTO beginnings (rowid, letters) VALUES (?, CAST(? AS TEXT))`,
+      `${insert} INTO prefixes (rowid, letters) VALUES (?, CAST(? AS TEXT))`,
       id,
       letters,
     );
@@ -302,7 +254,7 @@ export class DocumentStore {
 
   #count(name: string, change: number): void {
     const sql =
-      'INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value';
+      'INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value';
     this.#database.run(sql, name, change);
   }
 }

@@ -59,13 +59,22 @@ export const failures = {
   databaseDamaged: (path: string, cause: unknown): ErrorParts => ({
     code: 'EMBEDDED_DIR_DAMAGED',
     message: `The embedded peer's database ${path} cannot be read: ${messageOf(cause)}.`,
-    hint: 'Restore it from a backup, or move it away: an empty one is made, and the documents are pushed again.',
+    hint: 'Restore it from a backup, or move it away: the peer makes an empty one, and `peersync verify --all --repair` pushes the files of your folders again.',
     details: { path },
   }),
   databaseNewer: (path: string, found: number, known: number): ErrorParts => ({
     code: 'EMBEDDED_DIR_NEWER',
     message: `The embedded peer's database ${path} has format ${found}; this peersync knows up to ${known}.`,
     hint: 'Run the newer peersync that wrote it, or name another directory.',
+    details: { path, found, known },
+  }),
+  databaseOlder: (path: string, found: number, known: number): ErrorParts => ({
+    code: 'EMBEDDED_DIR_OLDER',
+    message: `The embedded peer's database ${path} has format ${found}, which an earlier peersync wrote. This one reads format ${known} only.`,
+    hint:
+      `Move it away (\`mv ${shellWord(path)} ${shellWord(`${path}.old`)}\`) and start peersync again: \`peersync verify --all --repair\` ` +
+      'then pushes the files of your folders again. Shared objects are kept. Tables, and documents ' +
+      'that no folder has, are in the old file alone: save what you need of them with the earlier peersync before.',
     details: { path, found, known },
   }),
   passwordUnusable: (path: string, why: string): ErrorParts => ({

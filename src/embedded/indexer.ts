@@ -76,43 +76,6 @@ export class Indexer {
     return pushed.map((each) => !unfit.has(each));
   }
 
-  /**
-   * Brings what an older peer left to the present, as slowly as it can: its queue, then documents
-   * that are not in the present format.
-   */
-  async renew(): Promise<void> {
-    const { clock, documents, log } = this.#options;
-    try {
-      while (!this.#isStopped) {
-        const queued = documents.firstQueued();
-        if (queued === undefined) break;
-        const { seq, ...pushed } = queued;
-        this.#wholly(
-          pushed.url,
-          () => documents.index(pushed),
-          () => documents.dropQueued(seq),
-        );
-        await othersTurns();
-      }
-      while (!this.#isStopped) {
-        const document = documents.nextToRenew();
-        if (document === undefined) break;
-        this.#wholly(
-          document.url,
-          () => documents.renew(document),
-          () => documents.wasRenewed(document),
-        );
-        await clock.sleep(SLICE_MS);
-      }
-    } catch (error) {
-      const why = messageOf(error);
-      log.error(
-        { err: why },
-        `The index of an older peer was not wholly made anew (${why}); the next start goes on with it`,
-      );
-    }
-  }
-
   /** Somebody searches: the work is cut into shorter slices for a while. */
   makeRoom(): void {
     this.#searchedAt = this.#options.clock.now();
@@ -121,23 +84,6 @@ export class Indexer {
   /** No slice begins any more. */
   stop(): void {
     this.#isStopped = true;
-  }
-
-  /** Does both in one transaction; where `work` fails, `conclude` alone. */
-  #wholly(url: string, work: () => void, conclude: () => void): void {
-    const { database, documents } = this.#options;
-    const both = () => {
-      work();
-      documents.merge(0);
-      conclude();
-    };
-    try {
-      database.transaction(both);
-    } catch (error) {
-      if (isDiskFailure(error)) throw error;
-      this.#tell(url, error);
-      database.transaction(conclude);
-    }
   }
 
   #tell(url: string, error: unknown): void {

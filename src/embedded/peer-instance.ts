@@ -98,12 +98,6 @@ export async function openPeerInstance(
     for (const form of ['html', 'json']) handlers[`${path}.${form}`] = handle;
   try {
     const server = await openServer(handlers, options, deps);
-    if (documents.nextToRenew())
-      log.info(
-        {},
-        'The index of an older peer is made anew in the background; until then beginnings of words take longer',
-      );
-    void indexer.renew();
     clearDropped(tables, log);
     const close = async (): Promise<void> => {
       await server.close();

@@ -181,7 +181,7 @@ export class TableStore {
     this.#database.transaction(() => {
       this.#database.run('DELETE FROM tables WHERE id = ?', id);
       this.#database.run('DELETE FROM table_columns WHERE in_table = ?', id);
-      this.#database.run('INSERT INTO table_refuse VALUES (?)', id);
+      this.#database.run('INSERT INTO dropped_tables VALUES (?)', id);
     });
   }
 
@@ -192,15 +192,14 @@ export class TableStore {
    */
   async clearDropped(): Promise<void> {
     const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${BITE})`;
-    const next = () => this.#database.row('SELECT in_table FROM table_refuse LIMIT 1');
+    const next = () => this.#database.row('SELECT id FROM dropped_tables LIMIT 1');
     for (; this.#database.isOpen && next(); await nextTurn()) {
-      const id = int(next(), 'in_table');
+      const id = int(next(), 'id');
       const end = this.#clock.now() + SLICE_MS;
       this.#database.transaction(() => {
         do this.#database.run(bite, id);
         while (this.#hasRows(id) && this.#clock.now() < end);
-        if (!this.#hasRows(id))
-          this.#database.run('DELETE FROM table_refuse WHERE in_table = ?', id);
+        if (!this.#hasRows(id)) this.#database.run('DELETE FROM dropped_tables WHERE id = ?', id);
       });
     }
   }
@@ -212,9 +211,8 @@ export class TableStore {
   }
 
   #create(name: string): StoredTable {
-    // Keys were numbers once, and the last one is not needed any more.
     const id = this.#database.run(
-      'INSERT INTO tables (name, rows, last_key) VALUES (?, 0, 0)',
+      'INSERT INTO tables (name, rows) VALUES (?, 0)',
       Buffer.from(name),
     );
     return { id, name, rows: 0 };

@@ -43,7 +43,7 @@ export function readBuild(): Build {
 }
 
 /**
- * Returns version, build and Node, as `--version` shows them: `peersync 0.1.0 (a8e24bf, 2026-11-21,
+ * Returns version, build and Node, as `--version` shows them: `peersync 0.2.0 (a8e24bf, 2026-11-21,
  * Node 20.20.2)`.
  */
 export function versionText({ commit, date, modified }: Build = readBuild()): string {

@@ -4,7 +4,6 @@ import { type NormalUrl, normaliseUrl } from '../../src/embedded/content.js';
 import { Database, int } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
 import { Indexer } from '../../src/embedded/indexer.js';
-import { findDocuments } from '../../src/embedded/query.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -73,7 +72,7 @@ it('others have their turns between documents that take long, and after a stop n
 it('the index stays in few pieces, as each transaction merges some', async () => {
   const { database, index } = setUp();
   const pieces = () =>
-    ['words', 'beginnings'].map((table) => {
+    ['words', 'prefixes'].map((table) => {
       const sql = `SELECT count(DISTINCT id >> 37) AS n FROM ${table}_data WHERE id > 10`;
       return int(database.row(sql), 'n');
     });
@@ -81,49 +80,4 @@ it('the index stays in few pieces, as each transaction merges some', async () =>
     await index(n, `word${n}`);
     expect(Math.max(...pieces())).toBeLessThan(10);
   }
-});
-
-it('what an older peer had accepted and not yet indexed is indexed', async () => {
-  const { database, documents, indexer } = setUp();
-  const sql =
-    "INSERT INTO queue (url, collections, load_date, data) VALUES (?, '[\"c\"]', 7, x'41')";
-  for (const n of [1, 2]) database.run(sql, url(n));
-  await indexer.renew();
-  expect(documents.find('url', url(2))).toMatchObject({
-    collections: ['c'],
-    loadDate: 7,
-    words: 1,
-  });
-  expect([documents.count('documents'), documents.firstQueued()]).toEqual([2, undefined]);
-});
-
-it('what an older peer indexed is found by the beginnings of its words before it is made anew', async () => {
-  const { database, documents, index } = setUp();
-  await index(1, '# Green tea\n\nwith wooden spoons');
-  const last = documents.find('url', url(1))?.id ?? 0;
-  database.run('DELETE FROM beginnings');
-  database.run("INSERT INTO tally VALUES ('to renew', ?)", last);
-  await index(2, '# Green tea\n\nwith wooden spoons');
-  for (const query of ['wood', 'wo', 'tea', 'title:gree', 'green-te', 'wooden spoo', 'tea -wine*'])
-    expect([query, totalOf(query)]).toEqual([query, 2]);
-  expect(totalOf('tea -wo*')).toBe(0);
-
-  function totalOf(query: string): number {
-    const request = { query, collection: '', offset: 0, limit: 10 };
-    const { found, total } = findDocuments(request, { database, documents });
-    expect(found).toHaveLength(total);
-    return total;
-  }
-});
-
-it('nothing is made anew, or told, after a stop', async () => {
-  const { clock, database, errors, index, indexer } = setUp();
-  for (const n of [1, 2]) await index(n, 'x');
-  database.run("INSERT INTO tally VALUES ('to renew', 2)");
-  const renewed = indexer.renew();
-  indexer.stop();
-  database.close();
-  await clock.advance(100);
-  await renewed;
-  expect(errors).toEqual([]);
 });

@@ -17,15 +17,9 @@ import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import { inflateRawSync } from 'node:zlib';
 import sqlite from 'node-sqlite3-wasm';
 import { describe, expect, it } from 'vitest';
-import { Database, int } from '../../src/embedded/database.js';
-import { DocumentStore } from '../../src/embedded/documents.js';
 import type { EmbeddedPeer } from '../../src/embedded/embedded-peer.js';
-import { Indexer } from '../../src/embedded/indexer.js';
-import { findDocuments } from '../../src/embedded/query.js';
-import { systemClock } from '../../src/lib/clock.js';
 import type { PeersyncError } from '../../src/lib/errors.js';
 import { type Logger, silentLogger } from '../../src/lib/logger.js';
 import { PeerClient } from '../../src/peer/client.js';
@@ -78,21 +72,6 @@ async function spawnPeer(dir: string) {
     return ended;
   };
   return { ...ready, kill };
-}
-
-/** As the peer before the present one kept it. */
-function makeFormat2(dir: string): void {
-  const database = new Database(dir);
-  for (const { document = null, part = null, body } of database.rows('SELECT * FROM texts')) {
-    const sql = 'UPDATE texts SET body = ? WHERE document = ? AND part = ?';
-    database.run(sql, inflateRawSync(body as Uint8Array), document, part);
-  }
-  for (const table of ['vocabulary', 'beginnings']) database.run(`DROP TABLE ${table}`);
-  for (const column of ['author', 'date', 'language'])
-    database.run(`ALTER TABLE documents DROP COLUMN ${column}`);
-  database.run('ALTER TABLE texts DROP COLUMN deflated');
-  database.run('PRAGMA user_version = 2');
-  database.close();
 }
 
 /** Why it does not start in a directory. */
@@ -354,45 +333,6 @@ describe('an embedded peer', () => {
     expect(database.get('PRAGMA integrity_check')).toEqual({ integrity_check: 'ok' });
     database.close();
   }, 120_000);
-
-  it('finds what an older peer indexed, makes its index anew, and goes on with that after a kill', async () => {
-    const dir = temporaryDirectory();
-    const peer = await start(dir);
-    const documents = Array.from({ length: 150 }, (_, n) => [
-      `http://h/${n}`,
-      `heading\n\nbeginning${n}`,
-    ]);
-    await push(peer, Object.fromEntries(documents));
-    await peer.close();
-    makeFormat2(dir);
-    const changedAt = () => statSync(join(dir, 'peer.sqlite-wal')).mtimeMs;
-    const left = [150];
-    for (let run = 0; run < 2; run += 1) {
-      const old = await spawnPeer(dir);
-      const before = changedAt();
-      for (const query of ['be', 'begi', 'beginning149 head'])
-        expect((await search(old, { query })).total, query).toBe(query.length > 4 ? 1 : 150);
-      await until(() => changedAt() > before, 'some are made anew');
-      await old.kill();
-      const database = new Database(dir);
-      left.push(int(database.row("SELECT value FROM tally WHERE name = 'to renew'"), 'value'));
-      database.close();
-    }
-    const [all = 0, some = 0, few = 0] = left;
-    expect([some < all, few < some, few >= 0]).toEqual([true, true, true]);
-    const database = new Database(dir);
-    const store = new DocumentStore(database);
-    await new Indexer({
-      database,
-      documents: store,
-      clock: systemClock,
-      log: silentLogger,
-    }).renew();
-    expect(store.nextToRenew()).toBeUndefined();
-    const request = { query: 'begi', collection: '', offset: 0, limit: 1 };
-    expect(findDocuments(request, { database, documents: store }).total).toBe(150);
-    database.close();
-  });
 
   it('tells of a disk that is full, accepts nothing meanwhile, and goes on when there is room', async (context) => {
     const dir = join(temporaryDirectory(), 'small');

@@ -4,10 +4,11 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { normaliseUrl } from '../../src/embedded/content.js';
 import { Database } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
+import { findDocuments } from '../../src/embedded/find.js';
 import { Site } from '../../src/embedded/markup.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
-import { findDocuments, parseQuery } from '../../src/embedded/query.js';
-import { bodyOf, marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
+import { parseQuery } from '../../src/embedded/query.js';
+import { bodyOf, marked, snippetAt, snippetOf } from '../../src/embedded/snippets.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { cpuMs } from '../support/cpu.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -256,9 +257,9 @@ type Term = ReturnType<typeof parseQuery>['terms'][number];
 
 /** Whether a document of a title, a name and a body has what a term asks for. */
 function has(fields: readonly string[][], term: Term, isExcluded = false): boolean {
-  const { words, variants, isBeginning, isInTitle } = term;
+  const { words, variants, isPrefix, isInTitle } = term;
   const last = words.at(-1) ?? '';
-  const isOpen = isBeginning && [...last].length > 1;
+  const isOpen = isPrefix && [...last].length > 1;
   const isIn = (before: readonly string[], ends: readonly string[], mayGoOn: boolean) =>
     (isInTitle ? fields.slice(0, 1) : fields).some((text) =>
       text.some((word, at) => {
@@ -299,7 +300,7 @@ describe('a query', () => {
     ['finds all spellings from plain letters', 'brucke', 'a b'],
     ['finds ae from umlauts', 'Brücke', 'a b'],
     ['knows title:', 'title:react', 'c'],
-    ['knows title: with a beginning', 'title:rea', 'c e'],
+    ['knows title: with a prefix', 'title:rea', 'c e'],
     ['knows site:', 'tea site:other.org', 'e'],
     ['knows site: as it is written', 'site:Köln.de/dom', 'g'],
     ['knows site: that can be none', 'site:kö_%ln.de', ''],
@@ -346,7 +347,7 @@ describe('a query', () => {
     ['gardens -newe* -"new york*"', 'yorkshire'],
     ['gardens -title:gre*', 'yorkshire'],
   ])(
-    'counts what it finds, all spellings of a beginning and phrases in their order: %s',
+    'counts what it finds, all spellings of a prefix and phrases in their order: %s',
     async (query, names) => {
       const peer = await peerWith(spellings);
       const { items, total, corrected } = await search(peer, { query });

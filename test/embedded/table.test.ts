@@ -242,7 +242,7 @@ describe('a table is deleted', () => {
       const database = new Database(dir);
       const count = (of: string): number =>
         int(database.row(`SELECT count(*) AS n FROM ${of}`), 'n');
-      const counts = [count('table_rows'), count('table_refuse')];
+      const counts = [count('table_rows'), count('dropped_tables')];
       database.close();
       return counts;
     };
