@@ -1,9 +1,9 @@
 import type { Clock } from '../lib/clock.js';
+import { Yielder } from '../lib/slices.js';
 import { type CitationRecord, citationPage, type OtherDocument } from './citation-page.js';
 import { type Database, int } from './database.js';
 import { findDocument } from './document-endpoints.js';
 import type { Document, DocumentStore } from './documents.js';
-import { Slices } from './form.js';
 import type { Context } from './server.js';
 import { fold, wordsOf } from './words.js';
 
@@ -86,7 +86,7 @@ export class Citations {
     ch: number,
     isGone: () => boolean,
   ): Promise<CitationRecord> {
-    const slices = new Slices(this.#clock);
+    const yielder = new Yielder(this.#clock);
     const { id, url, urlhash, title } = document;
     const { text: whole, isWhole } = this.#textOf(id);
     const texts: string[] = [];
@@ -97,14 +97,14 @@ export class Citations {
       more ||= texts.length === MOST_SENTENCES;
       if (isGone() || texts.length === MOST_SENTENCES) break;
       texts.push(text);
-      await slices.pause();
+      await yielder.turn();
       if (text.length < SHORTEST_CITED || wanted.has(text)) continue;
       const entry = { comparable: comparableSentence(text), holders: new Set<number>() };
       wanted.set(text, entry);
       for (const other of this.#candidates(text, id))
         candidates.set(other, [...(candidates.get(other) ?? []), entry]);
     }
-    more = !(await this.#compare(candidates, slices, isGone)) || more;
+    more = !(await this.#compare(candidates, yielder, isGone)) || more;
 
     const others = new Map<number, OtherDocument>();
     const sentences: CitationRecord['sentences'][number][] = [];
@@ -112,7 +112,7 @@ export class Citations {
       const appearsIn: string[] = [];
       for (const holder of wanted.get(text)?.holders ?? []) {
         const found = others.get(holder) ?? this.#documents.find('id', holder);
-        await slices.pause();
+        await yielder.turn();
         if (!found) continue;
         const before = others.get(holder)?.sentences ?? 0;
         others.set(holder, { url: found.url, title: found.title, sentences: before + 1 });
@@ -158,7 +158,7 @@ export class Citations {
   /** Whether all of it was compared. */
   async #compare(
     candidates: ReadonlyMap<number, readonly Wanted[]>,
-    slices: Slices,
+    yielder: Yielder,
     isGone: () => boolean,
   ): Promise<boolean> {
     let left = MOST_COMPARED;
@@ -173,7 +173,7 @@ export class Citations {
         const within = comparable(overlap + text);
         for (const sentence of open) {
           if (within.includes(sentence.comparable)) sentence.holders.add(id);
-          await slices.pause();
+          await yielder.turn();
         }
         open = open.filter(({ holders }) => !holders.has(id));
         overlap = (overlap + text).slice(-OVERLAP);

@@ -1,9 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Busboy, type BusboyConfig, type BusboyInstance } from '@fastify/busboy';
-import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 
 /** A request that is refused: why, in one sentence, for whoever sent it. */
@@ -15,33 +13,6 @@ export class Refusal extends Error {
     super(why);
     this.status = status;
     this.headers = headers;
-  }
-}
-
-/** Work between two turns of the loop, in milliseconds. */
-const SLICE_MS = 8;
-
-/**
- * Cuts long work into slices: everybody else has a turn at a `pause` that comes after SLICE_MS of
- * work.
- */
-export class Slices {
-  readonly #clock: Clock;
-  #began: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#began = clock.now();
-  }
-
-  get isOver(): boolean {
-    return this.#clock.now() - this.#began >= SLICE_MS;
-  }
-
-  async pause(): Promise<void> {
-    if (!this.isOver) return;
-    await nextTurn();
-    this.#began = this.#clock.now();
   }
 }
 

@@ -7,13 +7,14 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { EMBEDDED_HEADER, VERSION } from '../lib/process.js';
+import { Yielder } from '../lib/slices.js';
 import { listenInPrivate, type SocketPath } from '../lib/socket.js';
 import { escapeMarkup } from '../web/markup.js';
 import { isForeign, webServer } from '../web/server.js';
 import { type Administrator, admit } from './access.js';
 import { type Database, isDiskFailure } from './database.js';
 import type { DocumentStore } from './documents.js';
-import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
+import { type Form, type FormLimits, type FormReader, Refusal, SMALL } from './form.js';
 import type { Indexer } from './indexer.js';
 import type { Site } from './markup.js';
 import type { TableStore } from './table-store.js';
@@ -295,16 +296,16 @@ async function* paced(
   { raw, request: { url } }: FastifyReply,
   { clock, log }: PeerDeps,
 ): AsyncGenerator<string> {
-  const slices = new Slices(clock);
+  const yielder = new Yielder(clock);
   let held = '';
   try {
     for await (const piece of body) {
       held += piece;
-      if (held.length < CHUNK && !slices.isOver) continue;
+      if (held.length < CHUNK && !yielder.isDue) continue;
       if (held !== '') yield held;
       held = '';
       if (raw.closed) return;
-      await slices.pause();
+      await yielder.turn();
     }
     if (held !== '') yield held;
   } catch (error) {

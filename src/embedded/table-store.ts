@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
 import { newRowKey } from '../lib/row-key.js';
+import { inSlices, nextTurn, Yielder } from '../lib/slices.js';
 import { bytes, type Database, int, type Row } from './database.js';
 import { Refusal } from './form.js';
 
@@ -31,11 +31,10 @@ export interface RowChoice {
 
 export const LONGEST_NAME = 500;
 export const MOST_COLUMNS = 1_000;
-/** Rows are read in groups of about so many bytes or milliseconds. */
+/** The size of a group of rows, in bytes. A group also ends with its slice of time. */
 const GROUP_BYTES = 262_144;
-const SLICE_MS = 5;
-/** Rows that are deleted between two turns of the loop. */
-const BITE = 100;
+/** The rows that one transaction deletes. */
+const DELETED_AT_ONCE = 100;
 
 const ROWS = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk > ? ORDER BY pk`;
 const ROW = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk = ?`;
@@ -95,7 +94,7 @@ export class TableStore {
     let last: Buffer = Buffer.from(choice.after ?? '');
     for (let more = true; more && left > 0; ) {
       const group: StoredRow[] = [];
-      const end = this.#clock.now() + SLICE_MS;
+      const slice = new Yielder(this.#clock);
       let size = 0;
       more = false;
       if (!this.#database.row('SELECT 1 FROM tables WHERE id = ?', table.id))
@@ -110,7 +109,7 @@ export class TableStore {
           group.push(row);
           left -= 1;
         }
-        more = pk === undefined && (size > GROUP_BYTES || this.#clock.now() > end);
+        more = pk === undefined && (size > GROUP_BYTES || slice.isDue);
         return left > 0 && !more;
       });
       yield group;
@@ -156,13 +155,11 @@ export class TableStore {
    */
   async deleteRows(name: string, keys: readonly string[]): Promise<string[]> {
     const deleted: string[] = [];
-    for (let at = 0; at < keys.length; at += BITE) {
+    for await (const slice of inSlices(keys, DELETED_AT_ONCE)) {
       this.#database.transaction(() => {
         const table = this.find(name);
-        if (table)
-          deleted.push(...keys.slice(at, at + BITE).filter((key) => this.#deleteRow(table, key)));
+        if (table) deleted.push(...slice.filter((key) => this.#deleteRow(table, key)));
       });
-      await nextTurn();
     }
     return deleted;
   }
@@ -191,14 +188,14 @@ export class TableStore {
    * the start.
    */
   async clearDropped(): Promise<void> {
-    const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${BITE})`;
+    const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${DELETED_AT_ONCE})`;
     const next = () => this.#database.row('SELECT id FROM dropped_tables LIMIT 1');
     for (; this.#database.isOpen && next(); await nextTurn()) {
       const id = int(next(), 'id');
-      const end = this.#clock.now() + SLICE_MS;
+      const slice = new Yielder(this.#clock);
       this.#database.transaction(() => {
         do this.#database.run(bite, id);
-        while (this.#hasRows(id) && this.#clock.now() < end);
+        while (this.#hasRows(id) && !slice.isDue);
         if (!this.#hasRows(id)) this.#database.run('DELETE FROM dropped_tables WHERE id = ?', id);
       });
     }

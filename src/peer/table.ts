@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseBounded } from '../lib/json.js';
+import { nextTurn } from '../lib/slices.js';
 import { isObject, type StreamedAnswer, Unreadable } from './answer.js';
 import { PeerError } from './errors.js';
 

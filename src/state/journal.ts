@@ -1,7 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import type { Adapter } from 'lowdb';
 import { syncDirectory } from '../lib/atomic.js';
@@ -9,6 +8,7 @@ import type { Clock } from '../lib/clock.js';
 import type { PeersyncError } from '../lib/errors.js';
 import { joinPath } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
+import { nextTurn, Pace } from '../lib/slices.js';
 import { counted } from '../lib/text.js';
 import { AcknowledgedFile, readAcknowledged } from './acknowledged.js';
 import { Changes, CommittedEntries } from './committed.js';
@@ -742,10 +742,10 @@ function checkVersion(line: Readonly<Partial<typeof VERSIONS>>, dir: string): vo
 
 /** Deletes the records whose URL base is missing; returns the count. */
 async function dropUnreadable({ entries }: StateData): Promise<number> {
-  let [looked, dropped] = [0, 0];
+  const pace = new Pace();
+  let dropped = 0;
   for (const [folder, directory, name, line] of entries.lines()) {
-    looked += 1;
-    if (looked % 5_000 === 0) await nextTurn();
+    if (pace.step()) await nextTurn();
     const base = baseOf(line);
     if (Number.isNaN(base) || entries.bases[base] !== undefined) continue;
     // The number is not reused: the journal has lines with it until the next snapshot.
