@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Config } from '../config/config.js';
 import { pageInPackage } from '../lib/documentation.js';
 import { PeersyncError } from '../lib/errors.js';
 import { jsonWithConfig } from '../lib/hint.js';
+import { nextTurn, Pace } from '../lib/slices.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 import { retryItems } from '../uplink/retry.js';
@@ -77,8 +77,9 @@ function requestsToChange(
       await state.commit('person');
       // Their records are gone, so that any look reads them, and the next scan does: of very many
       // it is one a directory.
-      for (const [i, place] of lookedAt.entries()) {
-        if (i % 1_000 === 999) await nextTurn();
+      const pace = new Pace();
+      for (const place of lookedAt) {
+        if (pace.step()) await nextTurn();
         live?.parts.watcher.lookSoon(place, false);
       }
       live?.parts.queue.tryNow();
