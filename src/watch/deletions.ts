@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
 import { type FileStat, sameStat } from '../lib/file.js';
+import { nextTurn, Pace } from '../lib/slices.js';
 import { counted, escapeInvisible, numberText, quoted, shellWord } from '../lib/text.js';
 import {
   contentOf,
@@ -325,11 +325,10 @@ export class Deletions {
     const status = ['gone', 'skipped'] as const;
     const where = (line: string) =>
       this.#goneSince({ since: sinceOf(line) }) < before && !isSkippedUnsent(line);
-    let passed = 0;
+    const pace = new Pace(SLICE);
     for await (const slice of state.entries.slices({ folder: folder.name, status, where })) {
       for (const entry of slice) {
-        passed += 1;
-        if (passed % SLICE === 0) await nextTurn();
+        if (pace.step()) await nextTurn();
         if (!this.#isToBeRemoved(entry)) continue;
         if (state.entries.ownerOf(entry.sent.url, entry) !== undefined) continue;
         // The scan did not look whether it is back, or it may be back and waits to be read.

@@ -1,8 +1,8 @@
 import { realpath } from 'node:fs/promises';
 import { basename } from 'node:path/posix';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { directoryOf, joinPath } from '../lib/file.js';
+import { inSlices, inTurns, nextTurn } from '../lib/slices.js';
 import { isWithin } from '../lib/text.js';
 import { type Entry, type Failure, isMissing } from '../state/entry.js';
 import { WATCH_LATE } from './fs-events.js';
@@ -224,11 +224,12 @@ export class Scanner {
       if (!mayLook()) return [];
     }
     await hashQueue.room();
-    const lookUp = (names: Iterable<string>, isMeant: (name: string) => boolean) =>
-      inSlices(names, async (slice) => {
+    const lookUp = async (names: Iterable<string>, isMeant: (name: string) => boolean) => {
+      for await (const slice of inSlices(names, SLICE)) {
         const paths = slice.filter(isMeant).map((name) => joinPath(directory, name));
         steps.push(...(await this.#lookUp(paths, linked)));
-      });
+      }
+    };
     const isLive = (name: string) => {
       const entry = state.get(folder.name, joinPath(directory, name));
       return entry === undefined || !isMissing(entry);
@@ -279,9 +280,11 @@ export class Scanner {
       // Of a directory that a rule keeps out only removed files may be remembered, and it stays
       // where it is.
       else if ('code' in there || there.kind !== 'directory')
-        await inSlices(state.entries.underDirectory(folder.name, path), (entries) =>
-          this.reconciler.removed(entries),
-        );
+        for await (const entries of inSlices(
+          state.entries.underDirectory(folder.name, path),
+          SLICE,
+        ))
+          await this.reconciler.removed(entries);
     }
     await this.reconciler.removed(missing);
     return steps;
@@ -369,26 +372,9 @@ export class Scanner {
     events?.unwatch(absolute(directory));
     this.mounts.forget(directory);
     if (rules.forget(directory)) problems.resolve(joinPath(folder.path, directory));
-    await inSlices(state.entries.underDirectory(folder.name, directory), async (entries) => {
-      for (const { path } of entries) this.reconciler.excluded(path, rule);
-    });
+    for await (const entry of inTurns(state.entries.underDirectory(folder.name, directory), SLICE))
+      this.reconciler.excluded(entry.path, rule);
   }
-}
-
-/** Does `work` for all items, some at a time, with room for other work in between. */
-async function inSlices<T>(
-  items: Iterable<T>,
-  work: (slice: readonly T[]) => Promise<void>,
-): Promise<void> {
-  let slice: T[] = [];
-  for (const item of items) {
-    slice.push(item);
-    if (slice.length < SLICE) continue;
-    await work(slice);
-    slice = [];
-    await nextTurn();
-  }
-  if (slice.length > 0) await work(slice);
 }
 
 /**
