@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { messageOf, PeersyncError } from '../lib/errors.js';
+import { inSlices } from '../lib/slices.js';
 import { compareByCodePoint, counted, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
@@ -9,7 +10,6 @@ import type { Target } from './place.js';
 import { type CitationsPlan, passes } from './plan.js';
 import type { MirrorRecord, Pass } from './record.js';
 import { fillTemplate } from './target-path.js';
-import { inGroups } from './turns.js';
 import { hashOf, removeWhole, replaceWhole, type Standing, stampOfTarget } from './whole-file.js';
 
 /** How many items are looked at between two saves of where the pass stands. */
@@ -211,7 +211,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     for (;;) {
       let keys: string[] = [];
       let limit = end;
-      for await (const group of inGroups(state.entries.all(folder), SLICE)) {
+      for await (const group of inSlices(state.entries.all(folder), SLICE)) {
         for (const entry of group) {
           const key = isCited(entry) ? keyOf(entry.since, entry.path) : '';
           if (key > last && key < limit) keys.push(key);

@@ -3,6 +3,7 @@ import PQueue from 'p-queue';
 import type { MirrorConfig } from '../config/config.js';
 import { nearest } from '../lib/edit-distance.js';
 import { HealthCheck } from '../lib/health.js';
+import { inTurns } from '../lib/slices.js';
 import { PeerError } from '../peer/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
@@ -16,7 +17,6 @@ import { Scheduler } from './scheduler.js';
 import { ShareMirror } from './share.js';
 import { TableMirror } from './table.js';
 import { type Claim, grantPaths, type TargetPath } from './target-path.js';
-import { inTurns } from './turns.js';
 import { BaseStore } from './two-way/base.js';
 import { TwoWayTable } from './two-way/two-way-table.js';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { inTurns } from '../lib/slices.js';
 import { compareByCodePoint } from '../lib/text.js';
 import { MirrorError, quoted } from './errors.js';
-import { inTurns } from './turns.js';
 
 /**
  * Names the state that mirrors into the directory in which it stands. Names of the peer never

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type JsonFault, JsonScanner, OffsetFault, positionOf } from '../../lib/json.js';
+import { nextTurn } from '../../lib/slices.js';
 import { columnInPeer, KEY_COLUMN, type TableFormat } from './write.js';
 
 /** A table as a person left it in a file. */

@@ -1,14 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { syncDirectory, writeFileAtomic } from '../../lib/atomic.js';
 import type { Clock } from '../../lib/clock.js';
 import { systemCode } from '../../lib/errors.js';
+import { inSlices, inTurns, nextTurn } from '../../lib/slices.js';
 import type { TableRow } from '../../peer/table.js';
 import { onDisk } from '../errors.js';
 import type { TableText } from '../formats/read.js';
-import { inGroups, inTurns } from '../turns.js';
 import { statsAt } from '../whole-file.js';
 import { type Cells, differing, type Grid, type Outbound, sha256Of, withKeys } from './merge.js';
 
@@ -276,7 +275,7 @@ export class BaseStore {
     async function* text(): AsyncGenerator<string> {
       const hash = createHash('sha256');
       let lines = `${JSON.stringify(head)}\n`;
-      for await (const group of inGroups(items, ROWS_A_TURN)) {
+      for await (const group of inSlices(items, ROWS_A_TURN)) {
         hash.update(lines);
         yield lines;
         lines = group.map((item) => `${JSON.stringify(lineOf(item))}\n`).join('');

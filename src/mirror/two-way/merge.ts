@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { inTurns, nextTurn } from '../../lib/slices.js';
 import type { TableRow } from '../../peer/table.js';
-import { inTurns } from '../turns.js';
 
 export type Cells = ReadonlyMap<string, string>;
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { PeersyncError } from '../../lib/errors.js';
+import { inSlices } from '../../lib/slices.js';
 import { counted, numberText } from '../../lib/text.js';
 import { wallClockText } from '../../lib/units.js';
 import type { TableRow } from '../../peer/table.js';
@@ -9,7 +10,6 @@ import { writeTable } from '../formats/write.js';
 import type { Followed, FollowOptions } from '../mirror.js';
 import type { Conflict, MirrorRecord } from '../record.js';
 import { AnyTableMirror, type Columns } from '../table.js';
-import { inGroups } from '../turns.js';
 import { Overtaken, type WholeFile } from '../whole-file.js';
 import {
   type Base,
@@ -411,7 +411,7 @@ export class TwoWayTable extends AnyTableMirror {
   #text(columns: readonly string[], { rows }: Grid): AsyncIterable<string> {
     const { source, settings } = this.plan;
     async function* groups(): AsyncGenerator<readonly TableRow[]> {
-      for await (const group of inGroups(rows, ROWS_A_TURN))
+      for await (const group of inSlices(rows, ROWS_A_TURN))
         yield group.map(([pk, cells]) => ({ pk, cells }));
     }
     const { format, newline } = settings;
