@@ -9,6 +9,7 @@ import { documentKind, HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
+import { escapeText } from '../lib/markup.js';
 import { inTurn, type Rewriting, sequencesRewriting, withoutSequences } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
@@ -357,7 +358,7 @@ const clean = (text: string) =>
   withoutSequences(fromLatin1(text.toWellFormed())).replace(CONTROLS, ' ');
 
 function escaped(text: string): string {
-  return clean(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return escapeText(clean(text));
 }
 
 /**

@@ -1,3 +1,4 @@
+import { MARKUP_ESCAPES } from '../../lib/markup.js';
 import type { TableRow } from '../../peer/table.js';
 
 export type TableFormat = 'csv' | 'json' | 'ndjson' | 'xml';
@@ -162,17 +163,10 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-const NAMED: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-};
-
 /**
  * A reader makes blanks of line breaks and tabs in attributes, and LF of CR everywhere, unless they
  * are numbers.
  */
 function escaped(character: string): string {
-  return NAMED[character] ?? `&#${character.charCodeAt(0)};`;
+  return MARKUP_ESCAPES[character] ?? `&#${character.charCodeAt(0)};`;
 }
