@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { z } from 'zod';
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { type ErrorTable, EXIT, tableError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import type { Secret } from './fields.js';
 import type { configSchema } from './schema.js';
@@ -76,34 +76,52 @@ function deepFreeze<T extends object>(value: T): T {
   return Object.freeze(value);
 }
 
-const HINTS = {
-  CONFIG_MISSING: 'Run `peersync init` to write one, or name another with --config.',
-  CONFIG_UNREADABLE: 'Name a file that this user may read with --config.',
-  CONFIG_SYNTAX:
-    'Mend the file at that place; `peersync schema` helps an editor to show such errors while you type.',
-  CONFIG_INVALID:
-    'Mend the file; `peersync schema` helps an editor to show such errors while you type.',
-  CONFIG_NEEDS_RESTART:
-    'Nothing changed. Restart peersync with this file, or change the rest of it first.',
-  SECRET_MISSING:
-    'Provide it, or let peer.auth.password name another place: an environment variable, file or credential.',
-  SECRET_UNREADABLE:
-    'Make it a regular file that holds only the secret and that this user may read.',
-  SECRET_EMPTY: 'Put the secret there.',
-} as const;
+const ERRORS = {
+  CONFIG_MISSING: {
+    message: 'There is no configuration file {path}.',
+    hint: 'Run `peersync init` to write one, or name another with --config.',
+    exitCode: EXIT.usage,
+  },
+  CONFIG_UNREADABLE: {
+    message: 'The configuration file {path} cannot be read: {why}.',
+    hint: 'Name a file that this user may read with --config.',
+    exitCode: EXIT.usage,
+  },
+  CONFIG_SYNTAX: {
+    message: '{path} is not JSON at line {line}, column {column}: {what}.',
+    hint: 'Mend the file at that place; `peersync schema` helps an editor to show such errors while you type.',
+    exitCode: EXIT.usage,
+  },
+  CONFIG_INVALID: {
+    message: '{path} has {count}:{lines}',
+    hint: 'Mend the file; `peersync schema` helps an editor to show such errors while you type.',
+    exitCode: EXIT.usage,
+  },
+  CONFIG_NEEDS_RESTART: {
+    message:
+      'This takes effect only by a restart, for {keys} cannot change while peersync runs:{lines}',
+    hint: 'Nothing changed. Restart peersync with this file, or change the rest of it first.',
+    exitCode: EXIT.usage,
+  },
+  SECRET_MISSING: {
+    message: '{place} {why}.',
+    hint: 'Provide it, or let peer.auth.password name another place: an environment variable, file or credential.',
+    exitCode: EXIT.usage,
+  },
+  SECRET_UNREADABLE: {
+    message: '{place} {why}.',
+    hint: 'Make it a regular file that holds only the secret and that this user may read.',
+    exitCode: EXIT.usage,
+  },
+  SECRET_EMPTY: {
+    message: '{place} is empty.',
+    hint: 'Put the secret there.',
+    exitCode: EXIT.usage,
+  },
+} as const satisfies ErrorTable;
 
 /**
  * Thrown when the configuration, or a secret that it names, cannot be used. Never contains a
  * secret.
  */
-export class ConfigError extends PeersyncError {
-  declare readonly code: keyof typeof HINTS;
-
-  constructor(
-    code: keyof typeof HINTS,
-    message: string,
-    details: Readonly<Record<string, unknown>> = {},
-  ) {
-    super({ code, message, hint: HINTS[code], details, exitCode: EXIT.usage });
-  }
-}
+export class ConfigError extends tableError(ERRORS) {}

@@ -92,7 +92,9 @@ export async function openParts(deps: OpenDeps) {
     if (isOwn) void state.checkJournal().catch(onFailure);
     if (isOwn || isLost) return;
     isLost = true;
-    const lost = new StateError('STATE_LOST', config.state.dir, 'its lock is not there any more');
+    const detail = 'its lock is not there any more';
+    const { dir } = config.state;
+    const lost = new StateError('STATE_LOST', { dir }, { details: { dir, detail } });
     state.lose(lost);
     onFailure(lost);
   };
@@ -235,8 +237,9 @@ async function closeLost(state: State, dir: string, { clock, log }: OpenDeps): P
     const lock = await lockState(dir, { clock });
     try {
       const { journal, snapshot } = await listStateFiles(dir);
-      const other = 'there is another state in it by now';
-      if (journal.length + snapshot.length > 0) throw new StateError('STATE_LOST', dir, other);
+      const detail = 'there is another state in it by now';
+      if (journal.length + snapshot.length > 0)
+        throw new StateError('STATE_LOST', { dir }, { details: { dir, detail } });
       await state.writeAnew();
       await state.close();
     } finally {

@@ -9,7 +9,7 @@ import { isOpenToOthers } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { escapeInvisible } from '../lib/text.js';
 import { isRight } from '../web/server.js';
-import { EmbeddedError, failures } from './errors.js';
+import { EmbeddedError } from './errors.js';
 import { Refusal } from './form.js';
 
 /** The one user of the peer who may push. */
@@ -60,7 +60,7 @@ export function passwordFileOf(dir: string): string {
  */
 export async function administratorPassword(dir: string, log: Logger): Promise<string> {
   const path = passwordFileOf(dir);
-  const unusable = (why: string) => new EmbeddedError(failures.passwordUnusable(path, why));
+  const unusable = (why: string) => new EmbeddedError('EMBEDDED_PASSWORD_UNUSABLE', { path, why });
   let text: string;
   try {
     text = await readFile(path, 'utf8');

@@ -2,7 +2,7 @@ import { rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import sqlite, { type JSValue, type SQLiteValue } from 'node-sqlite3-wasm';
 import { messageOf, systemCode } from '../lib/errors.js';
-import { EmbeddedError, failures } from './errors.js';
+import { directoryUnwritable, EmbeddedError } from './errors.js';
 import { FORMAT, SCHEMA } from './schema.js';
 
 export type Row = Readonly<Record<string, SQLiteValue>>;
@@ -30,21 +30,21 @@ export class Database {
     try {
       rmdirSync(`${this.path}.lock`);
     } catch (error) {
-      if (systemCode(error) !== 'ENOENT')
-        throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+      if (systemCode(error) !== 'ENOENT') throw directoryUnwritable(dir, error);
     }
     try {
       this.#connection = new sqlite.Database(this.path);
     } catch (error) {
-      throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+      throw directoryUnwritable(dir, error);
     }
     try {
       this.#prepare();
     } catch (error) {
       this.#connection.close();
       if (error instanceof EmbeddedError) throw error;
-      if (isDiskFailure(error)) throw new EmbeddedError(failures.directoryUnwritable(dir, error));
-      throw new EmbeddedError(failures.databaseDamaged(this.path, error));
+      if (isDiskFailure(error)) throw directoryUnwritable(dir, error);
+      const why = messageOf(error);
+      throw new EmbeddedError('EMBEDDED_DIR_DAMAGED', { path: this.path, why }, { cause: error });
     }
   }
 
@@ -55,8 +55,15 @@ export class Database {
     `);
     const format = int(this.row('PRAGMA user_version'), 'user_version');
     if (format === FORMAT) return;
-    if (format > FORMAT) throw new EmbeddedError(failures.databaseNewer(this.path, format, FORMAT));
-    if (format > 0) throw new EmbeddedError(failures.databaseOlder(this.path, format, FORMAT));
+    const { path } = this;
+    const details = { path, found: format, known: FORMAT };
+    if (format > FORMAT) throw new EmbeddedError('EMBEDDED_DIR_NEWER', details);
+    if (format > 0)
+      throw new EmbeddedError(
+        'EMBEDDED_DIR_OLDER',
+        { ...details, old: `${path}.old` },
+        { details },
+      );
     // A new file has format 0 and no tables. In a database of another program this fails.
     this.transaction(() => {
       this.#connection.exec(SCHEMA);

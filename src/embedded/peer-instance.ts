@@ -8,7 +8,7 @@ import { Database } from './database.js';
 import { peerdoc, push, remove } from './document-endpoints.js';
 import { documentPage } from './document-page.js';
 import { DocumentStore } from './documents.js';
-import { EmbeddedError, failures } from './errors.js';
+import { directoryUnwritable, EmbeddedError } from './errors.js';
 import { FormReader } from './form.js';
 import { Indexer } from './indexer.js';
 import { Site } from './markup.js';
@@ -57,7 +57,7 @@ export async function openPeerInstance(
   const { dir, port, maxBody = 67_108_864 } = options;
   const password = await administratorPassword(dir, log);
   const shares = await ShareStore.open(dir).catch((error: unknown) => {
-    throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+    throw directoryUnwritable(dir, error);
   });
   const database = new Database(dir);
   await syncDirectory(dir);
@@ -111,9 +111,14 @@ export async function openPeerInstance(
     return { url, socketPath, credentials: { username: USERNAME, password }, linkTo, close };
   } catch (error) {
     database.close();
-    if (systemCode(error) === 'EADDRINUSE') throw new EmbeddedError(failures.portInUse(port));
+    if (systemCode(error) === 'EADDRINUSE')
+      throw new EmbeddedError('EMBEDDED_PORT_IN_USE', { port }, { cause: error });
     if (['EACCES', 'EADDRNOTAVAIL'].includes(systemCode(error) ?? ''))
-      throw new EmbeddedError(failures.portRefused(port, messageOf(error)));
+      throw new EmbeddedError(
+        'EMBEDDED_PORT_REFUSED',
+        { port, why: messageOf(error) },
+        { cause: error },
+      );
     throw error;
   }
 }

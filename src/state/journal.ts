@@ -643,7 +643,7 @@ async function load(dir: string, open: OpenFile) {
   if (acknowledged !== undefined && acknowledged.generation > last)
     repairs.push(`journal-${acknowledged.generation} is missing; its changes are lost.`);
   if (intactBytes === 0 && last > 0)
-    throw new StateError('STATE_DAMAGED', dir, 'none of its files has a sound header');
+    throw new StateError('STATE_DAMAGED', { dir, detail: 'none of its files has a sound header' });
   if (repairs.length > 0) {
     const dropped = await dropUnreadable(data);
     const are = dropped === 1 ? 'it is' : 'they are';
@@ -734,10 +734,10 @@ function applyRecord(entries: Entries, text: string): void {
 function checkVersion(line: Readonly<Partial<typeof VERSIONS>>, dir: string): void {
   const { format, schema } = { ...VERSIONS, ...line };
   if (schema < VERSIONS.schema)
-    throw new StateError('STATE_DAMAGED', dir, 'it is from before the first release');
+    throw new StateError('STATE_DAMAGED', { dir, detail: 'it is from before the first release' });
   if (format <= VERSIONS.format && schema === VERSIONS.schema) return;
   const detail = `schema ${format}.${schema}; this one knows ${VERSIONS.format}.${VERSIONS.schema}`;
-  throw new StateError('STATE_NEWER', dir, detail);
+  throw new StateError('STATE_NEWER', { dir, detail });
 }
 
 /** Deletes the records whose URL base is missing; returns the count. */

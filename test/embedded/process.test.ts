@@ -231,7 +231,7 @@ describe('an embedded peer', () => {
     expect(await failure(dir)).toMatchObject({
       code: 'EMBEDDED_DIR_LOCKED_ELSEWHERE',
       message: expect.stringContaining(`on not-${hostname()}, since `),
-      hint: expect.stringContaining('a minute at the most'),
+      hint: expect.stringContaining('a minute at most'),
     });
   });
 
