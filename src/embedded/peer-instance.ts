@@ -14,7 +14,8 @@ import { Indexer } from './indexer.js';
 import { Site } from './markup.js';
 import { searchJson, searchPage } from './search.js';
 import { type Handler, openServer, type ServerOptions } from './server.js';
-import { ShareStore, share } from './shares.js';
+import { ShareStore } from './share-store.js';
+import { share } from './shares.js';
 import { TableStore } from './table-store.js';
 import { clearDropped, tablePages } from './tables.js';
 
