@@ -8,20 +8,20 @@ import { parseQuery } from './query.js';
 import type { Body, Context } from './server.js';
 import { marked } from './snippets.js';
 
-const MOST_PARTS = 1_000_000;
-/** Characters of a text that are made ready in one go. */
+const MAX_PARTS = 1_000_000;
+/** The characters that are highlighted at a time. */
 const PIECE = 16_384;
 
 /**
- * `/document`: one document as a person reads it, a part of its text at a time, with the words of
- * `query` marked.
+ * Answers `/document`: one document for a person, a part of its text at a time, with the words of
+ * `query` highlighted.
  */
 export async function documentPage(context: Context): Promise<Body> {
   const { documents, site } = context.deps;
   const form = await context.form();
   const document = findDocument(form, 'urlhash', documents);
   const query = (form.text('query') ?? '').slice(0, 1_000);
-  const part = form.number('part', 0, MOST_PARTS);
+  const part = form.number('part', 0, MAX_PARTS);
   const { author, date, digest, language, lastModified, loadDate, size, url, urlhash, words } =
     document;
   const title = shownTitle(document);
@@ -71,7 +71,7 @@ export async function documentPage(context: Context): Promise<Body> {
   return body();
 }
 
-/** Pieces that end between words where they can. */
+/** Cuts a text between words if possible. */
 function* piecesOf(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const blank = text.lastIndexOf(' ', start + PIECE);

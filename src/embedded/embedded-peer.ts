@@ -15,19 +15,19 @@ export interface EmbeddedPeerOptions extends PeerOptions {
 
 /** A running embedded peer. */
 export interface EmbeddedPeer extends PeerInstance {
-  /** Resolves when it has ended: with the error where it ended by itself. */
+  /** Resolves when the peer has ended, with an error if it ended by itself. */
   readonly exited: Promise<Error | undefined>;
 }
 
 /**
- * A peer that does not close in this many milliseconds is cut; what it accepted is on disk all the
- * same.
+ * The time after which a peer that does not close is terminated, in ms. Its data is on disk in any
+ * case.
  */
 const CLOSE_MS = 10_000;
 
 /**
- * Starts a peer in a thread of its own, so that indexing stops nobody else. It ends with this
- * process in every case.
+ * Starts a peer in a thread of its own, so that indexing does not hold the event loop of the
+ * daemon. The thread always ends with this process.
  *
  * @throws EmbeddedError EMBEDDED_PORT_IN_USE, EMBEDDED_PORT_REFUSED, EMBEDDED_DIR_UNWRITABLE,
  *   EMBEDDED_DIR_LOCKED, EMBEDDED_DIR_OPEN_TO_OTHERS, EMBEDDED_DIR_OF_ANOTHER_USER,
@@ -41,7 +41,7 @@ export async function startEmbeddedPeer({
   const dir = resolvePath(options.dir);
   const lock = await lockDirectory(dir);
   const workerData: PeerOptions = { ...options, dir };
-  // The process's own flags (--eval, --import) are not meant for this thread.
+  // The flags of the process (--eval, --import) are not meant for this thread.
   const worker = new Worker(new URL('../embedded/worker.js', import.meta.url), {
     workerData,
     execArgv: [],
@@ -66,11 +66,11 @@ export async function startEmbeddedPeer({
   });
   const first = await Promise.race([ready, exited]);
   if (first === undefined || first instanceof Error) throw first ?? stopped('it was closed');
-  const tell = (message: ToWorker): void => worker.postMessage(message);
-  const linkTo = (statusUrl: string | undefined): void => tell({ statusUrl });
+  const send = (message: ToWorker): void => worker.postMessage(message);
+  const linkTo = (statusUrl: string | undefined): void => send({ statusUrl });
   const close = async (): Promise<void> => {
     closing = true;
-    tell('close');
+    send('close');
     const cut = systemClock.after(CLOSE_MS, () => void worker.terminate(), { background: true });
     await exited;
     cut.cancel();
@@ -102,7 +102,8 @@ async function lockDirectory(dir: string): Promise<Lock> {
     const held = (holder: Holder) => directoryLocked(dir, holder);
     const path = join(dir, 'peer.lock');
     const lock = await takeLock(path, systemClock, held);
-    // A file system that gives all files to one user gave this one the owner of the directory.
+    // Some file systems assign all files to one user. They assign the lock to the owner of the
+    // directory too.
     if (uid === 0 || (await stat(path)).uid === uid) return lock;
     await lock.release();
     const user = process.geteuid?.() ?? 0;
@@ -117,10 +118,10 @@ interface Ready extends Pick<PeerInstance, 'url' | 'socketPath' | 'credentials'>
   readonly type: 'ready';
 }
 
-/** What the worker thread is told. */
+/** A message to the worker thread. */
 export type ToWorker = 'close' | { readonly statusUrl: string | undefined };
 
-/** What the worker thread says. An error ends it. */
+/** A message from the worker thread. An error ends it. */
 export type FromWorker =
   | Ready
   | {

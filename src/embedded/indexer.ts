@@ -14,20 +14,24 @@ export interface IndexerOptions {
 }
 
 /**
- * Work between two answers, in milliseconds; one document is never cut, so a very long one takes
- * longer.
+ * The length of a slice, in ms. A document is never cut, so a long one takes longer. The slice is a
+ * transaction with an fsync of its own, so the slices of `lib/slices.ts` are too short for it.
  */
 const SLICE_MS = 15;
-/** The same while people search. */
+/** The length of a slice while people search, in ms. */
 const SHORT_SLICE_MS = 3;
-/** So long after a search there may be another one, in milliseconds. */
+/** The time after a search in which another one is expected, in ms. */
 const SEARCHING_MS = 2_000;
-/** Turns of the loop between two slices: one request takes several until it is answered. */
+/** The turns of the event loop between two slices. A request takes several until it is answered. */
 const TURNS = 4;
 
 /**
- * Puts documents into the index, slice by slice, each a transaction that is on disk; others are
- * answered in between.
+ * Indexes documents in slices. Each slice is a transaction. Requests are answered between two
+ * slices.
+ *
+ * - *Long slices*: nobody searches.
+ * - *Short slices*: someone searched within the last 2 s.
+ * - *Stopped*: no slice begins. `stop` is final.
  */
 export class Indexer {
   readonly #options: IndexerOptions;
@@ -39,18 +43,19 @@ export class Indexer {
   }
 
   /**
-   * Resolves when they are on disk and searchable; one that cannot be indexed is logged, and left
-   * out. No savepoint guards each: FTS5 writes all that it holds at a savepoint, which takes as
-   * long as the rest.
+   * Indexes documents. They are on disk and searchable when this resolves. A document that cannot
+   * be indexed is logged and left out, and the slice is repeated without it. A savepoint for each
+   * document would avoid that, but FTS5 writes all of its pending postings at a savepoint, which
+   * doubles the time.
    *
-   * @returns of each whether it is in the index
-   * @throws Refusal 503 when the peer stops meanwhile, or the error of a failing disk: some of them
-   *   may be in the index
+   * @returns for each document whether it is in the index
+   * @throws Refusal 503 if the peer stops meanwhile, or the error of a failing disk. Some documents
+   *   may then be in the index.
    */
   async index(pushed: readonly Pushed[]): Promise<boolean[]> {
     const { clock, database, documents } = this.#options;
     const unfit = new Set<Pushed>();
-    for (let done = 0; done < pushed.length; await othersTurns()) {
+    for (let done = 0; done < pushed.length; await turnsForRequests()) {
       if (this.#isStopped) throw new Refusal(503, 'The peer is stopping.');
       const began = clock.now();
       const sliceMs = began - this.#searchedAt < SEARCHING_MS ? SHORT_SLICE_MS : SLICE_MS;
@@ -70,23 +75,23 @@ export class Indexer {
       } catch (error) {
         if (current === undefined || isDiskFailure(error)) throw error;
         unfit.add(current);
-        this.#tell(current.url, error);
+        this.#logFailure(current.url, error);
       }
     }
     return pushed.map((each) => !unfit.has(each));
   }
 
-  /** Somebody searches: the work is cut into shorter slices for a while. */
+  /** Called for each search. Shortens the slices for a while. */
   makeRoom(): void {
     this.#searchedAt = this.#options.clock.now();
   }
 
-  /** No slice begins any more. */
+  /** Ends the work after the current slice. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  #tell(url: string, error: unknown): void {
+  #logFailure(url: string, error: unknown): void {
     this.#options.log.error(
       { url, err: messageOf(error) },
       `The document ${url} cannot be indexed`,
@@ -94,6 +99,6 @@ export class Indexer {
   }
 }
 
-async function othersTurns(): Promise<void> {
+async function turnsForRequests(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await nextTurn();
 }

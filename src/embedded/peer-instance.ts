@@ -20,33 +20,28 @@ import { TableStore } from './table-store.js';
 import { clearDropped, tablePages } from './tables.js';
 
 export interface PeerOptions extends ServerOptions {
-  /** Where it keeps everything; made where it is missing. */
+  /** The directory with all data; created if it is missing. */
   readonly dir: string;
   /** Largest request body, in bytes. @default 67108864 (64 MiB) */
   readonly maxBody?: number;
 }
 
 export interface PeerInstance {
-  /** Its base URL on this machine, without a slash at the end. */
+  /** The base URL on this machine, without a slash at the end. */
   readonly url: string;
   /**
-   * The same for this process alone, by a socket that other users cannot reach; undefined where
-   * there can be none.
+   * A socket for this process, which other users cannot reach; undefined if none could be created.
    */
   readonly socketPath: string | undefined;
   readonly credentials: { readonly username: string; readonly password: string };
-  /** Has the pages link to the daemon's status page, or to none. */
+  /** Makes the pages link to the daemon's status page; to none if undefined. */
   linkTo(statusUrl: string | undefined): void;
-  /**
-   * Lets answers under way end, closes the database and gives the directory free; twice is
-   * harmless.
-   */
+  /** Finishes the answers under way and closes the database. A second call does nothing. */
   close(): Promise<void>;
 }
 
 /**
- * Puts the parts of a peer together and opens it, in the thread that calls; whoever calls holds the
- * lock of `dir`.
+ * Composes a peer and opens it in the calling thread. The caller holds the lock of `dir`.
  *
  * @throws EmbeddedError
  */

@@ -95,7 +95,7 @@ export function parseQuery(asked: string): ParsedQuery {
 }
 
 /**
- * How the prefix at the end of a term is searched:
+ * The search for the prefix at the end of a term:
  *
  * - `none`: the term has none, or its last word is a single letter. Whole words are searched.
  * - `indexed`: the term is one short prefix, which the table `prefixes` has as a term of its own.

@@ -10,17 +10,17 @@ import type { Context, PeerDeps } from './server.js';
 import { marked, snippetFor } from './snippets.js';
 
 const PAGE = 10;
-const LARGEST_PAGE = 100;
-/** Collections offered for choice. */
+const MAX_PAGE = 100;
+/** The most collections in the form. */
 const OFFERED = 200;
 
-/** Stands below an empty result. */
+/** The help below an empty result. */
 const HELP =
   '<p class="hint"><code>"two words"</code> finds them side by side, <code>-word</code> leaves out what has it, <code>title:word</code> finds it in titles.</p>';
 
 type SearchResult = ReturnType<typeof find>;
 
-/** `/search.json`: the same search as the page, for programs. */
+/** Answers `/search.json`: the search for programs. */
 export async function searchJson(context: Context): Promise<string> {
   const request = readRequest(await context.form());
   const { total, totalIsExact, corrected, hits } = find(request, context.deps);
@@ -37,7 +37,7 @@ export async function searchJson(context: Context): Promise<string> {
   return context.record('', { query: request.query, corrected, total, totalIsExact, items });
 }
 
-/** `/`: the search page for people, or the same in JSON for who prefers that. */
+/** Answers `/`: the search page, or JSON for a client that prefers it. */
 export async function searchPage(context: Context): Promise<string> {
   if (context.as === 'json') return searchJson(context);
   const request = readRequest(await context.form());
@@ -58,13 +58,13 @@ ${isVain ? HELP : pager(request, result.total)}
   return context.deps.site.page({ title, place: 'search', top, body });
 }
 
-/** Of one collection, or of all where its name is empty. */
+/** Reads the parameters of a search. */
 function readRequest(form: Form): SearchRequest {
   return {
     query: (form.text('query') ?? '').slice(0, 1_000),
     collection: form.text('collection') ?? '',
     offset: form.number('offset', 0, MAX_COUNTED),
-    limit: form.number('limit', PAGE, LARGEST_PAGE),
+    limit: form.number('limit', PAGE, MAX_PAGE),
     sort: form.text('sort') === 'date' ? 'date' : 'rank',
   };
 }

@@ -6,31 +6,31 @@ import { Refusal } from './form.js';
 
 /** A table of the peer, without its rows. */
 export interface StoredTable {
-  /** Never that of another table, also after this one is gone. */
+  /** Unique, also after the table was dropped. */
   readonly id: number;
   readonly name: string;
-  /** How many rows it has. */
+  /** The number of rows. */
   readonly rows: number;
 }
 
 export interface StoredRow {
   readonly pk: string;
-  /** Column and value, in the order of the columns; empty cells are not there. */
+  /** Column and value, in the order of the columns. Empty cells are missing. */
   readonly cells: readonly (readonly [column: string, value: string])[];
 }
 
-/** Which rows of a table. */
+/** Selects rows of a table. */
 export interface RowChoice {
   readonly pk?: string | undefined;
-  /** Only rows behind this key. */
+  /** Selects rows behind this key. */
   readonly after?: string | undefined;
-  /** Only rows with this in a cell or in the key, whatever its case. */
+  /** Selects rows with this text in a cell or in the key. Case does not matter. */
   readonly search?: string | undefined;
   readonly count?: number | undefined;
 }
 
-export const LONGEST_NAME = 500;
-export const MOST_COLUMNS = 1_000;
+export const MAX_NAME_CHARS = 500;
+export const MAX_COLUMNS = 1_000;
 /** The size of a group of rows, in bytes. A group also ends with its slice of time. */
 const GROUP_BYTES = 262_144;
 /** The rows that one transaction deletes. */
@@ -40,11 +40,11 @@ const ROWS = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk > ? ORD
 const ROW = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk = ?`;
 
 /**
- * The tables: rows by key, each a record of its own, sorted by the code points of the keys.
+ * The tables: rows by key, sorted by the code points of the keys.
  *
- * A table comes into being with its first row and a column with the first row that names it; both
- * stay without rows. Names and texts are kept as bytes, because this SQLite ends a text at NUL; the
- * cells of a row are one JSON list of column number and value in turns.
+ * A table is created by its first row, and a column by the first row that names it. Both stay
+ * without rows. Names and texts are stored as bytes, because SQLite ends a text at NUL. The cells
+ * of a row are one JSON list of alternating column numbers and values.
  */
 export class TableStore {
   readonly #database: Database;
@@ -58,7 +58,7 @@ export class TableStore {
     this.#maxRow = maxRow;
   }
 
-  /** All tables, sorted by name. */
+  /** Lists all tables by name. */
   list(): StoredTable[] {
     return this.#database.rows('SELECT * FROM tables ORDER BY name').map(toTable);
   }
@@ -68,7 +68,7 @@ export class TableStore {
     return row && toTable(row);
   }
 
-  /** Its columns by their numbers, in the order in which they came. */
+  /** Returns the columns by number, in the order of creation. */
   columns({ id }: StoredTable): Map<number, string> {
     const rows = this.#database.rows(
       'SELECT id, name FROM table_columns WHERE in_table = ? ORDER BY id',
@@ -83,10 +83,10 @@ export class TableStore {
   }
 
   /**
-   * Gives rows in groups, each in a slice of time; a group may be empty. Between two groups the
-   * table may change: each row is shown as it is when its turn comes.
+   * Yields rows in groups. Each group takes one slice of time, and may be empty. The table may
+   * change between two groups: each row is read when its turn comes.
    *
-   * @throws Error where the table was dropped meanwhile
+   * @throws Error if the table is dropped meanwhile
    */
   *read(table: StoredTable, choice: RowChoice): Generator<StoredRow[]> {
     const { pk, search = '' } = choice;
@@ -117,9 +117,8 @@ export class TableStore {
   }
 
   /**
-   * Makes a row, or merges cells into the one that has this key: the cells that are not given stay.
-   * It is on disk when this returns. Without a key it gets a new one, of the kind that `table add`
-   * gives.
+   * Creates a row, or merges cells into the one with this key. Other cells stay. The row is on disk
+   * when this returns. Without a key, the row gets a new one, as `table add` gives it.
    *
    * @throws Refusal 400, 413
    */
@@ -149,10 +148,7 @@ export class TableStore {
     });
   }
 
-  /**
-   * Deletes the rows with these keys, a bite after the other; returns the keys of those that were
-   * there.
-   */
+  /** Deletes rows by key, in several transactions. @returns the keys that existed */
   async deleteRows(name: string, keys: readonly string[]): Promise<string[]> {
     const deleted: string[] = [];
     for await (const slice of inSlices(keys, DELETED_AT_ONCE)) {
@@ -173,7 +169,7 @@ export class TableStore {
     return true;
   }
 
-  /** Takes a table away; its rows are left to `clearDropped`. */
+  /** Drops a table. `clearDropped` deletes its rows. */
   drop({ id }: StoredTable): void {
     this.#database.transaction(() => {
       this.#database.run('DELETE FROM tables WHERE id = ?', id);
@@ -183,9 +179,9 @@ export class TableStore {
   }
 
   /**
-   * Clears the rows of dropped tables away, slice by slice, so that dropping a large table stops
-   * nobody. What a stop, a kill or a failing disk leaves is for the next call, which also comes at
-   * the start.
+   * Deletes the rows of dropped tables in slices, so that a large table does not hold the event
+   * loop. After a stop, a crash or a disk error, the next call continues. The start of the peer
+   * calls it too.
    */
   async clearDropped(): Promise<void> {
     const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${DELETED_AT_ONCE})`;
@@ -219,8 +215,8 @@ export class TableStore {
     const known = new Map([...this.columns(table)].map(([id, name]) => [name, id]));
     for (const name of wanted) {
       if (known.has(name)) continue;
-      if (known.size >= MOST_COLUMNS)
-        throw new Refusal(400, `A table has at most ${MOST_COLUMNS} columns.`);
+      if (known.size >= MAX_COLUMNS)
+        throw new Refusal(400, `A table has at most ${MAX_COLUMNS} columns.`);
       const sql = 'INSERT INTO table_columns (in_table, name) VALUES (?, ?)';
       known.set(name, this.#database.run(sql, table.id, Buffer.from(name)));
     }
@@ -243,7 +239,7 @@ function toRow(row: Row, columns: ReadonlyMap<number, string>): StoredRow {
   };
 }
 
-/** Sorted by column number, which is the order of the columns. */
+/** Encodes the cells of a row, in the order of the columns. */
 function encode(values: ReadonlyMap<number, string>): Buffer {
   return Buffer.from(JSON.stringify([...values].sort(([a], [b]) => a - b).flat()));
 }

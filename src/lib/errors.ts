@@ -47,7 +47,7 @@ export class PeersyncError extends Error {
 export interface ErrorEntry {
   /** One sentence: what happened. */
   readonly message: string;
-  /** What to do. */
+  /** The next step for the reader. */
   readonly hint: string;
   /** The exit code of a command that ends with this error. @default EXIT.failure */
   readonly exitCode?: ExitCode;

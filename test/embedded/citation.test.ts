@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { LONGEST_SENTENCE, sentencesOf } from '../../src/embedded/citations.js';
-import { TEXT_PART } from '../../src/embedded/documents.js';
+import { MAX_SENTENCE_CHARS, sentencesOf } from '../../src/embedded/citations.js';
+import { TEXT_PART_BYTES } from '../../src/embedded/documents.js';
 import { answered, type Parameters, type Peer, peerdoc, peerWith, push, send } from './support.js';
 
 interface Citing {
@@ -148,7 +148,7 @@ describe('the citations of a document', () => {
       'a b. '.repeat(Math.ceil(length / 5)).slice(0, length);
     const long = Array.from({ length: 12 }, (_, n) => [
       `http://h/${n}`,
-      `${filler(TEXT_PART - 100 + 9 * n)} ${KEEPERS} End.`,
+      `${filler(TEXT_PART_BYTES - 100 + 9 * n)} ${KEEPERS} End.`,
     ]);
     const { sentences } = await citation(
       await peerWith({ [ONE]: KEEPERS, ...Object.fromEntries(long) }),
@@ -306,7 +306,7 @@ describe('a text is cut into sentences', () => {
     const words = Array.from({ length: 20_000 }, (_, n) => `word${n}`).join(' ');
     const sentences = [...sentencesOf(words)];
     expect(sentences.join(' ')).toBe(words);
-    expect(Math.max(...sentences.map((s) => s.length))).toBeLessThanOrEqual(LONGEST_SENTENCE);
+    expect(Math.max(...sentences.map((s) => s.length))).toBeLessThanOrEqual(MAX_SENTENCE_CHARS);
     const faces = [...sentencesOf('😀'.repeat(35_001))];
     expect(faces.join('')).toBe('😀'.repeat(35_001));
     expect(faces.every((face) => /^(?:😀)+$/u.test(face))).toBe(true);
