@@ -36,21 +36,18 @@ describe('the database', () => {
     database.close();
   });
 
-  it.each([1, FORMAT - 1])(
-    'of the older format %i is refused, and left as it is',
-    async (format) => {
-      const dir = await directoryOfFormat(format);
-      const path = join(dir, 'peer.sqlite');
-      const before = readFileSync(path);
-      expect(errorOf(dir)).toMatchObject({
-        code: 'EMBEDDED_DIR_OLDER',
-        message: expect.stringContaining(`format ${format}`),
-        hint: expect.stringMatching(/mv .*peer\.sqlite .*peer\.sqlite\.old.*verify --all --repair/),
-        details: { path, found: format, known: FORMAT },
-      });
-      expect(readFileSync(path)).toEqual(before);
-    },
-  );
+  it.each([1, FORMAT - 1])('of the older format %i is refused, and not changed', async (format) => {
+    const dir = await directoryOfFormat(format);
+    const path = join(dir, 'peer.sqlite');
+    const before = readFileSync(path);
+    expect(errorOf(dir)).toMatchObject({
+      code: 'EMBEDDED_DIR_OLDER',
+      message: expect.stringContaining(`format ${format}`),
+      hint: expect.stringMatching(/mv .*peer\.sqlite .*peer\.sqlite\.old.*verify --all --repair/),
+      details: { path, found: format, known: FORMAT },
+    });
+    expect(readFileSync(path)).toEqual(before);
+  });
 
   it('of a newer format is refused', async () => {
     const dir = await directoryOfFormat(FORMAT + 1);

@@ -23,7 +23,7 @@ function setUp(clock = new FakeClock()) {
   return { clock, database, documents, indexer, errors, index };
 }
 
-it('a document keeps the time of its last change when it is pushed again unchanged', async () => {
+it('a document that is pushed again unchanged keeps the time of its last change', async () => {
   const { clock, documents, index } = setUp();
   await index(1, 'same', ['a', 'b']);
   const before = documents.find('url', url(1));
@@ -39,7 +39,7 @@ it('a document keeps the time of its last change when it is pushed again unchang
   expect(documents.find('url', url(1))?.lastModified).toBe(loadDate + 10_000);
 });
 
-it('a document that cannot be indexed keeps no others out, and is told', async () => {
+it('a document that cannot be indexed is logged, and does not affect others', async () => {
   const { documents, indexer, errors } = setUp();
   const good = { url: url('good'), collections: ['c'], loadDate: 1, data: Buffer.from('x') };
   // A collection that is no text stands for whatever may go wrong half-way through one document.
@@ -49,7 +49,7 @@ it('a document that cannot be indexed keeps no others out, and is told', async (
   expect([documents.find('url', url('bad')), documents.count('documents')]).toEqual([undefined, 1]);
 });
 
-it('others have their turns between documents that take long, and after a stop no more are indexed', async () => {
+it('the event loop runs between long documents, and after a stop no more are indexed', async () => {
   const clock = new FakeClock();
   let looks = 0;
   // Every look at it costs 10 ms, so that each document fills a slice.
@@ -69,7 +69,7 @@ it('others have their turns between documents that take long, and after a stop n
   expect(documents.count('documents')).toBeLessThan(10);
 });
 
-it('the index stays in few pieces, as each transaction merges some', async () => {
+it('the index has few segments, because each transaction merges some', async () => {
   const { database, index } = setUp();
   const pieces = () =>
     ['words', 'prefixes'].map((table) => {
