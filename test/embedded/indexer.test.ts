@@ -1,8 +1,11 @@
+import { copyFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { type NormalUrl, normaliseUrl } from '../../src/embedded/content.js';
 import { Database, int } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
+import { findDocuments } from '../../src/embedded/find.js';
 import { Indexer } from '../../src/embedded/indexer.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards } from '../support/afterwards.js';
@@ -12,7 +15,8 @@ import { temporaryDirectory } from '../support/temp.js';
 const url = (n: number | string): NormalUrl => normaliseUrl(`http://h/${n}.txt`);
 
 function setUp(clock = new FakeClock()) {
-  const database = new Database(temporaryDirectory());
+  const dir = temporaryDirectory();
+  const database = new Database(dir);
   afterwards('test', () => database.close());
   const documents = new DocumentStore(database);
   const errors: string[] = [];
@@ -20,7 +24,7 @@ function setUp(clock = new FakeClock()) {
   const indexer = new Indexer({ database, documents, clock, log });
   const index = (n: number | string, data: string, collections = ['c']) =>
     indexer.index([{ url: url(n), collections, loadDate: clock.now(), data: Buffer.from(data) }]);
-  return { clock, database, documents, indexer, errors, index };
+  return { dir, clock, database, documents, indexer, errors, index };
 }
 
 it('a document that is pushed again unchanged keeps the time of its last change', async () => {
@@ -37,6 +41,37 @@ it('a document that is pushed again unchanged keeps the time of its last change'
   await clock.advance(5_000);
   await index(1, 'changed');
   expect(documents.find('url', url(1))?.lastModified).toBe(loadDate + 10_000);
+});
+
+it('a document that is pushed again changed is indexed once, by its new words', async () => {
+  const { database, documents, index } = setUp();
+  await index(1, 'green tea');
+  await index(1, 'black tea');
+  const found = (query: string) => {
+    const request = { query, collection: '', offset: 0, limit: 10 };
+    const result = findDocuments(request, { database, documents });
+    return [result.total, result.found.length, result.corrected];
+  };
+  expect(found('tea ')).toEqual([1, 1, undefined]);
+  expect(found('black ')).toEqual([1, 1, undefined]);
+  expect(found('green ')).toEqual([0, 0, undefined]);
+  expect(found('gre')).toEqual([0, 0, undefined]);
+  const sql = "SELECT doc FROM vocabulary WHERE term = 'tea'";
+  expect(int(database.row(sql), 'doc')).toBe(1);
+  expect(documents.count('documents')).toBe(1);
+});
+
+it('a document is on disk when it is answered as indexed: a crash at that moment loses nothing', async () => {
+  const { dir, index } = setUp();
+  for (const n of [1, 2]) expect(await index(n, 'green tea')).toEqual([true]);
+  // The files as a crash would leave them: without a commit or a checkpoint at the end.
+  const crashed = temporaryDirectory();
+  for (const name of readdirSync(dir).filter((each) => /^peer\.sqlite(-wal)?$/.test(each)))
+    copyFileSync(join(dir, name), join(crashed, name));
+  const database = new Database(crashed);
+  const documents = new DocumentStore(database);
+  for (const n of [1, 2]) expect(documents.find('url', url(n))).toBeDefined();
+  database.close();
 });
 
 it('a document that cannot be indexed is logged, and does not affect others', async () => {

@@ -8,6 +8,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PeerOptions } from '../../src/embedded/peer-instance.js';
@@ -280,6 +281,15 @@ describe('an upload', () => {
       { c: '', data: 'top' },
     ]);
     expect(readdirSync(folder).sort()).toEqual(['gruppe', 'top']);
+  });
+
+  it('never changes the old object, which a reader may have open', async () => {
+    const { folder, upload } = await sharing({ 'a.txt': 'the old object' });
+    const reader = await open(join(folder, 'a.txt'));
+    await upload([['data', 'new', 'a.txt']]);
+    expect(await reader.readFile('utf8')).toBe('the old object');
+    await reader.close();
+    expect(readFileSync(join(folder, 'a.txt'), 'utf8')).toBe('new');
   });
 
   it('needs the administrator, and is refused to pages of other sites', async () => {
