@@ -58,7 +58,7 @@ ${documentList(similar)}
 <h2>Sentences</h2>
 ${sentenceTable(sentences, shortest)}
 <p class="more-of-it"><a href="${json}">This record as JSON</a></p>`;
-  return site.page({ title, place: 'search', top, body });
+  return site.page({ title, section: 'search', top, body });
 }
 
 function documentList(documents: readonly OtherDocument[]): string {

@@ -32,7 +32,7 @@ const MAX_TEXT_CHARS = 2_097_152;
  * 0.8 ms over 100,000 documents, because the index then reads the postings of "the" and "of" as
  * well.
  */
-const ASKED_WORDS = 5;
+const SEARCHED_WORDS = 5;
 /** The characters of other documents that are read for one request. */
 const MAX_COMPARED = 64 * 1_048_576;
 /**
@@ -42,9 +42,9 @@ const MAX_COMPARED = 64 * 1_048_576;
 const OVERLAP = 8_192;
 
 /** A sentence in its comparable form, and the documents that have it, as far as known. */
-interface Wanted {
+interface SearchedSentence {
   readonly comparable: string;
-  readonly holders: Set<number>;
+  readonly documents: Set<number>;
 }
 
 /**
@@ -94,17 +94,17 @@ export class Citations {
     const { id, url, urlhash, title } = document;
     const { text: whole, isWhole } = this.#textOf(id);
     const texts: string[] = [];
-    const wanted = new Map<string, Wanted>();
-    const candidates = new Map<number, Wanted[]>();
+    const searched = new Map<string, SearchedSentence>();
+    const candidates = new Map<number, SearchedSentence[]>();
     let more = !isWhole;
     for (const text of sentencesOf(whole)) {
       more ||= texts.length === MAX_SENTENCES;
       if (isGone() || texts.length === MAX_SENTENCES) break;
       texts.push(text);
       await yielder.turn();
-      if (text.length < MIN_CITED_CHARS || wanted.has(text)) continue;
-      const entry = { comparable: comparableSentence(text), holders: new Set<number>() };
-      wanted.set(text, entry);
+      if (text.length < MIN_CITED_CHARS || searched.has(text)) continue;
+      const entry = { comparable: comparableSentence(text), documents: new Set<number>() };
+      searched.set(text, entry);
       for (const other of this.#candidates(text, id))
         candidates.set(other, [...(candidates.get(other) ?? []), entry]);
     }
@@ -114,12 +114,12 @@ export class Citations {
     const sentences: CitationRecord['sentences'][number][] = [];
     for (const [number, text] of texts.entries()) {
       const appearsIn: string[] = [];
-      for (const holder of wanted.get(text)?.holders ?? []) {
-        const found = others.get(holder) ?? this.#documents.find('id', holder);
+      for (const documentId of searched.get(text)?.documents ?? []) {
+        const found = others.get(documentId) ?? this.#documents.find('id', documentId);
         await yielder.turn();
         if (!found) continue;
-        const before = others.get(holder)?.sentences ?? 0;
-        others.set(holder, { url: found.url, title: found.title, sentences: before + 1 });
+        const before = others.get(documentId)?.sentences ?? 0;
+        others.set(documentId, { url: found.url, title: found.title, sentences: before + 1 });
         appearsIn.push(found.url);
       }
       if (!isFiltered || appearsIn.length > 0) sentences.push({ number, text, appearsIn });
@@ -148,38 +148,38 @@ export class Citations {
 
   #candidates(sentence: string, except: number): number[] {
     const words = wordsOf(sentence);
-    let asked: string[] = [];
-    for (let at = 0; at === 0 || at + ASKED_WORDS <= words.length; at += 1) {
-      const inRow = words.slice(at, at + ASKED_WORDS);
-      if (inRow.join('').length > asked.join('').length) asked = inRow;
+    let longest: string[] = [];
+    for (let at = 0; at === 0 || at + SEARCHED_WORDS <= words.length; at += 1) {
+      const run = words.slice(at, at + SEARCHED_WORDS);
+      if (run.join('').length > longest.join('').length) longest = run;
     }
-    if (asked.length === 0) return [];
+    if (longest.length === 0) return [];
     const sql = 'SELECT rowid FROM words WHERE words MATCH ? AND rowid <> ? LIMIT ?';
-    const rows = this.#database.rows(sql, `body : "${asked.join(' ')}"`, except, MAX_HITS);
+    const rows = this.#database.rows(sql, `body : "${longest.join(' ')}"`, except, MAX_HITS);
     return rows.map((row) => int(row, 'rowid'));
   }
 
   /** Compares the candidates with the sentences. @returns false if a limit ended it */
   async #compare(
-    candidates: ReadonlyMap<number, readonly Wanted[]>,
+    candidates: ReadonlyMap<number, readonly SearchedSentence[]>,
     yielder: Yielder,
     isGone: () => boolean,
   ): Promise<boolean> {
     let left = MAX_COMPARED;
     for (const [id, sentences] of candidates) {
-      let open = sentences;
+      let missing = sentences;
       let overlap = '';
-      for (let part = 0; open.length > 0; part += 1) {
+      for (let part = 0; missing.length > 0; part += 1) {
         const text = this.#documents.textPart(id, part);
         if (text === undefined) break;
         left -= text.length;
         if (left < 0 || isGone()) return false;
         const within = comparable(overlap + text);
-        for (const sentence of open) {
-          if (within.includes(sentence.comparable)) sentence.holders.add(id);
+        for (const sentence of missing) {
+          if (within.includes(sentence.comparable)) sentence.documents.add(id);
           await yielder.turn();
         }
-        open = open.filter(({ holders }) => !holders.has(id));
+        missing = missing.filter(({ documents }) => !documents.has(id));
         overlap = (overlap + text).slice(-OVERLAP);
       }
     }

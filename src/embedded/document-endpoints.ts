@@ -152,7 +152,7 @@ export async function peerdoc(context: Context): Promise<string> {
   }
   const document = findDocument(form, 'urlhash', documents);
   const text = form.isTrue('html')
-    ? `<h2>Text</h2>\n<pre>${escapeMarkup(beginningOf(document.id, documents))}</pre>\n`
+    ? `<h2>Text</h2>\n<pre>${escapeMarkup(startOf(document.id, documents))}</pre>\n`
     : '';
   return context.record(shownTitle(document), recordOf(document), text);
 }
@@ -173,7 +173,7 @@ function recordOf({ id: _, author, date, language, ...document }: Document): obj
   return { ...document, ...times, ...metadataOf({ author, date, language }) };
 }
 
-function beginningOf(id: number, documents: DocumentStore): string {
+function startOf(id: number, documents: DocumentStore): string {
   const parts = Array.from(
     { length: SHOWN_PARTS },
     (_, part) => documents.textPart(id, part) ?? '',

@@ -6,7 +6,7 @@ import { findDocument } from './document-endpoints.js';
 import { originOf, timeOf } from './markup.js';
 import { parseQuery } from './query.js';
 import type { Body, Context } from './server.js';
-import { marked } from './snippets.js';
+import { highlighted } from './snippets.js';
 
 const MAX_PARTS = 1_000_000;
 /** The characters that are highlighted at a time. */
@@ -57,7 +57,7 @@ export async function documentPage(context: Context): Promise<Body> {
       ? ''
       : `<nav class="pager line" aria-label="Text">${turns.join('')}</nav>`;
   const top = `${query === '' ? '' : `<p class="back">${link({ query }, '/', '← Results')}</p>\n`}<h1 dir="auto">${escapeMarkup(title)}</h1>\n<p class="origin">${originOf(url)}</p>`;
-  const parts = { title, place: 'search', top } as const;
+  const parts = { title, section: 'search', top } as const;
   const { begin, end } = site.around(parts);
   const { highlights } = parseQuery(query);
   const record = link({ urlhash }, '/api/peerdoc.json', 'This record as JSON');
@@ -65,7 +65,7 @@ export async function documentPage(context: Context): Promise<Body> {
   function* body(): Generator<string> {
     yield `${begin}<div class="document"><article>\n${part > 0 ? `<p class="hint">Part ${numberText(part + 1)} of the text</p>\n` : ''}`;
     yield '<div class="text" dir="auto">';
-    for (const piece of piecesOf(text ?? '')) yield marked(piece, highlights);
+    for (const piece of piecesOf(text ?? '')) yield highlighted(piece, highlights);
     yield `</div>\n${pages}</article>\n<aside><dl class="facts">\n${rows.join('\n')}\n</dl>\n<ul class="more-of-it"><li>${cited}</li><li>${record}</li></ul></aside></div>${end}`;
   }
   return body();

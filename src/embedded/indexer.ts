@@ -54,7 +54,7 @@ export class Indexer {
    */
   async index(pushed: readonly Pushed[]): Promise<boolean[]> {
     const { clock, database, documents } = this.#options;
-    const unfit = new Set<Pushed>();
+    const rejected = new Set<Pushed>();
     for (let done = 0; done < pushed.length; await turnsForRequests()) {
       if (this.#isStopped) throw new Refusal(503, 'The peer is stopping.');
       const began = clock.now();
@@ -65,7 +65,7 @@ export class Indexer {
         database.transaction(() => {
           do {
             current = pushed[next];
-            if (current && !unfit.has(current)) documents.index(current);
+            if (current && !rejected.has(current)) documents.index(current);
             next += 1;
           } while (next < pushed.length && clock.now() - began < sliceMs);
           current = undefined;
@@ -74,15 +74,15 @@ export class Indexer {
         done = next;
       } catch (error) {
         if (current === undefined || isDiskFailure(error)) throw error;
-        unfit.add(current);
+        rejected.add(current);
         this.#logFailure(current.url, error);
       }
     }
-    return pushed.map((each) => !unfit.has(each));
+    return pushed.map((each) => !rejected.has(each));
   }
 
   /** Called for each search. Shortens the slices for a while. */
-  makeRoom(): void {
+  onSearch(): void {
     this.#searchedAt = this.#options.clock.now();
   }
 

@@ -13,9 +13,9 @@ import { escapeMarkup, nameMarkup } from '../web/markup.js';
 const BROWSER_DIRECTORY = fileURLToPath(new URL('../page/browser/', import.meta.url));
 
 /** The link at the top that is the current page. */
-type Place = 'search' | 'tables' | 'shares';
+type Section = 'search' | 'tables' | 'shares';
 
-const LINKS: Readonly<Record<Place, readonly [path: string, label: string]>> = {
+const LINKS: Readonly<Record<Section, readonly [path: string, label: string]>> = {
   search: ['/', 'Search'],
   tables: ['/Tables_p.html', 'Tables'],
   shares: ['/api/share.html', 'Shares'],
@@ -30,7 +30,7 @@ const THEME =
 /** The parts of a page: `title` is text, `top` and `body` are markup. */
 interface PageParts {
   readonly title: string;
-  readonly place?: Place;
+  readonly section?: Section;
   /** The content of the band at the top. */
   readonly top: string;
   readonly body: string;
@@ -76,12 +76,12 @@ export class Site {
   }
 
   /** Returns the frame of a page whose body is made while it is sent. */
-  around({ title, place, top }: Omit<PageParts, 'body'>): {
+  around({ title, section, top }: Omit<PageParts, 'body'>): {
     readonly begin: string;
     readonly end: string;
   } {
     const links = Object.entries(LINKS).map(([name, [path, label]]) => {
-      const current = name === place ? ' aria-current="page"' : '';
+      const current = name === section ? ' aria-current="page"' : '';
       return `<a href="${path}"${current}>${label}</a>`;
     });
     if (this.statusUrl !== undefined)

@@ -7,7 +7,7 @@ import type { Form } from './form.js';
 import { originOf, timeOf } from './markup.js';
 import type { Highlights } from './query.js';
 import type { Context, PeerDeps } from './server.js';
-import { marked, snippetFor } from './snippets.js';
+import { highlighted, snippetFor } from './snippets.js';
 
 const PAGE = 10;
 const MAX_PAGE = 100;
@@ -47,15 +47,15 @@ export async function searchPage(context: Context): Promise<string> {
   const top = `<h1 class="unseen">Search</h1>
 ${searchForm(request, documents)}
 <p class="hint">${counted(documents.count('documents'), 'document')}</p>`;
-  const isVain = request.query.trim() !== '' && result.total === 0;
+  const foundNothing = request.query.trim() !== '' && result.total === 0;
   const body = `<p class="hint" role="status" id="found">${escapeMarkup(resultLine(request, result))}</p>
 <div id="results">
 <ol class="hits" start="${request.offset + 1}">
 ${result.hits.map((hit) => hitItem(hit, result.corrected ?? request.query, result.highlights)).join('\n')}
 </ol>
-${isVain ? HELP : pager(request, result.total)}
+${foundNothing ? HELP : pager(request, result.total)}
 </div>`;
-  return context.deps.site.page({ title, place: 'search', top, body });
+  return context.deps.site.page({ title, section: 'search', top, body });
 }
 
 /** Reads the parameters of a search. */
@@ -70,7 +70,7 @@ function readRequest(form: Form): SearchRequest {
 }
 
 function find(request: SearchRequest, deps: PeerDeps) {
-  deps.indexer.makeRoom();
+  deps.indexer.onSearch();
   const { found, ...result } = findDocuments(request, deps);
   const hits = found.map((document) => ({
     document,
@@ -116,21 +116,21 @@ ${[option('', 'all'), ...offered.map((collection) => option(collection, collecti
 function hitItem(
   { document, snippet }: SearchResult['hits'][number],
   query: string,
-  asked: Highlights,
+  highlights: Highlights,
 ): string {
   const { author, collections, date, url, urlhash, words } = document;
-  const told = [
+  const metadata = [
     author ?? '',
     date === null ? '' : `dated ${new Date(date).toISOString().slice(0, 10)}`,
   ];
   const changed = `file changed ${timeOf(document.lastModified)}`;
-  const facts = [...told, collections.join(', '), counted(words, 'word'), changed].filter(
+  const facts = [...metadata, collections.join(', '), counted(words, 'word'), changed].filter(
     (fact) => fact !== '',
   );
   const page = `/document?${new URLSearchParams({ urlhash, query })}`;
   return `<li>
-<h2 dir="auto"><a href="${escapeMarkup(page)}">${marked(shownTitle(document), asked)}</a></h2>
-<p dir="auto">${marked(snippet, asked)}</p>
+<h2 dir="auto"><a href="${escapeMarkup(page)}">${highlighted(shownTitle(document), highlights)}</a></h2>
+<p dir="auto">${highlighted(snippet, highlights)}</p>
 <p class="origin">${originOf(url)}</p>
 <p class="hint">${facts.map(nameMarkup).join(' · ')}</p>
 </li>`;

@@ -308,17 +308,17 @@ async function* paced(
   { clock, log }: PeerDeps,
 ): AsyncGenerator<string> {
   const yielder = new Yielder(clock);
-  let held = '';
+  let chunk = '';
   try {
     for await (const piece of body) {
-      held += piece;
-      if (held.length < CHUNK && !yielder.isDue) continue;
-      if (held !== '') yield held;
-      held = '';
+      chunk += piece;
+      if (chunk.length < CHUNK && !yielder.isDue) continue;
+      if (chunk !== '') yield chunk;
+      chunk = '';
       if (raw.closed) return;
       await yielder.turn();
     }
-    if (held !== '') yield held;
+    if (chunk !== '') yield chunk;
   } catch (error) {
     log.error({ url, err: messageOf(error) }, `An answer broke off: ${messageOf(error)}`);
     throw error;

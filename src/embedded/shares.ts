@@ -72,7 +72,7 @@ function listing(context: Context, { shares, more }: Listing, c: string): string
   const count = c === '' ? many : `${many} in ${c}`;
   return context.deps.site.page({
     title: 'Shared objects',
-    place: 'shares',
+    section: 'shares',
     top: `<h1>Shared objects</h1>\n<p class="hint">${nameMarkup(count)}</p>`,
     body: `${list}\n${uploadForm(c)}`,
   });

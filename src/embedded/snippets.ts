@@ -100,7 +100,7 @@ function withoutMarks(text: string): string {
 }
 
 /** Returns a text as markup, with the highlighted words in `<mark>`. */
-export function marked(text: string, highlights: Highlights): string {
+export function highlighted(text: string, highlights: Highlights): string {
   let markup = '';
   let at = 0;
   for (const { word, start, end } of placedWords(text)) {

@@ -212,7 +212,7 @@ function* tablePage(
   site: Site,
 ): Generator<string> {
   const top = `<h1 dir="auto">${nameMarkup(name)}</h1>\n<p class="hint">${counted(rows, 'row')}, ${counted(columns.length, 'column')}</p>`;
-  const { begin, end } = site.around({ title: `${name} – tables`, place: 'tables', top });
+  const { begin, end } = site.around({ title: `${name} – tables`, section: 'tables', top });
   const self = link({ table: name });
   yield `${begin}<form method="post" action="${self}">\n<div class="scroll"><table class="rows">
 <thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${nameMarkup(column)}</th>`).join('')}</tr></thead>\n<tbody>\n`;
@@ -254,7 +254,7 @@ function listPage(tables: readonly StoredTable[], site: Site): string {
       ? '<p class="empty">No tables yet.</p>'
       : `<table>\n${tables.map(line).join('')}</table>`;
   const body = `${list}\n<h2>New table</h2>\n${rowForm()}`;
-  return site.page({ title: 'Tables', place: 'tables', top: '<h1>Tables</h1>', body });
+  return site.page({ title: 'Tables', section: 'tables', top: '<h1>Tables</h1>', body });
 }
 
 /**

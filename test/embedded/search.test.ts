@@ -8,7 +8,7 @@ import { findDocuments } from '../../src/embedded/find.js';
 import { Site } from '../../src/embedded/markup.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { parseQuery } from '../../src/embedded/query.js';
-import { bodyOf, marked, snippetAt, snippetOf } from '../../src/embedded/snippets.js';
+import { bodyOf, highlighted, snippetAt, snippetOf } from '../../src/embedded/snippets.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { cpuMs } from '../support/cpu.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -501,9 +501,9 @@ describe('a snippet', () => {
     const asked = parseQuery('GROSSE').highlights;
     const found = snippetOf(`${'filler '.repeat(100)}the Größe of <it>`, asked) ?? '';
     expect(found).toMatch(/^… filler .*the Größe of <it>$/);
-    expect(marked(found, asked)).toMatch(/ the <mark>Größe<\/mark> of &lt;it&gt;$/);
+    expect(highlighted(found, asked)).toMatch(/ the <mark>Größe<\/mark> of &lt;it&gt;$/);
     const chinese = parseQuery('検索').highlights;
-    const shown = marked(snippetOf('中文検索です', chinese) ?? '', chinese);
+    const shown = highlighted(snippetOf('中文検索です', chinese) ?? '', chinese);
     expect(shown).toBe('中文<mark>検</mark><mark>索</mark>です');
   });
 
